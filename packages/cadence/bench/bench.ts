@@ -1,0 +1,185 @@
+/**
+ * What an answer costs, beside what the well-known libraries take for the same one. Run: `npm run bench:cadence`.
+ *
+ * Each line is the median of many short batches, ours and theirs taken in turn, so that a busy machine slows both.
+ * `next` asks a cadence that was parsed before for the slot after a moving instant within one year; `parse + next` starts
+ * from the JSON each time. Not measured: the first use of a zone in a process (its transitions are looked up once,
+ * 1-15 ms), and instants centuries away.
+ */
+import { Cron } from 'croner'
+import { RRuleTemporal } from 'rrule-temporal'
+import { Temporal } from 'temporal-polyfill'
+
+import { parse } from '../src/index.ts'
+import type { Cadence } from '../src/index.ts'
+
+const NEXT_MAX_US = 50
+const PARSE_NEXT_MAX_US = 250
+const BATCHES = 60
+const BATCH_MS = 4
+const YEAR_START = Date.UTC(2026, 0, 1)
+const DAY_MS = 86_400_000
+const ZONE = 'America/New_York'
+
+interface Case {
+  readonly name: string
+  readonly input: unknown
+  readonly library?: Library
+}
+
+interface Library {
+  readonly name: string
+  readonly create: () => (after: Date) => unknown
+}
+
+const rrule = (lines: string): Library => ({
+  name: 'rrule-temporal',
+  create: () => {
+    const rule = new RRuleTemporal({ rruleString: lines })
+    return (after) => rule.next(after)
+  },
+})
+
+const cron = (expression: string): Library => ({
+  name: 'croner',
+  create: () => {
+    const pattern = new Cron(expression, { timezone: ZONE })
+    return (after) => pattern.nextRun(after)
+  },
+})
+
+const CASES: readonly Case[] = [
+  {
+    name: 'once',
+    input: { kind: 'once', at: '2027-12-24T18:00:00', timezone: ZONE },
+    library: {
+      name: 'temporal-polyfill',
+      create: () => {
+        const at = Temporal.PlainDateTime.from('2027-12-24T18:00:00').toZonedDateTime(ZONE).epochMilliseconds
+        return (after) => (at > after.getTime() ? at : null)
+      },
+    },
+  },
+  {
+    name: 'cron, weekdays at 09:00',
+    input: { kind: 'cron', expression: '0 9 * * 1-5', timezone: ZONE },
+    library: cron('0 9 * * 1-5'),
+  },
+  {
+    name: 'cron, every 15 minutes',
+    input: { kind: 'cron', expression: '*/15 * * * *', timezone: ZONE },
+    library: cron('*/15 * * * *'),
+  },
+  {
+    name: 'cron, every minute',
+    input: { kind: 'cron', expression: '* * * * *', timezone: ZONE },
+    library: cron('* * * * *'),
+  },
+  {
+    name: 'rrule, first Monday',
+    input: { kind: 'rrule', rule: 'FREQ=MONTHLY;BYDAY=1MO', start: '2020-01-06T09:00:00', timezone: ZONE },
+    library: rrule(`DTSTART;TZID=${ZONE}:20200106T090000\nRRULE:FREQ=MONTHLY;BYDAY=1MO`),
+  },
+  {
+    name: 'rrule, last workday of the year',
+    input: {
+      kind: 'rrule',
+      rule: 'FREQ=YEARLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1',
+      start: '2020-01-06T09:00:00',
+      timezone: ZONE,
+    },
+    library: rrule(`DTSTART;TZID=${ZONE}:20200106T090000\nRRULE:FREQ=YEARLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1`),
+  },
+  {
+    name: 'interval, PT15M',
+    input: { kind: 'interval', every: 'PT15M', startAt: '2020-01-01T00:00:00Z', timezone: ZONE },
+  },
+  {
+    name: 'interval, P1M',
+    input: { kind: 'interval', every: 'P1M', startAt: '2020-01-31T09:00:00', timezone: ZONE },
+  },
+  {
+    name: 'frequency, biweekly',
+    input: {
+      kind: 'frequency',
+      frequency: 'biweekly',
+      dayOfWeek: 1,
+      timeOfDay: '09:00',
+      anchor: '2020-01-06',
+      timezone: ZONE,
+    },
+    library: rrule(`DTSTART;TZID=${ZONE}:20200106T090000\nRRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO`),
+  },
+]
+
+function parsed(input: unknown): Cadence {
+  const result = parse(input)
+  if (!result.ok) throw new Error(result.problems.map((problem) => problem.message).join('\n'))
+  return result.cadence
+}
+
+/** Instants spread over a year, the same for everybody. */
+function instantsOfAYear(): () => number {
+  let day = 0
+  return () => {
+    day = (day + 17) % 365
+    return YEAR_START + day * DAY_MS
+  }
+}
+
+interface Task {
+  readonly run: (after: number) => unknown
+  readonly batches: number[]
+}
+
+/** Microseconds per call: the median batch of each task, batches taken in turn. */
+function measure(runs: readonly ((after: number) => unknown)[]): number[] {
+  const tasks: Task[] = runs.map((run) => ({ run, batches: [] }))
+  const nextInstant = instantsOfAYear()
+  for (let batch = 0; batch < BATCHES; batch += 1) {
+    for (const { run, batches } of tasks) {
+      const start = performance.now()
+      let calls = 0
+      let elapsed = 0
+      while (elapsed < BATCH_MS) {
+        for (let call = 0; call < 16; call += 1) run(nextInstant())
+        calls += 16
+        elapsed = performance.now() - start
+      }
+      batches.push((elapsed * 1000) / calls)
+    }
+  }
+  return tasks.map(({ batches }) => batches.toSorted((a, b) => a - b)[Math.floor(BATCHES / 2)] ?? Infinity)
+}
+
+function format(us: number | undefined): string {
+  return us === undefined ? '-' : us.toFixed(2)
+}
+
+const COLUMNS = [34, 10, 14, 12, 16, 18] as const
+
+function row(...cells: readonly string[]): string {
+  return cells
+    .map((cell, index) => (index === 0 ? cell.padEnd(COLUMNS[0]) : cell.padStart(COLUMNS[index] ?? 0)))
+    .join('')
+}
+
+const lines = [row('microseconds', 'next', 'parse + next', 'bare next', 'bare new + next', 'library')]
+let isMissed = false
+for (const { name, input, library } of CASES) {
+  const cadence = parsed(input)
+  const bare = library?.create()
+  const [next = Infinity, parseNext = Infinity, bareNext, bareNew] = measure([
+    (after) => cadence.next(after),
+    (after) => parsed(input).next(after),
+    ...(bare === undefined ? [] : [(after: number) => bare(new Date(after))]),
+    ...(library === undefined ? [] : [(after: number) => library.create()(new Date(after))]),
+  ])
+  isMissed ||= next > NEXT_MAX_US || parseNext > PARSE_NEXT_MAX_US
+  lines.push(row(name, format(next), format(parseNext), format(bareNext), format(bareNew), library?.name ?? '-'))
+}
+lines.push(
+  `limits: next ${NEXT_MAX_US}, parse + next ${PARSE_NEXT_MAX_US}: ${isMissed ? 'MISSED' : 'kept'} (Node ${process.versions.node}, tzdata ${process.versions['tz']})`,
+)
+process.stdout.write(`${lines.join('\n')}\n`)
+process.exitCode = isMissed ? 1 : 0

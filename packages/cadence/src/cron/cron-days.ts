@@ -1,0 +1,45 @@
+import { DaySet, allDays } from '../day-set.ts'
+import type { Month } from '../day-set.ts'
+import { MINUTE_MS, modulo, weekdayOf } from '../wall.ts'
+import type { CronExpression } from './cron-fields.ts'
+
+/** Milliseconds since midnight, ascending. */
+export function cronTimesOfDay({ hours, minutes }: CronExpression): number[] {
+  return hours.flatMap((hour) => minutes.map((minute) => (hour * 60 + minute) * MINUTE_MS))
+}
+
+/** The days that day of month, month and day of week admit together. */
+export function cronDays({ months, dayOfMonth, dayOfWeek }: CronExpression): DaySet {
+  const monthBits = bitSet(months)
+  const dateBits = bitSet(dayOfMonth.values)
+  const weekdayBits = bitSet(dayOfWeek.values)
+  // Vixie cron: two restricted day fields mean either, a field that begins with a star restricts nothing by itself.
+  const isEither = !dayOfMonth.isStar && !dayOfWeek.isStar
+
+  const byDate = (month: Month): number => (dateBits & allDays(month)) | (dayOfMonth.hasLastDay ? 1 << month.length : 0)
+
+  const byWeekday = ({ first, length }: Month): number => {
+    const firstWeekday = weekdayOf(first)
+    let days = 0
+    for (let day = 1; day <= length; day += 1) {
+      if ((weekdayBits & (1 << ((firstWeekday + day - 1) % 7))) !== 0) days |= 1 << day
+    }
+    for (const { weekday, nth } of dayOfWeek.nthWeekdays) {
+      const day = 1 + modulo(weekday - firstWeekday, 7) + (nth - 1) * 7
+      if (day <= length) days |= 1 << day
+    }
+    for (const weekday of dayOfWeek.lastWeekdays) {
+      days |= 1 << (length - modulo(weekdayOf(first + length - 1) - weekday, 7))
+    }
+    return days
+  }
+
+  return new DaySet((month) => {
+    if ((monthBits & (1 << month.month)) === 0) return 0
+    return isEither ? byDate(month) | byWeekday(month) : byDate(month) & byWeekday(month)
+  })
+}
+
+function bitSet(values: readonly number[]): number {
+  return values.reduce((bits, value) => bits | (1 << value), 0)
+}

@@ -1,0 +1,250 @@
+import type { ProblemCode, ProblemList } from '../problem.ts'
+import { quote } from '../problem.ts'
+import { ascending } from '../sorted-list.ts'
+import type { CronExpression, CronField, CronFieldShape } from './cron-fields.ts'
+import { DAY_OF_MONTH_FIELD, DAY_OF_WEEK_FIELD, HOUR_FIELD, MINUTE_FIELD, MONTH_FIELD } from './cron-fields.ts'
+
+const CRON_MAX_LENGTH = 1000
+
+const MACROS: Readonly<Record<string, string>> = {
+  '@yearly': '0 0 1 1 *',
+  '@annually': '0 0 1 1 *',
+  '@monthly': '0 0 1 * *',
+  '@weekly': '0 0 * * 0',
+  '@daily': '0 0 * * *',
+  '@midnight': '0 0 * * *',
+  '@hourly': '0 * * * *',
+}
+
+const FIVE_FIELDS = 'five fields: minute, hour, day of month, month and day of week'
+
+interface Token {
+  readonly text: string
+  readonly position: number
+}
+
+/** Reads an expression; every problem goes to `problems` with its position, and then the answer is undefined. */
+export function parseCron(source: string, field: string, problems: ProblemList): CronExpression | undefined {
+  if (source.length > CRON_MAX_LENGTH) {
+    problems.add('too_long', field, `at most ${CRON_MAX_LENGTH} characters`, `${source.length} characters`)
+    return undefined
+  }
+  const tokens = tokenize(source)
+  const first = tokens[0]
+  if (first?.text.startsWith('@')) return parseMacro(source, first, tokens.length, field, problems)
+  if (first !== undefined && /^(CRON_)?TZ=/i.test(first.text)) {
+    const found = quote(first.text)
+    problems.add('unsupported', field, `${FIVE_FIELDS} (put the zone into "timezone")`, found, first.position)
+    return undefined
+  }
+  if (tokens.length !== 5) {
+    const isSeconds = tokens.length === 6 || tokens.length === 7
+    const hint = isSeconds ? '; fields for seconds or years are not supported' : ''
+    problems.add(
+      isSeconds ? 'unsupported' : 'syntax',
+      field,
+      `${FIVE_FIELDS}${hint}`,
+      `${tokens.length} in ${quote(source)}`,
+    )
+    return undefined
+  }
+  return parseFields(tokens, field, problems)
+}
+
+function parseMacro(
+  source: string,
+  macro: Token,
+  tokenCount: number,
+  field: string,
+  problems: ProblemList,
+): CronExpression | undefined {
+  const name = macro.text.toLowerCase()
+  const expansion = Object.hasOwn(MACROS, name) ? MACROS[name] : undefined
+  if (expansion === undefined || tokenCount !== 1) {
+    const hint = name === '@every' ? ' (for a fixed distance use the kind "interval")' : ''
+    const isKnown = name === '@reboot' || name === '@every'
+    const expected = `one of ${Object.keys(MACROS).join(', ')} alone${hint}`
+    problems.add(isKnown ? 'unsupported' : 'syntax', field, expected, quote(source.trim()), macro.position)
+    return undefined
+  }
+  return parseFields(tokenize(expansion), field, problems)
+}
+
+function tokenize(source: string): Token[] {
+  return [...source.matchAll(/[^ \t]+/g)].map((match) => ({ text: match[0], position: match.index }))
+}
+
+function parseFields(tokens: readonly Token[], field: string, problems: ProblemList): CronExpression | undefined {
+  const read = (index: number, shape: CronFieldShape): CronField | undefined => {
+    const token = tokens[index]
+    return token === undefined ? undefined : new FieldReader(shape, field, problems).read(token)
+  }
+  const minute = read(0, MINUTE_FIELD)
+  const hour = read(1, HOUR_FIELD)
+  const dayOfMonth = read(2, DAY_OF_MONTH_FIELD)
+  const month = read(3, MONTH_FIELD)
+  const dayOfWeek = read(4, DAY_OF_WEEK_FIELD)
+  if (!minute || !hour || !dayOfMonth || !month || !dayOfWeek) return undefined
+  const text = tokens.map((token) => token.text.toUpperCase()).join(' ')
+  return { text, minutes: minute.values, hours: hour.values, dayOfMonth, months: month.values, dayOfWeek }
+}
+
+/** What other dialects write and this one does not, with what to write instead. */
+const FOREIGN: readonly { readonly pattern: RegExp; readonly hint: string }[] = [
+  { pattern: /^H(\(.*\))?(\/\d+)?$/i, hint: 'a number ("H" is another time on every server; use "spread" for jitter)' },
+  { pattern: /^\?$/, hint: '"*"' },
+  { pattern: /^(\d+|L)?W$/i, hint: 'a day of month (nearest-weekday "W" is not supported)' },
+  { pattern: /^L-\d+$/i, hint: '"L" alone' },
+]
+
+class FieldReader {
+  readonly #shape: CronFieldShape
+  readonly #field: string
+  readonly #problems: ProblemList
+  #isSound = true
+
+  constructor(shape: CronFieldShape, field: string, problems: ProblemList) {
+    this.#shape = shape
+    this.#field = field
+    this.#problems = problems
+  }
+
+  read(token: Token): CronField | undefined {
+    const values = new Set<number>()
+    const lastWeekdays = new Set<number>()
+    const nthWeekdays: { weekday: number; nth: number }[] = []
+    let hasLastDay = false
+    let position = token.position
+    for (const text of token.text.split(',')) {
+      const item = { text, position }
+      if (this.#isDayOfMonth && /^L$/i.test(text)) hasLastDay = true
+      else if (this.#isDayOfWeek && /^[^L#]+L$/i.test(text)) this.#readLastWeekday(item, lastWeekdays)
+      else if (this.#isDayOfWeek && text.includes('#')) this.#readNthWeekday(item, nthWeekdays)
+      else this.#readRange(item, values)
+      position += text.length + 1
+      // One problem tells more than forty of the same kind.
+      if (!this.#isSound) return undefined
+    }
+    return {
+      values: ascending(values),
+      isStar: token.text.startsWith('*'),
+      hasLastDay,
+      lastWeekdays: [...lastWeekdays],
+      nthWeekdays,
+    }
+  }
+
+  get #isDayOfMonth(): boolean {
+    return this.#shape === DAY_OF_MONTH_FIELD
+  }
+
+  get #isDayOfWeek(): boolean {
+    return this.#shape === DAY_OF_WEEK_FIELD
+  }
+
+  #readLastWeekday({ text, position }: Token, into: Set<number>): void {
+    const weekday = this.#readValue({ text: text.slice(0, -1), position })
+    if (weekday !== undefined) into.add(weekday % 7)
+  }
+
+  #readNthWeekday({ text, position }: Token, into: { weekday: number; nth: number }[]): void {
+    const [dayText = '', nthText = '', ...rest] = text.split('#')
+    const weekday = this.#readValue({ text: dayText, position })
+    if (weekday === undefined) return
+    if (rest.length > 0 || !/^[1-5]$/.test(nthText)) {
+      const code = /^\d+$/.test(nthText) && rest.length === 0 ? 'out_of_range' : 'syntax'
+      this.#refuse(
+        code,
+        'a number from 1 to 5 after "#"',
+        text.slice(dayText.length + 1),
+        position + dayText.length + 1,
+      )
+      return
+    }
+    into.push({ weekday: weekday % 7, nth: Number(nthText) })
+  }
+
+  #readRange({ text, position }: Token, into: Set<number>): void {
+    const [rangeText = '', stepText, ...rest] = text.split('/')
+    if (rest.length > 0) return this.#refuse('syntax', 'one step at most', text, position)
+    const range = this.#readBounds({ text: rangeText, position }, stepText !== undefined)
+    if (range === undefined) return
+    const step =
+      stepText === undefined ? 1 : this.#readStep({ text: stepText, position: position + rangeText.length + 1 })
+    if (step === undefined) return
+    for (let value = range.low; value <= range.high; value += step) into.add(this.#isDayOfWeek ? value % 7 : value)
+  }
+
+  #readBounds({ text, position }: Token, hasStep: boolean): { low: number; high: number } | undefined {
+    const { min, max } = this.#shape
+    // Sunday is both 0 and 7; "*" means each day once.
+    if (text === '*') return { low: min, high: this.#isDayOfWeek ? 6 : max }
+    const [lowText = '', highText, ...rest] = text.split('-')
+    const foreign = FOREIGN.find(({ pattern }) => pattern.test(text))
+    if (foreign !== undefined) {
+      this.#refuse('unsupported', foreign.hint, text, position)
+      return undefined
+    }
+    if (rest.length > 0) {
+      this.#refuse('syntax', 'a range of two values', text, position)
+      return undefined
+    }
+    const low = this.#readValue({ text: lowText, position })
+    if (low === undefined) return undefined
+    if (highText === undefined) {
+      if (!hasStep) return { low, high: low }
+      this.#refuse(
+        'unsupported',
+        `a range such as ${lowText}-${this.#isDayOfWeek ? 6 : max} before the step`,
+        text,
+        position,
+      )
+      return undefined
+    }
+    const highPosition = position + lowText.length + 1
+    const named = this.#readValue({ text: highText, position: highPosition })
+    if (named === undefined) return undefined
+    const high = this.#isDayOfWeek && named === 0 && low > 0 ? 7 : named
+    if (high < low) {
+      this.#refuse('out_of_range', `a range that ends at or after ${lowText}`, highText, highPosition)
+      return undefined
+    }
+    return { low, high }
+  }
+
+  #readStep({ text, position }: Token): number | undefined {
+    const most = this.#isDayOfWeek ? 6 : this.#shape.max
+    const expected = `a step from 1 to ${most}`
+    if (!/^\d{1,4}$/.test(text)) {
+      this.#refuse('syntax', expected, text, position)
+      return undefined
+    }
+    const step = Number(text)
+    if (step >= 1 && step <= most) return step
+    this.#refuse('out_of_range', `${expected} (for longer distances use the kind "interval")`, text, position)
+    return undefined
+  }
+
+  #readValue({ text, position }: Token): number | undefined {
+    const { min, max, names } = this.#shape
+    const nameIndex = names.indexOf(text.toUpperCase())
+    if (nameIndex >= 0) return min + nameIndex
+    const expected = `${min} to ${max}${names.length > 0 ? ` or ${names[0]} to ${names.at(-1)}` : ''}`
+    if (!/^\d{1,2}$/.test(text)) {
+      const isLast = this.#isDayOfWeek && /^L$/i.test(text)
+      const hint = isLast ? ' (the last Saturday of the month is 6L)' : ''
+      this.#refuse(/^\d+$/.test(text) ? 'out_of_range' : 'syntax', `${expected}${hint}`, text, position)
+      return undefined
+    }
+    const value = Number(text)
+    if (value >= min && value <= max) return value
+    this.#refuse('out_of_range', expected, text, position)
+    return undefined
+  }
+
+  #refuse(code: ProblemCode, expected: string, found: string, position: number): void {
+    this.#isSound = false
+    const what = found === '' ? 'nothing' : quote(found)
+    this.#problems.add(code, this.#field, `${expected} in the ${this.#shape.name} field`, what, position)
+  }
+}

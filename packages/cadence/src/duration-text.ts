@@ -1,0 +1,53 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from './wall.ts'
+
+/** A duration in the parts that behave differently: months have no fixed length, days follow the clocks, time does not. */
+export interface Duration {
+  readonly months: number
+  readonly days: number
+  readonly timeMs: number
+}
+
+export const DURATION_EXPECTED = 'an ISO 8601 duration such as PT15M, P1D or P1M, or a number of seconds'
+
+const PATTERN =
+  /^P(?:(\d{1,6})Y)?(?:(\d{1,6})M)?(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12})(?:\.(\d{1,3}))?S)?)?$/i
+
+/** Reads an ISO 8601 duration; undefined if it is none. Signs and fractions above the second are refused. */
+export function parseDuration(text: string): Duration | undefined {
+  const match = PATTERN.exec(text)
+  if (match === null || text.length < 3) return undefined
+  const [years = 0, months = 0, weeks = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = match
+    .slice(1, 8)
+    .map((part) => Number(part ?? 0))
+  const milliseconds = Number((match[8] ?? '').padEnd(3, '0'))
+  return {
+    months: years * 12 + months,
+    days: weeks * 7 + days,
+    timeMs: hours * HOUR_MS + minutes * MINUTE_MS + seconds * SECOND_MS + milliseconds,
+  }
+}
+
+/** A duration of hours, minutes and seconds is elapsed time; with anything coarser it steps in local time. */
+export function isElapsed({ months, days }: Duration): boolean {
+  return months === 0 && days === 0
+}
+
+/** The shortest it can be on a clock that never changes. */
+export function shortestMs({ months, days, timeMs }: Duration): number {
+  return (months * 28 + days) * DAY_MS + timeMs
+}
+
+/** The canonical form: `P1Y2M`, `PT1H30M`. */
+export function formatDuration({ months, days, timeMs }: Duration): string {
+  const years = Math.floor(months / 12)
+  const weeks = months === 0 && timeMs === 0 && days % 7 === 0 ? days / 7 : 0
+  const date = part(years, 'Y') + part(months % 12, 'M') + part(weeks, 'W') + part(weeks > 0 ? 0 : days, 'D')
+  const hours = Math.floor(timeMs / HOUR_MS)
+  const minutes = Math.floor((timeMs % HOUR_MS) / MINUTE_MS)
+  const time = part(hours, 'H') + part(minutes, 'M') + part((timeMs % MINUTE_MS) / SECOND_MS, 'S')
+  return `P${date}${time === '' ? '' : `T${time}`}`
+}
+
+function part(amount: number, unit: string): string {
+  return amount === 0 ? '' : `${amount}${unit}`
+}

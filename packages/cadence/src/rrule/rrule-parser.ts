@@ -1,0 +1,250 @@
+import { quote } from '../problem.ts'
+import type { ProblemCode, ProblemList } from '../problem.ts'
+import { ascending } from '../sorted-list.ts'
+import { DAY_MS, LAST_YEAR, daysInMonth, dayNumberOf } from '../wall.ts'
+import type { ByDay, Frequency, RRuleParts, Until } from './rrule-parts.ts'
+import { FREQUENCIES, WEEKDAY_CODES } from './rrule-parts.ts'
+
+const RULE_MAX_LENGTH = 4000
+const COUNT_MAX = 10_000
+
+/** An interval may span 100 years: beyond that a search for the next slot has no end in sight. */
+const INTERVAL_MAX: Readonly<Record<Frequency, number>> = {
+  SECONDLY: 3_155_760_000,
+  MINUTELY: 52_596_000,
+  HOURLY: 876_600,
+  DAILY: 36_525,
+  WEEKLY: 5217,
+  MONTHLY: 1200,
+  YEARLY: 100,
+}
+
+interface Part {
+  readonly name: string
+  readonly value: string
+  /** Of the value, in the rule's text. */
+  readonly position: number
+}
+
+interface NumberRange {
+  readonly min: number
+  readonly max: number
+  readonly isSigned: boolean
+}
+
+const NUMBER_LISTS: Readonly<Record<string, NumberRange>> = {
+  // RFC 5545 allows second 60; no slot lies in a leap second.
+  BYSECOND: { min: 0, max: 59, isSigned: false },
+  BYMINUTE: { min: 0, max: 59, isSigned: false },
+  BYHOUR: { min: 0, max: 23, isSigned: false },
+  BYMONTHDAY: { min: 1, max: 31, isSigned: true },
+  BYYEARDAY: { min: 1, max: 366, isSigned: true },
+  BYWEEKNO: { min: 1, max: 53, isSigned: true },
+  BYMONTH: { min: 1, max: 12, isSigned: false },
+  BYSETPOS: { min: 1, max: 366, isSigned: true },
+}
+
+const PART_NAMES = ['FREQ', 'INTERVAL', 'COUNT', 'UNTIL', 'BYDAY', 'WKST', ...Object.keys(NUMBER_LISTS)]
+
+/**
+ * Reads `FREQ=…;…`; every problem goes to `problems` with its position, and then the answer is undefined.
+ * `base` is where the text begins in the field.
+ */
+export function parseRRule(text: string, field: string, problems: ProblemList, base = 0): RRuleParts | undefined {
+  if (text.length > RULE_MAX_LENGTH) {
+    problems.add('too_long', field, `at most ${RULE_MAX_LENGTH} characters`, `${text.length} characters`)
+    return undefined
+  }
+  return new RRuleReader(text, field, problems, base).read()
+}
+
+class RRuleReader {
+  readonly #text: string
+  readonly #field: string
+  readonly #problems: ProblemList
+  readonly #base: number
+  readonly #parts = new Map<string, Part>()
+  #isSound = true
+
+  constructor(text: string, field: string, problems: ProblemList, base: number) {
+    this.#text = text
+    this.#field = field
+    this.#problems = problems
+    this.#base = base
+  }
+
+  read(): RRuleParts | undefined {
+    this.#split()
+    const freq = this.#freq()
+    if (freq === undefined) return undefined
+    const parts = {
+      text: [...this.#parts.values()].map(({ name, value }) => `${name}=${value}`).join(';'),
+      freq,
+      interval: this.#positive('INTERVAL', INTERVAL_MAX[freq]) ?? 1,
+      count: this.#positive('COUNT', COUNT_MAX) ?? null,
+      until: this.#until(),
+      bySecond: this.#numbers('BYSECOND'),
+      byMinute: this.#numbers('BYMINUTE'),
+      byHour: this.#numbers('BYHOUR'),
+      byDay: this.#byDay(),
+      byMonthDay: this.#numbers('BYMONTHDAY'),
+      byYearDay: this.#numbers('BYYEARDAY'),
+      byWeekNo: this.#numbers('BYWEEKNO'),
+      byMonth: this.#numbers('BYMONTH'),
+      bySetPos: this.#numbers('BYSETPOS'),
+      weekStart: this.#weekStart(),
+    }
+    this.#checkCombinations(parts)
+    return this.#isSound ? parts : undefined
+  }
+
+  #split(): void {
+    let position = 0
+    for (const text of this.#text.split(';')) {
+      const at = position
+      position += text.length + 1
+      const equals = text.indexOf('=')
+      const name = text.slice(0, equals).toUpperCase()
+      const value = text.slice(equals + 1).toUpperCase()
+      if (equals < 1 || value === '') {
+        // A trailing semicolon is common and harmless.
+        if (text === '' && at > 0 && position > this.#text.length) continue
+        this.#refuse('syntax', 'NAME=value', text, at)
+      } else if (!PART_NAMES.includes(name)) {
+        this.#refuse('unsupported', `one of ${PART_NAMES.join(', ')}`, name, at)
+      } else if (this.#parts.has(name)) {
+        this.#refuse('conflict', `${name} once`, `${name} again`, at)
+      } else {
+        this.#parts.set(name, { name, value, position: at + equals + 1 })
+      }
+    }
+  }
+
+  #freq(): Frequency | undefined {
+    const part = this.#parts.get('FREQ')
+    if (part === undefined) {
+      if (this.#isSound) this.#refuse('syntax', 'FREQ, such as FREQ=DAILY', this.#text, 0)
+      return undefined
+    }
+    const freq = FREQUENCIES.find((known) => known === part.value)
+    if (freq === undefined) this.#refuse('syntax', `one of ${FREQUENCIES.join(', ')}`, part.value, part.position)
+    return freq
+  }
+
+  #positive(name: string, max: number): number | undefined {
+    const part = this.#parts.get(name)
+    if (part === undefined) return undefined
+    const value = Number(part.value)
+    if (/^\d{1,10}$/.test(part.value) && value >= 1 && value <= max) return value
+    const code = /^-?\d+$/.test(part.value) ? 'out_of_range' : 'syntax'
+    this.#refuse(code, `a whole number from 1 to ${max} for ${name}`, part.value, part.position)
+    return undefined
+  }
+
+  #numbers(name: string): readonly number[] {
+    const part = this.#parts.get(name)
+    const range = NUMBER_LISTS[name]
+    if (part === undefined || range === undefined) return []
+    const sign = range.isSigned ? ` or -${range.max} to -${range.min}` : ''
+    const expected = `${range.min} to ${range.max}${sign} for ${name}`
+    const numbers: number[] = []
+    let position = part.position
+    for (const item of part.value.split(',')) {
+      const value = Number(item)
+      const size = range.isSigned ? Math.abs(value) : value
+      if (!/^[+-]?\d{1,3}$/.test(item) || (!range.isSigned && !/^\d+$/.test(item))) {
+        this.#refuse(/^[+-]?\d+$/.test(item) ? 'out_of_range' : 'syntax', expected, item, position)
+        return []
+      }
+      if (size < range.min || size > range.max) {
+        this.#refuse('out_of_range', expected, item, position)
+        return []
+      }
+      numbers.push(value)
+      position += item.length + 1
+    }
+    return ascending(numbers)
+  }
+
+  #byDay(): readonly ByDay[] {
+    const part = this.#parts.get('BYDAY')
+    if (part === undefined) return []
+    const days = new Map<string, ByDay>()
+    let position = part.position
+    for (const item of part.value.split(',')) {
+      const match = /^([+-]?\d{1,2})?([A-Z]{2})$/.exec(item)
+      const weekday = WEEKDAY_CODES.findIndex((code) => code === match?.[2])
+      const ordinal = match?.[1] === undefined ? null : Number(match[1])
+      if (match === null || weekday < 0) {
+        this.#refuse('syntax', `a weekday such as ${WEEKDAY_CODES.join(', ')}, 2MO or -1FR for BYDAY`, item, position)
+        return []
+      }
+      if (ordinal !== null && (ordinal === 0 || Math.abs(ordinal) > 53)) {
+        this.#refuse('out_of_range', 'an ordinal from 1 to 53 or -53 to -1 for BYDAY', item, position)
+        return []
+      }
+      days.set(`${ordinal}${weekday}`, { weekday, ordinal })
+      position += item.length + 1
+    }
+    return [...days.values()]
+  }
+
+  #weekStart(): number {
+    const part = this.#parts.get('WKST')
+    if (part === undefined) return 1
+    const weekday = WEEKDAY_CODES.findIndex((code) => code === part.value)
+    if (weekday < 0) this.#refuse('syntax', `one of ${WEEKDAY_CODES.join(', ')} for WKST`, part.value, part.position)
+    return weekday
+  }
+
+  #until(): Until | null {
+    const part = this.#parts.get('UNTIL')
+    if (part === undefined) return null
+    const until = parseUntil(part.value)
+    if (until !== undefined) return until
+    this.#refuse('syntax', `20261231, 20261231T235959 or 20261231T235959Z for UNTIL`, part.value, part.position)
+    return null
+  }
+
+  /** The combinations that RFC 5545 forbids: libraries guess, and guess differently. */
+  #checkCombinations(parts: RRuleParts): void {
+    const { freq } = parts
+    const has = (name: string): boolean => this.#parts.has(name)
+    const forbid = (name: string, isForbidden: boolean, expected: string): void => {
+      const part = this.#parts.get(name)
+      if (part !== undefined && isForbidden) this.#refuse('conflict', expected, `${name}=${part.value}`, part.position)
+    }
+    forbid('COUNT', has('UNTIL'), 'either COUNT or UNTIL')
+    forbid('BYWEEKNO', freq !== 'YEARLY', 'BYWEEKNO only with FREQ=YEARLY')
+    forbid('BYYEARDAY', ['DAILY', 'WEEKLY', 'MONTHLY'].includes(freq), `no BYYEARDAY with FREQ=${freq}`)
+    forbid('BYMONTHDAY', freq === 'WEEKLY', 'no BYMONTHDAY with FREQ=WEEKLY')
+    const hasOrdinal = parts.byDay.some(({ ordinal }) => ordinal !== null)
+    const takesOrdinal = freq === 'MONTHLY' || (freq === 'YEARLY' && !has('BYWEEKNO'))
+    forbid(
+      'BYDAY',
+      hasOrdinal && !takesOrdinal,
+      'BYDAY ordinals only with FREQ=MONTHLY, or FREQ=YEARLY without BYWEEKNO',
+    )
+    const hasOtherBy = [...this.#parts.keys()].some((name) => name.startsWith('BY') && name !== 'BYSETPOS')
+    forbid('BYSETPOS', !hasOtherBy, 'another BY part beside BYSETPOS')
+  }
+
+  #refuse(code: ProblemCode, expected: string, found: string, position: number): void {
+    this.#isSound = false
+    this.#problems.add(code, this.#field, expected, found === '' ? 'nothing' : quote(found), this.#base + position)
+  }
+}
+
+function parseUntil(text: string): Until | undefined {
+  const match = /^(\d{4})(\d\d)(\d\d)(?:T([01]\d|2[0-3])([0-5]\d)([0-5]\d)(Z)?)?$/.exec(text)
+  if (match === null) return undefined
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match
+    .slice(1, 7)
+    .map((digits) => Number(digits ?? 0))
+  if (year > LAST_YEAR || month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return undefined
+  const midnight = dayNumberOf(year, month, day) * DAY_MS
+  // A date alone means the whole of that day.
+  if (match[4] === undefined) return { kind: 'wall', at: midnight + DAY_MS - 1 }
+  const at = midnight + ((hour * 60 + minute) * 60 + second) * 1000
+  return { kind: match[7] === undefined ? 'wall' : 'instant', at }
+}

@@ -1,0 +1,28 @@
+/** The first number above the limit in an ascending list. */
+export function firstAbove(sorted: readonly number[], limit: number): number | undefined {
+  let low = 0
+  let high = sorted.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((sorted[middle] ?? 0) > limit) high = middle
+    else low = middle + 1
+  }
+  return sorted[low]
+}
+
+/** The last number below the limit in an ascending list. */
+export function lastBelow(sorted: readonly number[], limit: number): number | undefined {
+  let low = 0
+  let high = sorted.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((sorted[middle] ?? 0) < limit) low = middle + 1
+    else high = middle
+  }
+  return sorted[low - 1]
+}
+
+/** Ascending, without repeats. */
+export function ascending(numbers: Iterable<number>): number[] {
+  return [...new Set(numbers)].toSorted((a, b) => a - b)
+}

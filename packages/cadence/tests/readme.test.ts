@@ -1,0 +1,34 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+import { afterAll, expect, test } from 'vitest'
+
+const README = new URL('../README.md', import.meta.url)
+const SOURCE = new URL('../src/index.ts', import.meta.url)
+
+const folder = await mkdtemp(join(tmpdir(), 'cadence-readme-'))
+afterAll(() => rm(folder, { recursive: true }))
+
+/** Every `expression // value` line reports what it gave beside what the README says it gives. */
+function instrument(code: string): string {
+  const withImport = code.replace("'@carillon/cadence'", JSON.stringify(SOURCE.href))
+  const reporting = withImport.replace(
+    /^(?!import|const|if|\/\/)(.+?) \/\/ (".*")$/gm,
+    (_line, expression: string, said: string) => `answers.push([${expression}, ${said}])`,
+  )
+  return `export const answers: [unknown, unknown][] = []\n${reporting}`
+}
+
+test('the example in the README runs and answers what the README says', async () => {
+  const markdown = await readFile(README, 'utf8')
+  const code = /```ts\n([\s\S]*?)```/.exec(markdown)?.[1] ?? ''
+  const file = join(folder, 'example.ts')
+  await writeFile(file, instrument(code))
+
+  const { answers } = (await import(pathToFileURL(file).href)) as { answers: [unknown, unknown][] }
+
+  expect(answers.length).toBeGreaterThanOrEqual(2)
+  for (const [given, said] of answers) expect(given).toBe(said)
+})

@@ -1,0 +1,26 @@
+import { checkClock } from './clock-rule.ts'
+import { checkCycles } from './cycle-rule.ts'
+import { checkFileNames } from './file-name-rule.ts'
+import { checkImports } from './import-rules.ts'
+import { checkLayers } from './layer-rule.ts'
+import { checkSql } from './sql-rule.ts'
+import type { Violation } from './violation.ts'
+import { readWorkspace, type Workspace } from './workspace.ts'
+
+const RULES = [checkSyntax, checkFileNames, checkImports, checkLayers, checkCycles, checkSql, checkClock]
+
+/** Everything in the repository under `root` that breaks a boundary. */
+export function checkBoundaries(root: string): Violation[] {
+  const workspace = readWorkspace(root)
+  return RULES.flatMap((rule) => rule(workspace))
+}
+
+/** A file that does not parse has no imports to look at: without this rule it would pass all the others. */
+function checkSyntax({ files }: Workspace): Violation[] {
+  return files
+    .values()
+    .flatMap(({ path, syntaxErrors }) =>
+      syntaxErrors.map((message) => ({ rule: 'syntax', file: path, line: 1, message })),
+    )
+    .toArray()
+}

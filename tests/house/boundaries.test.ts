@@ -1,0 +1,438 @@
+import { describe, expect, test } from 'vitest'
+
+import { checkBoundaries } from '../../scripts/boundaries/check.ts'
+import { readWorkspace } from '../../scripts/boundaries/workspace.ts'
+import { createTree } from './fixture-tree.ts'
+import { REPOSITORY } from './run-tool.ts'
+
+const DEPENDENCIES: Readonly<Record<string, readonly string[]>> = {
+  cadence: ['croner'],
+  core: ['@carillon/cadence', 'kysely', 'pg'],
+  targets: ['@carillon/core'],
+  api: ['zod'],
+  server: ['@carillon/core', '@carillon/targets', '@carillon/api', 'fastify'],
+  cli: ['@carillon/api', '@carillon/server'],
+  web: ['@carillon/api', '@carillon/cadence', 'react'],
+}
+
+/** The whole house as it will be, each package with a public `index.ts`, plus the files under test. */
+async function violationsIn(files: Readonly<Record<string, string>>): Promise<string[]> {
+  const manifests = Object.entries(DEPENDENCIES).map(([id, names]): [string, string] => [
+    `packages/${id}/package.json`,
+    JSON.stringify({
+      name: `@carillon/${id}`,
+      exports: { '.': './src/index.ts' },
+      dependencies: Object.fromEntries(names.map((name) => [name, '1.0.0'])),
+    }),
+  ])
+  const indexes = Object.keys(DEPENDENCIES).map((id): [string, string] => [`packages/${id}/src/index.ts`, 'export {}'])
+  await using tree = await createTree({
+    'package.json': JSON.stringify({ name: 'carillon', devDependencies: { vitest: '5.0.0' } }),
+    ...Object.fromEntries(manifests),
+    ...Object.fromEntries(indexes),
+    ...files,
+  })
+  return checkBoundaries(tree.root).map(({ rule, file, line }) => `${rule} ${file}:${line}`)
+}
+
+test('this repository breaks no boundary', () => {
+  expect(checkBoundaries(REPOSITORY)).toEqual([])
+})
+
+test('this repository’s product, tests and scripts are all looked at', () => {
+  const { files } = readWorkspace(REPOSITORY)
+
+  expect([...files.keys()]).toEqual(
+    expect.arrayContaining(['packages/cadence/src/index.ts', 'scripts/verify.ts', 'tests/house/boundaries.test.ts']),
+  )
+})
+
+test('a file that does not parse is reported instead of passing unseen', async () => {
+  const violations = await violationsIn({ 'packages/core/src/broken.ts': 'export const = 1' })
+
+  expect(violations).toEqual(['syntax packages/core/src/broken.ts:1'])
+})
+
+test.each(['utils.ts', 'store/helpers.ts', 'lib/runs.ts', 'types.ts'])(
+  'a file or folder named as a bucket is refused: %s',
+  async (name) => {
+    const file = `packages/core/src/${name}`
+
+    expect(await violationsIn({ [file]: 'export {}' })).toContain(`bucket ${file}:1`)
+  },
+)
+
+describe('arrows between packages', () => {
+  const allowed: Readonly<Record<string, readonly string[]>> = {
+    cadence: [],
+    core: ['cadence'],
+    targets: ['core'],
+    api: [],
+    server: ['core', 'targets', 'api'],
+    cli: ['api', 'server'],
+    web: ['api', 'cadence'],
+  }
+  const pairs = Object.keys(allowed).flatMap((from) =>
+    Object.keys(allowed)
+      .filter((to) => to !== from)
+      .map((to) => ({ from, to, isAllowed: allowed[from]?.includes(to) === true })),
+  )
+
+  test.each(pairs.filter(({ isAllowed }) => isAllowed))('$from may import $to', async ({ from, to }) => {
+    expect(await violationsIn({ [`packages/${from}/src/a.ts`]: `import '@carillon/${to}'` })).toEqual([])
+  })
+
+  test.each(pairs.filter(({ isAllowed }) => !isAllowed))('$from may not import $to', async ({ from, to }) => {
+    const file = `packages/${from}/src/a.ts`
+
+    expect(await violationsIn({ [file]: `import '@carillon/${to}'` })).toEqual([`package-arrow ${file}:1`])
+  })
+
+  test.each([
+    ['an import of types only', `import type { Run } from '@carillon/core'`],
+    ['a re-export', `export * from '@carillon/core'`],
+    ['a dynamic import', 'export const core = import(`@carillon/core`)'],
+    ['an import inside a type', `export type Run = import('@carillon/core').Run`],
+  ])('%s counts as an import', async (_name, source) => {
+    expect(await violationsIn({ 'packages/web/src/a.ts': source })).toEqual(['package-arrow packages/web/src/a.ts:1'])
+  })
+
+  test('the arrows hold for tests too', async () => {
+    const file = 'packages/api/tests/a.test.ts'
+
+    expect(await violationsIn({ [file]: `import '@carillon/core'` })).toEqual([`package-arrow ${file}:1`])
+  })
+
+  test('a package that is not among the arrows is refused', async () => {
+    const violations = await violationsIn({ 'packages/extra/package.json': '{ "name": "@carillon/extra" }' })
+
+    expect(violations).toEqual(['package-arrow packages/extra/package.json:1'])
+  })
+
+  test('the wire contract imports nothing but zod from npm, even if it declares more', async () => {
+    const violations = await violationsIn({
+      'packages/api/package.json': '{ "name": "@carillon/api", "dependencies": { "zod": "4", "pino": "9" } }',
+      'packages/api/src/a.ts': `import 'zod'\nimport 'pino'`,
+    })
+
+    expect(violations).toEqual(['package-arrow packages/api/src/a.ts:2'])
+  })
+})
+
+function layerTree(from: string, to: string): Record<string, string> {
+  return {
+    [`packages/core/src/${from}/a.ts`]: `import type { B } from '../${to}/b.ts'`,
+    [`packages/core/src/${to}/b.ts`]: 'export interface B { id: string }',
+  }
+}
+
+describe('arrows between the layers of core', () => {
+  const allowed: Readonly<Record<string, readonly string[]>> = {
+    policy: [],
+    store: ['policy'],
+    engine: ['policy', 'store'],
+    keeper: ['policy', 'store'],
+    services: ['policy', 'store'],
+  }
+  const pairs = Object.keys(allowed).flatMap((from) =>
+    Object.keys(allowed)
+      .filter((to) => to !== from)
+      .map((to) => ({ from, to, isAllowed: allowed[from]?.includes(to) === true })),
+  )
+  test.each(pairs.filter(({ isAllowed }) => isAllowed))('$from may import $to', async ({ from, to }) => {
+    expect(await violationsIn(layerTree(from, to))).toEqual([])
+  })
+
+  test.each(pairs.filter(({ isAllowed }) => !isAllowed))('$from may not import $to', async ({ from, to }) => {
+    expect(await violationsIn(layerTree(from, to))).toEqual([`layer-arrow packages/core/src/${from}/a.ts:1`])
+  })
+
+  test('the facade may import every layer', async () => {
+    const violations = await violationsIn({
+      ...layerTree('keeper', 'store'),
+      'packages/core/src/index.ts': `export * from './keeper/a.ts'\nexport * from './store/b.ts'`,
+    })
+
+    expect(violations).toEqual([])
+  })
+
+  test('a layer may import common ground, which imports no layer', async () => {
+    const violations = await violationsIn({
+      'packages/core/src/policy/a.ts': `import '../errors.ts'`,
+      'packages/core/src/errors.ts': 'export {}',
+    })
+
+    expect(violations).toEqual([])
+  })
+
+  test('a layer cannot reach a higher one by way of the facade', async () => {
+    const violations = await violationsIn({
+      'packages/core/src/store/a.ts': `import '../scheduler.ts'`,
+      'packages/core/src/scheduler.ts': `import './keeper/b.ts'`,
+      'packages/core/src/keeper/b.ts': 'export {}',
+    })
+
+    expect(violations).toEqual(['layer-arrow packages/core/src/store/a.ts:1'])
+  })
+
+  test('a folder of core that is not among the layers is refused', async () => {
+    const violations = await violationsIn({ 'packages/core/src/extra/a.ts': 'export {}' })
+
+    expect(violations).toEqual(['layer-arrow packages/core/src/extra/a.ts:1'])
+  })
+})
+
+describe('what an import may name', () => {
+  test('a package that is not declared is refused, though npm’s hoisting would find it', async () => {
+    const file = 'packages/server/src/a.ts'
+
+    expect(await violationsIn({ [file]: `import 'undici'` })).toEqual([`undeclared-import ${file}:1`])
+  })
+
+  test('a package of the house that is not declared is refused', async () => {
+    const violations = await violationsIn({
+      'packages/targets/package.json': '{ "name": "@carillon/targets", "exports": { ".": "./src/index.ts" } }',
+      'packages/targets/src/a.ts': `import '@carillon/core'`,
+    })
+
+    expect(violations).toEqual(['undeclared-import packages/targets/src/a.ts:1'])
+  })
+
+  test('a development dependency of the root serves tests, not the product', async () => {
+    const violations = await violationsIn({
+      'packages/core/src/a.ts': `import 'vitest'`,
+      'packages/core/src/a.test.ts': `import 'vitest'`,
+    })
+
+    expect(violations).toEqual(['undeclared-import packages/core/src/a.ts:1'])
+  })
+
+  test.each([
+    ['by its name', '@carillon/core/src/keeper/claim.ts'],
+    ['by its path', '../../core/src/index.ts'],
+  ])('the inside of another package cannot be reached %s', async (_name, specifier) => {
+    const file = 'packages/server/src/a.ts'
+
+    expect(await violationsIn({ [file]: `import '${specifier}'` })).toEqual([`private-import ${file}:1`])
+  })
+
+  test('a public subpath of another package may be imported', async () => {
+    const violations = await violationsIn({
+      'packages/core/package.json':
+        '{ "name": "@carillon/core", "exports": { ".": "./src/index.ts", "./testing": "./src/fake-clock.ts" } }',
+      'packages/core/src/fake-clock.ts': 'export {}',
+      'packages/server/src/a.ts': `import '@carillon/core/testing'`,
+    })
+
+    expect(violations).toEqual([])
+  })
+
+  test('the product cannot import test code', async () => {
+    const violations = await violationsIn({
+      'packages/core/src/a.ts': `import '../tests/factory.ts'`,
+      'packages/core/tests/factory.ts': 'export {}',
+    })
+
+    expect(violations).toEqual(['test-import packages/core/src/a.ts:1'])
+  })
+
+  test.each(['cadence', 'api', 'web'])('%s runs in browsers, so it imports nothing of Node', async (id) => {
+    const violations = await violationsIn({
+      [`packages/${id}/src/a.ts`]: `import 'node:fs'\nimport 'path'`,
+      [`packages/${id}/tests/a.test.ts`]: `import 'node:fs'`,
+    })
+
+    expect(violations).toEqual([`node-import packages/${id}/src/a.ts:1`, `node-import packages/${id}/src/a.ts:2`])
+  })
+
+  test('packages that run only in Node may import from it', async () => {
+    expect(await violationsIn({ 'packages/core/src/a.ts': `import 'node:crypto'` })).toEqual([])
+  })
+})
+
+describe('import cycles', () => {
+  test('two files that import each other are refused', async () => {
+    const violations = await violationsIn({
+      'packages/cadence/src/a.ts': `import './b.ts'`,
+      'packages/cadence/src/b.ts': `import './a.ts'`,
+    })
+
+    expect(violations).toEqual(['cycle packages/cadence/src/a.ts:1'])
+  })
+
+  test('a cycle of types only is refused', async () => {
+    const violations = await violationsIn({
+      'packages/cadence/src/a.ts': `export const x = 1\nexport type { B } from './b.ts'`,
+      'packages/cadence/src/b.ts': `import type { A } from './a.ts'`,
+    })
+
+    expect(violations).toEqual(['cycle packages/cadence/src/a.ts:2'])
+  })
+
+  test('a long cycle is refused once', async () => {
+    const violations = await violationsIn({
+      'packages/cadence/src/a.ts': `import './b.ts'`,
+      'packages/cadence/src/b.ts': `import './c.ts'`,
+      'packages/cadence/src/c.ts': `import './a.ts'`,
+      'packages/cadence/src/outside.ts': `import './a.ts'`,
+    })
+
+    expect(violations).toEqual(['cycle packages/cadence/src/a.ts:1'])
+  })
+
+  test('a cycle through the package’s own public name is refused', async () => {
+    const violations = await violationsIn({
+      'packages/cadence/src/index.ts': `import './a.ts'`,
+      'packages/cadence/src/a.ts': `import '@carillon/cadence'`,
+    })
+
+    expect(violations).toEqual(['cycle packages/cadence/src/a.ts:1'])
+  })
+
+  test('a diamond is no cycle', async () => {
+    const violations = await violationsIn({
+      'packages/cadence/src/a.ts': `import './b.ts'\nimport './c.ts'`,
+      'packages/cadence/src/b.ts': `import './d.ts'`,
+      'packages/cadence/src/c.ts': `import './d.ts'`,
+      'packages/cadence/src/d.ts': 'export {}',
+    })
+
+    expect(violations).toEqual([])
+  })
+})
+
+describe('SQL', () => {
+  const statements = [
+    "'select id from runs'",
+    '`\n  select id from ${schema}.runs where id = $1`',
+    "'SELECT now()'",
+    "'insert into runs (id) values ($1)'",
+    "'update runs set state = $1'",
+    '`update ${schema}.run as run\nset state = $1`',
+    "'DELETE FROM runs'",
+    '`with due as (select 1) select * from due`',
+    '`-- the agenda\nselect id from runs`',
+    "'select ' + columns + ' from runs'",
+    "'create unique index on runs (id)'",
+    "'alter table runs add column x int'",
+    "'set local role api'",
+    "'begin'",
+    "'COMMIT;'",
+    "'listen agenda'",
+  ]
+
+  test.each(statements)('a statement outside store/ is refused: %s', async (statement) => {
+    const file = 'packages/core/src/keeper/a.ts'
+
+    expect(await violationsIn({ [file]: `export const text = ${statement}` })).toEqual([`sql ${file}:1`])
+  })
+
+  test.each(statements)('the same statement inside store/ is allowed: %s', async (statement) => {
+    expect(await violationsIn({ 'packages/core/src/store/a.ts': `export const text = ${statement}` })).toEqual([])
+  })
+
+  test.each([
+    "'Select a day from the list'",
+    "'update available'",
+    "'created'",
+    "'set the timezone'",
+    "'with care'",
+    "'begin at nine'",
+    "'deletes from the ledger are refused'",
+  ])('a sentence is not SQL: %s', async (sentence) => {
+    expect(await violationsIn({ 'packages/core/src/keeper/a.ts': `export const text = ${sentence}` })).toEqual([])
+  })
+
+  test.each(['pg', 'kysely'])('%s is imported only in store/', async (name) => {
+    const violations = await violationsIn({
+      'packages/core/src/keeper/a.ts': `import '${name}'`,
+      'packages/core/src/store/a.ts': `import '${name}'`,
+    })
+
+    expect(violations).toEqual(['sql packages/core/src/keeper/a.ts:1'])
+  })
+
+  test('tests may write SQL to arrange and to look', async () => {
+    expect(await violationsIn({ 'packages/core/tests/a.test.ts': `export const q = 'select 1 from runs'` })).toEqual([])
+  })
+})
+
+describe('the clock', () => {
+  const reads = [
+    'Date.now()',
+    "Date['now']()",
+    'new Date()',
+    'new Date',
+    'new Date(...parts)',
+    'Date()',
+    'globalThis.Date.now()',
+    'performance.now()',
+    'setTimeout(ring, 5)',
+    'setInterval(ring, 5)',
+    'globalThis.setTimeout(ring, 5)',
+    '{ setTimeout }',
+    '[Date]',
+    'Temporal.Now.instant()',
+    'T.Now.instant()',
+    'process.hrtime.bigint()',
+    'AbortSignal.timeout(5)',
+    '(() => { const { now } = Date; return now() })()',
+    '(() => { const { Now } = Temporal; return Now.instant() })()',
+  ]
+
+  test.each(reads)('reading it outside clock.ts is refused: %s', async (read) => {
+    const file = 'packages/core/src/keeper/a.ts'
+
+    expect(await violationsIn({ [file]: `export const x = (${read})` })).toContain(`clock ${file}:1`)
+  })
+
+  test.each(reads)('reading it in clock.ts is allowed: %s', async (read) => {
+    expect(await violationsIn({ 'packages/core/src/clock.ts': `export const x = (${read})` })).toEqual([])
+  })
+
+  test.each(reads)('cadence never reads it, not even in clock.ts: %s', async (read) => {
+    const file = 'packages/cadence/src/clock.ts'
+
+    expect(await violationsIn({ [file]: `export const x = (${read})` })).toContain(`clock ${file}:1`)
+  })
+
+  test.each(['node:timers', 'node:timers/promises', 'node:perf_hooks', 'timers/promises'])(
+    'timers cannot be had by importing %s',
+    async (specifier) => {
+      const file = 'packages/core/src/keeper/a.ts'
+
+      expect(await violationsIn({ [file]: `import '${specifier}'` })).toEqual([`clock ${file}:1`])
+    },
+  )
+
+  test.each([
+    'new Date(0)',
+    'new Date(given)',
+    'Date.UTC(2026, 0)',
+    "Date.parse('2026-01-01')",
+    'given instanceof Date',
+    'clock.now()',
+    'clock.setTimeout(ring)',
+    '{ setTimeout: ring }',
+    'class { setTimeout() {} }',
+    "Temporal.Instant.from('2026-01-01T00:00Z')",
+    'given as Date',
+  ])('a time that was given is no clock: %s', async (use) => {
+    expect(await violationsIn({ 'packages/core/src/keeper/a.ts': `export const x = (${use})` })).toEqual([])
+  })
+
+  test('the product is not only what lies in src', async () => {
+    const file = 'packages/core/extra/a.ts'
+
+    expect(await violationsIn({ [file]: 'Date.now()' })).toEqual([`clock ${file}:1`])
+  })
+
+  test('tests and benches may read the clock', async () => {
+    const violations = await violationsIn({
+      'packages/cadence/bench/bench.ts': 'performance.now()',
+      'packages/cadence/src/a.test.ts': 'Date.now()',
+    })
+
+    expect(violations).toEqual([])
+  })
+})

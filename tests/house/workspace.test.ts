@@ -1,0 +1,86 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { describe, expect, test } from 'vitest'
+
+import { REPOSITORY } from './run-tool.ts'
+
+interface Manifest {
+  readonly name: string
+  readonly version: string
+  readonly license: string
+  readonly allowScripts?: Readonly<Record<string, boolean>>
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly devDependencies?: Readonly<Record<string, string>>
+}
+
+interface LockedPackage {
+  readonly resolved?: string
+  readonly hasInstallScript?: boolean
+  readonly optionalDependencies?: Readonly<Record<string, string>>
+}
+
+function readJson(path: string): unknown {
+  return JSON.parse(readFileSync(join(REPOSITORY, path), 'utf8'))
+}
+
+const root = readJson('package.json') as Manifest
+const folders = globSync('packages/*', { cwd: REPOSITORY }).toSorted()
+const manifests = [root, ...folders.map((folder) => readJson(`${folder}/package.json`) as Manifest)]
+const { packages: locked } = readJson('package-lock.json') as { packages: Record<string, LockedPackage> }
+
+test('the tests run on the Node that the workspace pins, not on the machine’s', () => {
+  expect(process.versions.node).toBe(root.devDependencies?.['node'])
+})
+
+describe('every package', () => {
+  test.each(folders)('%s is type-checked: the root tsconfig refers to it', (folder) => {
+    const { references } = readJson('tsconfig.json') as { references: { path: string }[] }
+
+    expect(references).toContainEqual({ path: `./${folder}` })
+  })
+
+  test.each(folders)('%s is named after its folder and shares the one version and licence', (folder) => {
+    const { name, version, license } = readJson(`${folder}/package.json`) as Manifest
+
+    expect({ folder, version, license }).toEqual({
+      folder: name.replace('@carillon/', 'packages/'),
+      version: root.version,
+      license: root.license,
+    })
+  })
+
+  test.each(manifests)('$name pins its dependencies exactly', ({ dependencies, devDependencies }) => {
+    const versions = Object.values({ ...dependencies, ...devDependencies })
+
+    expect(versions.filter((version) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([])
+  })
+})
+
+describe('the lockfile', () => {
+  test('names no registry, so that it serves behind every one', () => {
+    const hosts = Object.values(locked).filter(({ resolved }) => resolved?.includes('://'))
+
+    expect(hosts).toEqual([])
+  })
+
+  test('holds every platform’s packages, without which `npm ci` fails for everybody', () => {
+    const missing = Object.entries(locked).flatMap(([path, { optionalDependencies }]) =>
+      Object.keys(optionalDependencies ?? {}).filter(
+        (name) => !(`node_modules/${name}` in locked) && !(`${path}/node_modules/${name}` in locked),
+      ),
+    )
+
+    expect(missing).toEqual([])
+  })
+
+  test('holds no install script that was not decided on by name, and only Node’s runs', () => {
+    const scripted = Object.keys(locked)
+      .filter((path) => locked[path]?.hasInstallScript === true)
+      .map((path) => path.replace(/^.*node_modules\//, ''))
+    const { allowScripts = {} } = root
+
+    expect(scripted.filter((name) => !(name in allowScripts))).toEqual([])
+    expect(Object.keys(allowScripts).filter((name) => allowScripts[name])).toEqual(['node'])
+  })
+})

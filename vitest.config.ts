@@ -1,0 +1,10 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['packages/*/{src,tests}/**/*.test.{ts,tsx}', 'tests/**/*.test.ts'],
+    reporters: ['default', './scripts/count-reporter.ts'],
+    // Some tests start real tools, several processes each; beside the others on two cores that takes seconds.
+    testTimeout: 30_000,
+  },
+})
