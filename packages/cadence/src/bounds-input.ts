@@ -1,11 +1,12 @@
 import { formatInstant } from './moment-text.ts'
+import { firstInstantOf, formatMoment, lastInstantOf, readMoment } from './moment.ts'
+import type { Moment } from './moment.ts'
 import type { ParseContext } from './parse-context.ts'
-import { FIRST_WALL, LAST_WALL, SECOND_MS } from './wall.ts'
+import { FIRST_INSTANT, LAST_INSTANT, SECOND_MS } from './wall.ts'
 import type { Zone } from './zone.ts'
-import { formatMoment, instantOf, readMoment } from './zoned-input.ts'
-import type { Moment } from './zoned-input.ts'
 
-const MAX_RUNS = 10_000
+/** Slots are counted one by one. */
+export const MAX_RUNS = 10_000
 
 /** `startAt`, `endAt` and `maxRuns`: the same on every recurring kind. */
 export interface Bounds {
@@ -20,7 +21,9 @@ export interface Bounds {
 
 export interface BoundsOptions {
   readonly maxRunsMax?: number
-  /** What counts as the start where none is given; without it, a start is needed for `maxRuns` only. */
+  /** A start is needed even where `maxRuns` does not need one to count from. */
+  readonly isStartNeeded?: boolean
+  /** The start where none is given; null if it cannot be told. */
   readonly defaultStart?: Moment | null
 }
 
@@ -30,15 +33,14 @@ export function readBounds(context: ParseContext, zone: Zone, options: BoundsOpt
   const given = readEdge(context, 'startAt', zone)
   const endAt = readEdge(context, 'endAt', zone)
   if (given === undefined || endAt === undefined) return undefined
-  const isStartNeeded = maxRuns !== null || options.defaultStart !== undefined
-  const fallback = options.defaultStart === undefined ? nextSecond(now) : options.defaultStart
-  const startAt = given ?? (isStartNeeded ? fallback : null)
+  const isStartNeeded = maxRuns !== null || options.isStartNeeded === true
+  const startAt = given ?? (isStartNeeded ? (options.defaultStart ?? nextSecond(now)) : null)
   if (startAt === null && isStartNeeded) {
     problems.add('missing_field', reader.pathOf('startAt'), 'a time to count from', 'nothing')
     return undefined
   }
-  const from = startAt === null ? FIRST_WALL : instantOf(startAt, zone, 'first')
-  const to = endAt === null ? LAST_WALL : instantOf(endAt, zone, 'second')
+  const from = startAt === null ? FIRST_INSTANT : firstInstantOf(startAt, zone)
+  const to = endAt === null ? LAST_INSTANT : lastInstantOf(endAt, zone)
   if (startAt !== null && to < from) {
     problems.add('conflict', reader.pathOf('endAt'), `a time after ${formatInstant(from)} (startAt)`, formatInstant(to))
     return undefined
@@ -53,9 +55,10 @@ export function readBounds(context: ParseContext, zone: Zone, options: BoundsOpt
 
 /** Null if absent, undefined if wrong. */
 function readEdge(context: ParseContext, name: 'endAt' | 'startAt', zone: Zone): Moment | null | undefined {
-  if (!context.reader.has(name)) return null
-  const text = context.reader.text(name)
-  return text === undefined ? undefined : readMoment(context, text, context.reader.pathOf(name), zone)
+  const { reader } = context
+  if (!reader.has(name)) return null
+  const text = reader.text(name)
+  return text === undefined ? undefined : readMoment(context, text, reader.pathOf(name), zone)
 }
 
 /** Counting starts from creation; a slot at that very instant has passed. */

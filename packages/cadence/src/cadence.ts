@@ -1,17 +1,19 @@
 import type { DstPolicy } from './dst-policy.ts'
+import { describeMoment } from './english/moment-phrase.ts'
 import { formatZoned } from './moment-text.ts'
 import type { CadenceDraft } from './parse-context.ts'
 import type { CadenceKind, CadenceSpec } from './spec.ts'
-import { StepBudget, StepsSpentError } from './step-budget.ts'
-import { FIRST_WALL, LAST_WALL } from './wall.ts'
+import { SearchLimitError, StepBudget } from './step-budget.ts'
+import { FIRST_INSTANT, LAST_INSTANT } from './wall.ts'
 import { findWarnings } from './warning.ts'
 import type { Warning } from './warning.ts'
 
-/** What one search may cost: some 10 ms, or 30 years of changes of the clocks. */
-export const SEARCH_STEPS = 250_000
+/** What one search may cost: some 10 ms, or 50 years of changes of the clocks. */
+export const SEARCH_STEPS = 150_000
 
+const SLOTS_STEPS = 4 * SEARCH_STEPS
 const SLOTS_DEFAULT = 100
-const SLOTS_MAX = 10_000
+export const SLOTS_MAX = 10_000
 
 export interface SlotsOptions {
   /** Exclusive. */
@@ -22,10 +24,8 @@ export interface SlotsOptions {
 
 /** A rule of time, ready to answer. Instants are epoch milliseconds. Immutable; make one with `parse`. */
 export class Cadence {
-  /** Canonical JSON: `parse(spec)` gives the same cadence again. */
+  /** Canonical JSON: `parse(spec, { minimumSeconds: 0 })` gives the same cadence again. */
   readonly spec: CadenceSpec
-  /** The DST policy in force, given or by default. */
-  readonly dst: DstPolicy
   readonly #draft: CadenceDraft
   /** First and last instant that may be a slot. */
   readonly #from: number
@@ -33,11 +33,10 @@ export class Cadence {
 
   /** @internal `to` is where `maxRuns` and all other bounds end the draft. */
   constructor(draft: CadenceDraft, to: number) {
-    this.spec = draft.spec
-    this.dst = draft.dst
+    this.spec = deepFreeze(draft.spec)
     this.#draft = draft
-    this.#from = draft.from
-    this.#to = to
+    this.#from = Math.max(draft.from, FIRST_INSTANT)
+    this.#to = Math.min(to, LAST_INSTANT)
   }
 
   get kind(): CadenceKind {
@@ -49,30 +48,43 @@ export class Cadence {
     return this.spec.timezone
   }
 
-  /** The first slot strictly after, or null. */
-  next(after: number): number | null {
-    const from = Math.max(checkInstant(after), this.#from - 1)
-    if (from >= this.#to) return null
-    const slot = search((budget) => this.#draft.source.next(from, budget))
-    return slot === null || slot > this.#to ? null : slot
+  /** The DST policy in force, given or by default; null where slots are instants and no clock matters. */
+  get dst(): DstPolicy | null {
+    return this.#draft.local?.dst ?? null
   }
 
-  /** The last slot strictly before, or null. */
+  /**
+   * The first slot strictly after, or null.
+   * @throws SearchLimitError if the rule thins out so far that the next slot cannot be found
+   */
+  next(after: number): number | null {
+    return this.#next(toInstant(after), new StepBudget(SEARCH_STEPS))
+  }
+
+  /**
+   * The last slot strictly before, or null.
+   * @throws SearchLimitError as `next` does
+   */
   previous(before: number): number | null {
-    const until = Math.min(checkInstant(before), this.#to + 1)
+    const until = Math.min(toInstant(before), this.#to + 1)
     if (until <= this.#from) return null
-    const slot = search((budget) => this.#draft.source.previous(until, budget))
+    const slot = this.#draft.source.previous(until, new StepBudget(SEARCH_STEPS))
     return slot === null || slot < this.#from ? null : slot
   }
 
-  /** The slots in `[from, to)`, in order. */
+  /** The slots in `[from, to)`, in order; fewer than asked for where finding them would take too long. */
   slots(from: number, { to = Infinity, limit = SLOTS_DEFAULT }: SlotsOptions = {}): number[] {
     const slots: number[] = []
     const most = Math.min(limit, SLOTS_MAX)
-    let slot = this.next(from - 1)
-    while (slot !== null && slot < to && slots.length < most) {
-      slots.push(slot)
-      slot = this.next(slot)
+    const budget = new StepBudget(SLOTS_STEPS)
+    try {
+      let slot = this.#next(toInstant(from) - 1, budget)
+      while (slot !== null && slot < to && slots.length < most) {
+        slots.push(slot)
+        slot = this.#next(slot, budget)
+      }
+    } catch (error) {
+      if (!(error instanceof SearchLimitError) || slots.length === 0) throw error
     }
     return slots
   }
@@ -84,53 +96,48 @@ export class Cadence {
 
   /** The rule in plain English, with its zone and bounds. */
   describe(): string {
-    const { phrase, spec } = this.#draft
-    if (spec.kind === 'once') return `${phrase()}, at ${this.local(this.#firstSlot())}`
+    const { phrase, spec, zone, from, to } = this.#draft
+    const moment = (at: number): string => describeMoment({ kind: 'instant', at }, zone)
+    if (spec.kind === 'once') return `${phrase()}, in ${spec.timezone}`
     const { startAt, endAt, maxRuns } = spec
     return [
       `${phrase()}, in ${spec.timezone}`,
-      ...(startAt === undefined ? [] : [`from ${startAt}`]),
-      ...(endAt === undefined ? [] : [`until ${endAt}`]),
+      ...(startAt === undefined ? [] : [`from ${moment(from)}`]),
+      ...(endAt === undefined ? [] : [`until ${moment(to)}`]),
       ...(maxRuns === undefined ? [] : [maxRuns === 1 ? 'once at most' : `${maxRuns} times at most`]),
     ].join(', ')
   }
 
   /** The dates in the two years from `from` on that a change of the clocks touches, and how. */
   warnings(from: number): Warning[] {
-    const { wallRule, zone } = this.#draft
-    if (wallRule === null) return []
-    const range = { from: Math.max(checkInstant(from), this.#from), to: this.#to }
-    const budget = new StepBudget(SEARCH_STEPS)
-    return orIfSpent(() => findWarnings(wallRule, zone, this.dst, range, budget), [])
+    const { local, zone } = this.#draft
+    if (local === null) return []
+    const range = { from: Math.max(toInstant(from), this.#from), to: this.#to }
+    return findWarnings(local.rule, zone, local.dst, range, new StepBudget(SEARCH_STEPS))
   }
 
   /** An instant as local time with offset and zone, as in RFC 9557. */
   local(slot: number): string {
     const { zone } = this.#draft
-    return formatZoned(slot, zone.offsetAt(slot), zone.name)
+    const instant = toInstant(slot)
+    return formatZoned(instant, zone.offsetAt(instant), zone.name)
   }
 
-  #firstSlot(): number {
-    return this.next(this.#from - 1) ?? this.#from
+  #next(after: number, budget: StepBudget): number | null {
+    const from = Math.max(after, this.#from - 1)
+    if (from >= this.#to) return null
+    const slot = this.#draft.source.next(from, budget)
+    return slot === null || slot > this.#to ? null : slot
   }
 }
 
-/** NaN would make every comparison false and a search endless. */
-function checkInstant(instant: number): number {
+/** Whole milliseconds within the range of slots. NaN would make every comparison false and a search endless. */
+function toInstant(instant: number): number {
   if (Number.isNaN(instant)) throw new RangeError('expected an instant in epoch milliseconds, got NaN')
-  return Math.min(Math.max(instant, FIRST_WALL - 1), LAST_WALL + 1)
+  return Math.floor(Math.min(Math.max(instant, FIRST_INSTANT - 1), LAST_INSTANT + 1))
 }
 
-function search(find: (budget: StepBudget) => number | null): number | null {
-  return orIfSpent(() => find(new StepBudget(SEARCH_STEPS)), null)
-}
-
-/** A slot that takes more steps to find does not exist: a stated limit, the same on every machine. */
-function orIfSpent<Result>(compute: () => Result, fallback: Result): Result {
-  try {
-    return compute()
-  } catch (error) {
-    if (error instanceof StepsSpentError) return fallback
-    throw error
-  }
+function deepFreeze(spec: CadenceSpec): CadenceSpec {
+  for (const value of Object.values(spec)) Object.freeze(value)
+  return Object.freeze(spec)
 }

@@ -17,8 +17,8 @@ export type MonthDays = (month: Month) => number
 // The calendar repeats after 400 years: a date that none of them has does not exist.
 const SEARCH_MONTHS = 400 * 12
 
-// What working out a month costs.
-const STEPS_PER_MONTH = 8
+// What working out a month costs. Charged for one that is at hand too, or the answer would depend on earlier questions.
+const STEPS_PER_MONTH = 10
 
 /** A set of days given month by month, searched a month at a time. */
 export class DaySet {
@@ -32,10 +32,11 @@ export class DaySet {
   }
 
   has(day: DayNumber, budget: StepBudget): boolean {
+    budget.spend()
     const { first, length } = this.#month
     if (day < first || day >= first + length) {
       const { year, month } = dateOf(day)
-      this.#enter(year, month, budget)
+      this.#enter(year, month)
     }
     return (this.#days & (1 << (day - this.#month.first + 1))) !== 0
   }
@@ -45,7 +46,8 @@ export class DaySet {
     if (this.has(day, budget)) return day
     let { year, month, day: dayOfMonth } = dateOf(day)
     for (let searched = 0; searched <= SEARCH_MONTHS && year <= LAST_YEAR; searched += 1) {
-      this.#enter(year, month, budget)
+      budget.spend(STEPS_PER_MONTH)
+      this.#enter(year, month)
       const days = this.#days & (-1 << dayOfMonth)
       // Math.clz32 counts from the top: isolating the lowest bit first finds the earliest day.
       if (days !== 0) return this.#month.first + 31 - Math.clz32(days & -days) - 1
@@ -64,7 +66,8 @@ export class DaySet {
     if (this.has(day, budget)) return day
     let { year, month, day: dayOfMonth } = dateOf(day)
     for (let searched = 0; searched <= SEARCH_MONTHS && year >= FIRST_YEAR; searched += 1) {
-      this.#enter(year, month, budget)
+      budget.spend(STEPS_PER_MONTH)
+      this.#enter(year, month)
       const days = this.#days & ~(-2 << dayOfMonth)
       if (days !== 0) return this.#month.first + 31 - Math.clz32(days) - 1
       dayOfMonth = 31
@@ -89,9 +92,8 @@ export class DaySet {
     return members
   }
 
-  #enter(year: number, month: number, budget: StepBudget): void {
+  #enter(year: number, month: number): void {
     if (year === this.#month.year && month === this.#month.month) return
-    budget.spend(STEPS_PER_MONTH)
     this.#month = { year, month, first: dayNumberOf(year, month, 1), length: daysInMonth(year, month) }
     this.#days = this.#daysOf(this.#month)
   }

@@ -7,10 +7,8 @@ export interface Duration {
   readonly timeMs: number
 }
 
-export const DURATION_EXPECTED = 'an ISO 8601 duration such as PT15M, P1D or P1M, or a number of seconds'
-
 const PATTERN =
-  /^P(?:(\d{1,6})Y)?(?:(\d{1,6})M)?(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12})(?:\.(\d{1,3}))?S)?)?$/i
+  /^P(?:(\d{1,15})Y)?(?:(\d{1,15})M)?(?:(\d{1,15})W)?(?:(\d{1,15})D)?(?:T(?=\d)(?:(\d{1,15})H)?(?:(\d{1,15})M)?(?:(\d{1,15})(?:\.(\d{1,3}))?S)?)?$/i
 
 /** Reads an ISO 8601 duration; undefined if it is none. Signs and fractions above the second are refused. */
 export function parseDuration(text: string): Duration | undefined {

@@ -1,43 +1,64 @@
-import { quote } from './problem.ts'
+import { escape, quote } from './problem.ts'
 import type { ProblemList } from './problem.ts'
 
 const TEXT_MAX_LENGTH = 20_000
+const FIELDS_MAX = 100
 
-/** Reads the fields of an untrusted object, telling every problem and every field that nobody asked for. */
+/** Reads the fields of an untrusted object, telling every problem. */
 export class InputReader {
   readonly problems: ProblemList
   readonly #fields: Map<string, unknown>
   readonly #prefix: string
-  readonly #asked = new Set<string>()
   // Fields whose content was written inside another one.
   readonly #writtenIn = new Map<string, string>()
 
-  constructor(input: object, problems: ProblemList, prefix = '') {
-    // Own fields only: `__proto__` and friends are names like any other.
-    this.#fields = new Map(Object.entries(input))
+  private constructor(fields: Map<string, unknown>, problems: ProblemList, prefix: string) {
+    this.#fields = fields
     this.problems = problems
     this.#prefix = prefix
   }
 
+  /** Any other field is refused: a misspelt one must not be dropped in silence. */
+  static open(
+    input: unknown,
+    path: string,
+    known: readonly string[] | null,
+    problems: ProblemList,
+  ): InputReader | undefined {
+    const fields = fieldsOf(input)
+    if (fields === undefined) {
+      problems.add('wrong_type', path, 'an object', quote(input))
+      return undefined
+    }
+    if (fields.size > FIELDS_MAX) {
+      problems.add('too_long', path, `at most ${FIELDS_MAX} fields`, `${fields.size} fields`)
+      return undefined
+    }
+    const reader = new InputReader(fields, problems, path === '' ? '' : `${path}.`)
+    if (known !== null) reader.refuseOthers(known)
+    return reader
+  }
+
+  refuseOthers(known: readonly string[]): void {
+    for (const [name, value] of this.#fields) {
+      if (known.includes(name) || value === undefined) continue
+      this.problems.add('unknown_field', `${this.#prefix}${escape(name)}`, `only ${known.join(', ')}`, quote(name))
+    }
+  }
+
   has(name: string): boolean {
-    this.#asked.add(name)
     return this.#fields.get(name) !== undefined
   }
 
   value(name: string): unknown {
-    this.#asked.add(name)
     return this.#fields.get(name)
   }
 
   /** Takes a field's content from the text of another (`R5/start/duration`), unless it was given by itself too. */
   supply(name: string, value: unknown, writtenIn: string): void {
     if (this.has(name)) {
-      this.problems.add(
-        'conflict',
-        this.pathOf(name),
-        `nothing, because ${writtenIn} says it already`,
-        quote(this.value(name)),
-      )
+      const expected = `nothing, because ${writtenIn} says it already`
+      this.problems.add('conflict', this.pathOf(name), expected, quote(this.value(name)))
     }
     this.#fields.set(name, value)
     this.#writtenIn.set(name, writtenIn)
@@ -74,37 +95,30 @@ export class InputReader {
     return choice
   }
 
-  texts(name: string, maxCount: number): readonly string[] {
+  /** The texts of a list, each with its path. */
+  texts(name: string, maxCount: number): { readonly text: string; readonly path: string }[] {
     const value = this.value(name)
     const path = this.pathOf(name)
     if (value === undefined) return []
-    if (!Array.isArray(value)) {
+    const items = itemsOf(value)
+    if (items === undefined) {
       this.problems.add('wrong_type', path, 'a list of texts', quote(value))
       return []
     }
-    if (value.length > maxCount) {
-      this.problems.add('too_long', path, `at most ${maxCount} entries`, `${value.length} entries`)
+    if (items.length > maxCount) {
+      this.problems.add('too_long', path, `at most ${maxCount} entries`, `${items.length} entries`)
       return []
     }
-    const texts = value.map((item: unknown, index) => this.#asText(item, `${path}[${index}]`))
-    return texts.filter((text) => text !== undefined)
+    return items.flatMap((item, index) => {
+      const itemPath = this.#writtenIn.has(name) ? path : `${path}[${index}]`
+      const text = this.#asText(item, itemPath)
+      return text === undefined ? [] : [{ text, path: itemPath }]
+    })
   }
 
-  object(name: string): InputReader | undefined {
+  object(name: string, known: readonly string[]): InputReader | undefined {
     const value = this.value(name)
-    if (value === undefined) return undefined
-    if (isRecord(value)) return new InputReader(value, this.problems, `${this.pathOf(name)}.`)
-    this.problems.add('wrong_type', this.pathOf(name), 'an object', quote(value))
-    return undefined
-  }
-
-  /** Call when all fields were asked for: a misspelt one must not be dropped in silence. */
-  refuseOthers(): void {
-    const known = [...this.#asked].join(', ')
-    for (const [name, value] of this.#fields) {
-      if (this.#asked.has(name) || value === undefined) continue
-      this.problems.add('unknown_field', `${this.#prefix}${shorten(name)}`, `only ${known}`, quote(name))
-    }
+    return value === undefined ? undefined : InputReader.open(value, this.pathOf(name), known, this.problems)
   }
 
   pathOf(name: string): string {
@@ -120,10 +134,20 @@ export class InputReader {
   }
 }
 
-export function isRecord(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+/** Own fields only, so `__proto__` is a name like any other. Undefined for what is no object or throws when looked at. */
+function fieldsOf(input: unknown): Map<string, unknown> | undefined {
+  try {
+    if (typeof input !== 'object' || input === null || Array.isArray(input)) return undefined
+    return new Map(Object.entries(input))
+  } catch {
+    return undefined
+  }
 }
 
-function shorten(name: string): string {
-  return name.length > 60 ? `${name.slice(0, 60)}…` : name
+function itemsOf(value: unknown): unknown[] | undefined {
+  try {
+    return Array.isArray(value) ? Array.from<unknown>(value) : undefined
+  } catch {
+    return undefined
+  }
 }

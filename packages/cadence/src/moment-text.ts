@@ -13,38 +13,58 @@ export interface MomentText {
   readonly zoneName: string | null
 }
 
+/** Why a text is no moment. */
+export interface MomentRefusal {
+  readonly code: 'out_of_range' | 'syntax'
+  readonly expected: string
+}
+
 export const MOMENT_EXPECTED =
   '2026-12-24T18:00:00Z, 2026-12-24T18:00:00+01:00, 2026-12-24T18:00:00 or 2026-12-24T18:00:00[Europe/Madrid]'
 
-const PATTERN =
-  /^(\d{4})-(\d\d)-(\d\d)(?:t(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,3})0{0,6})?)?(z|[+-]\d\d:?\d\d)?(?:\[!?([^[\]=]{1,64})\])?)?$/i
+const EXTENDED =
+  /^(\d{4})-(\d\d)-(\d\d)(?:t(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(z|[+-]\d\d:?\d\d)?(?:\[!?([^[\]=]{1,64})\])?)?$/i
 
-/** Reads a moment; undefined if it is none, or names a day or time that no calendar has (`24:00`, `23:59:60`, 30 February). */
-export function parseMoment(text: string): MomentText | undefined {
-  const match = PATTERN.exec(text)
-  if (match === null) return undefined
+/** The form of iCalendar: `20261224T180000Z`. */
+const BASIC = /^(\d{4})(\d\d)(\d\d)(?:t(\d\d)(\d\d)(\d\d)(z)?)?$/i
+
+/** Reads a moment, or tells why it is none. */
+export function parseMoment(text: string): MomentText | MomentRefusal {
+  const basic = BASIC.exec(text)
+  const match = basic ?? EXTENDED.exec(text)
+  if (match === null) return { code: 'syntax', expected: MOMENT_EXPECTED }
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match
     .slice(1, 7)
     .map((part) => Number(part ?? 0))
-  const millisecond = Number((match[7] ?? '').padEnd(3, '0'))
-  if (year < FIRST_YEAR || year > LAST_YEAR || month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) {
-    return undefined
-  }
-  if (hour > 23 || minute > 59 || second > 59) return undefined
-  const offset = parseOffset(match[8])
-  if (offset === undefined) return undefined
+  const fraction = (basic === null ? (match[7] ?? '') : '').padEnd(3, '0')
+  const offsetText = (basic === null ? match[8] : match[7])?.toUpperCase()
+  if (year < FIRST_YEAR || year > LAST_YEAR) return refuse(`a year from ${FIRST_YEAR} to ${LAST_YEAR}`)
+  if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return refuse('a day that the calendar has')
+  if (hour > 23 || minute > 59 || second > 59) return refuse('a time from 00:00:00 to 23:59:59')
+  if (/[1-9]/.test(fraction.slice(3))) return refuse('milliseconds at most')
+  const offset = parseOffset(offsetText)
+  if (offset === undefined) return refuse('an offset of less than 24 hours')
+  const time = ((hour * 60 + minute) * 60 + second) * 1000 + Number(fraction.slice(0, 3))
   return {
-    wall: dayNumberOf(year, month, day) * DAY_MS + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond,
+    wall: dayNumberOf(year, month, day) * DAY_MS + time,
     offset,
-    isZulu: match[8]?.toUpperCase() === 'Z',
+    isZulu: offsetText === 'Z',
     isDateOnly: match[4] === undefined,
-    zoneName: match[9] ?? null,
+    zoneName: basic === null ? (match[9] ?? null) : null,
   }
+}
+
+export function isRefusal(parsed: MomentText | MomentRefusal): parsed is MomentRefusal {
+  return 'code' in parsed
+}
+
+function refuse(expected: string): MomentRefusal {
+  return { code: 'out_of_range', expected }
 }
 
 function parseOffset(text: string | undefined): number | null | undefined {
   if (text === undefined) return null
-  if (text.toUpperCase() === 'Z') return 0
+  if (text === 'Z') return 0
   const hours = Number(text.slice(1, 3))
   const minutes = Number(text.slice(-2))
   if (hours > 23 || minutes > 59) return undefined
@@ -56,17 +76,20 @@ export function formatWall(wall: Wall): string {
   return new Date(wall).toISOString().replace(/(\.000)?Z$/, '')
 }
 
+/** `2026-12-24`. */
+export function formatDate(wall: Wall): string {
+  return formatWall(wall).slice(0, 10)
+}
+
 export function formatInstant(instant: number): string {
   return `${formatWall(instant)}Z`
 }
 
 /** RFC 9557: local time, offset and zone. */
 export function formatZoned(instant: number, offset: number, zoneName: string): string {
-  const wall = formatWall(instant + offset)
-  if (zoneName === 'UTC') return `${wall}+00:00[UTC]`
   const minutes = Math.round(Math.abs(offset) / 60_000)
-  const text = `${pad(Math.floor(minutes / 60))}:${pad(minutes % 60)}`
-  return `${wall}${offset < 0 ? '-' : '+'}${text}[${zoneName}]`
+  const size = `${pad(Math.floor(minutes / 60))}:${pad(minutes % 60)}`
+  return `${formatWall(instant + offset)}${offset < 0 ? '-' : '+'}${size}[${zoneName}]`
 }
 
 function pad(number: number): string {

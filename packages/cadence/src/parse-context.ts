@@ -5,6 +5,7 @@ import type { SlotSource } from './slot-source.ts'
 import type { CadenceSpec } from './spec.ts'
 import type { StepBudget } from './step-budget.ts'
 import type { WallRule } from './wall-rule.ts'
+import type { Wall } from './wall.ts'
 import type { Zone } from './zone.ts'
 
 /** What every kind's reader is given. */
@@ -20,18 +21,17 @@ export interface ParseContext {
 export interface CadenceDraft {
   readonly spec: CadenceSpec
   readonly zone: Zone
-  readonly dst: DstPolicy
   readonly source: SlotSource
-  /** The local times behind the slots; null where slots are instants from the start. */
-  readonly wallRule: WallRule | null
+  /** The local times behind the slots and what a change of the clocks does to them; null where slots are instants. */
+  readonly local: { readonly rule: WallRule; readonly dst: DstPolicy } | null
   /** First and last instant that may be a slot, both inclusive. */
   readonly from: number
   readonly to: number
   readonly maxRuns: number | null
-  /** No two local times lie closer; Infinity for one that does not recur. */
+  /** No two slots of the rule lie closer by its local times; Infinity for one that does not recur. */
   readonly closest: number
-  /** Local times added one by one, which may lie closer to others. */
-  readonly added: readonly number[]
+  /** Local times added one by one, ascending, which may lie closer to others. */
+  readonly added?: readonly Wall[]
   /** What it does, in English, without zone and bounds. Made when asked for: most cadences are never described. */
   readonly phrase: () => string
 }

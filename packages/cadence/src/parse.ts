@@ -1,5 +1,5 @@
 import { Cadence, SEARCH_STEPS } from './cadence.ts'
-import { InputReader, isRecord } from './input-reader.ts'
+import { InputReader } from './input-reader.ts'
 import { readCron } from './kinds/cron.ts'
 import { readFrequency } from './kinds/frequency.ts'
 import { readInterval } from './kinds/interval.ts'
@@ -7,22 +7,24 @@ import { readOnce } from './kinds/once.ts'
 import { readRRule } from './kinds/rrule.ts'
 import { formatWall } from './moment-text.ts'
 import type { CadenceDraft, ParseContext } from './parse-context.ts'
-import { ProblemList, quote } from './problem.ts'
+import { ProblemList } from './problem.ts'
 import type { Problem } from './problem.ts'
 import type { SlotSource } from './slot-source.ts'
 import { findTooClose } from './spacing.ts'
 import { CADENCE_KINDS } from './spec.ts'
 import type { CadenceKind } from './spec.ts'
-import { StepBudget, StepsSpentError } from './step-budget.ts'
-import { SECOND_MS } from './wall.ts'
+import { SearchLimitError, StepBudget } from './step-budget.ts'
+import { WallList } from './wall-list.ts'
+import { DAY_MS, FIRST_INSTANT, LAST_INSTANT, SECOND_MS } from './wall.ts'
 import type { Wall } from './wall.ts'
 
-const MINIMUM_SECONDS_DEFAULT = 60
+/** The least distance of two slots, unless told. */
+export const MINIMUM_SECONDS_DEFAULT = 60
 
 export interface ParseOptions {
   /** Epoch milliseconds; anchors what the input leaves open. Without it such input is a problem. */
   readonly now?: number
-  /** The least distance of two slots. @default 60 */
+  /** The least distance of two slots; 0 to load what was accepted before. @default 60 */
   readonly minimumSeconds?: number
 }
 
@@ -30,97 +32,104 @@ export type ParseResult =
   | { readonly ok: true; readonly cadence: Cadence }
   | { readonly ok: false; readonly problems: readonly Problem[] }
 
-const READERS: Readonly<Record<CadenceKind, (context: ParseContext) => CadenceDraft | undefined>> = {
-  once: readOnce,
-  cron: readCron,
-  rrule: readRRule,
-  interval: readInterval,
-  frequency: readFrequency,
+interface KindRules {
+  readonly read: (context: ParseContext) => CadenceDraft | undefined
+  readonly fields: readonly string[]
+  /** The field to blame when the rule as a whole is at fault. */
+  readonly ruleField: string
 }
 
-/** The field to blame when the rule as a whole is at fault. */
-const RULE_FIELDS: Readonly<Record<CadenceKind, string>> = {
-  once: 'at',
-  cron: 'expression',
-  rrule: 'rule',
-  interval: 'every',
-  frequency: 'frequency',
+const RECURRING = ['kind', 'timezone', 'startAt', 'endAt', 'maxRuns', 'dst'] as const
+
+const KINDS: Readonly<Record<CadenceKind, KindRules>> = {
+  once: { read: readOnce, fields: ['kind', 'at', 'timezone', 'dst'], ruleField: 'at' },
+  cron: { read: readCron, fields: [...RECURRING, 'expression'], ruleField: 'expression' },
+  rrule: { read: readRRule, fields: [...RECURRING, 'rule', 'start', 'exdates', 'rdates'], ruleField: 'rule' },
+  interval: { read: readInterval, fields: [...RECURRING, 'every', 'anchor'], ruleField: 'every' },
+  frequency: {
+    read: readFrequency,
+    fields: [...RECURRING, 'frequency', 'dayOfWeek', 'timeOfDay', 'anchor'],
+    ruleField: 'frequency',
+  },
 }
 
 /**
  * Reads any value as a cadence. Never throws, whatever the input; always ends within a fixed number of steps.
- * @throws RangeError if the options are no numbers: they are the program's, not the user's.
+ * @throws RangeError if the options are out of range: they are the program's, not the user's.
  */
 export function parse(input: unknown, options: ParseOptions = {}): ParseResult {
-  const problems = new ProblemList()
   checkOptions(options)
+  const problems = new ProblemList()
   const cadence = read(input, options, problems)
   if (cadence !== undefined && problems.isEmpty) return { ok: true, cadence }
   return { ok: false, problems: problems.toArray() }
 }
 
-function checkOptions({ now = 0, minimumSeconds = 0 }: ParseOptions): void {
-  if (!Number.isFinite(now)) throw new RangeError(`expected "now" in epoch milliseconds, got ${now}`)
+function checkOptions({ now = FIRST_INSTANT, minimumSeconds = 0 }: ParseOptions): void {
+  if (!(now >= FIRST_INSTANT && now <= LAST_INSTANT)) {
+    throw new RangeError(`expected "now" in epoch milliseconds from 1970 to 9999, got ${now}`)
+  }
   if (!(minimumSeconds >= 0)) throw new RangeError(`expected "minimumSeconds" to be 0 or more, got ${minimumSeconds}`)
 }
 
 function read(input: unknown, options: ParseOptions, problems: ProblemList): Cadence | undefined {
-  if (!isRecord(input)) {
-    problems.add('wrong_type', '', 'an object with the field "kind"', quote(input))
-    return undefined
-  }
-  const reader = new InputReader(input, problems)
+  const reader = InputReader.open(input, '', null, problems)
+  if (reader === undefined) return undefined
   if (!reader.has('kind')) problems.add('missing_field', 'kind', `one of ${CADENCE_KINDS.join(', ')}`, 'nothing')
   const kind = reader.choice('kind', CADENCE_KINDS)
   if (kind === undefined) return undefined
+  const rules = KINDS[kind]
+  reader.refuseOthers(rules.fields)
   const context = { reader, problems, budget: new StepBudget(SEARCH_STEPS), now: options.now ?? null }
   try {
-    const draft = READERS[kind](context)
-    reader.refuseOthers()
-    return draft === undefined ? undefined : check(draft, options, context)
+    const draft = rules.read(context)
+    return draft === undefined ? undefined : check(draft, options, context, rules.ruleField)
   } catch (error) {
-    if (!(error instanceof StepsSpentError)) throw error
+    if (!(error instanceof SearchLimitError)) throw error
     const expected = 'a rule whose slots are found in a fixed number of steps'
-    problems.add('too_complex', RULE_FIELDS[kind], expected, 'one that takes more')
+    problems.add('too_complex', rules.ruleField, expected, 'one that takes more')
     return undefined
   }
 }
 
 /** What no single field can tell. */
-function check(draft: CadenceDraft, options: ParseOptions, context: ParseContext): Cadence | undefined {
-  checkDistance(draft, (options.minimumSeconds ?? MINIMUM_SECONDS_DEFAULT) * SECOND_MS, context)
+function check(draft: CadenceDraft, options: ParseOptions, context: ParseContext, field: string): Cadence | undefined {
   const to = lastSlot(draft, context)
-  if (to !== undefined) return new Cadence(draft, to)
-  const field = RULE_FIELDS[draft.spec.kind]
-  context.problems.add('never_fires', field, 'a rule with at least one slot', 'one that never comes due')
-  return undefined
+  if (to === undefined) {
+    context.problems.add('never_fires', field, 'a rule with at least one slot', 'one that never comes due')
+    return undefined
+  }
+  const minimumMs = (options.minimumSeconds ?? MINIMUM_SECONDS_DEFAULT) * SECOND_MS
+  const close = tooClose(draft, minimumMs, context.budget)
+  if (close !== undefined) {
+    context.problems.add('too_frequent', field, `at least ${minimumMs / SECOND_MS} seconds between two slots`, close)
+  }
+  return new Cadence(draft, to)
 }
 
 /** By rule where the rule tells, else over a horizon. */
-function checkDistance(draft: CadenceDraft, minimumMs: number, { problems, budget }: ParseContext): void {
-  const { wallRule, closest, spec } = draft
-  const refuse = (found: string): void =>
-    problems.add(
-      'too_frequent',
-      RULE_FIELDS[spec.kind],
-      `at least ${minimumMs / SECOND_MS} seconds between two slots`,
-      found,
-    )
-  if (wallRule === null) {
-    if (closest < minimumMs) refuse(`${closest / SECOND_MS} seconds`)
-    return
-  }
-  const pair = closest < minimumMs ? findTooClose(wallRule, draft.from, minimumMs, budget) : undefined
-  const tooClose = pair ?? firstCrowded(draft, minimumMs, budget)
-  if (tooClose !== undefined) refuse(`${formatWall(tooClose[0])} and ${formatWall(tooClose[1])}`)
+function tooClose(draft: CadenceDraft, minimumMs: number, budget: StepBudget): string | undefined {
+  const { local, closest } = draft
+  if (local === null) return closest < minimumMs ? `${closest / SECOND_MS} seconds` : undefined
+  const start = draft.from + draft.zone.offsetAt(draft.from)
+  const pair = closest < minimumMs ? findTooClose(local.rule, start, minimumMs, budget) : undefined
+  const [earlier, later] = pair ?? crowded(draft, minimumMs, budget) ?? []
+  if (earlier === undefined || later === undefined) return undefined
+  return `${(later - earlier) / SECOND_MS} seconds (${formatWall(earlier)} and ${formatWall(later)})`
 }
 
-function firstCrowded(draft: CadenceDraft, minimumMs: number, budget: StepBudget): readonly [Wall, Wall] | undefined {
-  for (const wall of draft.added) {
-    const before = draft.wallRule?.previous(wall, budget) ?? null
-    if (before !== null && wall - before < minimumMs) return [before, wall]
-    const after = draft.wallRule?.next(wall, budget) ?? null
-    if (after !== null && after - wall < minimumMs) return [wall, after]
+/** A local time that was added too close to another. */
+function crowded(
+  { local, added = [], to }: CadenceDraft,
+  minimumMs: number,
+  budget: StepBudget,
+): readonly Wall[] | undefined {
+  const list = new WallList(added)
+  for (const wall of added) {
+    if (local === null || wall - DAY_MS > to) return undefined
+    const neighbours = [local.rule.previous(wall, budget), local.rule.next(wall, budget), list.next(wall)]
+    const near = neighbours.find((neighbour) => neighbour !== null && Math.abs(neighbour - wall) < minimumMs)
+    if (near !== undefined && near !== null) return [Math.min(near, wall), Math.max(near, wall)]
   }
   return undefined
 }
@@ -132,22 +141,22 @@ function lastSlot(draft: CadenceDraft, { problems, budget }: ParseContext): numb
   if (first === null || first > to) return undefined
   if (maxRuns === null) return to
   try {
-    return countedSlot(source, first, maxRuns, budget) ?? to
+    return countedSlot(source, first, to, maxRuns, budget)
   } catch (error) {
-    if (!(error instanceof StepsSpentError)) throw error
-    problems.add(
-      'too_complex',
-      'maxRuns',
-      'a number that is reached within some 30 years (endAt has no such limit)',
-      `${maxRuns}`,
-    )
+    if (!(error instanceof SearchLimitError)) throw error
+    const expected = 'a number that is reached within some 50 years (endAt has no such limit)'
+    problems.add('too_complex', 'maxRuns', expected, `${maxRuns}`)
     return to
   }
 }
 
-/** The slot with that number, the first being 1; null if there are fewer. */
-function countedSlot(source: SlotSource, first: number, number: number, budget: StepBudget): number | null {
-  let slot: number | null = first
-  for (let counted = 1; counted < number && slot !== null; counted += 1) slot = source.next(slot, budget)
-  return slot
+/** The slot with that number, the first being 1, or the end if it comes before. */
+function countedSlot(source: SlotSource, first: number, to: number, number: number, budget: StepBudget): number {
+  let last = first
+  for (let counted = 1; counted < number; counted += 1) {
+    const slot = source.next(last, budget)
+    if (slot === null || slot > to) return to
+    last = slot
+  }
+  return last
 }

@@ -1,17 +1,20 @@
 /** Closed: clients may switch on it. */
-export type ProblemCode =
-  | 'missing_field'
-  | 'unknown_field'
-  | 'wrong_type'
-  | 'out_of_range'
-  | 'too_long'
-  | 'syntax'
-  | 'unsupported'
-  | 'unknown_timezone'
-  | 'conflict'
-  | 'never_fires'
-  | 'too_frequent'
-  | 'too_complex'
+export const PROBLEM_CODES = [
+  'missing_field',
+  'unknown_field',
+  'wrong_type',
+  'out_of_range',
+  'too_long',
+  'syntax',
+  'unsupported',
+  'unknown_timezone',
+  'conflict',
+  'never_fires',
+  'too_frequent',
+  'too_complex',
+] as const
+
+export type ProblemCode = (typeof PROBLEM_CODES)[number]
 
 /** One thing that is wrong with an input. */
 export interface Problem {
@@ -30,27 +33,39 @@ const QUOTED_MAX_LENGTH = 60
 
 /** Shows a value in a message: short, on one line, harmless in a terminal. */
 export function quote(value: unknown): string {
-  if (typeof value === 'string') return quoteText(value)
+  if (typeof value === 'string') return `"${escape(value)}"`
   if (value === null || typeof value === 'number' || typeof value === 'boolean') return String(value)
   if (typeof value === 'undefined') return 'nothing'
-  if (Array.isArray(value)) return 'a list'
-  return typeof value === 'object' ? 'an object' : `a ${typeof value}`
+  if (typeof value === 'object') return kindOfObject(value)
+  return `a ${typeof value}`
 }
 
-function quoteText(text: string): string {
+/** A revoked proxy throws even when asked whether it is a list. */
+function kindOfObject(value: object): string {
+  try {
+    return Array.isArray(value) ? 'a list' : 'an object'
+  } catch {
+    return 'an object that cannot be read'
+  }
+}
+
+/** Control characters, bidirectional overrides and lone surrogates must not reach a log or a terminal as they are. */
+export function escape(text: string): string {
   const short = text.length > QUOTED_MAX_LENGTH ? `${text.slice(0, QUOTED_MAX_LENGTH)}…` : text
-  // Control characters, bidirectional overrides and lone surrogates must not reach a log or a terminal as they are.
-  const escaped = short.replace(/[\p{Cc}\p{Cf}\p{Cs}"\\]/gu, (char) =>
+  return short.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}"\\]/gu, (char) =>
     char === '"' || char === '\\' ? `\\${char}` : `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`,
   )
-  return `"${escaped}"`
 }
+
+// A list this long tells everything that a person will read.
+const PROBLEMS_MAX = 50
 
 /** Collects problems while an input is read, so that all of them are told at once. */
 export class ProblemList {
   readonly #problems: Problem[] = []
 
   add(code: ProblemCode, field: string, expected: string, found: string, position?: number): void {
+    if (this.#problems.length >= PROBLEMS_MAX) return
     const at = position === undefined ? '' : ` at position ${position}`
     const subject = field === '' ? 'the cadence' : `${field}${at}`
     const message = `In ${subject}, expected ${expected}, but found ${found}.`

@@ -9,6 +9,8 @@
  *   W2. A fold at a segment's start shows the wall times [start + offset, start + before) a second time: `first` leaves
  *       them out of the segment that follows, `second` out of the one that precedes, `both` out of none.
  *   W3. Slots of different segments cannot interleave, so the first slot of the first segment that has one is the next.
+ *   W4. No change of the clocks reaches back two days. So once a segment's last two days were seen and the rule names
+ *       nothing sooner than `ahead`, everything before `ahead` less two days may be passed over.
  */
 import type { DstPolicy } from './dst-policy.ts'
 import type { SlotSource } from './slot-source.ts'
@@ -17,9 +19,12 @@ import type { WallRule } from './wall-rule.ts'
 import { DAY_MS, FIRST_WALL, LAST_WALL } from './wall.ts'
 import type { Segment, Zone } from './zone.ts'
 
-// What looking up the next change of the clocks costs the first time. Charged every time, or the answer would depend on
-// what was asked before.
-const STEPS_PER_SEGMENT = 4000
+const REACH_MS = 2 * DAY_MS
+
+// What finding a year of a zone costs the first time, and that over its three segments. Charged every time, or the answer
+// would depend on what was asked before.
+const STEPS_PER_YEAR = 3000
+const STEPS_PER_SEGMENT = STEPS_PER_YEAR / 3
 
 export class SlotWalk implements SlotSource {
   readonly #rule: WallRule
@@ -32,38 +37,32 @@ export class SlotWalk implements SlotSource {
     this.#dst = dst
   }
 
-  /** The first slot strictly after, or null. */
   next(after: number, budget: StepBudget): number | null {
     let segment = this.#zone.segmentAt(after)
     let low = after
     for (;;) {
       const { slot, ahead } = this.#firstIn(segment, low, budget)
       if (slot !== null) return slot
-      if (segment.end > LAST_WALL) return null
-      budget.spend(STEPS_PER_SEGMENT)
-      const following = this.#zone.segmentAt(segment.end)
-      if (ahead === null && following.offset >= segment.offset) return null
-      // A fold repeats the end of the segment before it. Unless that was seen from its start to be empty, the segment
-      // that follows must be looked at, however far ahead the rule's next wall time lies.
-      const isSeenWhole = low < segment.start
-      segment = isSeenWhole && ahead !== null ? this.#nearer(following, ahead) : following
+      const isTailSeen = segment.end - low > REACH_MS
+      if (segment.end > LAST_WALL || (ahead === null && isTailSeen)) return null
+      const resume = ahead !== null && isTailSeen ? Math.max(segment.end, ahead - REACH_MS) : segment.end
+      budget.spend(resume === segment.end ? STEPS_PER_SEGMENT : STEPS_PER_YEAR)
+      segment = this.#zone.segmentAt(resume)
       low = segment.start - 1
     }
   }
 
-  /** The last slot strictly before, or null. */
   previous(before: number, budget: StepBudget): number | null {
     let segment = this.#zone.segmentAt(before - 1)
     let high = before
     for (;;) {
       const { slot, behind } = this.#lastIn(segment, high, budget)
       if (slot !== null) return slot
-      if (segment.start < FIRST_WALL) return null
-      budget.spend(STEPS_PER_SEGMENT)
-      const preceding = this.#zone.segmentAt(segment.start - 1)
-      if (behind === null && preceding.offset <= segment.offset) return null
-      const isSeenWhole = high >= segment.end
-      segment = isSeenWhole && behind !== null ? this.#nearerBefore(preceding, behind) : preceding
+      const isHeadSeen = high - segment.start > REACH_MS
+      if (segment.start < FIRST_WALL || (behind === null && isHeadSeen)) return null
+      const resume = behind !== null && isHeadSeen ? Math.min(segment.start - 1, behind + REACH_MS) : segment.start - 1
+      budget.spend(resume === segment.start - 1 ? STEPS_PER_SEGMENT : STEPS_PER_YEAR)
+      segment = this.#zone.segmentAt(resume)
       high = segment.end
     }
   }
@@ -108,16 +107,5 @@ export class SlotWalk implements SlotSource {
     const after = this.#zone.segmentAt(end).offset
     const isFold = after < offset
     return end + (isFold && this.#dst.fold === 'second' ? after : offset)
-  }
-
-  // No offset and no change of one reaches two days, so this lands before the wall time, with nothing skipped between.
-  #nearer(following: Segment, ahead: number): Segment {
-    const near = ahead - 2 * DAY_MS
-    return near < following.end ? following : this.#zone.segmentAt(near)
-  }
-
-  #nearerBefore(preceding: Segment, behind: number): Segment {
-    const near = behind + 2 * DAY_MS
-    return near >= preceding.start ? preceding : this.#zone.segmentAt(near)
   }
 }

@@ -26,3 +26,16 @@ export function lastBelow(sorted: readonly number[], limit: number): number | un
 export function ascending(numbers: Iterable<number>): number[] {
   return [...new Set(numbers)].toSorted((a, b) => a - b)
 }
+
+/** Whole numbers in a row, as ranges of three or more and as single numbers. */
+export function runsOf(sorted: readonly number[]): { readonly from: number; readonly to: number }[] {
+  const runs: { from: number; to: number }[] = []
+  for (const number of sorted) {
+    const run = runs.at(-1)
+    if (run !== undefined && run.to === number - 1) run.to = number
+    else runs.push({ from: number, to: number })
+  }
+  return runs.flatMap(({ from, to }) =>
+    to - from === 1 ? [from, to].map((at) => ({ from: at, to: at })) : [{ from, to }],
+  )
+}

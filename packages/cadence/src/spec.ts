@@ -44,12 +44,17 @@ export interface IntervalSpec extends RecurringSpec {
   readonly kind: 'interval'
   /** ISO 8601 duration. */
   readonly every: string
-  readonly startAt: string
+  /** Slots lie at whole multiples of `every` from here, or from `startAt` where there is no anchor. */
+  readonly anchor?: string
 }
+
+export const FREQUENCIES = ['weekly', 'biweekly', 'monthly'] as const
+
+export type Frequency = (typeof FREQUENCIES)[number]
 
 export interface FrequencySpec extends RecurringSpec {
   readonly kind: 'frequency'
-  readonly frequency: 'weekly' | 'biweekly' | 'monthly'
+  readonly frequency: Frequency
   /** 0 is Sunday. */
   readonly dayOfWeek: number
   /** `HH:MM`. */

@@ -12,7 +12,7 @@ export const DAY_MS = 24 * HOUR_MS
 /** Days since 1970-01-01 of the proleptic Gregorian calendar. */
 export type DayNumber = number
 
-/** Slots lie within these, as instants and as wall times. */
+/** Wall times lie within these. */
 export const FIRST_YEAR = 1970
 export const LAST_YEAR = 9999
 
@@ -81,3 +81,7 @@ export function modulo(dividend: number, divisor: number): number {
 
 export const FIRST_WALL: Wall = dayNumberOf(FIRST_YEAR, 1, 1) * DAY_MS
 export const LAST_WALL: Wall = dayNumberOf(LAST_YEAR + 1, 1, 1) * DAY_MS - 1
+
+/** Slots lie within these. A day inside the calendar's years, so that every slot's local time lies within them too. */
+export const FIRST_INSTANT = FIRST_WALL + DAY_MS
+export const LAST_INSTANT = LAST_WALL - DAY_MS

@@ -1,8 +1,10 @@
 import type { DstPolicy } from './dst-policy.ts'
-import { formatWall, formatZoned } from './moment-text.ts'
+import { describeDate } from './english/moment-phrase.ts'
+import { formatTime } from './english/time-phrase.ts'
+import { formatWall } from './moment-text.ts'
 import type { StepBudget } from './step-budget.ts'
 import type { WallRule } from './wall-rule.ts'
-import { DAY_MS } from './wall.ts'
+import { DAY_MS, modulo } from './wall.ts'
 import type { Wall } from './wall.ts'
 import type { Segment, Zone } from './zone.ts'
 
@@ -40,53 +42,57 @@ export function findWarnings(
   const horizon = Math.min(to, from + HORIZON_MS)
   for (let before = zone.segmentAt(from); before.end <= horizon;) {
     const after = zone.segmentAt(before.end)
-    const [first, end] = touchedWalls(before, after)
-    const walls = countWalls(rule, first, end, budget)
+    const walls = touchedWalls(rule, before, after, budget)
     if (walls.count > 0) warnings.push(describeChange(zone, dst, before, after, walls))
     before = after
   }
   return warnings
 }
 
-/** The local times that do not exist, or exist twice: `first <= wall < end`. */
-function touchedWalls(before: Segment, after: Segment): [Wall, Wall] {
-  const edges = [after.start + before.offset, after.start + after.offset]
-  return [Math.min(...edges), Math.max(...edges)]
-}
-
 interface TouchedWalls {
   readonly first: Wall
+  readonly last: Wall
   readonly count: number
 }
 
-function countWalls(rule: WallRule, from: Wall, end: Wall, budget: StepBudget): TouchedWalls {
-  let wall = rule.next(from - 1, budget)
-  const first = wall ?? from
+/** The local times of a rule that do not exist, or exist twice. */
+function touchedWalls(rule: WallRule, before: Segment, after: Segment, budget: StepBudget): TouchedWalls {
+  const edges = [after.start + before.offset, after.start + after.offset]
+  const end = Math.max(...edges)
+  let wall = rule.next(Math.min(...edges) - 1, budget)
+  const first = wall ?? end
+  let last = first
   let count = 0
   while (wall !== null && wall < end && count < COUNT_MAX) {
     count += 1
+    last = wall
     wall = rule.next(wall, budget)
   }
-  return { first, count }
+  return { first, last, count }
 }
 
 function describeChange(zone: Zone, dst: DstPolicy, before: Segment, after: Segment, walls: TouchedWalls): Warning {
-  const local = formatWall(walls.first)
-  const others = walls.count > 1 ? ` (and ${walls.count - 1} more)` : ''
-  const what = `${local.replace('T', ' ')}${others}`
-  const shared = { at: after.start, local, count: walls.count }
+  const { first, last, count } = walls
+  const date = describeDate(first)
+  const isMany = count > 1
+  const times = isMany ? `${count} local times from ${clock(first)} to ${clock(last)}` : clock(first)
+  const shared = { at: after.start, local: formatWall(first), count }
   if (after.offset > before.offset) {
-    const landing = formatZoned(after.start, after.offset, zone.name)
-    const fate = dst.gap === 'shift' ? `it runs once, at ${landing}` : 'it does not run'
-    const message = `${what} does not exist in ${zone.name}: the clocks go forward, and ${fate}.`
+    const fate = dst.gap === 'shift' ? `run once, at ${clock(after.start + after.offset)}` : 'do not run'
+    const one = dst.gap === 'shift' ? fate.replace('run', 'runs') : 'does not run'
+    const message = isMany
+      ? `On ${date}, ${times} do not exist in ${zone.name}, because the clocks go forward: they ${fate}.`
+      : `On ${date}, ${times} does not exist in ${zone.name}, because the clocks go forward: it ${one}.`
     return { code: 'dst_gap', ...shared, effect: dst.gap === 'shift' ? 'shifted' : 'skipped', message }
   }
-  const fates = {
-    first: 'it runs on the first pass',
-    second: 'it runs on the second pass',
-    both: 'it runs on both passes',
-  }
+  const passes = { first: 'the first time', second: 'the second time', both: 'both times' }
   const effects = { first: 'first_pass', second: 'second_pass', both: 'both_passes' } as const
-  const message = `${what} happens twice in ${zone.name}: the clocks go back, and ${fates[dst.fold]}.`
+  const message = isMany
+    ? `On ${date}, ${times} happen twice in ${zone.name}, because the clocks go back: they run ${passes[dst.fold]}.`
+    : `On ${date}, ${times} happens twice in ${zone.name}, because the clocks go back: it runs ${passes[dst.fold]}.`
   return { code: 'dst_fold', ...shared, effect: effects[dst.fold], message }
+}
+
+function clock(wall: Wall): string {
+  return formatTime(modulo(wall, DAY_MS))
 }

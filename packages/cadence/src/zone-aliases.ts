@@ -2,7 +2,7 @@
  * Names that the tz database keeps for old callers, by the name that is current: its `backward` links whose name is not
  * in `zone.tab`, and the names of UTC. Our own table because engines disagree: ICU still calls Kolkata `Asia/Calcutta`.
  */
-const ALIASES_BY_NAME: Readonly<Record<string, string>> = {
+export const ZONE_ALIASES: Readonly<Record<string, string>> = {
   'Africa/Asmara': 'Africa/Asmera',
   'Africa/Bamako': 'Africa/Timbuktu',
   'Africa/Cairo': 'Egypt',
@@ -99,15 +99,4 @@ const ALIASES_BY_NAME: Readonly<Record<string, string>> = {
   'Pacific/Pago_Pago': 'Pacific/Samoa US/Samoa',
   'Pacific/Pohnpei': 'Pacific/Ponape',
   UTC: 'Etc/GMT Etc/GMT+0 Etc/GMT-0 Etc/GMT0 Etc/Greenwich Etc/UCT Etc/UTC Etc/Universal Etc/Zulu GMT GMT+0 GMT-0 GMT0 Greenwich UCT Universal Zulu',
-}
-
-const NAME_BY_ALIAS: ReadonlyMap<string, string> = new Map(
-  Object.entries(ALIASES_BY_NAME).flatMap(([name, aliases]) =>
-    aliases.split(' ').map((alias) => [alias, name] as const),
-  ),
-)
-
-/** The current name of a zone given under any name. Case must be right already. */
-export function currentZoneName(name: string): string {
-  return NAME_BY_ALIAS.get(name) ?? name
 }

@@ -4,13 +4,13 @@ import { MINUTE_MS, modulo, weekdayOf } from '../wall.ts'
 import type { CronExpression } from './cron-fields.ts'
 
 /** Milliseconds since midnight, ascending. */
-export function cronTimesOfDay({ hours, minutes }: CronExpression): number[] {
-  return hours.flatMap((hour) => minutes.map((minute) => (hour * 60 + minute) * MINUTE_MS))
+export function cronTimesOfDay({ hour, minute }: CronExpression): number[] {
+  return hour.values.flatMap((hours) => minute.values.map((minutes) => (hours * 60 + minutes) * MINUTE_MS))
 }
 
 /** The days that day of month, month and day of week admit together. */
-export function cronDays({ months, dayOfMonth, dayOfWeek }: CronExpression): DaySet {
-  const monthBits = bitSet(months)
+export function cronDays({ month: months, dayOfMonth, dayOfWeek }: CronExpression): DaySet {
+  const monthBits = bitSet(months.values)
   const dateBits = bitSet(dayOfMonth.values)
   const weekdayBits = bitSet(dayOfWeek.values)
   // Vixie cron: two restricted day fields mean either, a field that begins with a star restricts nothing by itself.

@@ -19,6 +19,8 @@ export const DAY_OF_WEEK_FIELD: CronFieldShape = { name: 'day of week', min: 0, 
 
 /** What one field of an expression says. */
 export interface CronField {
+  /** As it was written, in upper case. */
+  readonly text: string
   /** Plain values, sorted, without repeats. */
   readonly values: readonly number[]
   /** Begins with `*`: no restriction when day of month meets day of week. */
@@ -33,11 +35,9 @@ export interface CronField {
 
 /** A cron expression, read. */
 export interface CronExpression {
-  /** One space between fields, macros expanded. */
-  readonly text: string
-  readonly minutes: readonly number[]
-  readonly hours: readonly number[]
+  readonly minute: CronField
+  readonly hour: CronField
   readonly dayOfMonth: CronField
-  readonly months: readonly number[]
+  readonly month: CronField
   readonly dayOfWeek: CronField
 }

@@ -85,8 +85,7 @@ function parseFields(tokens: readonly Token[], field: string, problems: ProblemL
   const month = read(3, MONTH_FIELD)
   const dayOfWeek = read(4, DAY_OF_WEEK_FIELD)
   if (!minute || !hour || !dayOfMonth || !month || !dayOfWeek) return undefined
-  const text = tokens.map((token) => token.text.toUpperCase()).join(' ')
-  return { text, minutes: minute.values, hours: hour.values, dayOfMonth, months: month.values, dayOfWeek }
+  return { minute, hour, dayOfMonth, month, dayOfWeek }
 }
 
 /** What other dialects write and this one does not, with what to write instead. */
@@ -112,7 +111,7 @@ class FieldReader {
   read(token: Token): CronField | undefined {
     const values = new Set<number>()
     const lastWeekdays = new Set<number>()
-    const nthWeekdays: { weekday: number; nth: number }[] = []
+    const nthWeekdays = new Map<string, { weekday: number; nth: number }>()
     let hasLastDay = false
     let position = token.position
     for (const text of token.text.split(',')) {
@@ -126,11 +125,12 @@ class FieldReader {
       if (!this.#isSound) return undefined
     }
     return {
+      text: token.text.toUpperCase(),
       values: ascending(values),
       isStar: token.text.startsWith('*'),
       hasLastDay,
-      lastWeekdays: [...lastWeekdays],
-      nthWeekdays,
+      lastWeekdays: ascending(lastWeekdays),
+      nthWeekdays: [...nthWeekdays.values()],
     }
   }
 
@@ -147,7 +147,7 @@ class FieldReader {
     if (weekday !== undefined) into.add(weekday % 7)
   }
 
-  #readNthWeekday({ text, position }: Token, into: { weekday: number; nth: number }[]): void {
+  #readNthWeekday({ text, position }: Token, into: Map<string, { weekday: number; nth: number }>): void {
     const [dayText = '', nthText = '', ...rest] = text.split('#')
     const weekday = this.#readValue({ text: dayText, position })
     if (weekday === undefined) return
@@ -161,7 +161,7 @@ class FieldReader {
       )
       return
     }
-    into.push({ weekday: weekday % 7, nth: Number(nthText) })
+    into.set(`${weekday % 7}#${nthText}`, { weekday: weekday % 7, nth: Number(nthText) })
   }
 
   #readRange({ text, position }: Token, into: Set<number>): void {
@@ -213,7 +213,7 @@ class FieldReader {
   }
 
   #readStep({ text, position }: Token): number | undefined {
-    const most = this.#isDayOfWeek ? 6 : this.#shape.max
+    const most = this.#shape.max
     const expected = `a step from 1 to ${most}`
     if (!/^\d{1,4}$/.test(text)) {
       this.#refuse('syntax', expected, text, position)

@@ -1,22 +1,20 @@
-import { readBounds } from '../bounds-input.ts'
 import type { Bounds } from '../bounds-input.ts'
-import { formatWall, parseMoment } from '../moment-text.ts'
+import { WEEKDAYS } from '../english/words.ts'
+import { formatDate, formatWall, isRefusal, parseMoment } from '../moment-text.ts'
+import { wallOf } from '../moment.ts'
 import type { CadenceDraft, ParseContext } from '../parse-context.ts'
 import { quote } from '../problem.ts'
+import { readRecurrence, recurrenceSpec } from '../recurrence-input.ts'
 import { parseRRule } from '../rrule/rrule-parser.ts'
 import { WEEKDAY_CODES } from '../rrule/rrule-parts.ts'
 import { createRRuleRule } from '../rrule/rrule-rule.ts'
 import { SlotWalk } from '../slot-walk.ts'
-import type { FrequencySpec } from '../spec.ts'
+import { FREQUENCIES } from '../spec.ts'
+import type { Frequency } from '../spec.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS, dayOf, modulo, weekdayOf } from '../wall.ts'
 import type { Wall } from '../wall.ts'
-import { WEEKDAYS } from '../weekday-names.ts'
 import type { Zone } from '../zone.ts'
-import { dstPolicy, readDst, readZone, wallOf } from '../zoned-input.ts'
-
-type Frequency = FrequencySpec['frequency']
-
-const FREQUENCIES: readonly Frequency[] = ['weekly', 'biweekly', 'monthly']
+import { dstPolicy } from '../zoned-input.ts'
 
 /** Each frequency is an RRULE by another name. */
 const RULES: Readonly<Record<Frequency, (day: string) => string>> = {
@@ -31,29 +29,22 @@ const PHRASES: Readonly<Record<Frequency, (day: string) => string>> = {
   monthly: (day) => `On the first ${day} of every month`,
 }
 
+const TIME_EXPECTED = 'a time such as 09:00'
+
 export function readFrequency(context: ParseContext): CadenceDraft | undefined {
-  const { reader, problems, budget } = context
-  for (const name of ['frequency', 'dayOfWeek', 'timeOfDay']) {
-    if (!reader.has(name)) problems.add('missing_field', name, EXPECTED[name] ?? '', 'nothing')
-  }
-  const frequency = reader.choice('frequency', FREQUENCIES)
-  const dayOfWeek = reader.integer('dayOfWeek', 0, 6)
+  const frequency = readName(context)
+  const dayOfWeek = readDayOfWeek(context)
   const timeOfDay = readTimeOfDay(context)
-  const dstSpec = readDst(context)
-  const zone = readZone(context)
-  const bounds = zone === undefined ? undefined : readBounds(context, zone)
-  const anchorText = reader.text('anchor')
+  const recurrence = readRecurrence(context)
   if (frequency === undefined || dayOfWeek === undefined || timeOfDay === undefined) return undefined
-  if (zone === undefined || bounds === undefined) return undefined
-  if (frequency !== 'biweekly' && reader.has('anchor')) {
-    problems.add('conflict', 'anchor', 'an anchor only where the frequency is biweekly', quote(anchorText))
-  }
-  const start =
-    frequency === 'biweekly' ? readAnchor(context, anchorText, zone, bounds, dayOfWeek, timeOfDay) : timeOfDay
-  const parts = parseRRule(RULES[frequency](WEEKDAY_CODES[dayOfWeek] ?? ''), 'frequency', problems)
-  if (start === undefined || parts === undefined) return undefined
-  const { rule, closest } = createRRuleRule(parts, start, null, budget)
-  const dst = dstPolicy(dstSpec, false)
+  if (recurrence === undefined) return undefined
+  const { zone, bounds } = recurrence
+  const anchor = readAnchor(context, frequency, zone, bounds)
+  const parts = parseRRule(RULES[frequency](WEEKDAY_CODES[dayOfWeek] ?? ''), 'frequency', context.problems)
+  if (anchor === undefined || parts === undefined) return undefined
+  const start = onWeekday(anchor, dayOfWeek, timeOfDay)
+  const { rule, closest } = createRRuleRule(parts, start, null, context.budget)
+  const dst = dstPolicy(recurrence.dst, 'fixed')
   const time = formatWall(timeOfDay).slice(11, 16)
   return {
     spec: {
@@ -61,62 +52,68 @@ export function readFrequency(context: ParseContext): CadenceDraft | undefined {
       frequency,
       dayOfWeek,
       timeOfDay: time,
-      timezone: zone.name,
-      ...(frequency === 'biweekly' ? { anchor: formatWall(start).slice(0, 10) } : {}),
-      ...bounds.spec,
-      ...(dstSpec === undefined ? {} : { dst: dstSpec }),
+      ...(frequency === 'biweekly' ? { anchor: formatDate(start) } : {}),
+      ...recurrenceSpec(recurrence),
     },
     zone,
-    dst,
     source: new SlotWalk(rule, zone, dst),
-    wallRule: rule,
+    local: { rule, dst },
     from: bounds.from,
     to: bounds.to,
     maxRuns: bounds.maxRuns,
     closest,
-    added: [],
     phrase: () => `${PHRASES[frequency](WEEKDAYS[dayOfWeek] ?? '')} at ${time}`,
   }
 }
 
-const EXPECTED: Readonly<Record<string, string>> = {
-  frequency: `one of ${FREQUENCIES.join(', ')}`,
-  dayOfWeek: 'a whole number from 0 (Sunday) to 6',
-  timeOfDay: 'a time such as 09:00',
+function readName({ reader, problems }: ParseContext): Frequency | undefined {
+  if (!reader.has('frequency')) {
+    problems.add('missing_field', 'frequency', `one of ${FREQUENCIES.join(', ')}`, 'nothing')
+  }
+  return reader.choice('frequency', FREQUENCIES)
+}
+
+function readDayOfWeek({ reader, problems }: ParseContext): number | undefined {
+  if (!reader.has('dayOfWeek')) problems.add('missing_field', 'dayOfWeek', 'a day from 0 (Sunday) to 6', 'nothing')
+  return reader.integer('dayOfWeek', 0, 6)
 }
 
 function readTimeOfDay({ reader, problems }: ParseContext): number | undefined {
-  const text = reader.text('timeOfDay')
+  const text = reader.requiredText('timeOfDay', TIME_EXPECTED)
   if (text === undefined) return undefined
   const match = /^([01]\d|2[0-3]):([0-5]\d)$/.exec(text)
   if (match !== null) return Number(match[1]) * HOUR_MS + Number(match[2]) * MINUTE_MS
-  problems.add('syntax', 'timeOfDay', EXPECTED['timeOfDay'] ?? '', quote(text))
+  problems.add('syntax', 'timeOfDay', TIME_EXPECTED, quote(text))
   return undefined
 }
 
-/** The first such weekday on or after the anchor or, without one, the first slot from the start or from creation on. */
+/** The local time from which on the first slot is sought: the anchor or, without one, the start or creation. */
 function readAnchor(
   { reader, problems, now }: ParseContext,
-  text: string | undefined,
+  frequency: Frequency,
   zone: Zone,
   bounds: Bounds,
-  dayOfWeek: number,
-  timeOfDay: number,
 ): Wall | undefined {
-  if (reader.has('anchor')) {
-    const written = text === undefined ? undefined : parseMoment(text)
-    if (written?.isDateOnly) return onWeekday(written.wall, dayOfWeek, timeOfDay)
-    if (text !== undefined) problems.add('syntax', 'anchor', 'a local date such as 2026-01-05', quote(text))
+  const text = reader.text('anchor')
+  if (frequency !== 'biweekly') {
+    // Every week and every month are what they are, wherever one starts to count.
+    if (reader.has('anchor')) problems.add('conflict', 'anchor', 'none, because only biweekly needs one', quote(text))
+    return 0
+  }
+  if (text !== undefined) {
+    const written = parseMoment(text)
+    if (!isRefusal(written) && written.isDateOnly) return written.wall
+    problems.add('syntax', 'anchor', 'a local date such as 2026-01-05', quote(text))
     return undefined
   }
+  if (reader.has('anchor')) return undefined
   const origin = bounds.startAt ?? (now === null ? null : { kind: 'instant' as const, at: now })
-  if (origin === null) {
-    problems.add('missing_field', 'anchor', 'a local date to count the two weeks from', 'nothing')
-    return undefined
-  }
-  return onWeekday(wallOf(origin, zone), dayOfWeek, timeOfDay)
+  if (origin !== null) return wallOf(origin, zone)
+  problems.add('missing_field', 'anchor', 'a local date to count the two weeks from', 'nothing')
+  return undefined
 }
 
+/** The first slot at or after. */
 function onWeekday(wall: Wall, dayOfWeek: number, timeOfDay: number): Wall {
   const day = dayOf(wall) + modulo(dayOfWeek - weekdayOf(dayOf(wall)), 7)
   const slot = day * DAY_MS + timeOfDay

@@ -1,99 +1,167 @@
-import { readBounds } from '../bounds-input.ts'
+import { MAX_RUNS, readBounds } from '../bounds-input.ts'
+import type { Bounds } from '../bounds-input.ts'
 import { CalendarIntervalRule } from '../calendar-interval-rule.ts'
-import { describeDuration } from '../duration-description.ts'
-import { DURATION_EXPECTED, formatDuration, isElapsed, parseDuration, shortestMs } from '../duration-text.ts'
+import { formatDuration, isElapsed, parseDuration, shortestMs } from '../duration-text.ts'
 import type { Duration } from '../duration-text.ts'
 import { ElapsedSource } from '../elapsed-source.ts'
+import { describeDuration } from '../english/duration-phrase.ts'
+import { anchorWallOf, formatMoment, readMoment } from '../moment.ts'
+import type { Moment } from '../moment.ts'
+import { firstInstantOf } from '../moment.ts'
 import type { CadenceDraft, ParseContext } from '../parse-context.ts'
 import { quote } from '../problem.ts'
 import { SlotWalk } from '../slot-walk.ts'
 import { DAY_MS, SECOND_MS } from '../wall.ts'
+import type { Wall } from '../wall.ts'
+import { UTC } from '../zone.ts'
 import type { Zone } from '../zone.ts'
-import { dstPolicy, instantOf, readDst, readZone, wallOf } from '../zoned-input.ts'
-import type { Moment } from '../zoned-input.ts'
+import { dstPolicy, readDst, readZone, refuseDst } from '../zoned-input.ts'
 
-const EVERY_MAX_MS = 36_525 * DAY_MS
 // Elapsed slots are counted by arithmetic, not one by one.
 const ELAPSED_MAX_RUNS = 1_000_000_000
 
 export function readInterval(context: ParseContext): CadenceDraft | undefined {
   const duration = readEvery(context)
-  const dstSpec = readDst(context)
   const zone = readZone(context)
-  if (duration === undefined || zone === undefined) return undefined
+  if (duration === undefined || zone === undefined) {
+    // Read all the same, so that their problems are told as well.
+    readBounds(context, zone ?? UTC, { maxRunsMax: ELAPSED_MAX_RUNS })
+    readDst(context)
+    return undefined
+  }
+  return isElapsed(duration) ? elapsedDraft(context, duration, zone) : calendarDraft(context, duration, zone)
+}
+
+function elapsedDraft(context: ParseContext, duration: Duration, zone: Zone): CadenceDraft | undefined {
+  refuseDst(context)
+  const every = duration.timeMs
+  const anchor = readAnchor(context, zone)
+  const now = secondOf(context.now)
   const bounds = readBounds(context, zone, {
-    defaultStart: oneIntervalAfter(context.now, duration, zone),
-    ...(isElapsed(duration) ? { maxRunsMax: ELAPSED_MAX_RUNS } : {}),
+    maxRunsMax: ELAPSED_MAX_RUNS,
+    isStartNeeded: anchor === null,
+    // "Every 15 minutes", said now, means for the first time in 15 minutes.
+    ...(anchor === null ? { defaultStart: now === null ? null : { kind: 'instant', at: now + every } } : {}),
   })
-  if (bounds === undefined || bounds.startAt === null) return undefined
-  const dst = dstPolicy(dstSpec, false)
-  const wallRule = isElapsed(duration) ? null : new CalendarIntervalRule(wallOf(bounds.startAt, zone), duration)
-  const start = instantOf(bounds.startAt, zone, 'first')
-  const lastCounted = bounds.maxRuns === null ? Infinity : start + (bounds.maxRuns - 1) * duration.timeMs
+  const origin = anchor ?? bounds?.startAt
+  if (bounds === undefined || origin === null || origin === undefined) return undefined
+  const source = new ElapsedSource(firstInstantOf(origin, zone), every)
+  const lastCounted = (source.next(bounds.from - 1) ?? Infinity) + ((bounds.maxRuns ?? Infinity) - 1) * every
   return {
-    spec: {
-      kind: 'interval',
-      every: formatDuration(duration),
-      timezone: zone.name,
-      ...bounds.spec,
-      startAt: bounds.spec.startAt ?? '',
-      ...(dstSpec === undefined ? {} : { dst: dstSpec }),
-    },
+    spec: intervalSpec(duration, zone, anchor, bounds),
     zone,
-    dst,
-    source: wallRule === null ? new ElapsedSource(start, duration.timeMs) : new SlotWalk(wallRule, zone, dst),
-    wallRule,
+    source,
+    local: null,
     from: bounds.from,
-    to: wallRule === null ? Math.min(bounds.to, lastCounted) : bounds.to,
-    maxRuns: wallRule === null ? null : bounds.maxRuns,
-    closest: shortestMs(duration),
-    added: [],
-    phrase: () => describeDuration(duration),
+    to: Math.min(bounds.to, lastCounted),
+    maxRuns: null,
+    closest: every,
+    phrase: () => `Every ${describeDuration(duration)}`,
   }
 }
+
+function calendarDraft(context: ParseContext, duration: Duration, zone: Zone): CadenceDraft | undefined {
+  const dstSpec = readDst(context)
+  const anchor = readAnchor(context, zone)
+  const now = secondOf(context.now)
+  // A month from 31 January is 28 February, and the month after that 31 March: what counts is the day it was said on, so
+  // that day is the anchor, and the first slot lies one interval after it.
+  const isAnchoredNow = anchor === null && !context.reader.has('startAt') && now !== null
+  const nowWall = isAnchoredNow ? now + zone.offsetAt(now) : 0
+  const bounds = readBounds(context, zone, {
+    maxRunsMax: MAX_RUNS,
+    isStartNeeded: anchor === null,
+    ...(isAnchoredNow ? { defaultStart: oneIntervalAfter(nowWall, duration) } : {}),
+  })
+  const given = anchor ?? bounds?.startAt
+  if (bounds === undefined || given === null || given === undefined) return undefined
+  const origin: Moment = isAnchoredNow ? { kind: 'wall', at: nowWall } : given
+  const path = context.reader.pathOf(anchor === null ? 'startAt' : 'anchor')
+  const start = anchorWallOf(context, origin, path, zone)
+  if (start === undefined) return undefined
+  const rule = new CalendarIntervalRule(start, duration)
+  const dst = dstPolicy(dstSpec, 'fixed')
+  const spec = intervalSpec(duration, zone, isAnchoredNow ? origin : anchor, bounds)
+  return {
+    spec: dstSpec === undefined ? spec : { ...spec, dst: dstSpec },
+    zone,
+    source: new SlotWalk(rule, zone, dst),
+    local: { rule, dst },
+    from: bounds.from,
+    to: bounds.to,
+    maxRuns: bounds.maxRuns,
+    closest: shortestMs(duration),
+    phrase: () => `Every ${describeDuration(duration)}`,
+  }
+}
+
+function oneIntervalAfter(wall: Wall, duration: Duration): Moment | null {
+  const next = new CalendarIntervalRule(wall, duration).next(wall)
+  return next === null ? null : { kind: 'wall', at: next }
+}
+
+function secondOf(now: number | null): number | null {
+  return now === null ? null : Math.floor(now / SECOND_MS) * SECOND_MS
+}
+
+/** Null if absent or wrong; what is wrong was told. */
+function readAnchor(context: ParseContext, zone: Zone): Moment | null {
+  const text = context.reader.text('anchor')
+  return (text === undefined ? undefined : readMoment(context, text, 'anchor', zone)) ?? null
+}
+
+function intervalSpec(
+  duration: Duration,
+  zone: Zone,
+  anchor: Moment | null,
+  bounds: Bounds,
+): Extract<CadenceDraft['spec'], { kind: 'interval' }> {
+  return {
+    kind: 'interval',
+    every: formatDuration(duration),
+    timezone: zone.name,
+    ...(anchor === null ? {} : { anchor: formatMoment(anchor) }),
+    ...bounds.spec,
+  }
+}
+
+const EVERY_EXPECTED = 'an ISO 8601 duration such as PT15M, P1D or P1M, a number of seconds, or R[n]/start/duration'
+const EVERY_MAX_MS = 36_525 * DAY_MS
+const EVERY_MAX_MONTHS = 1200
 
 function readEvery(context: ParseContext): Duration | undefined {
   const { reader, problems } = context
   const value = reader.value('every')
-  if (value === undefined) {
-    problems.add('missing_field', 'every', DURATION_EXPECTED, 'nothing')
-    return undefined
+  if (value === undefined) problems.add('missing_field', 'every', EVERY_EXPECTED, 'nothing')
+  else if (typeof value !== 'number' && typeof value !== 'string') {
+    problems.add('wrong_type', 'every', EVERY_EXPECTED, quote(value))
+  } else {
+    const duration = typeof value === 'number' ? seconds(value) : parseDuration(readRepetition(context, value))
+    if (duration === undefined) {
+      problems.add('syntax', 'every', `${EVERY_EXPECTED} (no sign, a fraction only of seconds)`, quote(value))
+    } else if (
+      shortestMs(duration) > 0 &&
+      shortestMs(duration) <= EVERY_MAX_MS &&
+      duration.months <= EVERY_MAX_MONTHS
+    ) {
+      return duration
+    } else {
+      problems.add('out_of_range', 'every', 'more than nothing and at most 100 years', quote(value))
+    }
   }
-  if (typeof value !== 'number' && typeof value !== 'string') {
-    problems.add('wrong_type', 'every', DURATION_EXPECTED, quote(value))
-    return undefined
-  }
-  const duration = typeof value === 'number' ? seconds(value) : parseDuration(readRepetition(context, value))
-  if (duration === undefined) {
-    problems.add('syntax', 'every', DURATION_EXPECTED, quote(value))
-    return undefined
-  }
-  const length = shortestMs(duration)
-  if (length > 0 && length <= EVERY_MAX_MS) return duration
-  problems.add('out_of_range', 'every', 'more than nothing and at most 100 years', quote(value))
   return undefined
 }
 
-function seconds(value: number): Duration | undefined {
-  const timeMs = Math.round(value * SECOND_MS)
-  return Number.isSafeInteger(timeMs) ? { months: 0, days: 0, timeMs } : undefined
+function seconds(value: number): Duration {
+  return { months: 0, days: 0, timeMs: Math.round(value * SECOND_MS) }
 }
 
 /** Splits `R[n]/start/duration` into the fields that say the same; returns the duration's text. */
 function readRepetition({ reader }: ParseContext, every: string): string {
-  const match = /^R(\d{0,9}|-1)\/([^/]+)\/([^/]+)$/i.exec(every)
+  const match = /^R(\d{0,9})\/([^/]+)\/([^/]+)$/i.exec(every)
   const [, count = '', start = '', duration = ''] = match ?? []
   if (match === null) return every
   reader.supply('startAt', start, 'every')
-  if (count !== '' && count !== '-1') reader.supply('maxRuns', Number(count), 'every')
+  if (count !== '') reader.supply('maxRuns', Number(count), 'every')
   return duration
-}
-
-/** "Every 15 minutes", said now, means for the first time in 15 minutes. */
-function oneIntervalAfter(now: number | null, duration: Duration, zone: Zone): Moment | null {
-  if (now === null) return null
-  const start = Math.floor(now / SECOND_MS) * SECOND_MS
-  if (isElapsed(duration)) return { kind: 'instant', at: start + duration.timeMs }
-  const wall = new CalendarIntervalRule(start + zone.offsetAt(start), duration).next(start + zone.offsetAt(start))
-  return wall === null ? null : { kind: 'wall', at: wall }
 }

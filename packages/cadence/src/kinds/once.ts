@@ -1,52 +1,69 @@
-import { MOMENT_EXPECTED, parseMoment } from '../moment-text.ts'
+import { describeMoment } from '../english/moment-phrase.ts'
+import { isRefusal, MOMENT_EXPECTED, parseMoment } from '../moment-text.ts'
+import { formatMoment, readMoment } from '../moment.ts'
+import type { Moment } from '../moment.ts'
 import type { CadenceDraft, ParseContext } from '../parse-context.ts'
 import { quote } from '../problem.ts'
 import { SlotWalk } from '../slot-walk.ts'
+import type { DstSpec } from '../spec.ts'
 import { WallList } from '../wall-list.ts'
-import { FIRST_WALL, LAST_WALL } from '../wall.ts'
+import { FIRST_INSTANT, LAST_INSTANT } from '../wall.ts'
 import { findZone } from '../zone.ts'
-import { dstPolicy, formatMoment, momentOf, readDst, readZone } from '../zoned-input.ts'
+import type { Zone } from '../zone.ts'
+import { dstPolicy, readDst, readZone, refuseDst } from '../zoned-input.ts'
 
 export function readOnce(context: ParseContext): CadenceDraft | undefined {
-  const { reader, problems } = context
+  const { reader } = context
   const text = reader.requiredText('at', MOMENT_EXPECTED)
   // Twice makes no sense for what happens once.
   const dstSpec = readDst(context, ['first', 'second'])
-  const written = text === undefined ? undefined : parseMoment(text)
-  const zone = readZone(context, findZone(written?.zoneName ?? 'UTC')?.name)
-  reader.refuseOthers()
-  if (text === undefined) return undefined
-  if (written === undefined || written.isDateOnly) {
-    problems.add('syntax', 'at', MOMENT_EXPECTED, quote(text))
-    return undefined
-  }
-  if (zone === undefined) return undefined
-  const moment = momentOf(context, written, text, 'at', zone)
-  if (moment === undefined) return undefined
-  if (moment.kind === 'wall' && written.zoneName === null && !reader.has('timezone')) {
-    problems.add('missing_field', 'timezone', 'the zone of a local time, or an offset such as Z in "at"', 'nothing')
-    return undefined
-  }
-  const dst = dstPolicy(dstSpec, false)
-  const list = new WallList([moment.at])
-  const utc = findZone('UTC') ?? zone
+  const zone = readZone(context, zoneNameIn(text))
+  const moment = text === undefined || zone === undefined ? undefined : readMoment(context, text, 'at', zone)
+  if (text === undefined || zone === undefined || moment === undefined) return undefined
+  if (!isSound(context, moment, text)) return undefined
+  const draft = moment.kind === 'instant' ? instantDraft(context, moment.at) : localDraft(moment.at, zone, dstSpec)
+  const spec = { kind: 'once', at: formatMoment(moment), timezone: zone.name } as const
   return {
-    spec: {
-      kind: 'once',
-      at: formatMoment(moment),
-      timezone: zone.name,
-      ...(dstSpec === undefined ? {} : { dst: dstSpec }),
-    },
+    ...draft,
+    spec: moment.kind === 'wall' && dstSpec !== undefined ? { ...spec, dst: dstSpec } : spec,
     zone,
-    dst,
-    // An instant is a local time of UTC.
-    source: new SlotWalk(list, moment.kind === 'instant' ? utc : zone, dst),
-    wallRule: moment.kind === 'instant' ? null : list,
-    from: FIRST_WALL,
-    to: LAST_WALL,
+    from: FIRST_INSTANT,
+    to: LAST_INSTANT,
     maxRuns: null,
     closest: Infinity,
-    added: [],
-    phrase: () => 'Once',
+    phrase: () => `Once, on ${describeMoment(moment, zone)}`,
   }
+}
+
+/** A zone in brackets is the cadence's, unless it has one of its own. */
+function zoneNameIn(text: string | undefined): string | undefined {
+  const written = text === undefined ? undefined : parseMoment(text)
+  if (written === undefined || isRefusal(written) || written.zoneName === null) return undefined
+  return findZone(written.zoneName)?.name
+}
+
+function isSound({ reader, problems }: ParseContext, { kind, at }: Moment, text: string): boolean {
+  if (at < FIRST_INSTANT || at > LAST_INSTANT) {
+    problems.add('out_of_range', 'at', 'a day from 1970-01-02 to 9999-12-30', quote(text))
+    return false
+  }
+  if (kind === 'wall' && !text.includes('[') && !reader.has('timezone')) {
+    problems.add('missing_field', 'timezone', 'the zone of a local time, or an offset such as Z in "at"', 'nothing')
+    return false
+  }
+  return true
+}
+
+type SourceDraft = Pick<CadenceDraft, 'local' | 'source'>
+
+/** Instants need no walk: the list of them is the source. */
+function instantDraft(context: ParseContext, at: number): SourceDraft {
+  refuseDst(context)
+  return { source: new WallList([at]), local: null }
+}
+
+function localDraft(at: number, zone: Zone, dstSpec: DstSpec | undefined): SourceDraft {
+  const rule = new WallList([at])
+  const dst = dstPolicy(dstSpec, 'fixed')
+  return { source: new SlotWalk(rule, zone, dst), local: { rule, dst } }
 }

@@ -1,59 +1,66 @@
-import { readBounds } from '../bounds-input.ts'
-import { MOMENT_EXPECTED, formatWall, parseMoment } from '../moment-text.ts'
+import { BoundedSource } from '../bounded-source.ts'
+import { describeRRule } from '../english/rrule-phrase.ts'
+import { formatWall } from '../moment-text.ts'
+import { anchorWallOf, readMoment, wallOf } from '../moment.ts'
 import type { CadenceDraft, ParseContext } from '../parse-context.ts'
 import { quote } from '../problem.ts'
-import { AmendedRule } from '../rrule/amended-rule.ts'
-import type { Amendments } from '../rrule/amended-rule.ts'
+import { readRecurrence, recurrenceSpec } from '../recurrence-input.ts'
+import { AmendedSource } from '../rrule/amended-source.ts'
 import { readContentLines } from '../rrule/content-lines.ts'
-import { describeRRule } from '../rrule/rrule-description.ts'
+import { readExceptions } from '../rrule/exceptions-input.ts'
+import type { Exceptions } from '../rrule/exceptions-input.ts'
+import { ExcludedRule } from '../rrule/excluded-rule.ts'
 import { parseRRule } from '../rrule/rrule-parser.ts'
 import type { RRuleParts } from '../rrule/rrule-parts.ts'
 import { createRRuleRule } from '../rrule/rrule-rule.ts'
+import { formatRRule } from '../rrule/rrule-text.ts'
+import type { SlotSource } from '../slot-source.ts'
 import { SlotWalk } from '../slot-walk.ts'
 import { ascending } from '../sorted-list.ts'
-import { repeatsWithinHour } from '../spacing.ts'
-import { DAY_MS, HOUR_MS, SECOND_MS, dayOf } from '../wall.ts'
+import type { StepBudget } from '../step-budget.ts'
+import { WallList } from '../wall-list.ts'
+import type { WallRule } from '../wall-rule.ts'
+import { DAY_MS, FIRST_INSTANT, SECOND_MS, dayOf } from '../wall.ts'
 import type { Wall } from '../wall.ts'
+import { UTC } from '../zone.ts'
 import type { Zone } from '../zone.ts'
-import { dstPolicy, instantOf, isUnique, momentOf, readDst, readMoment, readZone, wallOf } from '../zoned-input.ts'
-
-const DATES_MAX = 1000
+import { dstPolicy } from '../zoned-input.ts'
 
 export function readRRule(context: ParseContext): CadenceDraft | undefined {
-  const { budget } = context
   const parts = readRule(context)
-  const dstSpec = readDst(context)
-  const zone = readZone(context)
-  const bounds = zone === undefined ? undefined : readBounds(context, zone)
-  const start = zone === undefined ? undefined : readStart(context, zone)
-  const amendments = zone === undefined ? undefined : readAmendments(context, zone)
-  if (!parts || !zone || !bounds || !amendments || start === undefined) return undefined
-  const last = parts.until === null ? null : wallOf(parts.until, zone)
-  const { rule, closest } = createRRuleRule(parts, start, last, budget)
-  const dst = dstPolicy(dstSpec, closest <= HOUR_MS && repeatsWithinHour(rule, start, budget))
-  const isAmended = amendments.added.length + amendments.removed.size + amendments.removedDays.size > 0
-  const amended = isAmended ? new AmendedRule(rule, amendments) : rule
+  const recurrence = readRecurrence(context)
+  const zone = recurrence?.zone ?? UTC
+  const start = readStart(context, zone)
+  const exceptions = readExceptions(context, zone)
+  if (parts === undefined || recurrence === undefined || start === undefined) return undefined
+  const { bounds } = recurrence
+  const { rule, closest, density } = createRRuleRule(parts, start, lastWall(parts, zone), context.budget)
+  const dst = dstPolicy(recurrence.dst, density)
+  const excluded = (from: WallRule): WallRule => new ExcludedRule(from, exceptions.removedWalls, exceptions.removedDays)
+  const walk = new SlotWalk(excluded(rule), zone, dst)
+  const until = parts.until?.kind === 'instant' ? parts.until.at : Infinity
+  const addedWalk = new SlotWalk(excluded(new WallList(exceptions.addedWalls)), zone, dst)
+  const added = [...slotsOf(addedWalk, context.budget), ...admittedInstants(exceptions, zone, context.budget)]
   return {
     spec: {
       kind: 'rrule',
-      rule: parts.text,
+      rule: formatRRule(parts),
       start: formatWall(start),
-      timezone: zone.name,
-      ...datesSpec('exdates', exdatesOf(amendments)),
-      ...datesSpec('rdates', amendments.added.map(formatWall)),
-      ...bounds.spec,
-      ...(dstSpec === undefined ? {} : { dst: dstSpec }),
+      ...exceptions.spec,
+      ...recurrenceSpec(recurrence),
     },
     zone,
-    dst,
-    source: new SlotWalk(amended, zone, dst),
-    wallRule: amended,
+    source: new AmendedSource(
+      [new BoundedSource(walk, until), new WallList(ascending(added))],
+      exceptions.removedInstants,
+    ),
+    local: { rule: excluded(rule), dst },
     from: bounds.from,
-    to: Math.min(bounds.to, untilInstant(parts, amendments, zone)),
+    to: bounds.to,
     maxRuns: bounds.maxRuns,
     closest,
-    added: amendments.added,
-    phrase: () => describeRRule(parts, start),
+    added: ascending(added.map((at) => at + zone.offsetAt(at))),
+    phrase: () => describeRRule(parts, start, exceptions),
   }
 }
 
@@ -73,9 +80,8 @@ function readStart(context: ParseContext, zone: Zone): Wall | undefined {
   }
   const text = reader.text('start')
   const moment = text === undefined ? undefined : readMoment(context, text, path, zone)
-  if (moment === undefined) return undefined
-  const wall = wallOf(moment, zone)
-  if (wall === toSecond(wall)) return wall
+  const wall = moment === undefined ? undefined : anchorWallOf(context, moment, path, zone)
+  if (wall === undefined || wall === toSecond(wall)) return wall
   problems.add('out_of_range', path, 'whole seconds', quote(text))
   return undefined
 }
@@ -84,59 +90,26 @@ function toSecond(wall: Wall): Wall {
   return Math.floor(wall / SECOND_MS) * SECOND_MS
 }
 
-function readAmendments(context: ParseContext, zone: Zone): Amendments {
-  const removed = new Set<Wall>()
-  const removedDays = new Set<number>()
-  const added: Wall[] = []
-  for (const [index, text] of context.reader.texts('exdates', DATES_MAX).entries()) {
-    const written = parseMoment(text)
-    if (written?.isDateOnly) removedDays.add(dayOf(written.wall))
-    else addTo(removed, readWall(context, text, `${context.reader.pathOf('exdates')}[${index}]`, zone))
-  }
-  for (const [index, text] of context.reader.texts('rdates', DATES_MAX).entries()) {
-    const wall = readWall(context, text, `${context.reader.pathOf('rdates')}[${index}]`, zone)
-    if (wall !== undefined) added.push(wall)
-  }
-  return { added: ascending(added), removed, removedDays }
+/** UNTIL in local time. As an instant it cuts between two passes of an hour, so here it is only a bound not too near. */
+function lastWall({ until }: RRuleParts, zone: Zone): Wall | null {
+  if (until === null) return null
+  return until.kind === 'wall' ? until.at : wallOf(until, zone) + DAY_MS
 }
 
-function addTo(set: Set<Wall>, wall: Wall | undefined): void {
-  if (wall !== undefined) set.add(wall)
+/** Dates added one by one are resolved once, so that asking for the next slot does not look for them years ahead. */
+function slotsOf(source: SlotSource, budget: StepBudget): number[] {
+  const slots: number[] = []
+  for (let slot = source.next(FIRST_INSTANT, budget); slot !== null; slot = source.next(slot, budget)) slots.push(slot)
+  return slots
 }
 
-/** A local time, or an instant that names one beyond doubt. */
-function readWall(context: ParseContext, text: string, path: string, zone: Zone): Wall | undefined {
-  const written = parseMoment(text)
-  if (written === undefined || written.isDateOnly) {
-    context.problems.add('syntax', path, MOMENT_EXPECTED, quote(text))
-    return undefined
-  }
-  const moment = momentOf(context, written, text, path, zone)
-  if (moment === undefined) return undefined
-  const wall = wallOf(moment, zone)
-  if (moment.kind === 'wall' || isUnique(wall, zone)) return wall
-  context.problems.add(
-    'conflict',
-    path,
-    'a local time, because this instant lies in an hour that happens twice',
-    quote(text),
-  )
-  return undefined
-}
+// What finding a year of the zone costs the first time.
+const OFFSET_STEPS = 2000
 
-function exdatesOf({ removed, removedDays }: Amendments): string[] {
-  const days = [...removedDays].map((day) => formatWall(day * DAY_MS).slice(0, 10))
-  return [...days, ...[...removed].map(formatWall)].toSorted()
-}
-
-function datesSpec(name: 'exdates' | 'rdates', dates: readonly string[]): { exdates?: readonly string[] } {
-  return dates.length === 0 ? {} : { [name]: dates }
-}
-
-/** UNTIL as an instant ends the rule on the pass it names; dates added later still count. */
-function untilInstant({ until }: RRuleParts, { added }: Amendments, zone: Zone): number {
-  if (until?.kind !== 'instant') return Infinity
-  const lastAdded = added.at(-1)
-  const addedAt = lastAdded === undefined ? -Infinity : instantOf({ kind: 'wall', at: lastAdded }, zone, 'second')
-  return Math.max(until.at, addedAt)
+/** The instants of RDATE that no date of EXDATE takes out. */
+function admittedInstants({ addedInstants, removedDays }: Exceptions, zone: Zone, budget: StepBudget): number[] {
+  return addedInstants.filter((at) => {
+    if (zone.name !== 'UTC') budget.spend(OFFSET_STEPS)
+    return !removedDays.has(dayOf(at + zone.offsetAt(at)))
+  })
 }

@@ -1,5 +1,6 @@
 import type { InputReader } from '../input-reader.ts'
 import { quote } from '../problem.ts'
+import { findZone } from '../zone.ts'
 
 /** The RRULE's own text, and where it begins in the field. */
 export interface RuleText {
@@ -14,44 +15,45 @@ export interface RuleText {
 export function readContentLines(reader: InputReader, text: string): RuleText | undefined {
   const rules: RuleText[] = []
   const dates = { EXDATE: [] as string[], RDATE: [] as string[] }
-  let position = 0
-  let isSound = true
-  const refuse = (expected: string, found: string, at: number): void => {
-    isSound = false
-    reader.problems.add('unsupported', 'rule', expected, quote(found), at)
-  }
-  for (const line of text.split('\n')) {
-    const at = position
-    position += line.length + 1
-    const trimmed = line.replace(/\r$/, '')
-    if (trimmed === '') continue
-    const match = /^(DTSTART|RRULE|EXDATE|RDATE)((?:;[^:]*)?):(.*)$/i.exec(trimmed)
-    const [, name = 'RRULE', params = '', value = trimmed] = match ?? []
-    const valueAt = at + trimmed.length - value.length
+  for (const line of splitLines(text)) {
+    const match = /^(DTSTART|RRULE|EXDATE|RDATE)((?:;(?:"[^"]*"|[^":])*)?):(.*)$/i.exec(line.text)
+    const [, name = 'RRULE', params = '', value = line.text] = match ?? []
     const property = name.toUpperCase()
     readZoneParameter(reader, params)
-    if (property === 'RRULE') rules.push({ text: value, position: valueAt })
-    else if (property === 'DTSTART') reader.supply('start', isoOf(value), 'rule')
-    else if (property === 'EXDATE' || property === 'RDATE') dates[property].push(...value.split(',').map(isoOf))
+    if (property === 'DTSTART') reader.supply('start', value, 'rule')
+    else if (property === 'EXDATE' || property === 'RDATE') dates[property].push(...value.split(','))
+    else rules.push({ text: value, position: line.position + line.text.length - value.length })
   }
   if (dates.EXDATE.length > 0) reader.supply('exdates', dates.EXDATE, 'rule')
   if (dates.RDATE.length > 0) reader.supply('rdates', dates.RDATE, 'rule')
   const [rule, second] = rules
-  if (second !== undefined) refuse('one RRULE', second.text, second.position)
-  else if (rule === undefined) refuse('an RRULE such as FREQ=DAILY', text, 0)
-  return isSound ? rule : undefined
+  if (rule === undefined) reader.problems.add('syntax', 'rule', 'an RRULE such as FREQ=DAILY', quote(text))
+  if (second === undefined) return rule
+  reader.problems.add('unsupported', 'rule', 'one RRULE', quote(second.text), second.position)
+  return undefined
+}
+
+/** Long lines may be folded: a line that begins with a blank continues the one before. */
+function splitLines(text: string): RuleText[] {
+  const lines: RuleText[] = []
+  let position = 0
+  for (const raw of text.split('\n')) {
+    const line = raw.replace(/\r$/, '')
+    const previous = lines.at(-1)
+    if (/^[ \t]/.test(line) && previous !== undefined) {
+      lines[lines.length - 1] = { ...previous, text: previous.text + line.slice(1) }
+    } else if (line !== '') {
+      lines.push({ text: line, position })
+    }
+    position += raw.length + 1
+  }
+  return lines
 }
 
 function readZoneParameter(reader: InputReader, params: string): void {
-  const zoneName = /;TZID=([^;]+)/i.exec(params)?.[1]
-  if (zoneName === undefined || reader.value('timezone') === zoneName) return
-  reader.supply('timezone', zoneName, 'rule')
-}
-
-/** `20260105T090000Z` as `2026-01-05T09:00:00Z`; what is neither is left for the reader of times to refuse. */
-function isoOf(text: string): string {
-  return text.replace(/^(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)(Z?))?$/i, (...match: (string | undefined)[]) => {
-    const [, year, month, day, hour, minute, second, zulu] = match
-    return hour === undefined ? `${year}-${month}-${day}` : `${year}-${month}-${day}T${hour}:${minute}:${second}${zulu}`
-  })
+  const zoneName = /;TZID="?([^;"]+)/i.exec(params)?.[1]
+  if (zoneName === undefined) return
+  const given = reader.value('timezone')
+  const isSame = typeof given === 'string' && findZone(given) === findZone(zoneName)
+  if (!isSame) reader.supply('timezone', zoneName, 'rule')
 }

@@ -10,6 +10,8 @@ import type { Frequency, RRuleParts } from './rrule-parts.ts'
 /** Periods of a day or more: the days a period admits, times the times of day. */
 export class DayBasedRule implements WallRule {
   readonly #parts: RRuleParts
+  /** BYSETPOS asks for positions that no period has. */
+  readonly #hasNone: boolean
   readonly #days: DaySet
   /** Milliseconds since midnight, ascending. */
   readonly #timesOfDay: readonly number[]
@@ -19,7 +21,8 @@ export class DayBasedRule implements WallRule {
   #picked: { readonly period: number; readonly walls: readonly Wall[] } | undefined
 
   constructor(parts: RRuleParts, start: Wall, timesOfDay: readonly number[]) {
-    this.#parts = parts
+    this.#parts = { ...parts, bySetPos: withinReach(parts, timesOfDay.length) }
+    this.#hasNone = parts.bySetPos.length > 0 && this.#parts.bySetPos.length === 0
     this.#days = rruleDays(parts)
     this.#timesOfDay = timesOfDay
     this.#calendar = periodCalendar(parts.freq, parts.weekStart)
@@ -27,6 +30,7 @@ export class DayBasedRule implements WallRule {
   }
 
   next(after: Wall, budget: StepBudget): Wall | null {
+    if (this.#hasNone) return null
     const { interval } = this.#parts
     let from = dayOf(after)
     for (;;) {
@@ -47,6 +51,7 @@ export class DayBasedRule implements WallRule {
   }
 
   previous(before: Wall, budget: StepBudget): Wall | null {
+    if (this.#hasNone) return null
     const { interval } = this.#parts
     let until = dayOf(before)
     for (;;) {
@@ -88,13 +93,14 @@ export class DayBasedRule implements WallRule {
 
   /** What BYSETPOS picks of a period, found by its index: a year may hold 366 days × 86,400 times. */
   #positionsOf(period: number, budget: StepBudget): readonly Wall[] {
+    // Charged for what is at hand too, or the answer would depend on earlier questions.
+    budget.spend(daysIn(this.#parts.freq))
     if (this.#picked?.period === period) return this.#picked.walls
     const first = this.#calendar.firstDayOf(period)
     const days = this.#days.within(first, this.#calendar.firstDayOf(period + 1) - 1, budget)
     const size = days.length * this.#timesOfDay.length
     const walls: Wall[] = []
     for (const position of this.#parts.bySetPos) {
-      budget.spend()
       const index = position > 0 ? position - 1 : size + position
       const day = days[Math.floor(index / this.#timesOfDay.length)]
       const time = this.#timesOfDay[index % this.#timesOfDay.length]
@@ -103,6 +109,18 @@ export class DayBasedRule implements WallRule {
     this.#picked = { period, walls: ascending(walls) }
     return this.#picked.walls
   }
+}
+
+const DAYS_MAX: Readonly<Partial<Record<Frequency, number>>> = { DAILY: 1, WEEKLY: 7, MONTHLY: 31 }
+
+/** The longest that a period can be. */
+function daysIn(freq: Frequency): number {
+  return DAYS_MAX[freq] ?? 366
+}
+
+function withinReach({ freq, bySetPos }: RRuleParts, timesPerDay: number): readonly number[] {
+  const most = daysIn(freq) * timesPerDay
+  return bySetPos.filter((position) => Math.abs(position) <= most)
 }
 
 /** Numbers the periods of a frequency without gaps. */

@@ -20,7 +20,11 @@ export function rruleDays(parts: RRuleParts): DaySet {
   ]
   return new DaySet((month) => {
     if (months.size > 0 && !months.has(month.month)) return 0
-    return filters.reduce((days, filter) => days & filter(month), allDays(month))
+    let days = allDays(month)
+    for (const filter of filters) {
+      if (days !== 0) days &= filter(month)
+    }
+    return days
   })
 }
 
@@ -35,13 +39,15 @@ function monthDayFilter(byMonthDay: readonly number[]): MonthDays {
   }
 }
 
+// Membership in a set, not a loop over the list: a hostile list is long, and this runs for every month of a search.
 function yearDayFilter(byYearDay: readonly number[]): MonthDays {
+  const yearDays = new Set(byYearDay)
   return ({ year, first, length }) => {
     const before = first - dayNumberOf(year, 1, 1)
+    const yearLength = daysInYear(year)
     let days = 0
-    for (const number of byYearDay) {
-      const day = (number > 0 ? number : daysInYear(year) + 1 + number) - before
-      if (day >= 1 && day <= length) days |= 1 << day
+    for (let day = 1; day <= length; day += 1) {
+      if (yearDays.has(before + day) || yearDays.has(before + day - yearLength - 1)) days |= 1 << day
     }
     return days
   }
@@ -51,39 +57,48 @@ function weekNumberFilter(byWeekNo: readonly number[], weekStart: number): Month
   const weekNumbers = new Set(byWeekNo)
   return ({ year, first, length }) => {
     let days = 0
-    for (let day = 1; day <= length; day += 1) {
-      if (isInWeek(first + day - 1, year, weekStart, weekNumbers)) days |= 1 << day
-    }
-    return days
-  }
-}
-
-function weekdayFilter(byDay: readonly ByDay[], isOrdinalOfYear: boolean): MonthDays {
-  return ({ year, first, length }) => {
-    const firstWeekday = weekdayOf(first)
-    const before = isOrdinalOfYear ? first - dayNumberOf(year, 1, 1) : 0
-    const span = isOrdinalOfYear ? daysInYear(year) : length
-    let days = 0
-    for (const { weekday, ordinal } of byDay) {
-      for (let day = 1 + modulo(weekday - firstWeekday, 7); day <= length; day += 7) {
-        const position = before + day
-        const fromStart = Math.floor((position - 1) / 7) + 1
-        const fromEnd = -Math.floor((span - position) / 7) - 1
-        if (ordinal === null || ordinal === fromStart || ordinal === fromEnd) days |= 1 << day
+    // A week at a time: all its days have the same number.
+    for (let week = first - modulo(weekdayOf(first) - weekStart, 7); week < first + length; week += 7) {
+      if (!isNumbered(week, year, weekStart, weekNumbers)) continue
+      for (let day = Math.max(week, first); day < Math.min(week + 7, first + length); day += 1) {
+        days |= 1 << (day - first + 1)
       }
     }
     return days
   }
 }
 
-/** A week belongs to the year that holds at least four of its days, so a day may lie in a week of the year beside its own. */
-function isInWeek(day: DayNumber, year: number, weekStart: number, weekNumbers: ReadonlySet<number>): boolean {
+function weekdayFilter(byDay: readonly ByDay[], isOrdinalOfYear: boolean): MonthDays {
+  const ordinalsByWeekday = new Map<number, Set<number | null>>()
+  for (const { weekday, ordinal } of byDay) {
+    ordinalsByWeekday.set(weekday, (ordinalsByWeekday.get(weekday) ?? new Set()).add(ordinal))
+  }
+  return ({ year, first, length }) => {
+    const firstWeekday = weekdayOf(first)
+    const before = isOrdinalOfYear ? first - dayNumberOf(year, 1, 1) : 0
+    const span = isOrdinalOfYear ? daysInYear(year) : length
+    let days = 0
+    for (const [weekday, ordinals] of ordinalsByWeekday) {
+      const isEvery = ordinals.has(null)
+      for (let day = 1 + modulo(weekday - firstWeekday, 7); day <= length; day += 7) {
+        const position = before + day
+        const fromStart = Math.floor((position - 1) / 7) + 1
+        const fromEnd = -Math.floor((span - position) / 7) - 1
+        if (isEvery || ordinals.has(fromStart) || ordinals.has(fromEnd)) days |= 1 << day
+      }
+    }
+    return days
+  }
+}
+
+/** A week belongs to the year that holds at least four of its days: not always the year of the month that shows it. */
+function isNumbered(week: DayNumber, year: number, weekStart: number, weekNumbers: ReadonlySet<number>): boolean {
   let weekYear = year
-  if (day < firstWeekStart(year, weekStart)) weekYear = year - 1
-  else if (day >= firstWeekStart(year + 1, weekStart)) weekYear = year + 1
+  if (week < firstWeekStart(year, weekStart)) weekYear = year - 1
+  else if (week >= firstWeekStart(year + 1, weekStart)) weekYear = year + 1
   const first = firstWeekStart(weekYear, weekStart)
   const weekCount = (firstWeekStart(weekYear + 1, weekStart) - first) / 7
-  const weekNumber = Math.floor((day - first) / 7) + 1
+  const weekNumber = (week - first) / 7 + 1
   return weekNumbers.has(weekNumber) || weekNumbers.has(weekNumber - weekCount - 1)
 }
 

@@ -78,7 +78,6 @@ class RRuleReader {
     const freq = this.#freq()
     if (freq === undefined) return undefined
     const parts = {
-      text: [...this.#parts.values()].map(({ name, value }) => `${name}=${value}`).join(';'),
       freq,
       interval: this.#positive('INTERVAL', INTERVAL_MAX[freq]) ?? 1,
       count: this.#positive('COUNT', COUNT_MAX) ?? null,
@@ -183,10 +182,10 @@ class RRuleReader {
         this.#refuse('out_of_range', 'an ordinal from 1 to 53 or -53 to -1 for BYDAY', item, position)
         return []
       }
-      days.set(`${ordinal}${weekday}`, { weekday, ordinal })
+      days.set(`${ordinal} ${weekday}`, { weekday, ordinal })
       position += item.length + 1
     }
-    return [...days.values()]
+    return [...days.values()].toSorted((a, b) => (a.ordinal ?? 0) - (b.ordinal ?? 0) || a.weekday - b.weekday)
   }
 
   #weekStart(): number {

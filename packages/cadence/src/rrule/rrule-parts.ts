@@ -14,7 +14,6 @@ export type Until = { readonly kind: 'instant'; readonly at: number } | { readon
 
 /** An RRULE, read; an absent BY part is an empty list. Numbers are as in RFC 5545, negatives included. */
 export interface RRuleParts {
-  readonly text: string
   readonly freq: Frequency
   readonly interval: number
   readonly count: number | null

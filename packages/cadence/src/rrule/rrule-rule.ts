@@ -1,53 +1,58 @@
 import { BoundedRule } from '../bounded-rule.ts'
 import { DailyRule } from '../daily-rule.ts'
-import { closestOnCircle } from '../spacing.ts'
+import type { Density } from '../dst-policy.ts'
+import { densityOf, sampledDensity, spacingOnCircle } from '../spacing.ts'
 import type { StepBudget } from '../step-budget.ts'
 import type { WallRule } from '../wall-rule.ts'
-import { DAY_MS, HOUR_MS, LAST_WALL, MINUTE_MS, SECOND_MS, dayOf, dateOf, modulo, weekdayOf } from '../wall.ts'
+import { DAY_MS, HOUR_MS, LAST_WALL, dayOf, dateOf, weekdayOf } from '../wall.ts'
 import type { Wall } from '../wall.ts'
 import { DayBasedRule } from './day-based-rule.ts'
 import { rruleDays } from './rrule-days.ts'
 import { isDayBased } from './rrule-parts.ts'
 import type { RRuleParts } from './rrule-parts.ts'
 import { TimeBasedRule } from './time-based-rule.ts'
+import { timesOfDayOf } from './times-of-day.ts'
 
 /** What an RRULE and its start come to. */
 export interface RRuleRule {
   readonly rule: WallRule
   /** No two members lie closer; members of the rule may well lie further apart. */
   readonly closest: number
+  readonly density: Density
 }
 
 /** `last` is where UNTIL ends the rule, in wall time; COUNT is turned into such an end here, once, by counting. */
 export function createRRuleRule(parts: RRuleParts, start: Wall, last: Wall | null, budget: StepBudget): RRuleRule {
-  const { rule, closest } = isDayBased(parts.freq) ? dayBased(parts, start) : timeBased(parts, start)
-  const until = parts.count === null ? (last ?? LAST_WALL) : lastCounted(rule, start, parts.count, budget)
-  return { rule: new BoundedRule(rule, start, until), closest }
+  const created = isDayBased(parts.freq) ? dayBased(parts, start, budget) : timeBased(parts, start, budget)
+  const until = parts.count === null ? (last ?? LAST_WALL) : lastCounted(created.rule, start, parts.count, budget)
+  return { ...created, rule: new BoundedRule(created.rule, start, until) }
 }
 
-function dayBased(parts: RRuleParts, start: Wall): RRuleRule {
+function dayBased(parts: RRuleParts, start: Wall, budget: StepBudget): RRuleRule {
   const timesOfDay = timesOfDayOf(parts, start)
+  const rule = new DayBasedRule(withDayOf(parts, start), start, timesOfDay)
+  const density = densityOf(timesOfDay)
   return {
-    rule: new DayBasedRule(withDayOf(parts, start), start, timesOfDay),
-    closest: closestOnCircle(timesOfDay, DAY_MS),
+    rule,
+    closest: spacingOnCircle(timesOfDay, DAY_MS).min,
+    // BYSETPOS may leave one of many times.
+    density: parts.bySetPos.length > 0 && density !== 'fixed' ? sampledDensity(rule, start, budget) : density,
   }
 }
 
-function timeBased(parts: RRuleParts, start: Wall): RRuleRule {
+function timeBased(parts: RRuleParts, start: Wall, budget: StepBudget): RRuleRule {
   const rule = new TimeBasedRule(parts, start)
   const timesOfDay = rule.timesOfDay()
-  if (timesOfDay === null) return { rule, closest: closestOnCircle(rule.offsets, rule.stride) }
+  if (timesOfDay === null) {
+    const closest = spacingOnCircle(rule.offsets, rule.stride).min
+    return { rule, closest, density: closest > HOUR_MS ? 'fixed' : sampledDensity(rule, start, budget) }
+  }
   // The same times every day: searched in one look, and known to be none when there are none.
-  return { rule: new DailyRule(rruleDays(parts), timesOfDay), closest: closestOnCircle(timesOfDay, DAY_MS) }
-}
-
-function timesOfDayOf({ byHour, byMinute, bySecond }: RRuleParts, start: Wall): number[] {
-  const hours = byHour.length > 0 ? byHour : [Math.floor(modulo(start, DAY_MS) / HOUR_MS)]
-  const minutes = byMinute.length > 0 ? byMinute : [Math.floor(modulo(start, HOUR_MS) / MINUTE_MS)]
-  const seconds = bySecond.length > 0 ? bySecond : [Math.floor(modulo(start, MINUTE_MS) / SECOND_MS)]
-  return hours.flatMap((hour) =>
-    minutes.flatMap((minute) => seconds.map((second) => hour * HOUR_MS + minute * MINUTE_MS + second * SECOND_MS)),
-  )
+  return {
+    rule: new DailyRule(rruleDays(parts), timesOfDay),
+    closest: spacingOnCircle(timesOfDay, DAY_MS).min,
+    density: densityOf(timesOfDay),
+  }
 }
 
 /** What the rule does not say about the day, its start says. */

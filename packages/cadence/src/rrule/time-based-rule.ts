@@ -13,6 +13,9 @@ const UNIT_MS: Readonly<Partial<Record<Frequency, number>>> = {
   SECONDLY: SECOND_MS,
 }
 
+// What looking at one period costs.
+const STEPS_PER_PERIOD = 2
+
 /** Periods of an hour, a minute or a second, counted in wall time from the start. */
 export class TimeBasedRule implements WallRule {
   readonly #days: DaySet
@@ -44,7 +47,8 @@ export class TimeBasedRule implements WallRule {
     if (DAY_MS % this.stride !== 0) return null
     const times: number[] = []
     for (let time = modulo(this.#firstPeriodStart, this.stride); time < DAY_MS; time += this.stride) {
-      if (this.#excludedTime(time) === null) times.push(...this.offsets.map((offset) => time + offset))
+      if (this.#excludedTime(time) !== null) continue
+      for (const offset of this.offsets) times.push(time + offset)
     }
     return times
   }
@@ -55,7 +59,7 @@ export class TimeBasedRule implements WallRule {
     // The period that holds `after` may still have something to offer.
     let period = this.#periodFrom(after - this.#unit + 1)
     for (;;) {
-      budget.spend()
+      budget.spend(STEPS_PER_PERIOD)
       const block = this.#excludedBlock(period, budget)
       if (block === null) {
         const offset = firstAbove(this.offsets, after - period)
@@ -75,7 +79,7 @@ export class TimeBasedRule implements WallRule {
     if (this.offsets.length === 0) return null
     let period = this.#periodUntil(before)
     for (;;) {
-      budget.spend()
+      budget.spend(STEPS_PER_PERIOD)
       const block = this.#excludedBlock(period, budget)
       if (block === null) {
         const offset = lastBelow(this.offsets, before - period)

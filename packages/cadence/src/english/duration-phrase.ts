@@ -1,11 +1,11 @@
-import type { Duration } from './duration-text.ts'
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from './wall.ts'
-import { joinWords } from './word-list.ts'
+import type { Duration } from '../duration-text.ts'
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../wall.ts'
+import { countOf, joinWords } from './words.ts'
 
-/** `Every 15 minutes`, `Every month`, `Every 1 day and 12 hours`. */
+/** `minute`, `15 minutes`, `1 day and 12 hours`: what may follow "every". */
 export function describeDuration({ months, days, timeMs }: Duration): string {
   const isWeeks = days > 0 && days % 7 === 0
-  const amounts: [number, string][] = [
+  const amounts: readonly [number, string][] = [
     [Math.floor(months / 12), 'year'],
     [months % 12, 'month'],
     [isWeeks ? days / 7 : 0, 'week'],
@@ -15,7 +15,7 @@ export function describeDuration({ months, days, timeMs }: Duration): string {
     [(timeMs % MINUTE_MS) / SECOND_MS, 'second'],
   ]
   const present = amounts.filter(([amount]) => amount > 0)
-  const [first] = present
-  if (present.length === 1 && first?.[0] === 1) return `Every ${first[1]}`
-  return `Every ${joinWords(present.map(([amount, unit]) => `${amount} ${unit}${amount === 1 ? '' : 's'}`))}`
+  const [only] = present
+  if (only !== undefined && present.length === 1 && only[0] === 1) return only[1]
+  return joinWords(present.map(([amount, unit]) => countOf(amount, unit)))
 }

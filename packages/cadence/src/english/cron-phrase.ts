@@ -1,0 +1,47 @@
+import { cronTimesOfDay } from '../cron/cron-days.ts'
+import type { CronExpression, CronField } from '../cron/cron-fields.ts'
+import { describeTimes } from './time-phrase.ts'
+import { MONTHS, WEEKDAYS, joinRuns, joinWords, ordinal } from './words.ts'
+
+/** A cron expression in English, said from what it means, not from how it is spelt. */
+export function describeCron(expression: CronExpression): string {
+  const times = describeTimes(cronTimesOfDay(expression))
+  const days = [describeDays(expression), describeMonths(expression.month)].filter((phrase) => phrase !== '')
+  if (days.length > 0) return [times, ...days].join(' ')
+  return times.startsWith('At ') && !times.endsWith('every hour') ? `${times} every day` : times
+}
+
+function describeDays({ dayOfMonth, dayOfWeek }: CronExpression): string {
+  const isEither = !dayOfMonth.isStar && !dayOfWeek.isStar
+  const isAnyDate = dayOfMonth.values.length === 31
+  const isAnyWeekday = dayOfWeek.values.length === 7
+  if (isEither && (isAnyDate || isAnyWeekday)) return ''
+  if (isAnyDate) return isAnyWeekday ? '' : `on ${describeWeekdays(dayOfWeek)}`
+  const dates = `on ${describeDates(dayOfMonth)} of the month`
+  if (isAnyWeekday) return dates
+  if (isEither) return `${dates} or on ${describeWeekdays(dayOfWeek)}`
+  return `${dates}, if that is ${describeWeekdays(dayOfWeek)}`
+}
+
+function describeDates({ values, hasLastDay }: CronField): string {
+  const dates = values.length > 0 ? [`the ${joinRuns(values, ordinal)}`] : []
+  return joinWords([...dates, ...(hasLastDay ? ['the last day'] : [])])
+}
+
+function describeWeekdays({ values, lastWeekdays, nthWeekdays }: CronField): string {
+  // A week that begins on Monday keeps the weekend together.
+  const fromMonday = values.map((weekday) => (weekday === 0 ? 7 : weekday)).toSorted((a, b) => a - b)
+  return joinWords([
+    ...(values.length > 0 ? [joinRuns(fromMonday, weekdayName)] : []),
+    ...nthWeekdays.map(({ weekday, nth }) => `the ${ordinal(nth)} ${weekdayName(weekday)} of the month`),
+    ...lastWeekdays.map((weekday) => `the last ${weekdayName(weekday)} of the month`),
+  ])
+}
+
+function weekdayName(weekday: number): string {
+  return WEEKDAYS[weekday % 7] ?? ''
+}
+
+function describeMonths({ values }: CronField): string {
+  return values.length === 12 ? '' : `in ${joinRuns(values, (month) => MONTHS[month - 1] ?? '')}`
+}

@@ -1,0 +1,119 @@
+import type { Exceptions } from '../rrule/exceptions-input.ts'
+import { isDayBased } from '../rrule/rrule-parts.ts'
+import type { Frequency, RRuleParts } from '../rrule/rrule-parts.ts'
+import { TimeBasedRule } from '../rrule/time-based-rule.ts'
+import { timesOfDayOf } from '../rrule/times-of-day.ts'
+import { ascending } from '../sorted-list.ts'
+import { DAY_MS, dateOf, dayOf, modulo, weekdayOf } from '../wall.ts'
+import type { Wall } from '../wall.ts'
+import { describeDate } from './moment-phrase.ts'
+import { describeTimes, formatTime } from './time-phrase.ts'
+import { MONTHS, WEEKDAYS, countOf, joinRuns, joinWords, ordinal } from './words.ts'
+
+const UNITS: Readonly<Record<Frequency, string>> = {
+  SECONDLY: 'second',
+  MINUTELY: 'minute',
+  HOURLY: 'hour',
+  DAILY: 'day',
+  WEEKLY: 'week',
+  MONTHLY: 'month',
+  YEARLY: 'year',
+}
+
+/** An RRULE in English: `Every 2 weeks on Monday and Friday at 09:00, 10 times`. */
+export function describeRRule(parts: RRuleParts, start: Wall, exceptions: Exceptions): string {
+  const rule = isDayBased(parts.freq) ? describeDayBased(parts, start) : describeTimeBased(parts, start)
+  return [rule, ...picked(parts), ...ends(parts), ...excepted(exceptions)].join(', ')
+}
+
+function describeDayBased(parts: RRuleParts, start: Wall): string {
+  const times = describeTimes(timesOfDayOf(parts, start))
+  return [everyPeriod(parts), ...daysOf(parts, start), times.charAt(0).toLowerCase() + times.slice(1)].join(' ')
+}
+
+/** Hours, minutes and seconds come down to times of day, if those are the same every day. */
+function describeTimeBased(parts: RRuleParts, start: Wall): string {
+  const timesOfDay = new TimeBasedRule(parts, start).timesOfDay()
+  if (timesOfDay !== null) return [describeTimes(timesOfDay), ...daysOf(parts, start)].join(' ')
+  const limits = [
+    ...(parts.byHour.length > 0 ? [`in the hours ${joinRuns(parts.byHour, String)}`] : []),
+    ...(parts.byMinute.length > 0 ? [`at the minutes ${joinRuns(parts.byMinute, String)}`] : []),
+    ...(parts.bySecond.length > 0 ? [`at the seconds ${joinRuns(parts.bySecond, String)}`] : []),
+  ]
+  return [everyPeriod(parts), ...daysOf(parts, start), ...limits, `counted from ${describeDate(start)}`].join(' ')
+}
+
+function everyPeriod({ freq, interval }: RRuleParts): string {
+  return interval === 1 ? `Every ${UNITS[freq]}` : `Every ${countOf(interval, UNITS[freq])}`
+}
+
+function daysOf(parts: RRuleParts, start: Wall): string[] {
+  const { byMonth, byWeekNo, byYearDay, byMonthDay, byDay } = parts
+  const days = [
+    ...(byDay.length > 0 ? [`on ${weekdaysPhrase(parts)}`] : []),
+    ...(byMonthDay.length > 0 ? [`on the ${ordinals(byMonthDay)} day of the month`] : []),
+    ...(byYearDay.length > 0 ? [`on the ${ordinals(byYearDay)} day of the year`] : []),
+  ]
+  return [
+    // Several limits hold at once.
+    ...(days.length > 0 ? [days.join(' that is also ')] : dayOfStart(parts, start)),
+    ...(byWeekNo.length > 0 ? [`in the ${ordinals(byWeekNo)} week of the year`] : []),
+    ...(byMonth.length > 0 ? [`in ${joinRuns(byMonth, (month) => MONTHS[month - 1] ?? '')}`] : []),
+  ]
+}
+
+/** What the rule leaves open, its start says. */
+function dayOfStart({ freq, byMonth, byWeekNo }: RRuleParts, start: Wall): string[] {
+  const { month, day } = dateOf(dayOf(start))
+  if (freq === 'WEEKLY' || byWeekNo.length > 0) return [`on ${WEEKDAYS[weekdayOf(dayOf(start))]}`]
+  if (freq === 'MONTHLY') return [`on the ${ordinal(day)} day of the month`]
+  if (freq !== 'YEARLY') return []
+  return byMonth.length > 0 ? [`on the ${ordinal(day)}`] : [`on ${day} ${MONTHS[month - 1]}`]
+}
+
+function weekdaysPhrase({ byDay, byMonth, freq }: RRuleParts): string {
+  // A week that begins on Monday keeps the weekend together.
+  const plain = ascending(byDay.filter((day) => day.ordinal === null).map(({ weekday }) => weekday || 7))
+  const isLong = freq === 'MONTHLY' || freq === 'YEARLY'
+  const span = freq === 'YEARLY' && byMonth.length === 0 ? 'year' : 'month'
+  return joinWords([
+    ...(plain.length > 0 ? [`${isLong ? 'every ' : ''}${joinRuns(plain, weekdayName)}`] : []),
+    ...byDay.flatMap((day) =>
+      day.ordinal === null ? [] : [`the ${ordinal(day.ordinal)} ${weekdayName(day.weekday)} of the ${span}`],
+    ),
+  ])
+}
+
+function weekdayName(weekday: number): string {
+  return WEEKDAYS[weekday % 7] ?? ''
+}
+
+/** Counted from the end comes after counted from the start. */
+function ordinals(numbers: readonly number[]): string {
+  const forward = numbers.filter((number) => number > 0)
+  const backward = numbers.filter((number) => number < 0).toReversed()
+  return joinWords([...(forward.length > 0 ? [joinRuns(forward, ordinal)] : []), ...backward.map(ordinal)])
+}
+
+function picked({ bySetPos, freq }: RRuleParts): string[] {
+  return bySetPos.length === 0 ? [] : [`only the ${ordinals(bySetPos)} of each ${UNITS[freq]}`]
+}
+
+function ends({ count, until }: RRuleParts): string[] {
+  if (count !== null) return [count === 1 ? 'once' : `${count} times`]
+  if (until === null) return []
+  const time = modulo(until.at, DAY_MS)
+  const isWholeDay = time === DAY_MS - 1
+  return [
+    `until ${describeDate(until.at)}${isWholeDay ? '' : ` at ${formatTime(time)}${until.kind === 'instant' ? ' UTC' : ''}`}`,
+  ]
+}
+
+function excepted({ removedDays, removedWalls, removedInstants, addedWalls, addedInstants }: Exceptions): string[] {
+  const removed = removedDays.size + removedWalls.size + removedInstants.size
+  const added = addedWalls.length + addedInstants.length
+  return [
+    ...(added > 0 ? [`and on ${countOf(added, 'more date')}`] : []),
+    ...(removed > 0 ? [`except on ${countOf(removed, 'date')}`] : []),
+  ]
+}

@@ -1,0 +1,46 @@
+import { runsOf } from '../sorted-list.ts'
+
+/** 0 is Sunday. */
+export const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'] as const
+
+/** 0 is January. */
+export const MONTHS = [
+  'January',
+  'February',
+  'March',
+  'April',
+  'May',
+  'June',
+  'July',
+  'August',
+  'September',
+  'October',
+  'November',
+  'December',
+] as const
+
+/** `a`, `a and b`, `a, b and c`. */
+export function joinWords(words: readonly string[], conjunction = 'and'): string {
+  if (words.length < 2) return words[0] ?? ''
+  return `${words.slice(0, -1).join(', ')} ${conjunction} ${words.at(-1)}`
+}
+
+/** `1 minute`, `15 minutes`. */
+export function countOf(number: number, unit: string): string {
+  return `${number} ${unit}${number === 1 ? '' : 's'}`
+}
+
+/** `1st`, `22nd`, `last`, `3rd to last`. */
+export function ordinal(number: number): string {
+  if (number === -1) return 'last'
+  const size = Math.abs(number)
+  const tail = size % 100 >= 11 && size % 100 <= 13 ? 'th' : (['th', 'st', 'nd', 'rd'][size % 10] ?? 'th')
+  return number < 0 ? `${size}${tail} to last` : `${size}${tail}`
+}
+
+/** Numbers in a row as ranges, each named: `Monday through Friday and Sunday`. */
+export function joinRuns(numbers: readonly number[], name: (number: number) => string): string {
+  return joinWords(
+    runsOf(numbers).map(({ from, to }) => (from === to ? name(from) : `${name(from)} through ${name(to)}`)),
+  )
+}

@@ -1,0 +1,69 @@
+import { Temporal } from 'temporal-polyfill'
+import { expect, test } from 'vitest'
+
+import { canonicalZoneName } from './zone-names.ts'
+import { findZone } from './zone.ts'
+
+const FROM = Date.UTC(1970, 0, 1)
+const TO = Date.UTC(2040, 0, 1)
+const DAY_MS = 86_400_000
+
+function ourTransitions(name: string): number[] {
+  const zone = findZone(name)
+  if (zone === undefined) throw new Error(`no zone ${name}`)
+  const transitions: number[] = []
+  for (let segment = zone.segmentAt(FROM); segment.end < TO;) {
+    const next = zone.segmentAt(segment.end)
+    if (next.offset !== segment.offset) transitions.push(next.start)
+    segment = next
+  }
+  return transitions
+}
+
+function theirTransitions(name: string): number[] {
+  const transitions: number[] = []
+  let moment: Temporal.ZonedDateTime | null = Temporal.Instant.fromEpochMilliseconds(FROM).toZonedDateTimeISO(name)
+  for (;;) {
+    moment = moment.getTimeZoneTransition('next')
+    if (moment === null || moment.epochMilliseconds >= TO) return transitions
+    transitions.push(moment.epochMilliseconds)
+  }
+}
+
+const ZONES = Intl.supportedValuesOf('timeZone')
+
+test('transitions are those of temporal-polyfill in every zone from 1970 to 2040', { timeout: 120_000 }, () => {
+  for (const name of ZONES) expect([name, ourTransitions(name)]).toEqual([name, theirTransitions(name)])
+})
+
+test('no zone changes its clocks within two days of where years are cut', { timeout: 60_000 }, () => {
+  for (const name of ZONES) {
+    const near = ourTransitions(name).filter((at) => {
+      const cut = Date.UTC(new Date(at).getUTCFullYear(), 10, 20)
+      return Math.abs(at - cut) <= 2 * DAY_MS
+    })
+    expect([name, near]).toEqual([name, []])
+  }
+})
+
+test.each([
+  ['asia/calcutta', 'Asia/Kolkata'],
+  ['Europe/Kiev', 'Europe/Kyiv'],
+  ['US/Eastern', 'America/New_York'],
+  ['EST', 'America/Panama'],
+  ['GMT', 'UTC'],
+  ['Etc/UTC', 'UTC'],
+  ['zulu', 'UTC'],
+  ['etc/gmt+5', 'Etc/GMT+5'],
+  ['america/port-au-prince', 'America/Port-au-Prince'],
+  ['Europe/Oslo', 'Europe/Oslo'],
+])('the zone %s is called %s', (given, current) => {
+  expect(canonicalZoneName(given)).toBe(current)
+})
+
+test.each(['+05:30', 'GMT+5', 'Etc/GMT+15', 'Mars/Olympus', '../etc', '', 'ACT', 'SystemV/AST4', 'Factory', 'Local'])(
+  '%o is no zone',
+  (name) => {
+    expect(findZone(name)).toBeUndefined()
+  },
+)

@@ -1,0 +1,199 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+
+import { parse } from '../src/index.ts'
+import { frequentCronExpression } from './arbitrary/cron-expression.ts'
+import { placeAndTime } from './arbitrary/place-and-time.ts'
+import { cadenceOf, printAll, problemsOf } from './cadence-of.ts'
+import { PROPERTY_TIMEOUT, RUNS } from './runs.ts'
+
+const DAY_MS = 86_400_000
+const NEW_YORK = 'America/New_York'
+
+/** The first slots of an input, as ISO text. */
+function slotsOf(input: unknown, now?: number): string[] {
+  return printAll(cadenceOf(input, now === undefined ? {} : { now }).slots(0, { limit: 8 }))
+}
+
+describe('startAt, endAt and maxRuns', { timeout: PROPERTY_TIMEOUT }, () => {
+  test('leave exactly those slots of the unbounded cadence that lie within them', () => {
+    const bounded = fc.record({
+      expression: frequentCronExpression(),
+      place: placeAndTime(),
+      length: fc.integer({ min: 0, max: 4 * DAY_MS }),
+      maxRuns: fc.option(fc.integer({ min: 1, max: 40 }), { nil: undefined }),
+    })
+    fc.assert(
+      fc.property(bounded, ({ expression, place, length, maxRuns }) => {
+        const from = Math.floor(place.instant / 1000) * 1000
+        const to = Math.floor((from + length) / 1000) * 1000
+        const rule = { kind: 'cron', expression, timezone: place.timezone }
+        const edges = { startAt: new Date(from).toISOString(), endAt: new Date(to).toISOString() }
+
+        const all = cadenceOf(rule).slots(from, { to: to + 1, limit: 6000 })
+        const expected = all.slice(0, maxRuns)
+        const parsed = parse({ ...rule, ...edges, ...(maxRuns === undefined ? {} : { maxRuns }) })
+
+        if (!parsed.ok) {
+          expect({ codes: parsed.problems.map(({ code }) => code), expected }).toEqual({
+            codes: ['never_fires'],
+            expected: [],
+          })
+          return
+        }
+        const { cadence } = parsed
+        expect(printAll(cadence.slots(0, { limit: 6000 }))).toEqual(printAll(expected))
+        expect(cadence.previous(Infinity)).toBe(expected.at(-1))
+        expect(cadence.isExhausted(expected.at(-1) ?? 0)).toBe(true)
+      }),
+      { numRuns: RUNS },
+    )
+  })
+
+  test('end at whichever of endAt and maxRuns comes first', () => {
+    const rule = { kind: 'rrule', rule: 'FREQ=DAILY', start: '2026-01-01T09:00:00', startAt: '2026-01-01T00:00:00Z' }
+
+    expect(slotsOf({ ...rule, endAt: '2026-01-03T00:00:00Z', maxRuns: 5 })).toHaveLength(2)
+    expect(slotsOf({ ...rule, endAt: '2026-01-09T00:00:00Z', maxRuns: 5 })).toHaveLength(5)
+  })
+
+  test('an end in a gap lies before it, an end in a fold takes in both passes', () => {
+    const daily = (expression: string, startAt: string, endAt: string): string[] =>
+      slotsOf({ kind: 'cron', expression, timezone: NEW_YORK, startAt, endAt, dst: { fold: 'both' } })
+
+    expect(daily('0 3 * * *', '2027-03-14T00:00:00', '2027-03-14T02:30:00-05:00')).toEqual(['2027-03-14T07:00:00.000Z'])
+    expect(
+      problemsOf({
+        kind: 'cron',
+        expression: '0 3 * * *',
+        timezone: NEW_YORK,
+        startAt: '2027-03-14T00:00:00',
+        endAt: '2027-03-14T02:30:00',
+      }),
+    ).toMatchObject([{ code: 'never_fires' }])
+    expect(daily('30 1 * * *', '2026-11-01T00:00:00', '2026-11-01T01:30:00')).toEqual([
+      '2026-11-01T05:30:00.000Z',
+      '2026-11-01T06:30:00.000Z',
+    ])
+  })
+})
+
+describe('UNTIL as an instant', () => {
+  const halfHours = { kind: 'rrule', start: '2026-11-01T00:30:00', timezone: NEW_YORK }
+
+  test('ends a rule on the pass of a repeated hour that it names', () => {
+    expect(slotsOf({ ...halfHours, rule: 'FREQ=MINUTELY;INTERVAL=30;UNTIL=20261101T061500Z' })).toEqual([
+      '2026-11-01T04:30:00.000Z',
+      '2026-11-01T05:00:00.000Z',
+      '2026-11-01T05:30:00.000Z',
+      '2026-11-01T06:00:00.000Z',
+    ])
+  })
+
+  test('does not end the dates that were added one by one, and is not stretched by them', () => {
+    const rule = { ...halfHours, start: '2026-10-31T01:00:00', rule: 'FREQ=DAILY;UNTIL=20261101T051500Z' }
+
+    expect(slotsOf({ ...rule, dst: { fold: 'both' }, rdates: ['2026-12-01T01:00:00'] })).toEqual([
+      '2026-10-31T05:00:00.000Z',
+      '2026-11-01T05:00:00.000Z',
+      '2026-12-01T06:00:00.000Z',
+    ])
+  })
+})
+
+describe('exdates and rdates as instants', () => {
+  test('name slots as they are, where local times would be in doubt', () => {
+    const nightly = { kind: 'rrule', rule: 'FREQ=DAILY', timezone: NEW_YORK }
+
+    // 07:00Z is where 02:30, which does not exist that day, was shifted to.
+    expect(
+      slotsOf({ ...nightly, start: '2027-03-13T02:30:00', exdates: ['2027-03-14T07:00:00Z'] }).slice(0, 2),
+    ).toEqual(['2027-03-13T07:30:00.000Z', '2027-03-15T06:30:00.000Z'])
+    const twice = { ...nightly, rule: 'FREQ=DAILY;COUNT=1', start: '2026-11-01T01:30:00' }
+    expect(slotsOf({ ...twice, rdates: ['2026-11-01T06:30:00Z'] })).toEqual([
+      '2026-11-01T05:30:00.000Z',
+      '2026-11-01T06:30:00.000Z',
+    ])
+  })
+
+  test('a date left out takes every slot of that local day with it, added ones included', () => {
+    const rule = { kind: 'rrule', rule: 'FREQ=DAILY;COUNT=2', start: '2027-01-01T09:00:00', timezone: NEW_YORK }
+
+    expect(
+      slotsOf({ ...rule, exdates: ['2027-01-01'], rdates: ['2027-01-01T12:00:00', '2027-01-02T04:59:00Z'] }),
+    ).toEqual(['2027-01-02T14:00:00.000Z'])
+  })
+})
+
+describe('an anchor', () => {
+  test('keeps the day of month that a calendar interval was created on, however short the months between', () => {
+    const now = Date.parse('2027-01-31T12:00:00Z')
+
+    expect(slotsOf({ kind: 'interval', every: 'P1M' }, now).slice(0, 4)).toEqual([
+      '2027-02-28T12:00:00.000Z',
+      '2027-03-31T12:00:00.000Z',
+      '2027-04-30T12:00:00.000Z',
+      '2027-05-31T12:00:00.000Z',
+    ])
+  })
+
+  test('is refused where its instant names a local time that happens twice', () => {
+    const instant = '2026-11-01T06:30:00Z'
+
+    expect(problemsOf({ kind: 'interval', every: 'P1D', startAt: instant, timezone: NEW_YORK })).toMatchObject([
+      { code: 'conflict', field: 'startAt' },
+    ])
+    expect(problemsOf({ kind: 'rrule', rule: 'FREQ=DAILY', start: instant, timezone: NEW_YORK })).toMatchObject([
+      { code: 'conflict', field: 'start' },
+    ])
+  })
+})
+
+describe('the ends of time', () => {
+  test.each([
+    { kind: 'interval', every: 'P1D', startAt: '9990-01-01T01:00:00', timezone: 'Pacific/Auckland' },
+    { kind: 'cron', expression: '0 1 * * *', timezone: 'Pacific/Auckland' },
+    { kind: 'cron', expression: '30 19 31 12 *', timezone: NEW_YORK },
+    { kind: 'rrule', rule: 'FREQ=YEARLY', start: '1970-01-01T00:00:00', timezone: 'Pacific/Kiritimati' },
+  ])('are the same forwards and backwards, and can be written: %j', (input) => {
+    const cadence = cadenceOf(input)
+    const first = cadence.next(-Infinity) ?? 0
+    const last = cadence.previous(Infinity) ?? 0
+
+    expect(cadence.previous(first)).toBeNull()
+    expect(cadence.next(last)).toBeNull()
+    expect(cadence.next(last - 1)).toBe(last)
+    expect(cadence.previous(first + 1)).toBe(first)
+    for (const slot of [first, last]) expect(cadence.local(slot)).toMatch(/^(19[789]|99|[2-8])\d+-\d\d-\d\dT/)
+  })
+})
+
+describe('one meaning', () => {
+  test.each([
+    ['cron', '0 9 * * MON-FRI', '00 09 * * 1,2,3,4,5'],
+    ['cron', '*/15 * * * *', '0,15,30,45 0-23 * 1-12 *'],
+    ['cron', '0 0 * * 7', '0 0 * * SUN'],
+    ['cron', '@daily', '0 0 * * *'],
+  ])('has one spelling in the spec: %s %s is %s', (kind, one, other) => {
+    expect(cadenceOf({ kind, expression: one }).spec).toEqual(cadenceOf({ kind, expression: other }).spec)
+  })
+
+  test('of an RRULE does not depend on the order, the case or the repeats of its parts', () => {
+    const start = '2027-01-01T00:00:00'
+
+    expect(cadenceOf({ kind: 'rrule', rule: 'byhour=09,9,8;freq=daily;interval=01;', start }).spec).toEqual(
+      cadenceOf({ kind: 'rrule', rule: 'RRULE:FREQ=DAILY;BYHOUR=8,9', start, dst: {} }).spec,
+    )
+  })
+
+  test('cannot be changed afterwards', () => {
+    expect(Object.isFrozen(cadenceOf({ kind: 'cron', expression: '@daily' }).spec)).toBe(true)
+  })
+
+  test('is accepted again under any minimum distance, if told that it was accepted before', () => {
+    const { spec } = cadenceOf({ kind: 'interval', every: 1, startAt: '2027-01-01T00:00:00Z' }, { minimumSeconds: 1 })
+
+    expect(problemsOf(spec)).toMatchObject([{ code: 'too_frequent' }])
+    expect(cadenceOf(spec, { minimumSeconds: 0 }).spec).toEqual(spec)
+  })
+})

@@ -1,0 +1,75 @@
+import { Cron } from 'croner'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+
+import { cronExpression, frequentCronExpression } from './arbitrary/cron-expression.ts'
+import { anyInstant, placeAndTime } from './arbitrary/place-and-time.ts'
+import { cadenceOf, cadenceUnlessNever, printAll } from './cadence-of.ts'
+import { HOUR } from './oracle/zone.ts'
+import { PROPERTY_TIMEOUT, RUNS } from './runs.ts'
+
+/** Samoa had no 30 December 2011. croner drops a time of that day where it does not also name the next. */
+const LOST_DAY = { timezone: 'Pacific/Apia', at: Date.UTC(2011, 11, 30, 10) }
+
+/** A second implementation, which shares no code with the library: croner 11. */
+describe('cron, against croner', { timeout: PROPERTY_TIMEOUT }, () => {
+  test('in UTC the next slots are those of croner, for every syntax', () => {
+    fc.assert(
+      fc.property(cronExpression(), anyInstant(), (expression, instant) => {
+        const cadence = cadenceUnlessNever({ kind: 'cron', expression })
+        const expected = runs(reference(expression, 'UTC'), instant, Infinity, 5)
+        const to = (expected.at(-1) ?? instant) + 1
+
+        const slots = cadence?.slots(instant + 1, { to, limit: 10_000 }) ?? []
+
+        expect(printAll(slots.filter(isSeenByCroner))).toEqual(printAll(expected.filter(isSeenByCroner)))
+      }),
+      { numRuns: RUNS },
+    )
+  })
+
+  test('in a zone the slots of six hours are those of croner, wherever both follow the same policy', () => {
+    fc.assert(
+      fc.property(frequentCronExpression(), placeAndTime(), (expression, { timezone, instant }) => {
+        const cadence = cadenceOf({ kind: 'cron', expression, timezone })
+        fc.pre(`${cadence.dst?.gap} ${cadence.dst?.fold}` === policyOfCroner(expression))
+        const to = instant + 6 * HOUR
+        fc.pre(to <= LOST_DAY.at || instant > LOST_DAY.at || timezone !== LOST_DAY.timezone)
+        const expected = runs(reference(expression, timezone), instant, to, 10_000)
+
+        expect(printAll(cadence.slots(instant + 1, { to, limit: 10_000 }))).toEqual(printAll(expected))
+      }),
+      { numRuns: RUNS },
+    )
+  })
+})
+
+/** croner counts a step over a star as a restriction, Vixie cron does not: it is told which of its two rules applies. */
+function reference(expression: string, timezone: string): Cron {
+  const [, , dayOfMonth = '*', , dayOfWeek = '*'] = expression.split(' ')
+  const domAndDow = dayOfMonth.startsWith('*') || dayOfWeek.startsWith('*')
+  return new Cron(expression, { timezone, domAndDow, mode: '5-part' })
+}
+
+/**
+ * croner calls a time fixed when minute and hour are single numbers, and everything else an interval; the README looks
+ * at the times themselves, so `0 2,4 * * *` is fixed too, and knows a third class between the two.
+ */
+function policyOfCroner(expression: string): string {
+  return /^\d+ \d+ /.test(expression) ? 'shift first' : 'skip both'
+}
+
+/** After a February that lacks the 30th or 31st it also names, croner overlooks the first days of March. */
+function isSeenByCroner(slot: number): boolean {
+  return !/-03-0[12]T/.test(new Date(slot).toISOString())
+}
+
+function runs(cron: Cron, after: number, before: number, limit: number): number[] {
+  const found: number[] = []
+  let run = cron.nextRun(new Date(after))
+  while (run !== null && run.getTime() < before && found.length < limit) {
+    found.push(run.getTime())
+    run = cron.nextRun(run)
+  }
+  return found
+}

@@ -1,0 +1,16 @@
+import { writeFileSync } from 'node:fs'
+
+import { zone } from '../oracle/zone.ts'
+import { GOLDEN_ZONES } from '../oracle/zones.ts'
+import { fileName, printZone } from './vector-text.ts'
+
+/**
+ * Freezes what the oracle says, never what the library says: `node packages/cadence/tests/golden/generate.ts`.
+ * Run it when a new tzdata changes a law, and read the difference.
+ */
+for (const timezone of GOLDEN_ZONES) {
+  const text = printZone(timezone, process.versions['tz'] ?? 'unknown', (pattern, { policy }, from, to) =>
+    pattern.slots(zone(timezone), policy, from, to),
+  )
+  writeFileSync(new URL(fileName(timezone), import.meta.url), text)
+}

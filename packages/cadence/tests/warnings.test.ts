@@ -1,0 +1,107 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+
+import { frequentCronExpression } from './arbitrary/cron-expression.ts'
+import { placeAndTime } from './arbitrary/place-and-time.ts'
+import { partialPolicy } from './arbitrary/policy.ts'
+import { cadenceOf, utc } from './cadence-of.ts'
+import { CronMatcher } from './oracle/cron-matcher.ts'
+import { DAY, zone } from './oracle/zone.ts'
+import { PROPERTY_TIMEOUT, RUNS } from './runs.ts'
+
+const NEW_YORK = 'America/New_York'
+const SPRING = utc('2027-03-14T07:00:00')
+const AUTUMN = utc('2027-11-07T06:00:00')
+
+function warn(input: object) {
+  const warnings = cadenceOf({ timezone: NEW_YORK, ...input }).warnings(utc('2027-01-01T00:00:00'))
+  return warnings.filter(({ at }) => at <= AUTUMN).map(({ code, at, local, effect }) => ({ code, at, local, effect }))
+}
+
+const gap = (local: string, effect: string) => ({ code: 'dst_gap', at: SPRING, local, effect })
+const fold = (local: string, effect: string) => ({ code: 'dst_fold', at: AUTUMN, local, effect })
+
+describe('warnings', () => {
+  test.each([
+    { input: { kind: 'cron', expression: '30 2 * * *' }, expected: [gap('2027-03-14T02:30:00', 'shifted')] },
+    {
+      input: { kind: 'cron', expression: '30 2 * * *', dst: { gap: 'skip' } },
+      expected: [gap('2027-03-14T02:30:00', 'skipped')],
+    },
+    { input: { kind: 'cron', expression: '30 1 * * *' }, expected: [fold('2027-11-07T01:30:00', 'first_pass')] },
+    {
+      input: { kind: 'cron', expression: '30 1 * * *', dst: { fold: 'second' } },
+      expected: [fold('2027-11-07T01:30:00', 'second_pass')],
+    },
+    {
+      input: { kind: 'cron', expression: '*/15 * * * *' },
+      expected: [gap('2027-03-14T02:00:00', 'skipped'), fold('2027-11-07T01:00:00', 'both_passes')],
+    },
+    { input: { kind: 'cron', expression: '30 2 * * MON' }, expected: [] },
+    { input: { kind: 'cron', expression: '0 9 * * *' }, expected: [] },
+    { input: { kind: 'cron', expression: '0 3 * * *' }, expected: [] },
+    { input: { kind: 'cron', expression: '30 2 * * *', timezone: 'Asia/Kolkata' }, expected: [] },
+    { input: { kind: 'cron', expression: '30 2 * * *', endAt: '2027-03-01T00:00:00Z' }, expected: [] },
+    {
+      input: { kind: 'rrule', rule: 'FREQ=DAILY', start: '2027-01-01T02:30:00' },
+      expected: [gap('2027-03-14T02:30:00', 'shifted')],
+    },
+    {
+      input: { kind: 'rrule', rule: 'FREQ=DAILY', start: '2027-01-01T02:30:00', exdates: ['2027-03-14'] },
+      expected: [],
+    },
+    { input: { kind: 'rrule', rule: 'FREQ=DAILY;COUNT=10', start: '2027-01-01T02:30:00' }, expected: [] },
+    {
+      input: { kind: 'frequency', frequency: 'weekly', dayOfWeek: 0, timeOfDay: '01:30' },
+      expected: [fold('2027-11-07T01:30:00', 'first_pass')],
+    },
+    { input: { kind: 'frequency', frequency: 'weekly', dayOfWeek: 1, timeOfDay: '01:30' }, expected: [] },
+    {
+      input: { kind: 'interval', every: 'P1D', startAt: '2027-01-01T07:30:00Z' },
+      expected: [gap('2027-03-14T02:30:00', 'shifted')],
+    },
+    { input: { kind: 'interval', every: 'PT15M', startAt: '2027-01-01T07:30:00Z' }, expected: [] },
+    { input: { kind: 'once', at: '2027-03-14T02:30:00' }, expected: [gap('2027-03-14T02:30:00', 'shifted')] },
+    { input: { kind: 'once', at: '2027-11-07T01:30:00' }, expected: [fold('2027-11-07T01:30:00', 'first_pass')] },
+    { input: { kind: 'once', at: '2027-11-07T05:30:00Z' }, expected: [] },
+  ])('$input touch the clocks of 2027 as $expected', ({ input, expected }) => {
+    expect(warn(input)).toEqual(expected)
+  })
+
+  test('each says in a sentence what happens, where and when', () => {
+    const [warning] = cadenceOf({ kind: 'cron', expression: '30 2 * * *', timezone: NEW_YORK }).warnings(
+      utc('2027-01-01T00:00:00'),
+    )
+
+    expect(warning?.message).toContain('14 March 2027')
+    expect(warning?.message).toContain(NEW_YORK)
+    expect(warning?.message).toMatch(/02:30.*03:00/)
+  })
+})
+
+describe('warnings, against the transitions themselves', { timeout: PROPERTY_TIMEOUT }, () => {
+  test('a transition of the next year is warned of exactly if some local time it touches is one of the cadence', () => {
+    fc.assert(
+      fc.property(
+        frequentCronExpression(),
+        placeAndTime(),
+        partialPolicy(),
+        (expression, { timezone, instant }, dst) => {
+          const place = zone(timezone)
+          // Every local time as an instant of UTC, where none is lost or doubled.
+          const matcher = new CronMatcher(expression, zone('UTC'))
+          const touched = place.transitions(instant + 1, instant + 365 * DAY).filter(({ at, before, after }) => {
+            const [low = 0, high = 0] = [at + before, at + after].toSorted((a, b) => a - b)
+            return matcher.slots(low, high).length > 0
+          })
+
+          const warnings = cadenceOf({ kind: 'cron', expression, timezone, dst }).warnings(instant)
+
+          const near = warnings.filter(({ at }) => at > instant && at < instant + 365 * DAY)
+          expect(near.map(({ at }) => place.print(at))).toEqual(touched.map(({ at }) => place.print(at)))
+        },
+      ),
+      { numRuns: RUNS },
+    )
+  })
+})
