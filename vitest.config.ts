@@ -6,5 +6,7 @@ export default defineConfig({
     reporters: ['default', './scripts/count-reporter.ts'],
     // Some tests start real tools, several processes each; beside the others on two cores that takes seconds.
     testTimeout: 30_000,
+    // Left to itself, vitest keeps one of two cores free.
+    maxWorkers: 2,
   },
 })

@@ -4,7 +4,7 @@ import { formatZoned } from './moment-text.ts'
 import type { CadenceDraft } from './parse-context.ts'
 import type { CadenceKind, CadenceSpec } from './spec.ts'
 import { SearchLimitError, StepBudget } from './step-budget.ts'
-import { FIRST_INSTANT, LAST_INSTANT } from './wall.ts'
+import { FIRST_INSTANT, FIRST_WALL, LAST_INSTANT, LAST_WALL } from './wall.ts'
 import { findWarnings } from './warning.ts'
 import type { Warning } from './warning.ts'
 
@@ -58,7 +58,7 @@ export class Cadence {
    * @throws SearchLimitError if the rule thins out so far that the next slot cannot be found
    */
   next(after: number): number | null {
-    return this.#next(toInstant(after), new StepBudget(SEARCH_STEPS))
+    return this.#next(floorInstant(after), new StepBudget(SEARCH_STEPS))
   }
 
   /**
@@ -66,7 +66,7 @@ export class Cadence {
    * @throws SearchLimitError as `next` does
    */
   previous(before: number): number | null {
-    const until = Math.min(toInstant(before), this.#to + 1)
+    const until = Math.min(ceilInstant(before), this.#to + 1)
     if (until <= this.#from) return null
     const slot = this.#draft.source.previous(until, new StepBudget(SEARCH_STEPS))
     return slot === null || slot < this.#from ? null : slot
@@ -78,7 +78,7 @@ export class Cadence {
     const most = Math.min(limit, SLOTS_MAX)
     const budget = new StepBudget(SLOTS_STEPS)
     try {
-      let slot = this.#next(toInstant(from) - 1, budget)
+      let slot = this.#next(ceilInstant(from) - 1, budget)
       while (slot !== null && slot < to && slots.length < most) {
         slots.push(slot)
         slot = this.#next(slot, budget)
@@ -108,18 +108,27 @@ export class Cadence {
     ].join(', ')
   }
 
-  /** The dates in the two years from `from` on that a change of the clocks touches, and how. */
+  /**
+   * The dates in the two years from `from` on that a change of the clocks touches, and how.
+   * @throws SearchLimitError as `next` does
+   */
   warnings(from: number): Warning[] {
-    const { local, zone } = this.#draft
+    const { local, source, zone } = this.#draft
     if (local === null) return []
-    const range = { from: Math.max(toInstant(from), this.#from), to: this.#to }
-    return findWarnings(local.rule, zone, local.dst, range, new StepBudget(SEARCH_STEPS))
+    const range = { from: Math.max(floorInstant(from), this.#from), to: this.#to }
+    return findWarnings(local, source, zone, range, () => new StepBudget(SEARCH_STEPS))
   }
 
-  /** An instant as local time with offset and zone, as in RFC 9557. */
+  /**
+   * An instant as local time with offset and zone, as in RFC 9557.
+   * @throws RangeError if the instant lies outside of 1970 to 9999
+   */
   local(slot: number): string {
     const { zone } = this.#draft
-    const instant = toInstant(slot)
+    if (!(slot >= FIRST_WALL && slot <= LAST_WALL)) {
+      throw new RangeError(`expected an instant from 1970 to 9999, got ${slot}`)
+    }
+    const instant = Math.floor(slot)
     return formatZoned(instant, zone.offsetAt(instant), zone.name)
   }
 
@@ -131,10 +140,18 @@ export class Cadence {
   }
 }
 
-/** Whole milliseconds within the range of slots. NaN would make every comparison false and a search endless. */
-function toInstant(instant: number): number {
+function floorInstant(instant: number): number {
+  return Math.floor(clamp(instant))
+}
+
+function ceilInstant(instant: number): number {
+  return Math.ceil(clamp(instant))
+}
+
+/** To the range of slots. NaN would make every comparison false and a search endless. */
+function clamp(instant: number): number {
   if (Number.isNaN(instant)) throw new RangeError('expected an instant in epoch milliseconds, got NaN')
-  return Math.floor(Math.min(Math.max(instant, FIRST_INSTANT - 1), LAST_INSTANT + 1))
+  return Math.min(Math.max(instant, FIRST_INSTANT - 1), LAST_INSTANT + 1)
 }
 
 function deepFreeze(spec: CadenceSpec): CadenceSpec {

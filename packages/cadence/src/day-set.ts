@@ -16,6 +16,7 @@ export type MonthDays = (month: Month) => number
 
 // The calendar repeats after 400 years: a date that none of them has does not exist.
 const SEARCH_MONTHS = 400 * 12
+export const SEARCH_DAYS = 146_097
 
 // What working out a month costs. Charged for one that is at hand too, or the answer would depend on earlier questions.
 const STEPS_PER_MONTH = 10

@@ -5,7 +5,7 @@ import { quote } from './problem.ts'
 import { SlotWalk } from './slot-walk.ts'
 import { StepBudget } from './step-budget.ts'
 import { WallList } from './wall-list.ts'
-import { DAY_MS } from './wall.ts'
+import { DAY_MS, MINUTE_MS, dateOf, dayOf } from './wall.ts'
 import type { Wall } from './wall.ts'
 import { findZone } from './zone.ts'
 import type { Zone } from './zone.ts'
@@ -24,7 +24,14 @@ export function readMoment(context: ParseContext, text: string, path: string, zo
 }
 
 // What finding a year of the zone costs the first time.
-const OFFSET_STEPS = 2000
+const STEPS_PER_YEAR = 3000
+
+/** Pays for the zone's year around an instant, once per input: a hostile list of dates may name thousands of years. */
+export function chargeYear({ budget, chargedYears }: ParseContext, instant: number): void {
+  const { year } = dateOf(dayOf(instant))
+  if (!chargedYears.has(year)) budget.spend(STEPS_PER_YEAR)
+  chargedYears.add(year)
+}
 
 /** A written moment in the zone of the cadence, if it fits there. */
 function momentOf(
@@ -38,9 +45,12 @@ function momentOf(
   if (written.offset === null) return { kind: 'wall', at: written.wall }
   const at = written.wall - written.offset
   if (written.zoneName === null || written.isZulu) return { kind: 'instant', at }
-  context.budget.spend(OFFSET_STEPS)
+  chargeYear(context, at)
   const actual = zone.offsetAt(at)
-  if (actual === written.offset) return { kind: 'instant', at }
+  // RFC 9557 writes offsets to the minute; a few old ones had seconds.
+  if (Math.round(actual / MINUTE_MS) * MINUTE_MS === written.offset) {
+    return { kind: 'instant', at: written.wall - actual }
+  }
   const expected = `the offset that ${zone.name} has then (the clocks there show ${formatWall(at + actual)})`
   context.problems.add('conflict', path, expected, quote(text))
   return undefined

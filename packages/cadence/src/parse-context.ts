@@ -5,7 +5,6 @@ import type { SlotSource } from './slot-source.ts'
 import type { CadenceSpec } from './spec.ts'
 import type { StepBudget } from './step-budget.ts'
 import type { WallRule } from './wall-rule.ts'
-import type { Wall } from './wall.ts'
 import type { Zone } from './zone.ts'
 
 /** What every kind's reader is given. */
@@ -15,6 +14,8 @@ export interface ParseContext {
   readonly budget: StepBudget
   /** Epoch milliseconds that anchor what the input leaves open, or null. */
   readonly now: number | null
+  /** The years of the zone that were paid for: see `chargeYear`. */
+  readonly chargedYears: Set<number>
 }
 
 /** What every kind's reader makes of a sound input, before the checks that all kinds share. */
@@ -30,8 +31,10 @@ export interface CadenceDraft {
   readonly maxRuns: number | null
   /** No two slots of the rule lie closer by its local times; Infinity for one that does not recur. */
   readonly closest: number
-  /** Local times added one by one, ascending, which may lie closer to others. */
-  readonly added?: readonly Wall[]
+  /** Slots added one by one, ascending, which may lie closer to others. */
+  readonly added?: readonly number[]
+  /** Where `maxRuns` ends it, if arithmetic tells and nothing needs to be counted. */
+  readonly last?: number
   /** What it does, in English, without zone and bounds. Made when asked for: most cadences are never described. */
   readonly phrase: () => string
 }

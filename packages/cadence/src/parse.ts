@@ -14,9 +14,7 @@ import { findTooClose } from './spacing.ts'
 import { CADENCE_KINDS } from './spec.ts'
 import type { CadenceKind } from './spec.ts'
 import { SearchLimitError, StepBudget } from './step-budget.ts'
-import { WallList } from './wall-list.ts'
-import { DAY_MS, FIRST_INSTANT, LAST_INSTANT, SECOND_MS } from './wall.ts'
-import type { Wall } from './wall.ts'
+import { FIRST_INSTANT, LAST_INSTANT, SECOND_MS } from './wall.ts'
 
 /** The least distance of two slots, unless told. */
 export const MINIMUM_SECONDS_DEFAULT = 60
@@ -80,7 +78,13 @@ function read(input: unknown, options: ParseOptions, problems: ProblemList): Cad
   if (kind === undefined) return undefined
   const rules = KINDS[kind]
   reader.refuseOthers(rules.fields)
-  const context = { reader, problems, budget: new StepBudget(SEARCH_STEPS), now: options.now ?? null }
+  const context = {
+    reader,
+    problems,
+    budget: new StepBudget(SEARCH_STEPS),
+    now: options.now ?? null,
+    chargedYears: new Set<number>(),
+  }
   try {
     const draft = rules.read(context)
     return draft === undefined ? undefined : check(draft, options, context, rules.ruleField)
@@ -96,7 +100,10 @@ function read(input: unknown, options: ParseOptions, problems: ProblemList): Cad
 function check(draft: CadenceDraft, options: ParseOptions, context: ParseContext, field: string): Cadence | undefined {
   const to = lastSlot(draft, context)
   if (to === undefined) {
-    context.problems.add('never_fires', field, 'a rule with at least one slot', 'one that never comes due')
+    const hasSlots = draft.source.next(FIRST_INSTANT - 1, context.budget) !== null
+    // A sound rule, but no slot between its bounds.
+    const blamed = hasSlots && context.reader.has('endAt') ? 'endAt' : field
+    context.problems.add('never_fires', blamed, 'at least one slot', 'none that ever comes due')
     return undefined
   }
   const minimumMs = (options.minimumSeconds ?? MINIMUM_SECONDS_DEFAULT) * SECOND_MS
@@ -113,33 +120,28 @@ function tooClose(draft: CadenceDraft, minimumMs: number, budget: StepBudget): s
   if (local === null) return closest < minimumMs ? `${closest / SECOND_MS} seconds` : undefined
   const start = draft.from + draft.zone.offsetAt(draft.from)
   const pair = closest < minimumMs ? findTooClose(local.rule, start, minimumMs, budget) : undefined
-  const [earlier, later] = pair ?? crowded(draft, minimumMs, budget) ?? []
+  const [earlier, later] = pair ?? crowded(draft, minimumMs, budget)
   if (earlier === undefined || later === undefined) return undefined
   return `${(later - earlier) / SECOND_MS} seconds (${formatWall(earlier)} and ${formatWall(later)})`
 }
 
-/** A local time that was added too close to another. */
-function crowded(
-  { local, added = [], to }: CadenceDraft,
-  minimumMs: number,
-  budget: StepBudget,
-): readonly Wall[] | undefined {
-  const list = new WallList(added)
-  for (const wall of added) {
-    if (local === null || wall - DAY_MS > to) return undefined
-    const neighbours = [local.rule.previous(wall, budget), local.rule.next(wall, budget), list.next(wall)]
-    const near = neighbours.find((neighbour) => neighbour !== null && Math.abs(neighbour - wall) < minimumMs)
-    if (near !== undefined && near !== null) return [Math.min(near, wall), Math.max(near, wall)]
+/** A slot that was added too close to another. */
+function crowded({ source, added = [], from, to }: CadenceDraft, minimumMs: number, budget: StepBudget): number[] {
+  for (const slot of added.filter((at) => at >= from && at <= to)) {
+    const neighbours = [source.previous(slot, budget), source.next(slot, budget)].filter((at) => at !== null)
+    const near = neighbours.find((at) => at >= from && at <= to && Math.abs(at - slot) < minimumMs)
+    if (near !== undefined) return [Math.min(near, slot), Math.max(near, slot)]
   }
-  return undefined
+  return []
 }
 
 /** The instant that ends the cadence, `maxRuns` counted out; undefined if it has no slot at all. */
 function lastSlot(draft: CadenceDraft, { problems, budget }: ParseContext): number | undefined {
-  const { source, from, to, maxRuns } = draft
+  const { source, from, to, maxRuns, last } = draft
   const first = source.next(from - 1, budget)
   if (first === null || first > to) return undefined
-  if (maxRuns === null) return to
+  probe(source, first, budget)
+  if (maxRuns === null || last !== undefined) return Math.min(to, last ?? to)
   try {
     return countedSlot(source, first, to, maxRuns, budget)
   } catch (error) {
@@ -148,6 +150,14 @@ function lastSlot(draft: CadenceDraft, { problems, budget }: ParseContext): numb
     problems.add('too_complex', 'maxRuns', expected, `${maxRuns}`)
     return to
   }
+}
+
+const PROBED_SLOTS = 4
+
+/** A rule that thins out after its first slot is refused now, not when the scheduler asks for the next. */
+function probe(source: SlotSource, first: number, budget: StepBudget): void {
+  let slot: number | null = first
+  for (let probed = 0; probed < PROBED_SLOTS && slot !== null; probed += 1) slot = source.next(slot, budget)
 }
 
 /** The slot with that number, the first being 1, or the end if it comes before. */

@@ -2,6 +2,7 @@ import type { DstPolicy } from './dst-policy.ts'
 import { describeDate } from './english/moment-phrase.ts'
 import { formatTime } from './english/time-phrase.ts'
 import { formatWall } from './moment-text.ts'
+import type { SlotSource } from './slot-source.ts'
 import type { StepBudget } from './step-budget.ts'
 import type { WallRule } from './wall-rule.ts'
 import { DAY_MS, modulo } from './wall.ts'
@@ -32,21 +33,36 @@ export interface WarningRange {
 
 /** The changes of the clocks in the two years from `from` on that touch a rule, in order. */
 export function findWarnings(
-  rule: WallRule,
+  { rule, dst }: { readonly rule: WallRule; readonly dst: DstPolicy },
+  source: SlotSource,
   zone: Zone,
-  dst: DstPolicy,
   { from, to }: WarningRange,
-  budget: StepBudget,
+  createBudget: () => StepBudget,
 ): Warning[] {
   const warnings: Warning[] = []
   const horizon = Math.min(to, from + HORIZON_MS)
-  for (let before = zone.segmentAt(from); before.end <= horizon;) {
+  // A fold that began before `from` may not be over.
+  for (let before = zone.segmentAt(from - DAY_MS); before.end <= horizon;) {
     const after = zone.segmentAt(before.end)
+    // One for each change: there are few, and each is a search of its own.
+    const budget = createBudget()
     const walls = touchedWalls(rule, before, after, budget)
-    if (walls.count > 0) warnings.push(describeChange(zone, dst, before, after, walls))
+    const isAhead = after.start + Math.max(0, before.offset - after.offset) > from
+    if (walls.count > 0 && isAhead && hasSlots(source, dst, before, after, budget)) {
+      warnings.push(describeChange(zone, dst, before, after, walls))
+    }
     before = after
   }
   return warnings
+}
+
+/** Local times may have been left out as instants: then nothing runs that one could warn of. */
+function hasSlots(source: SlotSource, dst: DstPolicy, before: Segment, after: Segment, budget: StepBudget): boolean {
+  const change = after.start
+  const fold = before.offset - after.offset
+  if (fold < 0) return dst.gap === 'skip' || source.next(change - 1, budget) === change
+  const slot = source.next(change - fold - 1, budget)
+  return slot !== null && slot < change + fold
 }
 
 interface TouchedWalls {

@@ -36,11 +36,11 @@ test('transitions are those of temporal-polyfill in every zone from 1970 to 2040
   for (const name of ZONES) expect([name, ourTransitions(name)]).toEqual([name, theirTransitions(name)])
 })
 
-test('no zone changes its clocks within two days of where years are cut', { timeout: 60_000 }, () => {
+test('no zone changes its clocks within three days of where years are cut', { timeout: 60_000 }, () => {
   for (const name of ZONES) {
     const near = ourTransitions(name).filter((at) => {
       const cut = Date.UTC(new Date(at).getUTCFullYear(), 10, 20)
-      return Math.abs(at - cut) <= 2 * DAY_MS
+      return Math.abs(at - cut) <= 3 * DAY_MS
     })
     expect([name, near]).toEqual([name, []])
   }

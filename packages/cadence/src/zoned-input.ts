@@ -1,5 +1,4 @@
-import { defaultDst } from './dst-policy.ts'
-import { FOLD_POLICIES, GAP_POLICIES } from './dst-policy.ts'
+import { FOLD_POLICIES, GAP_POLICIES, defaultDst } from './dst-policy.ts'
 import type { Density, DstPolicy, FoldPolicy } from './dst-policy.ts'
 import type { ParseContext } from './parse-context.ts'
 import { quote } from './problem.ts'

@@ -125,6 +125,50 @@ describe('exdates and rdates as instants', () => {
   })
 })
 
+describe('slots added one by one', () => {
+  const daily = { kind: 'rrule', rule: 'FREQ=DAILY', start: '2026-01-05T09:00:00' }
+
+  test('are too close only to slots that there are', () => {
+    const hours = { kind: 'rrule', rule: 'FREQ=MINUTELY;UNTIL=20260101T090000Z', start: '2026-01-01T08:00:00' }
+
+    expect(cadenceOf({ ...hours, rdates: ['2026-01-01T09:30:30Z'] }).previous(Infinity)).toBe(
+      Date.UTC(2026, 0, 1, 9, 30, 30),
+    )
+    expect(problemsOf({ ...hours, rdates: ['2026-01-01T08:30:30Z'] })).toMatchObject([{ code: 'too_frequent' }])
+    expect(
+      slotsOf({ ...daily, exdates: ['2026-01-06T09:00:00Z'], rdates: ['2026-01-06T09:00:30Z'] }).slice(0, 2),
+    ).toEqual(['2026-01-05T09:00:00.000Z', '2026-01-06T09:00:30.000Z'])
+  })
+
+  test('are taken out by exdates in whichever way these are written', () => {
+    for (const exdate of ['2026-01-04T09:00:00', '2026-01-04T09:00:00Z', '2026-01-04']) {
+      const input = { ...daily, rdates: ['2026-01-04T09:00:00Z'], exdates: [exdate] }
+      expect(slotsOf(input)[0]).toBe('2026-01-05T09:00:00.000Z')
+    }
+  })
+
+  test('may be the first that there can be', () => {
+    expect(slotsOf({ ...daily, rdates: ['1970-01-02T00:00:00'] })[0]).toBe('1970-01-02T00:00:00.000Z')
+  })
+})
+
+describe('an instant asked for', () => {
+  const hourly = cadenceOf({ kind: 'cron', expression: '@hourly' })
+  const slot = Date.UTC(2027, 0, 1, 9)
+
+  test('may have a fraction of a millisecond, which counts', () => {
+    expect(hourly.next(slot - 0.5)).toBe(slot)
+    expect(hourly.previous(slot + 0.5)).toBe(slot)
+    expect(hourly.slots(slot + 0.5, { limit: 1 })).toEqual([slot + 3_600_000])
+  })
+
+  test('must be a number, and within the calendar to be shown', () => {
+    expect(() => hourly.next(NaN)).toThrow(RangeError)
+    expect(() => hourly.local(Infinity)).toThrow(RangeError)
+    expect(hourly.local(0)).toBe('1970-01-01T00:00:00+00:00[UTC]')
+  })
+})
+
 describe('an anchor', () => {
   test('keeps the day of month that a calendar interval was created on, however short the months between', () => {
     const now = Date.parse('2027-01-31T12:00:00Z')
@@ -135,6 +179,16 @@ describe('an anchor', () => {
       '2027-04-30T12:00:00.000Z',
       '2027-05-31T12:00:00.000Z',
     ])
+  })
+
+  test('lies within the calendar, so that the spec can be read again', () => {
+    const early = { startAt: '1970-01-01T00:00:00Z', timezone: NEW_YORK }
+    const biweekly = cadenceOf({ kind: 'frequency', frequency: 'biweekly', dayOfWeek: 3, timeOfDay: '20:00', ...early })
+
+    expect(cadenceOf(biweekly.spec).spec).toEqual(biweekly.spec)
+    expect(
+      problemsOf({ kind: 'rrule', rule: 'FREQ=DAILY', start: '1970-01-01T00:00:00Z', timezone: NEW_YORK }),
+    ).toMatchObject([{ code: 'out_of_range', field: 'start' }])
   })
 
   test('is refused where its instant names a local time that happens twice', () => {

@@ -59,6 +59,7 @@ describe('the minimum distance of two slots', () => {
       { input: { kind: 'cron', expression: '0 9 1 * *' }, seconds: 28 * DAY_SECONDS },
       { input: { kind: 'cron', expression: '0 9 1,L * *' }, seconds: DAY_SECONDS },
       { input: { kind: 'cron', expression: '0 0 1 3 *' }, seconds: 365 * DAY_SECONDS },
+      { input: { kind: 'cron', expression: '0 0 29 2 *' }, seconds: 1_461 * DAY_SECONDS },
       { input: { kind: 'rrule', rule: 'FREQ=HOURLY;INTERVAL=7', ...START }, seconds: 7 * 3_600 },
       { input: { kind: 'rrule', rule: 'FREQ=WEEKLY;BYDAY=MO,TU', ...START }, seconds: DAY_SECONDS },
       { input: { kind: 'rrule', rule: 'FREQ=MONTHLY;BYDAY=1MO', ...START }, seconds: 28 * DAY_SECONDS },

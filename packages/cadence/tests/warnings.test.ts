@@ -105,3 +105,36 @@ describe('warnings, against the transitions themselves', { timeout: PROPERTY_TIM
     )
   })
 })
+
+describe('warnings of a rule with exceptions', () => {
+  const madrid = { kind: 'rrule', rule: 'FREQ=DAILY', start: '2026-01-01T02:30:00', timezone: 'Europe/Madrid' }
+  const codes = (input: object, from: string): string[] =>
+    cadenceOf(input)
+      .warnings(utc(from))
+      .map(({ code, at }) => `${code} ${new Date(at).toISOString().slice(0, 10)}`)
+
+  test('are not given for what UNTIL or exdates have taken out', () => {
+    const untilMarch = { ...madrid, rule: 'FREQ=DAILY;UNTIL=20260328T120000Z' }
+    const without = {
+      ...untilMarch,
+      rule: 'FREQ=DAILY;COUNT=300',
+      exdates: ['2026-10-25T00:30:00Z', '2026-10-25T01:30:00Z'],
+    }
+
+    expect(codes(untilMarch, '2026-01-01T00:00:00')).toEqual([])
+    expect(codes(without, '2026-04-01T00:00:00')).toEqual([])
+  })
+
+  test('are given for dates that were added in a gap', () => {
+    const added = { ...madrid, rule: 'FREQ=DAILY;COUNT=1', rdates: ['2026-03-29T02:30:00'] }
+
+    expect(codes(added, '2026-01-02T00:00:00')).toEqual(['dst_gap 2026-03-29'])
+  })
+
+  test('are given until the second pass of a repeated hour is over', () => {
+    const second = { ...madrid, dst: { fold: 'second' } }
+
+    expect(codes(second, '2026-10-25T01:15:00')[0]).toBe('dst_fold 2026-10-25')
+    expect(codes(second, '2026-10-25T02:15:00')[0]).toBe('dst_gap 2027-03-28')
+  })
+})

@@ -93,7 +93,7 @@ const FOREIGN: readonly { readonly pattern: RegExp; readonly hint: string }[] = 
   { pattern: /^H(\(.*\))?(\/\d+)?$/i, hint: 'a number ("H" is another time on every server; use "spread" for jitter)' },
   { pattern: /^\?$/, hint: '"*"' },
   { pattern: /^(\d+|L)?W$/i, hint: 'a day of month (nearest-weekday "W" is not supported)' },
-  { pattern: /^L-\d+$/i, hint: '"L" alone' },
+  { pattern: /^L-\d+$/i, hint: 'a number, or "L" alone for the last day of the month' },
 ]
 
 class FieldReader {
@@ -221,7 +221,8 @@ class FieldReader {
     }
     const step = Number(text)
     if (step >= 1 && step <= most) return step
-    this.#refuse('out_of_range', `${expected} (for longer distances use the kind "interval")`, text, position)
+    const hint = step > most ? ' (for longer distances use the kind "interval")' : ''
+    this.#refuse('out_of_range', `${expected}${hint}`, text, position)
     return undefined
   }
 

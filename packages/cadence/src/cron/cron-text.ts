@@ -5,29 +5,39 @@ import { DAY_OF_MONTH_FIELD, DAY_OF_WEEK_FIELD, HOUR_FIELD, MINUTE_FIELD, MONTH_
 /** The canonical text of an expression: numbers for names, ranges for runs, one spelling for one meaning. */
 export function formatCron({ minute, hour, dayOfMonth, month, dayOfWeek }: CronExpression): string {
   return [
-    formatValues(minute, MINUTE_FIELD, true),
-    formatValues(hour, HOUR_FIELD, true),
+    formatTimes(minute, MINUTE_FIELD),
+    formatTimes(hour, HOUR_FIELD),
     // A star matters in the day fields (it lets the other one decide), so it is never taken away or given.
-    formatValues(dayOfMonth, DAY_OF_MONTH_FIELD, dayOfMonth.isStar),
-    formatValues(month, MONTH_FIELD, true),
-    formatValues(dayOfWeek, DAY_OF_WEEK_FIELD, dayOfWeek.isStar),
+    formatDays(dayOfMonth, DAY_OF_MONTH_FIELD),
+    formatTimes(month, MONTH_FIELD),
+    formatDays(dayOfWeek, DAY_OF_WEEK_FIELD),
   ].join(' ')
 }
 
-function formatValues(field: CronField, { min, max }: CronFieldShape, mayStar: boolean): string {
-  const { values, hasLastDay, lastWeekdays, nthWeekdays } = field
-  const last = max === DAY_OF_WEEK_FIELD.max ? 6 : max
-  const isPlain = !hasLastDay && lastWeekdays.length === 0 && nthWeekdays.length === 0
-  const step = mayStar && isPlain ? stepOf(values, min, last) : undefined
-  if (step !== undefined) return step === 1 ? '*' : `*/${step}`
-  // `*/2,L` begins with a star and is no plain step.
-  if (field.isStar) return field.text
-  return [
-    ...runsOf(values).map(({ from, to }) => (from === to ? `${from}` : `${from}-${to}`)),
+function formatTimes({ values }: CronField, { min, max }: CronFieldShape): string {
+  const step = stepOf(values, min, max)
+  if (step === 1) return '*'
+  // `*/23` for 0 and 23 would be right, and nobody would read it so.
+  const isSteady = step !== undefined && (values.length >= 3 || (max - min + 1) % step === 0)
+  return isSteady ? `*/${step}` : formatList(values).join(',')
+}
+
+function formatDays(field: CronField, { min, max }: CronFieldShape): string {
+  const { values, hasLastDay, lastWeekdays, nthWeekdays, isStar, text } = field
+  const others = [
     ...(hasLastDay ? ['L'] : []),
     ...lastWeekdays.map((weekday) => `${weekday}L`),
-    ...nthWeekdays.map(({ weekday, nth }) => `${weekday}#${nth}`),
-  ].join(',')
+    ...nthWeekdays.map(({ weekday, nth }) => `${weekday}#${nth}`).toSorted(),
+  ]
+  if (!isStar) return [...formatList(values), ...others].join(',')
+  const step = others.length === 0 ? stepOf(values, min, max === 7 ? 6 : max) : undefined
+  // `*/2,L` begins with a star and is no plain step.
+  if (step === undefined) return text
+  return step === 1 ? '*' : `*/${step}`
+}
+
+function formatList(values: readonly number[]): string[] {
+  return runsOf(values).map(({ from, to }) => (from === to ? `${from}` : `${from}-${to}`))
 }
 
 /** The step that gives exactly these values from the lowest on, if there is one. */

@@ -1,14 +1,12 @@
 import { cronTimesOfDay } from '../cron/cron-days.ts'
 import type { CronExpression, CronField } from '../cron/cron-fields.ts'
-import { describeTimes } from './time-phrase.ts'
-import { MONTHS, WEEKDAYS, joinRuns, joinWords, ordinal } from './words.ts'
+import { describeTimesOnDays } from './time-phrase.ts'
+import { MONTHS, joinRuns, joinWords, ordinal, weekdayName } from './words.ts'
 
 /** A cron expression in English, said from what it means, not from how it is spelt. */
 export function describeCron(expression: CronExpression): string {
-  const times = describeTimes(cronTimesOfDay(expression))
   const days = [describeDays(expression), describeMonths(expression.month)].filter((phrase) => phrase !== '')
-  if (days.length > 0) return [times, ...days].join(' ')
-  return times.startsWith('At ') && !times.endsWith('every hour') ? `${times} every day` : times
+  return describeTimesOnDays(cronTimesOfDay(expression), days)
 }
 
 function describeDays({ dayOfMonth, dayOfWeek }: CronExpression): string {
@@ -36,10 +34,6 @@ function describeWeekdays({ values, lastWeekdays, nthWeekdays }: CronField): str
     ...nthWeekdays.map(({ weekday, nth }) => `the ${ordinal(nth)} ${weekdayName(weekday)} of the month`),
     ...lastWeekdays.map((weekday) => `the last ${weekdayName(weekday)} of the month`),
   ])
-}
-
-function weekdayName(weekday: number): string {
-  return WEEKDAYS[weekday % 7] ?? ''
 }
 
 function describeMonths({ values }: CronField): string {

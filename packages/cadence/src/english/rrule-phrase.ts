@@ -1,14 +1,14 @@
 import type { Exceptions } from '../rrule/exceptions-input.ts'
 import { isDayBased } from '../rrule/rrule-parts.ts'
-import type { Frequency, RRuleParts } from '../rrule/rrule-parts.ts'
+import type { ByDay, Frequency, RRuleParts } from '../rrule/rrule-parts.ts'
 import { TimeBasedRule } from '../rrule/time-based-rule.ts'
 import { timesOfDayOf } from '../rrule/times-of-day.ts'
 import { ascending } from '../sorted-list.ts'
 import { DAY_MS, dateOf, dayOf, modulo, weekdayOf } from '../wall.ts'
 import type { Wall } from '../wall.ts'
 import { describeDate } from './moment-phrase.ts'
-import { describeTimes, formatTime } from './time-phrase.ts'
-import { MONTHS, WEEKDAYS, countOf, joinRuns, joinWords, ordinal } from './words.ts'
+import { describeTimes, describeTimesOnDays, formatTime } from './time-phrase.ts'
+import { MONTHS, WEEKDAYS, countOf, joinRuns, joinWords, ordinal, runNames, weekdayName } from './words.ts'
 
 const UNITS: Readonly<Record<Frequency, string>> = {
   SECONDLY: 'second',
@@ -23,7 +23,9 @@ const UNITS: Readonly<Record<Frequency, string>> = {
 /** An RRULE in English: `Every 2 weeks on Monday and Friday at 09:00, 10 times`. */
 export function describeRRule(parts: RRuleParts, start: Wall, exceptions: Exceptions): string {
   const rule = isDayBased(parts.freq) ? describeDayBased(parts, start) : describeTimeBased(parts, start)
-  return [rule, ...picked(parts), ...ends(parts), ...excepted(exceptions)].join(', ')
+  // What BYSETPOS picks of an hour is among the times of day already.
+  const positions = isDayBased(parts.freq) ? picked(parts) : []
+  return [rule, ...positions, ...ends(parts), ...excepted(exceptions)].join(', ')
 }
 
 function describeDayBased(parts: RRuleParts, start: Wall): string {
@@ -34,13 +36,18 @@ function describeDayBased(parts: RRuleParts, start: Wall): string {
 /** Hours, minutes and seconds come down to times of day, if those are the same every day. */
 function describeTimeBased(parts: RRuleParts, start: Wall): string {
   const timesOfDay = new TimeBasedRule(parts, start).timesOfDay()
-  if (timesOfDay !== null) return [describeTimes(timesOfDay), ...daysOf(parts, start)].join(' ')
+  if (timesOfDay !== null) return describeTimesOnDays(timesOfDay, daysOf(parts, start))
   const limits = [
     ...(parts.byHour.length > 0 ? [`in the hours ${joinRuns(parts.byHour, String)}`] : []),
     ...(parts.byMinute.length > 0 ? [`at the minutes ${joinRuns(parts.byMinute, String)}`] : []),
     ...(parts.bySecond.length > 0 ? [`at the seconds ${joinRuns(parts.bySecond, String)}`] : []),
   ]
-  return [everyPeriod(parts), ...daysOf(parts, start), ...limits, `counted from ${describeDate(start)}`].join(' ')
+  return [
+    everyPeriod(parts),
+    ...daysOf(parts, start),
+    ...limits,
+    `counted from ${describeDate(start)} at ${formatTime(modulo(start, DAY_MS))}`,
+  ].join(' ')
 }
 
 function everyPeriod({ freq, interval }: RRuleParts): string {
@@ -78,21 +85,23 @@ function weekdaysPhrase({ byDay, byMonth, freq }: RRuleParts): string {
   const span = freq === 'YEARLY' && byMonth.length === 0 ? 'year' : 'month'
   return joinWords([
     ...(plain.length > 0 ? [`${isLong ? 'every ' : ''}${joinRuns(plain, weekdayName)}`] : []),
-    ...byDay.flatMap((day) =>
-      day.ordinal === null ? [] : [`the ${ordinal(day.ordinal)} ${weekdayName(day.weekday)} of the ${span}`],
-    ),
+    ...byDay
+      .toSorted((a, b) => rank(a) - rank(b))
+      .flatMap((day) =>
+        day.ordinal === null ? [] : [`the ${ordinal(day.ordinal)} ${weekdayName(day.weekday)} of the ${span}`],
+      ),
   ])
 }
 
-function weekdayName(weekday: number): string {
-  return WEEKDAYS[weekday % 7] ?? ''
+/** Counted from the end comes after counted from the start. */
+function rank({ ordinal: nth }: ByDay): number {
+  return nth !== null && nth < 0 ? 100 - nth : (nth ?? 0)
 }
 
-/** Counted from the end comes after counted from the start. */
 function ordinals(numbers: readonly number[]): string {
   const forward = numbers.filter((number) => number > 0)
   const backward = numbers.filter((number) => number < 0).toReversed()
-  return joinWords([...(forward.length > 0 ? [joinRuns(forward, ordinal)] : []), ...backward.map(ordinal)])
+  return joinWords([...runNames(forward, ordinal), ...backward.map(ordinal)])
 }
 
 function picked({ bySetPos, freq }: RRuleParts): string[] {

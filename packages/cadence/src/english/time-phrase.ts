@@ -1,12 +1,13 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../wall.ts'
 import { describeDuration } from './duration-phrase.ts'
-import { countOf, joinWords } from './words.ts'
+import { countOf, joinRuns, joinWords } from './words.ts'
 
 // More than this and a list says less than its length.
 const TIMES_LISTED = 6
 
 /** Times of day in English: `At 09:00 and 17:30`, `Every 15 minutes`, `Every 2 hours from 00:05 to 22:05`. */
 export function describeTimes(timesOfDay: readonly number[]): string {
+  if (timesOfDay.length === 0) return 'Never'
   const [first = 0, second] = timesOfDay
   const last = timesOfDay.at(-1) ?? first
   const step = second === undefined ? DAY_MS : second - first
@@ -20,12 +21,19 @@ export function describeTimes(timesOfDay: readonly number[]): string {
   )
 }
 
+/** Times of day and the days they are on, if any are named. */
+export function describeTimesOnDays(timesOfDay: readonly number[], days: readonly string[]): string {
+  const times = describeTimes(timesOfDay)
+  if (days.length > 0) return [times, ...days].join(' ')
+  return timesOfDay.length <= TIMES_LISTED && times.startsWith('At ') ? `${times} every day` : times
+}
+
 /** All day long at one distance. */
 function describeStep(first: number, step: number): string {
   const every = `Every ${lengthOf(step)}`
   if (first === 0) return every
   if (step === HOUR_MS && first % MINUTE_MS === 0) return `${every}, at ${countOf(first / MINUTE_MS, 'minute')} past`
-  return `${every}, from ${formatTime(first)} on`
+  return `${every} from ${formatTime(first)}`
 }
 
 /** The same few minutes of every hour. */
@@ -33,7 +41,10 @@ function describeMinutes(timesOfDay: readonly number[]): string | undefined {
   const inFirstHour = timesOfDay.filter((time) => time < HOUR_MS)
   const isEveryHour = timesOfDay.length === inFirstHour.length * 24 && inFirstHour.length > 0
   if (!isEveryHour || timesOfDay.some((time) => time % MINUTE_MS !== 0)) return undefined
-  return `At ${joinWords(inFirstHour.map((time) => `${time / MINUTE_MS}`))} minutes past every hour`
+  return `At ${joinRuns(
+    inFirstHour.map((time) => time / MINUTE_MS),
+    String,
+  )} minutes past every hour`
 }
 
 function lengthOf(ms: number): string {

@@ -20,9 +20,9 @@ export const MONTHS = [
 ] as const
 
 /** `a`, `a and b`, `a, b and c`. */
-export function joinWords(words: readonly string[], conjunction = 'and'): string {
+export function joinWords(words: readonly string[]): string {
   if (words.length < 2) return words[0] ?? ''
-  return `${words.slice(0, -1).join(', ')} ${conjunction} ${words.at(-1)}`
+  return `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
 }
 
 /** `1 minute`, `15 minutes`. */
@@ -38,9 +38,17 @@ export function ordinal(number: number): string {
   return number < 0 ? `${size}${tail} to last` : `${size}${tail}`
 }
 
-/** Numbers in a row as ranges, each named: `Monday through Friday and Sunday`. */
+/** Numbers in a row as ranges, each named: `Monday through Friday`, `Sunday`. */
+export function runNames(numbers: readonly number[], name: (number: number) => string): string[] {
+  return runsOf(numbers).map(({ from, to }) => (from === to ? name(from) : `${name(from)} through ${name(to)}`))
+}
+
+/** `Monday through Friday and Sunday`. */
 export function joinRuns(numbers: readonly number[], name: (number: number) => string): string {
-  return joinWords(
-    runsOf(numbers).map(({ from, to }) => (from === to ? name(from) : `${name(from)} through ${name(to)}`)),
-  )
+  return joinWords(runNames(numbers, name))
+}
+
+/** 0 and 7 are Sunday. */
+export function weekdayName(weekday: number): string {
+  return WEEKDAYS[weekday % 7] ?? ''
 }

@@ -3,9 +3,9 @@ import { parseCron } from '../cron/cron-parser.ts'
 import { formatCron } from '../cron/cron-text.ts'
 import { DailyRule } from '../daily-rule.ts'
 import { describeCron } from '../english/cron-phrase.ts'
+import { localDraft } from '../local-draft.ts'
 import type { CadenceDraft, ParseContext } from '../parse-context.ts'
 import { readRecurrence, recurrenceSpec } from '../recurrence-input.ts'
-import { SlotWalk } from '../slot-walk.ts'
 import { densityOf, spacingOnCircle } from '../spacing.ts'
 import { DAY_MS } from '../wall.ts'
 import { dstPolicy } from '../zoned-input.ts'
@@ -21,12 +21,7 @@ export function readCron(context: ParseContext): CadenceDraft | undefined {
   const dst = dstPolicy(recurrence.dst, densityOf(timesOfDay))
   return {
     spec: { kind: 'cron', expression: formatCron(expression), ...recurrenceSpec(recurrence) },
-    zone,
-    source: new SlotWalk(rule, zone, dst),
-    local: { rule, dst },
-    from: bounds.from,
-    to: bounds.to,
-    maxRuns: bounds.maxRuns,
+    ...localDraft(rule, dst, zone, bounds),
     closest: spacingOnCircle(timesOfDay, DAY_MS).min,
     phrase: () => describeCron(expression),
   }

@@ -1,5 +1,6 @@
 import type { Bounds } from '../bounds-input.ts'
 import { WEEKDAYS } from '../english/words.ts'
+import { localDraft } from '../local-draft.ts'
 import { formatDate, formatWall, isRefusal, parseMoment } from '../moment-text.ts'
 import { wallOf } from '../moment.ts'
 import type { CadenceDraft, ParseContext } from '../parse-context.ts'
@@ -8,10 +9,9 @@ import { readRecurrence, recurrenceSpec } from '../recurrence-input.ts'
 import { parseRRule } from '../rrule/rrule-parser.ts'
 import { WEEKDAY_CODES } from '../rrule/rrule-parts.ts'
 import { createRRuleRule } from '../rrule/rrule-rule.ts'
-import { SlotWalk } from '../slot-walk.ts'
 import { FREQUENCIES } from '../spec.ts'
 import type { Frequency } from '../spec.ts'
-import { DAY_MS, HOUR_MS, MINUTE_MS, dayOf, modulo, weekdayOf } from '../wall.ts'
+import { DAY_MS, FIRST_WALL, HOUR_MS, MINUTE_MS, dayOf, modulo, weekdayOf } from '../wall.ts'
 import type { Wall } from '../wall.ts'
 import type { Zone } from '../zone.ts'
 import { dstPolicy } from '../zoned-input.ts'
@@ -42,7 +42,9 @@ export function readFrequency(context: ParseContext): CadenceDraft | undefined {
   const anchor = readAnchor(context, frequency, zone, bounds)
   const parts = parseRRule(RULES[frequency](WEEKDAY_CODES[dayOfWeek] ?? ''), 'frequency', context.problems)
   if (anchor === undefined || parts === undefined) return undefined
-  const start = onWeekday(anchor, dayOfWeek, timeOfDay)
+  const first = onWeekday(anchor, dayOfWeek, timeOfDay)
+  // Two weeks later is the same rhythm, and within the calendar.
+  const start = first < FIRST_WALL ? first + 14 * DAY_MS : first
   const { rule, closest } = createRRuleRule(parts, start, null, context.budget)
   const dst = dstPolicy(recurrence.dst, 'fixed')
   const time = formatWall(timeOfDay).slice(11, 16)
@@ -55,12 +57,7 @@ export function readFrequency(context: ParseContext): CadenceDraft | undefined {
       ...(frequency === 'biweekly' ? { anchor: formatDate(start) } : {}),
       ...recurrenceSpec(recurrence),
     },
-    zone,
-    source: new SlotWalk(rule, zone, dst),
-    local: { rule, dst },
-    from: bounds.from,
-    to: bounds.to,
-    maxRuns: bounds.maxRuns,
+    ...localDraft(rule, dst, zone, bounds),
     closest,
     phrase: () => `${PHRASES[frequency](WEEKDAYS[dayOfWeek] ?? '')} at ${time}`,
   }
@@ -103,7 +100,9 @@ function readAnchor(
   if (text !== undefined) {
     const written = parseMoment(text)
     if (!isRefusal(written) && written.isDateOnly) return written.wall
-    problems.add('syntax', 'anchor', 'a local date such as 2026-01-05', quote(text))
+    const isDay = isRefusal(written) && written.code === 'out_of_range'
+    const expected = isDay ? written.expected : 'a local date such as 2026-01-05'
+    problems.add(isDay ? 'out_of_range' : 'syntax', 'anchor', expected, quote(text))
     return undefined
   }
   if (reader.has('anchor')) return undefined

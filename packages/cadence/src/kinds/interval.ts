@@ -5,12 +5,12 @@ import { formatDuration, isElapsed, parseDuration, shortestMs } from '../duratio
 import type { Duration } from '../duration-text.ts'
 import { ElapsedSource } from '../elapsed-source.ts'
 import { describeDuration } from '../english/duration-phrase.ts'
-import { anchorWallOf, formatMoment, readMoment } from '../moment.ts'
+import { describeMoment } from '../english/moment-phrase.ts'
+import { localDraft } from '../local-draft.ts'
+import { anchorWallOf, firstInstantOf, formatMoment, readMoment } from '../moment.ts'
 import type { Moment } from '../moment.ts'
-import { firstInstantOf } from '../moment.ts'
 import type { CadenceDraft, ParseContext } from '../parse-context.ts'
 import { quote } from '../problem.ts'
-import { SlotWalk } from '../slot-walk.ts'
 import { DAY_MS, SECOND_MS } from '../wall.ts'
 import type { Wall } from '../wall.ts'
 import { UTC } from '../zone.ts'
@@ -27,6 +27,7 @@ export function readInterval(context: ParseContext): CadenceDraft | undefined {
     // Read all the same, so that their problems are told as well.
     readBounds(context, zone ?? UTC, { maxRunsMax: ELAPSED_MAX_RUNS })
     readDst(context)
+    readAnchor(context, zone ?? UTC)
     return undefined
   }
   return isElapsed(duration) ? elapsedDraft(context, duration, zone) : calendarDraft(context, duration, zone)
@@ -53,10 +54,11 @@ function elapsedDraft(context: ParseContext, duration: Duration, zone: Zone): Ca
     source,
     local: null,
     from: bounds.from,
-    to: Math.min(bounds.to, lastCounted),
-    maxRuns: null,
+    to: bounds.to,
+    maxRuns: bounds.maxRuns,
+    last: lastCounted,
     closest: every,
-    phrase: () => `Every ${describeDuration(duration)}`,
+    phrase: () => intervalPhrase(duration, anchor, zone),
   }
 }
 
@@ -84,15 +86,15 @@ function calendarDraft(context: ParseContext, duration: Duration, zone: Zone): C
   const spec = intervalSpec(duration, zone, isAnchoredNow ? origin : anchor, bounds)
   return {
     spec: dstSpec === undefined ? spec : { ...spec, dst: dstSpec },
-    zone,
-    source: new SlotWalk(rule, zone, dst),
-    local: { rule, dst },
-    from: bounds.from,
-    to: bounds.to,
-    maxRuns: bounds.maxRuns,
+    ...localDraft(rule, dst, zone, bounds),
     closest: shortestMs(duration),
-    phrase: () => `Every ${describeDuration(duration)}`,
+    phrase: () => intervalPhrase(duration, anchor, zone),
   }
+}
+
+function intervalPhrase(duration: Duration, anchor: Moment | null, zone: Zone): string {
+  const counted = anchor === null ? '' : `, counted from ${describeMoment(anchor, zone)}`
+  return `Every ${describeDuration(duration)}${counted}`
 }
 
 function oneIntervalAfter(wall: Wall, duration: Duration): Moment | null {
@@ -138,7 +140,12 @@ function readEvery(context: ParseContext): Duration | undefined {
   } else {
     const duration = typeof value === 'number' ? seconds(value) : parseDuration(readRepetition(context, value))
     if (duration === undefined) {
-      problems.add('syntax', 'every', `${EVERY_EXPECTED} (no sign, a fraction only of seconds)`, quote(value))
+      problems.add(
+        'syntax',
+        'every',
+        `${EVERY_EXPECTED} (no sign, a fraction only of seconds, to the millisecond)`,
+        quote(value),
+      )
     } else if (
       shortestMs(duration) > 0 &&
       shortestMs(duration) <= EVERY_MAX_MS &&
@@ -152,8 +159,11 @@ function readEvery(context: ParseContext): Duration | undefined {
   return undefined
 }
 
-function seconds(value: number): Duration {
-  return { months: 0, days: 0, timeMs: Math.round(value * SECOND_MS) }
+function seconds(value: number): Duration | undefined {
+  const timeMs = Math.round(value * SECOND_MS)
+  // Arithmetic on fractions is never exact, but a tenth of a microsecond was not meant.
+  const isWhole = !(Math.abs(timeMs - value * SECOND_MS) > 1e-4)
+  return isWhole ? { months: 0, days: 0, timeMs } : undefined
 }
 
 /** Splits `R[n]/start/duration` into the fields that say the same; returns the duration's text. */

@@ -1,7 +1,8 @@
 import { BoundedSource } from '../bounded-source.ts'
 import { describeRRule } from '../english/rrule-phrase.ts'
+import { localDraft } from '../local-draft.ts'
 import { formatWall } from '../moment-text.ts'
-import { anchorWallOf, readMoment, wallOf } from '../moment.ts'
+import { anchorWallOf, chargeYear, readMoment, wallOf } from '../moment.ts'
 import type { CadenceDraft, ParseContext } from '../parse-context.ts'
 import { quote } from '../problem.ts'
 import { readRecurrence, recurrenceSpec } from '../recurrence-input.ts'
@@ -17,10 +18,10 @@ import { formatRRule } from '../rrule/rrule-text.ts'
 import type { SlotSource } from '../slot-source.ts'
 import { SlotWalk } from '../slot-walk.ts'
 import { ascending } from '../sorted-list.ts'
-import type { StepBudget } from '../step-budget.ts'
 import { WallList } from '../wall-list.ts'
 import type { WallRule } from '../wall-rule.ts'
-import { DAY_MS, FIRST_INSTANT, SECOND_MS, dayOf } from '../wall.ts'
+import { WallUnion } from '../wall-union.ts'
+import { DAY_MS, FIRST_INSTANT, FIRST_WALL, SECOND_MS, dayOf } from '../wall.ts'
 import type { Wall } from '../wall.ts'
 import { UTC } from '../zone.ts'
 import type { Zone } from '../zone.ts'
@@ -37,10 +38,10 @@ export function readRRule(context: ParseContext): CadenceDraft | undefined {
   const { rule, closest, density } = createRRuleRule(parts, start, lastWall(parts, zone), context.budget)
   const dst = dstPolicy(recurrence.dst, density)
   const excluded = (from: WallRule): WallRule => new ExcludedRule(from, exceptions.removedWalls, exceptions.removedDays)
-  const walk = new SlotWalk(excluded(rule), zone, dst)
   const until = parts.until?.kind === 'instant' ? parts.until.at : Infinity
-  const addedWalk = new SlotWalk(excluded(new WallList(exceptions.addedWalls)), zone, dst)
-  const added = [...slotsOf(addedWalk, context.budget), ...admittedInstants(exceptions, zone, context.budget)]
+  const walk = new BoundedSource(new SlotWalk(excluded(rule), zone, dst), until)
+  const addedWalls = new WallList(exceptions.addedWalls)
+  const added = admitted(context, exceptions, zone, new SlotWalk(excluded(addedWalls), zone, dst))
   return {
     spec: {
       kind: 'rrule',
@@ -49,17 +50,10 @@ export function readRRule(context: ParseContext): CadenceDraft | undefined {
       ...exceptions.spec,
       ...recurrenceSpec(recurrence),
     },
-    zone,
-    source: new AmendedSource(
-      [new BoundedSource(walk, until), new WallList(ascending(added))],
-      exceptions.removedInstants,
-    ),
-    local: { rule: excluded(rule), dst },
-    from: bounds.from,
-    to: bounds.to,
-    maxRuns: bounds.maxRuns,
+    ...localDraft(excluded(new WallUnion(rule, addedWalls)), dst, zone, bounds),
+    source: new AmendedSource([walk, new WallList(added)], exceptions.removedInstants),
     closest,
-    added: ascending(added.map((at) => at + zone.offsetAt(at))),
+    added,
     phrase: () => describeRRule(parts, start, exceptions),
   }
 }
@@ -81,8 +75,9 @@ function readStart(context: ParseContext, zone: Zone): Wall | undefined {
   const text = reader.text('start')
   const moment = text === undefined ? undefined : readMoment(context, text, path, zone)
   const wall = moment === undefined ? undefined : anchorWallOf(context, moment, path, zone)
-  if (wall === undefined || wall === toSecond(wall)) return wall
-  problems.add('out_of_range', path, 'whole seconds', quote(text))
+  if (wall === undefined) return undefined
+  if (wall === toSecond(wall) && wall >= FIRST_WALL) return wall
+  problems.add('out_of_range', path, 'whole seconds, in local time from 1970 on', quote(text))
   return undefined
 }
 
@@ -96,20 +91,19 @@ function lastWall({ until }: RRuleParts, zone: Zone): Wall | null {
   return until.kind === 'wall' ? until.at : wallOf(until, zone) + DAY_MS
 }
 
-/** Dates added one by one are resolved once, so that asking for the next slot does not look for them years ahead. */
-function slotsOf(source: SlotSource, budget: StepBudget): number[] {
+/**
+ * The slots that were added one by one and not taken out again, ascending. They are resolved once, so that asking for the
+ * next slot does not look for them years ahead.
+ */
+function admitted(context: ParseContext, exceptions: Exceptions, zone: Zone, walk: SlotSource): number[] {
+  const { addedInstants, removedDays, removedWalls, removedInstants } = exceptions
   const slots: number[] = []
-  for (let slot = source.next(FIRST_INSTANT, budget); slot !== null; slot = source.next(slot, budget)) slots.push(slot)
-  return slots
-}
-
-// What finding a year of the zone costs the first time.
-const OFFSET_STEPS = 2000
-
-/** The instants of RDATE that no date of EXDATE takes out. */
-function admittedInstants({ addedInstants, removedDays }: Exceptions, zone: Zone, budget: StepBudget): number[] {
-  return addedInstants.filter((at) => {
-    if (zone.name !== 'UTC') budget.spend(OFFSET_STEPS)
-    return !removedDays.has(dayOf(at + zone.offsetAt(at)))
-  })
+  const { budget } = context
+  for (let at = walk.next(FIRST_INSTANT - 1, budget); at !== null; at = walk.next(at, budget)) slots.push(at)
+  for (const at of addedInstants) {
+    if (zone !== UTC) chargeYear(context, at)
+    const wall = at + zone.offsetAt(at)
+    if (!removedWalls.has(wall) && !removedDays.has(dayOf(wall))) slots.push(at)
+  }
+  return ascending(slots.filter((at) => !removedInstants.has(at)))
 }

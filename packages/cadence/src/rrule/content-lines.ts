@@ -8,6 +8,8 @@ export interface RuleText {
   readonly position: number
 }
 
+const KNOWN_LINES = 'only DTSTART, RRULE, EXDATE and RDATE lines'
+
 /**
  * Reads `rule` as a block of iCalendar lines: `DTSTART` supplies `start` (its TZID the `timezone`), `EXDATE` and `RDATE`
  * supply the lists. A bare `FREQ=…` is a block of one line.
@@ -15,15 +17,25 @@ export interface RuleText {
 export function readContentLines(reader: InputReader, text: string): RuleText | undefined {
   const rules: RuleText[] = []
   const dates = { EXDATE: [] as string[], RDATE: [] as string[] }
+  const otherZones: RuleText[] = []
   for (const line of splitLines(text)) {
     const match = /^(DTSTART|RRULE|EXDATE|RDATE)((?:;(?:"[^"]*"|[^":])*)?):(.*)$/i.exec(line.text)
     const [, name = 'RRULE', params = '', value = line.text] = match ?? []
     const property = name.toUpperCase()
-    readZoneParameter(reader, params)
-    if (property === 'DTSTART') reader.supply('start', value, 'rule')
-    else if (property === 'EXDATE' || property === 'RDATE') dates[property].push(...value.split(','))
-    else rules.push({ text: value, position: line.position + line.text.length - value.length })
+    const zoneName = /;TZID="?([^;"]+)/i.exec(params)?.[1]
+    if (match === null && /^[A-Z-]+[;:]/i.test(line.text)) {
+      reader.problems.add('unsupported', 'rule', KNOWN_LINES, quote(line.text), line.position)
+    } else if (property === 'DTSTART') {
+      if (zoneName !== undefined) supplyZone(reader, zoneName)
+      reader.supply('start', value, 'rule')
+    } else if (property === 'EXDATE' || property === 'RDATE') {
+      if (zoneName !== undefined) otherZones.push({ text: zoneName, position: line.position })
+      dates[property].push(...value.split(','))
+    } else {
+      rules.push({ text: value, position: line.position + line.text.length - value.length })
+    }
   }
+  for (const other of otherZones) checkZone(reader, other)
   if (dates.EXDATE.length > 0) reader.supply('exdates', dates.EXDATE, 'rule')
   if (dates.RDATE.length > 0) reader.supply('rdates', dates.RDATE, 'rule')
   const [rule, second] = rules
@@ -50,10 +62,18 @@ function splitLines(text: string): RuleText[] {
   return lines
 }
 
-function readZoneParameter(reader: InputReader, params: string): void {
-  const zoneName = /;TZID="?([^;"]+)/i.exec(params)?.[1]
-  if (zoneName === undefined) return
-  const given = reader.value('timezone')
-  const isSame = typeof given === 'string' && findZone(given) === findZone(zoneName)
-  if (!isSame) reader.supply('timezone', zoneName, 'rule')
+/** DTSTART's zone is the rule's. */
+function supplyZone(reader: InputReader, zoneName: string): void {
+  if (!isSameZone(reader.value('timezone'), zoneName)) reader.supply('timezone', zoneName, 'rule')
+}
+
+/** A date in another zone would be read in the wrong one. */
+function checkZone(reader: InputReader, { text, position }: RuleText): void {
+  const zoneName = reader.value('timezone') ?? 'UTC'
+  if (isSameZone(zoneName, text)) return
+  reader.problems.add('conflict', 'rule', `the zone of the rule, ${quote(zoneName)}`, quote(text), position)
+}
+
+function isSameZone(given: unknown, zoneName: string): boolean {
+  return typeof given === 'string' && findZone(given) === findZone(zoneName)
 }

@@ -1,6 +1,7 @@
 import type { DaySet } from '../day-set.ts'
+import { SEARCH_DAYS } from '../day-set.ts'
 import { ascending, firstAbove, lastBelow } from '../sorted-list.ts'
-import type { StepBudget } from '../step-budget.ts'
+import { StepBudget } from '../step-budget.ts'
 import type { WallRule } from '../wall-rule.ts'
 import { DAY_MS, dateOf, dayNumberOf, dayOf } from '../wall.ts'
 import type { DayNumber, Wall } from '../wall.ts'
@@ -33,10 +34,11 @@ export class DayBasedRule implements WallRule {
     if (this.#hasNone) return null
     const { interval } = this.#parts
     let from = dayOf(after)
+    const horizon = from + SEARCH_DAYS
     for (;;) {
       budget.spend()
       const day = this.#days.firstFrom(from, budget)
-      if (day === null) return null
+      if (day === null || day > horizon) return null
       const period = this.#calendar.periodOf(day)
       const steps = Math.ceil((period - this.#firstPeriod) / interval)
       const active = this.#firstPeriod + steps * interval
@@ -54,10 +56,11 @@ export class DayBasedRule implements WallRule {
     if (this.#hasNone) return null
     const { interval } = this.#parts
     let until = dayOf(before)
+    const horizon = until - SEARCH_DAYS
     for (;;) {
       budget.spend()
       const day = this.#days.lastUntil(until, budget)
-      if (day === null) return null
+      if (day === null || day < horizon) return null
       const period = this.#calendar.periodOf(day)
       const steps = Math.floor((period - this.#firstPeriod) / interval)
       const active = this.#firstPeriod + steps * interval
@@ -97,7 +100,7 @@ export class DayBasedRule implements WallRule {
     budget.spend(daysIn(this.#parts.freq))
     if (this.#picked?.period === period) return this.#picked.walls
     const first = this.#calendar.firstDayOf(period)
-    const days = this.#days.within(first, this.#calendar.firstDayOf(period + 1) - 1, budget)
+    const days = this.#days.within(first, this.#calendar.firstDayOf(period + 1) - 1, new StepBudget(Infinity))
     const size = days.length * this.#timesOfDay.length
     const walls: Wall[] = []
     for (const position of this.#parts.bySetPos) {

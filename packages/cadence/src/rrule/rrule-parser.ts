@@ -1,8 +1,10 @@
+import { isRefusal, parseMoment } from '../moment-text.ts'
+import type { Moment } from '../moment.ts'
 import { quote } from '../problem.ts'
 import type { ProblemCode, ProblemList } from '../problem.ts'
 import { ascending } from '../sorted-list.ts'
-import { DAY_MS, LAST_YEAR, daysInMonth, dayNumberOf } from '../wall.ts'
-import type { ByDay, Frequency, RRuleParts, Until } from './rrule-parts.ts'
+import { DAY_MS } from '../wall.ts'
+import type { ByDay, Frequency, RRuleParts } from './rrule-parts.ts'
 import { FREQUENCIES, WEEKDAY_CODES } from './rrule-parts.ts'
 
 const RULE_MAX_LENGTH = 4000
@@ -18,6 +20,8 @@ const INTERVAL_MAX: Readonly<Record<Frequency, number>> = {
   MONTHLY: 1200,
   YEARLY: 100,
 }
+
+const UNTIL_EXPECTED = '20261231, 20261231T235959 or 20261231T235959Z for UNTIL'
 
 interface Part {
   readonly name: string
@@ -196,13 +200,21 @@ class RRuleReader {
     return weekday
   }
 
-  #until(): Until | null {
+  #until(): Moment | null {
     const part = this.#parts.get('UNTIL')
     if (part === undefined) return null
-    const until = parseUntil(part.value)
-    if (until !== undefined) return until
-    this.#refuse('syntax', `20261231, 20261231T235959 or 20261231T235959Z for UNTIL`, part.value, part.position)
-    return null
+    const { value, position } = part
+    const written = parseMoment(value)
+    if (isRefusal(written)) {
+      const isSyntax = written.code === 'syntax'
+      this.#refuse(written.code, isSyntax ? UNTIL_EXPECTED : written.expected, value, position)
+      return null
+    }
+    // A date alone means the whole of that day.
+    if (written.isDateOnly) return { kind: 'wall', at: written.wall + DAY_MS - 1 }
+    return written.offset === null
+      ? { kind: 'wall', at: written.wall }
+      : { kind: 'instant', at: written.wall - written.offset }
   }
 
   /** The combinations that RFC 5545 forbids: libraries guess, and guess differently. */
@@ -232,18 +244,4 @@ class RRuleReader {
     this.#isSound = false
     this.#problems.add(code, this.#field, expected, found === '' ? 'nothing' : quote(found), this.#base + position)
   }
-}
-
-function parseUntil(text: string): Until | undefined {
-  const match = /^(\d{4})(\d\d)(\d\d)(?:T([01]\d|2[0-3])([0-5]\d)([0-5]\d)(Z)?)?$/.exec(text)
-  if (match === null) return undefined
-  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match
-    .slice(1, 7)
-    .map((digits) => Number(digits ?? 0))
-  if (year > LAST_YEAR || month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return undefined
-  const midnight = dayNumberOf(year, month, day) * DAY_MS
-  // A date alone means the whole of that day.
-  if (match[4] === undefined) return { kind: 'wall', at: midnight + DAY_MS - 1 }
-  const at = midnight + ((hour * 60 + minute) * 60 + second) * 1000
-  return { kind: match[7] === undefined ? 'wall' : 'instant', at }
 }

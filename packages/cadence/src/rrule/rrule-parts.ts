@@ -1,3 +1,5 @@
+import type { Moment } from '../moment.ts'
+
 /** How often an RRULE's period comes, coarsest last. */
 export type Frequency = 'SECONDLY' | 'MINUTELY' | 'HOURLY' | 'DAILY' | 'WEEKLY' | 'MONTHLY' | 'YEARLY'
 
@@ -9,15 +11,12 @@ export interface ByDay {
   readonly ordinal: number | null
 }
 
-/** The end of a rule, as it was written. */
-export type Until = { readonly kind: 'instant'; readonly at: number } | { readonly kind: 'wall'; readonly at: number }
-
 /** An RRULE, read; an absent BY part is an empty list. Numbers are as in RFC 5545, negatives included. */
 export interface RRuleParts {
   readonly freq: Frequency
   readonly interval: number
   readonly count: number | null
-  readonly until: Until | null
+  readonly until: Moment | null
   readonly bySecond: readonly number[]
   readonly byMinute: readonly number[]
   readonly byHour: readonly number[]

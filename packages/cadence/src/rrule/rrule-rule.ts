@@ -30,6 +30,7 @@ export function createRRuleRule(parts: RRuleParts, start: Wall, last: Wall | nul
 
 function dayBased(parts: RRuleParts, start: Wall, budget: StepBudget): RRuleRule {
   const timesOfDay = timesOfDayOf(parts, start)
+  budget.spend(timesOfDay.length)
   const rule = new DayBasedRule(withDayOf(parts, start), start, timesOfDay)
   const density = densityOf(timesOfDay)
   return {

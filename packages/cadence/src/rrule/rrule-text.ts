@@ -1,5 +1,6 @@
 import { formatWall } from '../moment-text.ts'
-import type { RRuleParts, Until } from './rrule-parts.ts'
+import type { Moment } from '../moment.ts'
+import type { RRuleParts } from './rrule-parts.ts'
 import { WEEKDAY_CODES } from './rrule-parts.ts'
 
 /** The canonical text of a rule: parts in one order, lists ascending, nothing that is the default. */
@@ -28,7 +29,7 @@ function list(name: string, values: readonly (number | string)[]): string[] {
 }
 
 /** The end of a day is the date alone, as it was written. */
-function formatUntil({ kind, at }: Until): string {
+function formatUntil({ kind, at }: Moment): string {
   const text = formatWall(at)
     .replace(/T23:59:59\.999$/, '')
     .replaceAll(/[-:]/g, '')

@@ -1,4 +1,5 @@
 import type { DaySet } from '../day-set.ts'
+import { SEARCH_DAYS } from '../day-set.ts'
 import { ascending, firstAbove, lastBelow } from '../sorted-list.ts'
 import type { StepBudget } from '../step-budget.ts'
 import type { WallRule } from '../wall-rule.ts'
@@ -58,7 +59,8 @@ export class TimeBasedRule implements WallRule {
     if (this.offsets.length === 0) return null
     // The period that holds `after` may still have something to offer.
     let period = this.#periodFrom(after - this.#unit + 1)
-    for (;;) {
+    const horizon = after + SEARCH_DAYS * DAY_MS
+    while (period <= horizon) {
       budget.spend(STEPS_PER_PERIOD)
       const block = this.#excludedBlock(period, budget)
       if (block === null) {
@@ -73,12 +75,14 @@ export class TimeBasedRule implements WallRule {
         period = this.#periodFrom(period - modulo(period, block) + block)
       }
     }
+    return null
   }
 
   previous(before: Wall, budget: StepBudget): Wall | null {
     if (this.offsets.length === 0) return null
     let period = this.#periodUntil(before)
-    for (;;) {
+    const horizon = before - SEARCH_DAYS * DAY_MS
+    while (period >= horizon) {
       budget.spend(STEPS_PER_PERIOD)
       const block = this.#excludedBlock(period, budget)
       if (block === null) {
@@ -93,6 +97,7 @@ export class TimeBasedRule implements WallRule {
         period = this.#periodUntil(period - modulo(period, block) - 1)
       }
     }
+    return null
   }
 
   /** The length of the day, hour, minute or second around a period that the rule leaves out as a whole, or null. */
