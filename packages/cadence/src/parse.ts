@@ -1,4 +1,5 @@
 import { Cadence, SEARCH_STEPS } from './cadence.ts'
+import { countOf } from './english/words.ts'
 import { InputReader } from './input-reader.ts'
 import { readCron } from './kinds/cron.ts'
 import { readFrequency } from './kinds/frequency.ts'
@@ -109,7 +110,12 @@ function check(draft: CadenceDraft, options: ParseOptions, context: ParseContext
   const minimumMs = (options.minimumSeconds ?? MINIMUM_SECONDS_DEFAULT) * SECOND_MS
   const close = tooClose(draft, minimumMs, context.budget)
   if (close !== undefined) {
-    context.problems.add('too_frequent', field, `at least ${minimumMs / SECOND_MS} seconds between two slots`, close)
+    context.problems.add(
+      'too_frequent',
+      field,
+      `at least ${countOf(minimumMs / SECOND_MS, 'second')} between two slots`,
+      close,
+    )
   }
   return new Cadence(draft, to)
 }
@@ -117,12 +123,12 @@ function check(draft: CadenceDraft, options: ParseOptions, context: ParseContext
 /** By rule where the rule tells, else over a horizon. */
 function tooClose(draft: CadenceDraft, minimumMs: number, budget: StepBudget): string | undefined {
   const { local, closest } = draft
-  if (local === null) return closest < minimumMs ? `${closest / SECOND_MS} seconds` : undefined
+  if (local === null) return closest < minimumMs ? countOf(closest / SECOND_MS, 'second') : undefined
   const start = draft.from + draft.zone.offsetAt(draft.from)
   const pair = closest < minimumMs ? findTooClose(local.rule, start, minimumMs, budget) : undefined
   const [earlier, later] = pair ?? crowded(draft, minimumMs, budget)
   if (earlier === undefined || later === undefined) return undefined
-  return `${(later - earlier) / SECOND_MS} seconds (${formatWall(earlier)} and ${formatWall(later)})`
+  return `${countOf((later - earlier) / SECOND_MS, 'second')} (${formatWall(earlier)} and ${formatWall(later)})`
 }
 
 /** A slot that was added too close to another. */

@@ -42,12 +42,8 @@ function describeTimeBased(parts: RRuleParts, start: Wall): string {
     ...(parts.byMinute.length > 0 ? [`at the minutes ${joinRuns(parts.byMinute, String)}`] : []),
     ...(parts.bySecond.length > 0 ? [`at the seconds ${joinRuns(parts.bySecond, String)}`] : []),
   ]
-  return [
-    everyPeriod(parts),
-    ...daysOf(parts, start),
-    ...limits,
-    `counted from ${describeDate(start)} at ${formatTime(modulo(start, DAY_MS))}`,
-  ].join(' ')
+  const origin = `counted from ${describeDate(start)} at ${formatTime(modulo(start, DAY_MS))}`
+  return [everyPeriod(parts), ...daysOf(parts, start), ...limits, ...(parts.interval > 1 ? [origin] : [])].join(' ')
 }
 
 function everyPeriod({ freq, interval }: RRuleParts): string {

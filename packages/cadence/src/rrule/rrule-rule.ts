@@ -29,8 +29,10 @@ export function createRRuleRule(parts: RRuleParts, start: Wall, last: Wall | nul
 }
 
 function dayBased(parts: RRuleParts, start: Wall, budget: StepBudget): RRuleRule {
+  const { byHour, byMinute, bySecond } = parts
+  // Paid for before they are listed: there may be 86,400.
+  budget.spend(2 * (byHour.length || 1) * (byMinute.length || 1) * (bySecond.length || 1))
   const timesOfDay = timesOfDayOf(parts, start)
-  budget.spend(timesOfDay.length)
   const rule = new DayBasedRule(withDayOf(parts, start), start, timesOfDay)
   const density = densityOf(timesOfDay)
   return {

@@ -14,6 +14,11 @@ const UNIT_MS: Readonly<Partial<Record<Frequency, number>>> = {
   SECONDLY: SECOND_MS,
 }
 
+// Every minute. What repeats more often is searched period by period, which is quick because there is one at hand.
+const TIMES_LISTED_MAX = 1440
+
+const SIXTY = Array.from({ length: 60 }, (_, index) => index)
+
 // What looking at one period costs.
 const STEPS_PER_PERIOD = 2
 
@@ -43,15 +48,30 @@ export class TimeBasedRule implements WallRule {
     this.#seconds = new Set(this.#unit < MINUTE_MS ? parts.bySecond : [])
   }
 
-  /** The times of day, if they are the same every day. */
+  /** The times of day, if they are the same every day and few enough to list. */
   timesOfDay(): number[] | null {
+    const periods = this.#periodsOfDay()
+    if (periods === null || periods.length * this.offsets.length > TIMES_LISTED_MAX) return null
+    return periods.flatMap((period) => this.offsets.map((offset) => period + offset))
+  }
+
+  #periodsOfDay(): number[] | null {
     if (DAY_MS % this.stride !== 0) return null
-    const times: number[] = []
-    for (let time = modulo(this.#firstPeriodStart, this.stride); time < DAY_MS; time += this.stride) {
-      if (this.#excludedTime(time) !== null) continue
-      for (const offset of this.offsets) times.push(time + offset)
+    const first = modulo(this.#firstPeriodStart, this.stride)
+    const count = DAY_MS / this.stride
+    if (count <= TIMES_LISTED_MAX) {
+      const periods = Array.from({ length: count }, (_, index) => first + index * this.stride)
+      return periods.filter((period) => this.#excludedTime(period) === null)
     }
-    return times
+    // Many seconds, of which the limits may leave few.
+    const hours = [...this.#hours]
+    const minutes = this.#minutes.size > 0 ? [...this.#minutes] : SIXTY
+    const seconds = this.#seconds.size > 0 ? [...this.#seconds] : SIXTY
+    if ((hours.length || 24) * minutes.length * seconds.length > TIMES_LISTED_MAX) return null
+    const times = (hours.length > 0 ? hours : SIXTY.slice(0, 24)).flatMap((hour) =>
+      minutes.flatMap((minute) => seconds.map((second) => hour * HOUR_MS + minute * MINUTE_MS + second * SECOND_MS)),
+    )
+    return times.filter((time) => (time - first) % this.stride === 0)
   }
 
   next(after: Wall, budget: StepBudget): Wall | null {
