@@ -51,8 +51,10 @@ export class TimeBasedRule implements WallRule {
   /** The times of day, if they are the same every day and few enough to list. */
   timesOfDay(): number[] | null {
     const periods = this.#periodsOfDay()
+    const [offset] = this.offsets
     if (periods === null || periods.length * this.offsets.length > TIMES_LISTED_MAX) return null
-    return periods.flatMap((period) => this.offsets.map((offset) => period + offset))
+    if (offset === 0 && this.offsets.length === 1) return periods
+    return periods.flatMap((period) => this.offsets.map((each) => period + each))
   }
 
   #periodsOfDay(): number[] | null {
@@ -60,8 +62,11 @@ export class TimeBasedRule implements WallRule {
     const first = modulo(this.#firstPeriodStart, this.stride)
     const count = DAY_MS / this.stride
     if (count <= TIMES_LISTED_MAX) {
-      const periods = Array.from({ length: count }, (_, index) => first + index * this.stride)
-      return periods.filter((period) => this.#excludedTime(period) === null)
+      const periods: number[] = []
+      for (let period = first; period < DAY_MS; period += this.stride) {
+        if (this.#excludedTime(period) === null) periods.push(period)
+      }
+      return periods
     }
     // Many seconds, of which the limits may leave few.
     const hours = [...this.#hours]
