@@ -30,6 +30,14 @@ describe('a rule whose slots lie very far apart', () => {
     }
   })
 
+  test('is refused if its second slot is too far to find, though the first is at hand', () => {
+    const rule = 'FREQ=SECONDLY;INTERVAL=86401;BYHOUR=0;BYMINUTE=0;BYSECOND=0'
+
+    expect(problemsOf({ kind: 'rrule', rule, start: '2026-01-01T00:00:00' })).toMatchObject([
+      { code: 'too_complex', field: 'rule' },
+    ])
+  })
+
   test('has no slot more than 400 years after the one before', () => {
     const rule = {
       kind: 'rrule',
