@@ -25,6 +25,7 @@ test('the last line counts what passed and what failed', async () => {
   expect(result).toEqual({ exitCode: 1, lastLine: '2 passed, 1 failed' })
 })
 
+// The skips below are source text of a fixture's tests, to see how they are counted; nothing of this house is skipped.
 test('skipped tests are counted only where there are any', async () => {
   const result = await runTests(`
     test('a', () => {})

@@ -4,8 +4,8 @@
  * Each line is the median of many short batches, ours and theirs taken in turn, so that a busy machine slows both.
  * `next` asks a cadence that was parsed before for the slot after a moving instant within one year; `parse + next` starts
  * from the JSON each time. The limits hold for each kind; a rule that must count its end (`maxRuns`, `COUNT`) pays for each
- * slot counted, and is shown beside them. Not measured: the first use of a zone in a process (0.2 ms a year), and instants
- * centuries away.
+ * slot counted, and is shown beside them. Below the table: what a hostile rule costs, and the first use of a zone, which a
+ * process pays once for each year it looks at. Not measured: memory, other engines, instants centuries away.
  */
 import { Cron } from 'croner'
 import { RRuleTemporal } from 'rrule-temporal'
@@ -13,6 +13,7 @@ import { Temporal } from 'temporal-polyfill'
 
 import { parse } from '../src/index.ts'
 import type { Cadence } from '../src/index.ts'
+import { Zone } from '../src/zone.ts'
 
 const NEXT_MAX_US = 50
 const PARSE_NEXT_MAX_US = 250
@@ -170,6 +171,47 @@ function measure(runs: readonly ((after: number) => unknown)[]): number[] {
   return tasks.map(({ batches }) => batches.toSorted((a, b) => a - b)[Math.floor(BATCHES / 2)] ?? Infinity)
 }
 
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Infinity
+}
+
+function millisecondsOf(run: () => unknown): number {
+  const start = performance.now()
+  run()
+  return performance.now() - start
+}
+
+const HOSTILE = 'FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=30'
+
+/** A rule that never comes due: ours refuses it, rrule-temporal gives up by its own limit. */
+function hostileLines(): string[] {
+  const start = { kind: 'rrule', rule: HOSTILE, start: '2020-01-01T00:00:00' }
+  const library = new RRuleTemporal({ rruleString: `DTSTART;TZID=UTC:20200101T000000\nRRULE:${HOSTILE}` })
+  const giveUp = (): void => {
+    try {
+      library.next(new Date(YEAR_START))
+    } catch {
+      // That it throws is its answer.
+    }
+  }
+  const ours = median(Array.from({ length: 5 }, () => millisecondsOf(() => parse(start))))
+  const theirs = median(Array.from({ length: 5 }, () => millisecondsOf(giveUp)))
+  return [`${HOSTILE}: refused in ${ours.toFixed(1)} ms, rrule-temporal gives up in ${theirs.toFixed(0)} ms`]
+}
+
+/** Zones that nothing above has used, each asked once; half of them never change their clocks. */
+const FRESH_ZONES = ['Europe/Rome', 'Asia/Tokyo', 'America/Chicago', 'Asia/Kolkata', 'Australia/Sydney', 'Asia/Dubai']
+
+function zoneLine(): string {
+  const ours = median(FRESH_ZONES.map((name) => millisecondsOf(() => new Zone(name).segmentAt(YEAR_START))))
+  const theirs = FRESH_ZONES.map((name) => {
+    const moment = Temporal.Instant.fromEpochMilliseconds(YEAR_START).toZonedDateTimeISO(name)
+    return millisecondsOf(() => [moment.getTimeZoneTransition('previous'), moment.getTimeZoneTransition('next')])
+  })
+  const range = `${Math.min(...theirs).toFixed(1)}-${Math.max(...theirs).toFixed(1)}`
+  return `the first use of a zone: ${ours.toFixed(2)} ms a year, temporal-polyfill's transitions around it ${range} ms`
+}
+
 function format(us: number | undefined): string {
   return us === undefined ? '-' : us.toFixed(2)
 }
@@ -199,5 +241,6 @@ for (const { name, input, library, isCounted } of CASES) {
 lines.push(
   `limits: next ${NEXT_MAX_US}, parse + next ${PARSE_NEXT_MAX_US}: ${isMissed ? 'MISSED' : 'kept'} (Node ${process.versions.node}, tzdata ${process.versions['tz']})`,
 )
+lines.push('', ...hostileLines(), zoneLine())
 process.stdout.write(`${lines.join('\n')}\n`)
 process.exitCode = isMissed ? 1 : 0

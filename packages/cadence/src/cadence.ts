@@ -8,7 +8,7 @@ import { FIRST_INSTANT, FIRST_WALL, LAST_INSTANT, LAST_WALL } from './wall.ts'
 import { findWarnings } from './warning.ts'
 import type { Warning } from './warning.ts'
 
-/** What one search may cost: some 10 ms, or 50 years of changes of the clocks. */
+/** What one search may cost. Changes of the clocks weigh most: it reaches over some decades of them. */
 export const SEARCH_STEPS = 150_000
 
 const SLOTS_STEPS = 4 * SEARCH_STEPS
@@ -78,10 +78,12 @@ export class Cadence {
     const most = Math.min(limit, SLOTS_MAX)
     const budget = new StepBudget(SLOTS_STEPS)
     try {
-      let slot = this.#next(ceilInstant(from) - 1, budget)
-      while (slot !== null && slot < to && slots.length < most) {
+      let after = ceilInstant(from) - 1
+      while (slots.length < most) {
+        const slot = this.#next(after, budget)
+        if (slot === null || slot >= to) break
         slots.push(slot)
-        slot = this.#next(slot, budget)
+        after = slot
       }
     } catch (error) {
       if (!(error instanceof SearchLimitError) || slots.length === 0) throw error

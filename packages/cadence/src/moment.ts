@@ -7,7 +7,7 @@ import { StepBudget } from './step-budget.ts'
 import { WallList } from './wall-list.ts'
 import { DAY_MS, MINUTE_MS, dateOf, dayOf } from './wall.ts'
 import type { Wall } from './wall.ts'
-import { findZone } from './zone.ts'
+import { STEPS_PER_ZONE_YEAR, findZone } from './zone.ts'
 import type { Zone } from './zone.ts'
 
 /** A moment of a cadence: an instant, or a local time in the cadence's zone. */
@@ -23,13 +23,10 @@ export function readMoment(context: ParseContext, text: string, path: string, zo
   return undefined
 }
 
-// What finding a year of the zone costs the first time.
-const STEPS_PER_YEAR = 3000
-
 /** Pays for the zone's year around an instant, once per input: a hostile list of dates may name thousands of years. */
 export function chargeYear({ budget, chargedYears }: ParseContext, instant: number): void {
   const { year } = dateOf(dayOf(instant))
-  if (!chargedYears.has(year)) budget.spend(STEPS_PER_YEAR)
+  if (!chargedYears.has(year)) budget.spend(STEPS_PER_ZONE_YEAR)
   chargedYears.add(year)
 }
 

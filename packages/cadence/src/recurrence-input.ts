@@ -13,12 +13,13 @@ export interface Recurrence {
   readonly bounds: Bounds
 }
 
-export function readRecurrence(context: ParseContext): Recurrence | undefined {
+/** The zone also where the rest is wrong, so that what is read in it is not blamed for that. */
+export function readRecurrence(context: ParseContext): { zone: Zone | undefined; recurrence: Recurrence | undefined } {
   const dst = readDst(context)
   const zone = readZone(context)
   // Read even where the zone is wrong, so that their problems are told as well.
   const bounds = readBounds(context, zone ?? UTC)
-  return zone === undefined || bounds === undefined ? undefined : { zone, dst, bounds }
+  return { zone, recurrence: zone === undefined || bounds === undefined ? undefined : { zone, dst, bounds } }
 }
 
 /** The fields of every recurring spec. */

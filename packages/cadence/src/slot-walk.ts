@@ -17,14 +17,13 @@ import type { SlotSource } from './slot-source.ts'
 import type { StepBudget } from './step-budget.ts'
 import type { WallRule } from './wall-rule.ts'
 import { DAY_MS, FIRST_WALL, LAST_WALL } from './wall.ts'
+import { STEPS_PER_ZONE_YEAR } from './zone.ts'
 import type { Segment, Zone } from './zone.ts'
 
 const REACH_MS = 2 * DAY_MS
 
-// What finding a year of a zone costs the first time, and that over its three segments. Charged every time, or the answer
-// would depend on what was asked before.
-const STEPS_PER_YEAR = 3000
-const STEPS_PER_SEGMENT = STEPS_PER_YEAR / 3
+// A year has some three segments. Charged every time, or the answer would depend on what was asked before.
+const STEPS_PER_SEGMENT = STEPS_PER_ZONE_YEAR / 3
 
 export class SlotWalk implements SlotSource {
   readonly #rule: WallRule
@@ -46,7 +45,7 @@ export class SlotWalk implements SlotSource {
       const isTailSeen = segment.end - low > REACH_MS
       if (segment.end > LAST_WALL || (ahead === null && isTailSeen)) return null
       const resume = ahead !== null && isTailSeen ? Math.max(segment.end, ahead - REACH_MS) : segment.end
-      budget.spend(resume === segment.end ? STEPS_PER_SEGMENT : STEPS_PER_YEAR)
+      budget.spend(resume === segment.end ? STEPS_PER_SEGMENT : STEPS_PER_ZONE_YEAR)
       segment = this.#zone.segmentAt(resume)
       low = segment.start - 1
     }
@@ -61,7 +60,7 @@ export class SlotWalk implements SlotSource {
       const isHeadSeen = high - segment.start > REACH_MS
       if (segment.start < FIRST_WALL || (behind === null && isHeadSeen)) return null
       const resume = behind !== null && isHeadSeen ? Math.min(segment.start - 1, behind + REACH_MS) : segment.start - 1
-      budget.spend(resume === segment.start - 1 ? STEPS_PER_SEGMENT : STEPS_PER_YEAR)
+      budget.spend(resume === segment.start - 1 ? STEPS_PER_SEGMENT : STEPS_PER_ZONE_YEAR)
       segment = this.#zone.segmentAt(resume)
       high = segment.end
     }

@@ -47,7 +47,7 @@ const HORIZON_WALLS = 2000
 const HORIZON_MS = 30 * 366 * DAY_MS
 
 /** Two neighbours that lie closer than the minimum, looked for over a horizon of the rule's members. */
-export function findTooClose(
+export function findClosePair(
   rule: WallRule,
   from: Wall,
   minimumMs: number,

@@ -14,7 +14,7 @@ export class SearchLimitError extends Error {
 /**
  * Bounds a search by steps, not by time, so that the same input gets the same answer on every machine.
  * Hostile rules (`FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=30`) can make a search walk for seconds otherwise.
- * A step is worth about 50 ns.
+ * A step is a look at one candidate; what costs more is charged more.
  */
 export class StepBudget {
   #left: number

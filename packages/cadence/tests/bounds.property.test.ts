@@ -57,6 +57,13 @@ describe('startAt, endAt and maxRuns', { timeout: PROPERTY_TIMEOUT }, () => {
     expect(slotsOf({ ...rule, endAt: '2026-01-09T00:00:00Z', maxRuns: 5 })).toHaveLength(5)
   })
 
+  test('maxRuns reaches decades ahead where the clocks change, and says so where it cannot', () => {
+    const yearly = { kind: 'cron', expression: '0 9 1 1 *', timezone: NEW_YORK, startAt: '2027-01-01T00:00:00Z' }
+
+    expect(cadenceOf({ ...yearly, maxRuns: 45 }).previous(Infinity)).toBe(Date.parse('2071-01-01T14:00:00Z'))
+    expect(problemsOf({ ...yearly, maxRuns: 100 })).toMatchObject([{ code: 'too_complex', field: 'maxRuns' }])
+  })
+
   test('an end in a gap lies before it, an end in a fold takes in both passes', () => {
     const daily = (expression: string, startAt: string, endAt: string): string[] =>
       slotsOf({ kind: 'cron', expression, timezone: NEW_YORK, startAt, endAt, dst: { fold: 'both' } })
@@ -203,6 +210,14 @@ describe('an anchor', () => {
   })
 })
 
+describe('a wrong end', () => {
+  test('is not blamed on the times beside it', () => {
+    const rule = { kind: 'rrule', rule: 'FREQ=DAILY', timezone: NEW_YORK, start: `2027-01-01T09:00:00[${NEW_YORK}]` }
+
+    expect(problemsOf({ ...rule, endAt: 'never' })).toMatchObject([{ code: 'syntax', field: 'endAt' }])
+  })
+})
+
 describe('the ends of time', () => {
   test.each([
     { kind: 'interval', every: 'P1D', startAt: '9990-01-01T01:00:00', timezone: 'Pacific/Auckland' },
@@ -238,6 +253,18 @@ describe('one meaning', () => {
     expect(cadenceOf({ kind: 'rrule', rule: 'byhour=09,9,8;freq=daily;interval=01;', start }).spec).toEqual(
       cadenceOf({ kind: 'rrule', rule: 'RRULE:FREQ=DAILY;BYHOUR=8,9', start, dst: {} }).spec,
     )
+  })
+
+  test.each([
+    { kind: 'interval', every: 'P1M' },
+    { kind: 'interval', every: 'PT15M', maxRuns: 3 },
+    { kind: 'rrule', rule: 'FREQ=DAILY', maxRuns: 3 },
+    { kind: 'frequency', frequency: 'biweekly', dayOfWeek: 1, timeOfDay: '09:00' },
+    { kind: 'cron', expression: '@daily', maxRuns: 3 },
+  ])('has one description, whether just written or read again: %j', (input) => {
+    const written = cadenceOf(input, { now: Date.parse('2027-01-31T12:00:00Z') })
+
+    expect(cadenceOf(written.spec).describe()).toBe(written.describe())
   })
 
   test('cannot be changed afterwards', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
-import { parse } from '../src/index.ts'
+import { PROBLEM_CODES, parse } from '../src/index.ts'
 import { anything, mutatedInput, stringInput, validInput } from './arbitrary/hostile-input.ts'
 import { problemsOf, type Cadence, type Problem } from './cadence-of.ts'
 import { PROPERTY_TIMEOUT, RUNS } from './runs.ts'
@@ -9,21 +9,6 @@ import { HOSTILE } from './vectors/hostile.ts'
 
 const LIMIT_MS = 50
 const NOW = Date.UTC(2027, 0, 15, 10, 20, 30)
-
-const CODES = [
-  'missing_field',
-  'unknown_field',
-  'wrong_type',
-  'out_of_range',
-  'too_long',
-  'syntax',
-  'unsupported',
-  'unknown_timezone',
-  'conflict',
-  'never_fires',
-  'too_frequent',
-  'too_complex',
-]
 
 describe('bad input', () => {
   test.each(HOSTILE)('$title is refused with $code in $field', ({ input, code, field }) => {
@@ -155,7 +140,7 @@ function checkCadence(cadence: Cadence): void {
 }
 
 function checkProblem({ code, field, expected, found, message, position }: Problem): void {
-  expect(CODES).toContain(code)
+  expect(PROBLEM_CODES).toContain(code)
   expect(typeof field).toBe('string')
   expect(expected).not.toBe('')
   expect(found).not.toBe('')

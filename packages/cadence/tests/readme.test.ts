@@ -5,6 +5,8 @@ import { pathToFileURL } from 'node:url'
 
 import { afterAll, expect, test } from 'vitest'
 
+import { PROBLEM_CODES } from '../src/index.ts'
+
 const README = new URL('../README.md', import.meta.url)
 const SOURCE = new URL('../src/index.ts', import.meta.url)
 
@@ -31,4 +33,12 @@ test('the example in the README runs and answers what the README says', async ()
 
   expect(answers.length).toBeGreaterThanOrEqual(2)
   for (const [given, said] of answers) expect(given).toBe(said)
+})
+
+test('the README names every code of a problem, and no other', async () => {
+  const markdown = await readFile(README, 'utf8')
+  const list = markdown.slice(markdown.indexOf(`\`${PROBLEM_CODES[0]}\``))
+  const codes = [...list.matchAll(/`([a-z_]+)`/g)].map((match) => match[1])
+
+  expect(new Set(codes)).toEqual(new Set(PROBLEM_CODES))
 })

@@ -13,7 +13,7 @@ import { dstPolicy } from '../zoned-input.ts'
 export function readCron(context: ParseContext): CadenceDraft | undefined {
   const text = context.reader.requiredText('expression', 'a cron expression such as 0 9 * * 1-5')
   const expression = text === undefined ? undefined : parseCron(text, 'expression', context.problems)
-  const recurrence = readRecurrence(context)
+  const { recurrence } = readRecurrence(context)
   if (expression === undefined || recurrence === undefined) return undefined
   const { zone, bounds } = recurrence
   const timesOfDay = cronTimesOfDay(expression)

@@ -35,7 +35,7 @@ export function readFrequency(context: ParseContext): CadenceDraft | undefined {
   const frequency = readName(context)
   const dayOfWeek = readDayOfWeek(context)
   const timeOfDay = readTimeOfDay(context)
-  const recurrence = readRecurrence(context)
+  const { recurrence } = readRecurrence(context)
   if (frequency === undefined || dayOfWeek === undefined || timeOfDay === undefined) return undefined
   if (recurrence === undefined) return undefined
   const { zone, bounds } = recurrence

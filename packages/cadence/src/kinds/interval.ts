@@ -83,12 +83,13 @@ function calendarDraft(context: ParseContext, duration: Duration, zone: Zone): C
   if (start === undefined) return undefined
   const rule = new CalendarIntervalRule(start, duration)
   const dst = dstPolicy(dstSpec, 'fixed')
-  const spec = intervalSpec(duration, zone, isAnchoredNow ? origin : anchor, bounds)
+  const counted = isAnchoredNow ? origin : anchor
+  const spec = intervalSpec(duration, zone, counted, bounds)
   return {
     spec: dstSpec === undefined ? spec : { ...spec, dst: dstSpec },
     ...localDraft(rule, dst, zone, bounds),
     closest: shortestMs(duration),
-    phrase: () => intervalPhrase(duration, anchor, zone),
+    phrase: () => intervalPhrase(duration, counted, zone),
   }
 }
 

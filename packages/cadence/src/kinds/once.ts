@@ -1,16 +1,16 @@
 import { describeMoment } from '../english/moment-phrase.ts'
+import { localDraft } from '../local-draft.ts'
 import { isRefusal, MOMENT_EXPECTED, parseMoment } from '../moment-text.ts'
 import { formatMoment, readMoment } from '../moment.ts'
 import type { Moment } from '../moment.ts'
 import type { CadenceDraft, ParseContext } from '../parse-context.ts'
 import { quote } from '../problem.ts'
-import { SlotWalk } from '../slot-walk.ts'
-import type { DstSpec } from '../spec.ts'
 import { WallList } from '../wall-list.ts'
 import { FIRST_INSTANT, LAST_INSTANT } from '../wall.ts'
 import { findZone } from '../zone.ts'
-import type { Zone } from '../zone.ts'
 import { dstPolicy, readDst, readZone, refuseDst } from '../zoned-input.ts'
+
+const ALWAYS = { from: FIRST_INSTANT, to: LAST_INSTANT, maxRuns: null }
 
 export function readOnce(context: ParseContext): CadenceDraft | undefined {
   const { reader } = context
@@ -21,18 +21,16 @@ export function readOnce(context: ParseContext): CadenceDraft | undefined {
   const moment = text === undefined || zone === undefined ? undefined : readMoment(context, text, 'at', zone)
   if (text === undefined || zone === undefined || moment === undefined) return undefined
   if (!isSound(context, moment, text)) return undefined
-  const draft = moment.kind === 'instant' ? instantDraft(context, moment.at) : localDraft(moment.at, zone, dstSpec)
   const spec = { kind: 'once', at: formatMoment(moment), timezone: zone.name } as const
-  return {
-    ...draft,
-    spec: moment.kind === 'wall' && dstSpec !== undefined ? { ...spec, dst: dstSpec } : spec,
-    zone,
-    from: FIRST_INSTANT,
-    to: LAST_INSTANT,
-    maxRuns: null,
-    closest: Infinity,
-    phrase: () => `Once, on ${describeMoment(moment, zone)}`,
+  const shared = { closest: Infinity, phrase: () => `Once, on ${describeMoment(moment, zone)}` }
+  const list = new WallList([moment.at])
+  if (moment.kind === 'instant') {
+    refuseDst(context)
+    // Instants need no walk: the list of them is the source.
+    return { ...shared, ...ALWAYS, spec, zone, source: list, local: null }
   }
+  const local = localDraft(list, dstPolicy(dstSpec, 'fixed'), zone, ALWAYS)
+  return { ...shared, ...local, spec: dstSpec === undefined ? spec : { ...spec, dst: dstSpec } }
 }
 
 /** A zone in brackets is the cadence's, unless it has one of its own. */
@@ -52,18 +50,4 @@ function isSound({ reader, problems }: ParseContext, { kind, at }: Moment, text:
     return false
   }
   return true
-}
-
-type SourceDraft = Pick<CadenceDraft, 'local' | 'source'>
-
-/** Instants need no walk: the list of them is the source. */
-function instantDraft(context: ParseContext, at: number): SourceDraft {
-  refuseDst(context)
-  return { source: new WallList([at]), local: null }
-}
-
-function localDraft(at: number, zone: Zone, dstSpec: DstSpec | undefined): SourceDraft {
-  const rule = new WallList([at])
-  const dst = dstPolicy(dstSpec, 'fixed')
-  return { source: new SlotWalk(rule, zone, dst), local: { rule, dst } }
 }

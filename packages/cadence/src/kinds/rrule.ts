@@ -29,8 +29,7 @@ import { dstPolicy } from '../zoned-input.ts'
 
 export function readRRule(context: ParseContext): CadenceDraft | undefined {
   const parts = readRule(context)
-  const recurrence = readRecurrence(context)
-  const zone = recurrence?.zone ?? UTC
+  const { zone = UTC, recurrence } = readRecurrence(context)
   const start = readStart(context, zone)
   const exceptions = readExceptions(context, zone)
   if (parts === undefined || recurrence === undefined || start === undefined) return undefined
