@@ -33,6 +33,12 @@ export const CADENCE_MUTATIONS: readonly Mutation[] = [
     to: 'const isTailSeen = true',
   },
   {
+    guard: 'W4: the same, looking back',
+    file: 'slot-walk.ts',
+    from: 'const isHeadSeen = high - segment.start > REACH_MS',
+    to: 'const isHeadSeen = true',
+  },
+  {
     guard: 'two restricted day fields mean either',
     file: 'cron/cron-days.ts',
     from: 'const isEither = !dayOfMonth.isStar && !dayOfWeek.isStar',

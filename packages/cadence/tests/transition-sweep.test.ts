@@ -74,3 +74,26 @@ function moments(place: Zone): number[] {
   ]
   return transitions.length > 0 ? transitions.map(({ at }) => at) : [Date.UTC(2027, 2, 21), Date.UTC(2027, 8, 23)]
 }
+
+describe('a local time that comes once a year, in the hour that is repeated', () => {
+  const yearly = cadenceOf({
+    kind: 'rrule',
+    rule: 'FREQ=YEARLY',
+    start: '2026-11-01T01:30:00',
+    timezone: 'America/New_York',
+    dst: { fold: 'both' },
+  })
+  const first = Date.parse('2026-11-01T05:30:00Z')
+  const second = Date.parse('2026-11-01T06:30:00Z')
+
+  // W4 in slot-walk.ts: the rule's own next time lies a year on, yet the fold brings this one back.
+  test('is found again on the second pass, however far the next one lies', () => {
+    expect(yearly.next(first)).toBe(second)
+    expect(yearly.next(first + 15 * 60_000)).toBe(second)
+  })
+
+  test('is found on the first pass from before it comes the second time, looking back', () => {
+    expect(yearly.previous(second)).toBe(first)
+    expect(yearly.previous(second - 15 * 60_000)).toBe(first)
+  })
+})
