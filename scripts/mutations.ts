@@ -1,15 +1,24 @@
 /**
  * Removes guards one at a time from a copy of the sources and expects the tests to notice: a test that stays green without
- * its guard proves nothing. Run: `npm run test:mutations`. Takes minutes, so it is not part of `npm test`.
+ * its guard proves nothing. Run: `npm run test:mutations`, or `npm run test:mutations -- core` for one package. Takes
+ * minutes, so it is not part of `npm test`.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { CADENCE_MUTATIONS } from './mutations/cadence.ts'
+import { CORE_MUTATIONS } from './mutations/core.ts'
+import type { Mutation } from './mutations/mutation.ts'
+import { TARGETS_MUTATIONS } from './mutations/targets.ts'
 
 const REPOSITORY = join(import.meta.dirname, '..')
+const SUITES: Readonly<Record<string, readonly Mutation[]>> = {
+  cadence: CADENCE_MUTATIONS,
+  core: CORE_MUTATIONS,
+  targets: TARGETS_MUTATIONS,
+}
 // Fewer cases than usual: a guard worth having is missed soon.
 const RUNS = '300'
 const TIMEOUT_MS = 180_000
@@ -20,16 +29,17 @@ function copyTree(): string {
     .split('\0')
     .filter(Boolean)
   for (const file of files) cpSync(join(REPOSITORY, file), join(root, file))
-  for (const modules of ['node_modules', 'packages/cadence/node_modules']) {
-    symlinkSync(join(REPOSITORY, modules), join(root, modules))
+  for (const folder of ['', ...Object.keys(SUITES).map((name) => `packages/${name}`)]) {
+    const modules = join(REPOSITORY, folder, 'node_modules')
+    if (existsSync(modules)) symlinkSync(modules, join(root, folder, 'node_modules'))
   }
   return root
 }
 
-/** Whether the tests of a package fail, by themselves or by never ending. */
-function isNoticed(root: string, folder: string): boolean {
+/** Whether the tests fail, by themselves or by never ending. */
+function isNoticed(root: string, tests: readonly string[]): boolean {
   const vitest = join(REPOSITORY, 'node_modules/vitest/vitest.mjs')
-  const { status } = spawnSync(process.execPath, [vitest, 'run', folder, '--bail=1'], {
+  const { status } = spawnSync(process.execPath, [vitest, 'run', ...tests, '--bail=1'], {
     cwd: root,
     env: { ...process.env, CADENCE_RUNS: RUNS },
     timeout: TIMEOUT_MS,
@@ -38,22 +48,40 @@ function isNoticed(root: string, folder: string): boolean {
   return status !== 0
 }
 
-const root = copyTree()
-let survivors = 0
-try {
-  if (isNoticed(root, 'packages/cadence')) throw new Error('the tests fail before anything was removed')
-  for (const { guard, file, from, to } of CADENCE_MUTATIONS) {
-    const path = join(root, 'packages/cadence/src', file)
-    const source = readFileSync(path, 'utf8')
-    if (!source.includes(from)) throw new Error(`${file} has no longer the guard "${guard}"`)
-    writeFileSync(path, source.replace(from, to))
-    const isKilled = isNoticed(root, 'packages/cadence')
+function tryMutation(root: string, name: string, { file, from, to, tests }: Mutation): boolean {
+  const path = join(root, 'packages', name, 'src', file)
+  const source = readFileSync(path, 'utf8')
+  if (!source.includes(from)) throw new Error(`${file} no longer contains: ${from}`)
+  writeFileSync(path, source.replace(from, to))
+  try {
+    return isNoticed(root, tests?.map((test) => `packages/${name}/${test}`) ?? [`packages/${name}`])
+  } finally {
     writeFileSync(path, source)
-    if (!isKilled) survivors += 1
-    process.stdout.write(`${isKilled ? 'noticed ' : 'SURVIVED'}  ${guard}\n`)
+  }
+}
+
+const wanted = process.argv.slice(2)
+const names = wanted.length > 0 ? wanted : Object.keys(SUITES)
+const root = copyTree()
+const counts = { noticed: 0, survived: 0 }
+try {
+  if (
+    isNoticed(
+      root,
+      names.map((name) => `packages/${name}`),
+    )
+  ) {
+    throw new Error('the tests fail before anything was removed')
+  }
+  for (const name of names) {
+    for (const mutation of SUITES[name] ?? []) {
+      const verdict = tryMutation(root, name, mutation) ? 'noticed' : 'survived'
+      counts[verdict] += 1
+      process.stdout.write(`${verdict === 'noticed' ? 'noticed ' : 'SURVIVED'}  ${name}: ${mutation.guard}\n`)
+    }
   }
 } finally {
   rmSync(root, { recursive: true })
 }
-process.stdout.write(`${CADENCE_MUTATIONS.length - survivors} noticed, ${survivors} survived\n`)
-process.exitCode = survivors === 0 ? 0 : 1
+process.stdout.write(`${counts.noticed} noticed, ${counts.survived} survived\n`)
+process.exitCode = counts.survived === 0 ? 0 : 1

@@ -13,10 +13,11 @@ interface PackageRule {
 /** The arrows between packages. A package that is not listed has no place yet: give it one here. */
 export const PACKAGE_RULES: Readonly<Record<string, PackageRule>> = {
   cadence: { packages: [], runtime: 'anywhere', clock: 'none' },
+  postgres: { packages: [], runtime: 'node', clock: 'injected' },
   core: { packages: ['cadence'], runtime: 'node', clock: 'injected' },
   targets: { packages: ['core'], runtime: 'node', clock: 'injected' },
   api: { packages: [], runtime: 'anywhere', clock: 'none', npm: ['zod'] },
-  server: { packages: ['core', 'targets', 'api'], runtime: 'node', clock: 'injected' },
+  server: { packages: ['core', 'targets', 'api', 'postgres'], runtime: 'node', clock: 'injected' },
   cli: { packages: ['api', 'server'], runtime: 'node', clock: 'injected' },
   web: { packages: ['api', 'cadence'], runtime: 'anywhere', clock: 'injected' },
 }
@@ -32,6 +33,7 @@ export const CORE_LAYERS: Readonly<Record<string, readonly string[]>> = {
   engine: ['policy', 'store'],
   keeper: ['policy', 'store'],
   services: ['policy', 'store'],
+  facade: ['policy', 'store', 'engine', 'keeper', 'services'],
 }
 
 /** Packages that speak SQL: importing one is as good as writing SQL. */

@@ -1,10 +1,4 @@
-/** A guard, and what its file looks like without it. */
-export interface Mutation {
-  readonly guard: string
-  readonly file: string
-  readonly from: string
-  readonly to: string
-}
+import type { Mutation } from './mutation.ts'
 
 /** Each of these must turn a test red: `npm run test:mutations`. */
 export const CADENCE_MUTATIONS: readonly Mutation[] = [

@@ -53,7 +53,7 @@ describe('every package', () => {
   test.each(manifests)('$name pins its dependencies exactly', ({ dependencies, devDependencies }) => {
     const versions = Object.values({ ...dependencies, ...devDependencies })
 
-    expect(versions.filter((version) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([])
+    expect(versions.filter((version) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))).toEqual([])
   })
 })
 

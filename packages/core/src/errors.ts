@@ -1,0 +1,43 @@
+import type { Problem } from './problem.ts'
+
+/** Every way the scheduler can refuse or fail. Closed: a program may switch over it. */
+export const ERROR_CODES = [
+  'invalid_input',
+  'schedule_not_found',
+  'run_not_found',
+  'revision_conflict',
+  'state_conflict',
+  'overlap',
+  'slot_not_found',
+  'unknown_target_kind',
+  'retention_too_short',
+  'database_unreachable',
+  'schema_outdated',
+  'schema_too_new',
+  'schema_changed',
+  'lease_lost',
+] as const
+
+export type ErrorCode = (typeof ERROR_CODES)[number]
+
+/** What the scheduler throws. `code` says what went wrong, `problems` which fields were at fault. */
+export class CarillonError extends Error {
+  override readonly name = 'CarillonError'
+  readonly code: ErrorCode
+  readonly problems: readonly Problem[]
+
+  constructor(code: ErrorCode, message: string, options: { problems?: readonly Problem[]; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.problems = options.problems ?? []
+  }
+}
+
+/** An input that is refused; nothing was written. */
+export function invalidInput(problems: readonly Problem[]): CarillonError {
+  const [first] = problems
+  const rest = problems.length > 1 ? ` (and ${problems.length - 1} more)` : ''
+  return new CarillonError('invalid_input', `${first?.path ?? 'input'}: ${first?.message ?? 'is wrong'}${rest}`, {
+    problems,
+  })
+}

@@ -1,0 +1,83 @@
+import type { RunReason } from './policy/run-state.ts'
+
+interface SlotEvent {
+  readonly tenantId: string
+  readonly projectId: string
+  readonly scheduleId: string
+  readonly targetKind: string
+  /** Epoch milliseconds. */
+  readonly scheduledFor: number
+}
+
+interface ScheduleEvent {
+  readonly tenantId: string
+  readonly projectId: string
+  readonly scheduleId: string
+  readonly actor: string
+}
+
+/**
+ * What happens, told in this process. Every event of a slot, a run or a schedule fires after the commit that made it true,
+ * and not at all if the process dies in between: the ledger is the record, an event is a hint.
+ */
+export interface EventMap {
+  /** A slot began: its run is in the ledger, its target is about to be called. */
+  'run.began': SlotEvent & { readonly runId: string; readonly latenessMs: number }
+  /** A slot was recorded as not run. */
+  'slot.skipped': SlotEvent & { readonly reason: RunReason }
+  /** An attempt was settled; `state` is what its run is in now. */
+  'attempt.settled': SlotEvent & {
+    readonly runId: string
+    readonly attempt: number
+    readonly state: 'succeeded' | 'failed' | 'cancelled' | 'retrying'
+    readonly durationMs: number
+    readonly retryAt: number | null
+  }
+  /** An attempt's worker was no longer its holder when it wanted to settle: nothing was written (I12). */
+  'attempt.fenced': { readonly runId: string; readonly scheduleId: string; readonly scheduledFor: number }
+  /** A run whose worker died goes on. */
+  'run.rescued': { readonly runId: string; readonly scheduleId: string; readonly scheduledFor: number }
+  'schedule.created': ScheduleEvent
+  'schedule.edited': ScheduleEvent & { readonly revision: number }
+  /** By a person, or by itself: then the reason begins with `auto:`. */
+  'schedule.paused': ScheduleEvent & { readonly reason: string }
+  'schedule.resumed': ScheduleEvent
+  'schedule.completed': ScheduleEvent
+  'schedule.deleted': ScheduleEvent
+  /** This worker's lease ran out before it could be extended; everything it held was let go of. */
+  'lease.lost': { readonly workerId: string }
+  'audit.finished': { readonly findings: number; readonly repaired: number; readonly slots: number }
+  /** A service could not do its work this time and will try again. No commit was made. */
+  'service.failed': { readonly service: string; readonly error: unknown }
+}
+
+export type EventName = keyof EventMap
+type Listener<Name extends EventName> = (event: EventMap[Name]) => void
+
+/** Calls listeners in the order they came. What a listener throws is its own affair and breaks nothing here. */
+export class Events {
+  readonly #listeners = new Map<EventName, Set<Listener<never>>>()
+
+  /** @returns how to stop listening */
+  on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
+    const listeners = this.#listeners.get(name) ?? new Set()
+    this.#listeners.set(name, listeners)
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  }
+
+  emit<Name extends EventName>(name: Name, event: EventMap[Name]): void {
+    for (const listener of this.#listeners.get(name) ?? []) {
+      try {
+        ;(listener as Listener<Name>)(event)
+      } catch (error) {
+        if (name !== 'service.failed') this.emit('service.failed', { service: `listener of ${name}`, error })
+      }
+    }
+  }
+
+  /** Whether anybody would hear: lets a hot path spare itself the making of the event. */
+  hasListeners(name: EventName): boolean {
+    return (this.#listeners.get(name)?.size ?? 0) > 0
+  }
+}

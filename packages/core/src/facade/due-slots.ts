@@ -1,0 +1,63 @@
+import { identifierAt } from '../identifier.ts'
+import type { DueSlots, SlotBook } from '../keeper/slot-book.ts'
+import type { RunReason } from '../policy/run-state.ts'
+import type { Schedule } from '../schedule.ts'
+import { insertRuns, type NewRun } from '../store/begin.ts'
+import type { Tx } from '../store/database.ts'
+
+const PORTION = 1000
+
+/**
+ * Before a schedule is changed, what is due already gets its line: a slot that came due and was not begun yet must not
+ * vanish with the change (I6). Slots that were excluded say so. Call with the schedule's row locked.
+ */
+export async function closeDueSlots(
+  tx: Tx,
+  book: SlotBook,
+  p: { schedule: Schedule; reason: RunReason; now: number; databaseNow: Date | null; ledgerFrom: number },
+): Promise<void> {
+  const { schedule, reason, now, ledgerFrom } = p
+  if (schedule.nextSlotAt === null || schedule.dueAt === null || schedule.dueAt > now) return
+  const until = now - (schedule.dueAt - schedule.nextSlotAt)
+  const excluded = new Set(schedule.excludedSlots)
+  for (let next: number | null = schedule.nextSlotAt; next !== null && next <= until;) {
+    const slots = dueFrom(book, schedule, { first: next, until, ledgerFrom })
+    const runs = slots.due.map((slot) => lineOf(schedule, slot, excluded.has(slot) ? 'excluded' : reason, now))
+    await insertRuns(tx, { runs, workerId: null, onConflict: 'keep', now: p.databaseNow })
+    next = slots.next
+  }
+}
+
+/**
+ * As begin sees them: what the ledger no longer remembers is passed over. Of a cadence that can no longer be read the one
+ * slot that is known gets its line, for such a schedule must not be the one that nobody can delete.
+ */
+function dueFrom(
+  book: SlotBook,
+  schedule: Schedule,
+  { first, until, ledgerFrom }: { first: number; until: number; ledgerFrom: number },
+): DueSlots {
+  const cadence = JSON.stringify(schedule.cadence)
+  try {
+    const from = first < ledgerFrom ? book.firstFrom(cadence, ledgerFrom) : first
+    if (from === null || from > until) return { due: [], next: null }
+    return book.dueSlots(cadence, { first: from, until, limit: PORTION })
+  } catch {
+    return { due: [first], next: null }
+  }
+}
+
+function lineOf(schedule: Schedule, slot: number, reason: RunReason, now: number): NewRun {
+  return {
+    id: identifierAt(now),
+    scheduleId: schedule.id,
+    tenantId: schedule.tenantId,
+    projectId: schedule.projectId,
+    revision: schedule.revision,
+    scheduledFor: slot,
+    trigger: 'schedule',
+    state: 'skipped',
+    reason,
+    error: null,
+  }
+}

@@ -1,0 +1,200 @@
+import { parse, type Cadence } from '@carillon/cadence'
+
+import { invalidInput } from '../errors.ts'
+import { foundName, foundText } from '../policy/found-text.ts'
+import { checkRetention } from '../policy/retention.ts'
+import { resolvePolicy, type SchedulePolicy } from '../policy/schedule-policy.ts'
+import { schemaProblems } from '../policy/schema-problems.ts'
+import type { Problem } from '../problem.ts'
+import type { Target } from '../target.ts'
+
+/** What a user writes to make a schedule. */
+export interface ScheduleInput {
+  readonly name: string
+  /** See @carillon/cadence. */
+  readonly cadence: unknown
+  /** `kind`, and what a target of that kind wants to know. */
+  readonly target: unknown
+  /** Any part of it; the rest is default. */
+  readonly policy?: unknown
+  /** By what right it runs. */
+  readonly grantId?: string | undefined
+  /** Whose it is. @default the caller */
+  readonly ownerSubject?: string | undefined
+}
+
+/** What may be changed later; what is left out stays. A grant that is null is taken away. */
+export type ScheduleEdit = Partial<Pick<ScheduleInput, 'name' | 'cadence' | 'target' | 'policy'>> & {
+  readonly grantId?: string | null | undefined
+}
+
+/** An input that holds: everything checked, every default filled in. */
+export interface CheckedInput {
+  readonly name: string
+  readonly cadence: Cadence
+  readonly target: { readonly kind: string }
+  readonly policy: SchedulePolicy
+  readonly grantId: string | null
+  readonly ownerSubject: string | null
+}
+
+export interface InputContext {
+  readonly targets: ReadonlyMap<string, Target>
+  readonly now: number
+  readonly minimumSeconds: number
+}
+
+const SUBJECT = /^[a-z_]+:[^\s]{1,200}$/
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+const NAME_MAX_LENGTH = 200
+/** Of the whole input as JSON. What is larger belongs where the target finds it by name. */
+const INPUT_MAX_LENGTH = 1_048_576
+const EDITABLE = ['name', 'cadence', 'target', 'policy', 'grantId']
+const FIELDS = [...EDITABLE, 'ownerSubject']
+
+/** @throws CarillonError `invalid_input`, with every field at fault; nothing was written */
+export function checkInput(input: unknown, context: InputContext): CheckedInput {
+  const { name, cadence, target, policy, grantId, ownerSubject } = readFields(input, FIELDS)
+  const checkedName = checkName(name)
+  const checkedCadence = checkCadence(cadence, context)
+  const checkedTarget = checkTarget(target, context)
+  const checkedPolicy =
+    checkedCadence.ok && checkedTarget.ok
+      ? checkPolicy(policy, checkedCadence.value, checkedTarget.value.handler)
+      : undefined
+  const checkedGrant = checkGrantId(grantId)
+  const checkedOwner = checkSubject(ownerSubject)
+  if (
+    !checkedName.ok ||
+    !checkedCadence.ok ||
+    !checkedTarget.ok ||
+    checkedPolicy?.ok !== true ||
+    !checkedGrant.ok ||
+    !checkedOwner.ok
+  ) {
+    const all = [checkedName, checkedCadence, checkedTarget, checkedPolicy, checkedGrant, checkedOwner]
+    throw invalidInput(all.flatMap((checked) => (checked === undefined || checked.ok ? [] : checked.problems)))
+  }
+  return {
+    name: checkedName.value,
+    cadence: checkedCadence.value,
+    target: checkedTarget.value.spec,
+    policy: checkedPolicy.value,
+    grantId: checkedGrant.value,
+    ownerSubject: checkedOwner.value,
+  }
+}
+
+/**
+ * What a schedule says after an edit. A cadence that stays was accepted once, so no limit of today refuses it.
+ * @throws CarillonError as `checkInput` does
+ */
+export function checkEdit(edit: unknown, content: ScheduleInput, context: InputContext): CheckedInput {
+  const changes = Object.entries(readFields(edit, EDITABLE)).filter(([, value]) => value !== undefined)
+  const hasCadence = changes.some(([field]) => field === 'cadence')
+  const merged = { ...content, ...Object.fromEntries(changes) }
+  return checkInput(merged, hasCadence ? context : { ...context, minimumSeconds: 0 })
+}
+
+type Checked<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly problems: Problem[] }
+
+export function checkCadence(input: unknown, { now, minimumSeconds }: InputContext): Checked<Cadence> {
+  const result = parse(input, { now, minimumSeconds })
+  if (result.ok) return { ok: true, value: result.cadence }
+  return {
+    ok: false,
+    problems: result.problems.map(({ field, message }) => ({ path: join('cadence', field), message })),
+  }
+}
+
+/** The fields of an object of which no others are known, whatever was given. */
+function readFields(input: unknown, fields: readonly string[]): Readonly<Record<string, unknown>> {
+  const fault = jsonFault(input)
+  if (fault !== undefined) throw invalidInput([{ path: '', message: fault }])
+  const unknown = Object.keys(input as object).filter((field) => !fields.includes(field))
+  if (unknown.length > 0) {
+    throw invalidInput(
+      unknown.map((field) => ({
+        path: foundName(field),
+        message: `expected no such field, got "${foundName(field)}": leave it out, or correct its name`,
+      })),
+    )
+  }
+  return input as Readonly<Record<string, unknown>>
+}
+
+/** Why an input cannot be kept as it is, before anything of it is looked at; undefined if it can. */
+function jsonFault(input: unknown): string | undefined {
+  try {
+    if (typeof input !== 'object' || input === null || Array.isArray(input)) {
+      return `expected an object, got ${foundText(input)}`
+    }
+    const { length } = JSON.stringify(input)
+    return length > INPUT_MAX_LENGTH
+      ? `expected at most ${INPUT_MAX_LENGTH} characters of JSON, got ${length}`
+      : undefined
+  } catch (error) {
+    return `expected plain JSON, got what cannot be written as such: ${error instanceof Error ? error.message : 'it throws'}`
+  }
+}
+
+function checkName(input: unknown): Checked<string> {
+  const name = typeof input === 'string' ? input.trim() : ''
+  if (name !== '' && name.length <= NAME_MAX_LENGTH && isStorable(name)) return { ok: true, value: name }
+  return refused('name', `a text of 1 to ${NAME_MAX_LENGTH} characters, none of them U+0000`, input)
+}
+
+function checkGrantId(input: unknown): Checked<string | null> {
+  if (input === undefined || input === null) return { ok: true, value: null }
+  if (typeof input === 'string' && UUID.test(input)) return { ok: true, value: input }
+  return refused('grantId', 'the id of a grant, a UUID', input)
+}
+
+function checkSubject(input: unknown): Checked<string | null> {
+  if (input === undefined) return { ok: true, value: null }
+  if (typeof input === 'string' && SUBJECT.test(input) && isStorable(input)) return { ok: true, value: input }
+  return refused('ownerSubject', 'a typed subject such as user:alice', input)
+}
+
+/** Whether Postgres can keep a text, and gives it back the same. */
+export function isStorable(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed()
+}
+
+function refused(path: string, expected: string, input: unknown): Checked<never> {
+  return { ok: false, problems: [{ path, message: `expected ${expected}, got ${foundText(input)}` }] }
+}
+
+function checkTarget(
+  input: unknown,
+  { targets }: InputContext,
+): Checked<{ spec: { readonly kind: string }; handler: Target }> {
+  const kinds = [...targets.keys()].join(', ')
+  if (typeof input !== 'object' || input === null) {
+    return refused('target', `an object whose kind is one of ${kinds}`, input)
+  }
+  const kind = 'kind' in input ? input.kind : undefined
+  const handler = typeof kind === 'string' ? targets.get(kind) : undefined
+  if (handler === undefined) return refused('target.kind', `one of ${kinds}`, kind)
+  const spec = handler.schema.safeParse(input)
+  if (!spec.success) return { ok: false, problems: schemaProblems(spec.error, 'target') }
+  const problems = handler.check?.(spec.data) ?? []
+  if (problems.length === 0) return { ok: true, value: { spec: spec.data, handler } }
+  return { ok: false, problems: problems.map(({ path, message }) => ({ path: join('target', path), message })) }
+}
+
+function checkPolicy(input: unknown, cadence: Cadence, target: Target): Checked<SchedulePolicy> {
+  const result = resolvePolicy(input, { cadenceKind: cadence.kind, retry: target.retry })
+  if (!result.ok) return { ok: false, problems: [...result.problems] }
+  const { idempotencyRetentionSeconds } = target
+  const { retry } = result.policy
+  const problem =
+    idempotencyRetentionSeconds === undefined ? null : checkRetention({ retry, idempotencyRetentionSeconds })
+  return problem === null ? { ok: true, value: result.policy } : { ok: false, problems: [problem] }
+}
+
+function join(root: string, path: string): string {
+  return path === '' ? root : `${root}.${path}`
+}

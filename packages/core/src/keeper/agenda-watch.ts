@@ -1,0 +1,70 @@
+import type { Clock } from '../clock.ts'
+import { lookAhead, type LaneDue } from '../store/agenda.ts'
+import type { Db } from '../store/database.ts'
+
+/** No further: what becomes due sooner than that is told by a notification, everything else is seen in time. */
+const LOOK_AHEAD_MS = 1000
+/** Between looks that pass over what was rung, so that nothing can hide behind it for longer. */
+const FULL_LOOK_EVERY_MS = 1000
+
+/**
+ * Knows which lanes are due, and how long to sleep until the next one is. Sleeps by Postgres' clock: the wait is the
+ * distance between two instants that Postgres told. Decides nothing; a claim finds what is really due (I10).
+ */
+export class AgendaWatch {
+  readonly #db: Db
+  readonly #clock: Clock
+  readonly #lanes: readonly string[]
+  /** What the last look saw ahead. */
+  #ahead: readonly LaneDue[] = []
+  #restMs = 0
+  #isSlept = false
+  #rungUntil: Date | null = null
+  #fullLookAtMs = -Infinity
+
+  constructor({ db, clock, lanes }: { db: Db; clock: Clock; lanes: readonly string[] }) {
+    this.#db = db
+    this.#clock = clock
+    this.#lanes = lanes
+  }
+
+  /** How long until something may be due, as of the last look. */
+  get restMs(): number {
+    return this.#restMs
+  }
+
+  /** Says that the rest is over: what the last look saw is due now, and a second look would only make it late. */
+  slept(): void {
+    this.#isSlept = this.#ahead.length > 0
+  }
+
+  /** The lanes that are due, the longest waiting first. */
+  async findDue(): Promise<readonly LaneDue[]> {
+    if (this.#isSlept) {
+      this.#isSlept = false
+      const [first] = this.#ahead
+      return this.#ahead.filter(({ dueAt }) => dueAt === first?.dueAt)
+    }
+    const { now, lanes } = await this.#look()
+    this.#ahead = lanes
+    this.#restMs = Math.min(LOOK_AHEAD_MS, (lanes[0]?.dueAt ?? Infinity) - now)
+    return lanes.filter(({ dueAt }) => dueAt <= now)
+  }
+
+  /** Remembers what was claimed: its dead index entries need not be walked again. */
+  rung(due: readonly LaneDue[]): void {
+    const [first] = due
+    if (first !== undefined) this.#rungUntil = new Date(first.dueAt)
+  }
+
+  #look(): ReturnType<typeof lookAhead> {
+    const isFull = this.#clock.monotonicMs() - this.#fullLookAtMs >= FULL_LOOK_EVERY_MS
+    if (isFull) this.#fullLookAtMs = this.#clock.monotonicMs()
+    return lookAhead(this.#db, {
+      lanes: this.#lanes,
+      horizonMs: LOOK_AHEAD_MS,
+      from: isFull ? null : this.#rungUntil,
+      now: this.#clock.databaseNow(),
+    })
+  }
+}

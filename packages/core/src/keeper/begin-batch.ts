@@ -1,0 +1,129 @@
+import type { Clock } from '../clock.ts'
+import type { Jobs } from '../engine.ts'
+import { claimDue } from '../store/agenda.ts'
+import { advanceSchedules, type NewRun } from '../store/begin.ts'
+import { readClaimed } from '../store/claimed-schedules.ts'
+import { transact, type Db, type Tx } from '../store/database.ts'
+import { notifyCancel } from '../store/notifications.ts'
+import { insertChanges } from '../store/schedule-changes.ts'
+import { SQLSTATE, sqlStateOf } from '../store/sqlstate.ts'
+import type { TakenRun } from '../store/taken-run.ts'
+import { endWaitingRuns, requestCancel, skipWaitingSlots } from '../store/waiting-runs.ts'
+import { planBegin, type BeginPlan } from './begin-plan.ts'
+import type { SlotBook } from './slot-book.ts'
+
+export interface BeginDeps {
+  readonly db: Db
+  readonly clock: Clock
+  readonly jobs: Jobs
+  readonly book: SlotBook
+  /** For how long the ledger remembers. */
+  readonly retentionMs: number
+}
+
+export interface BegunBatch {
+  /** The transaction's now. */
+  readonly now: number
+  readonly plans: readonly BeginPlan[]
+  /** What runs now, under this worker's lease. */
+  readonly begun: readonly TakenRun[]
+}
+
+interface BatchOptions {
+  readonly lanes: readonly string[]
+  readonly perLane: number
+  readonly workerId: string
+}
+
+/**
+ * BEGIN: claims due schedules, writes the line of each due slot and moves the schedules on, all in one transaction (I3).
+ * A crash before its commit leaves nothing behind; one after it leaves runs under a lease that a rescuer finds.
+ */
+export async function beginBatch(deps: BeginDeps, options: BatchOptions): Promise<BegunBatch> {
+  try {
+    return await transact(deps.db, deps.clock, (tx) => begin(deps, tx, options, 'refuse'))
+  } catch (error) {
+    // Somebody wrote a line by hand, or restored one. The slot has its line; the schedule must not stumble over it for ever.
+    if (sqlStateOf(error) !== SQLSTATE.uniqueViolation) throw error
+    return transact(deps.db, deps.clock, (tx) => begin(deps, tx, options, 'keep'))
+  }
+}
+
+async function begin(
+  { clock, jobs, book, retentionMs }: BeginDeps,
+  tx: Tx,
+  { lanes, perLane, workerId }: BatchOptions,
+  onConflict: 'refuse' | 'keep',
+): Promise<BegunBatch> {
+  const at = clock.databaseNow()
+  const { now, scheduleIds } = await claimDue(tx, { lanes, perLane, workerId, now: at })
+  if (scheduleIds.length === 0) return { now, plans: [], begun: [] }
+  const schedules = await readClaimed(tx, { scheduleIds })
+  const plans = schedules.map((schedule) => planBegin(schedule, book, now, now - retentionMs))
+  await endOpenRuns(tx, jobs, plans, at)
+  const advances = plans.map(({ advance }) => advance)
+  const runs = plans.flatMap((plan) => plan.runs)
+  const written = await advanceSchedules(tx, { advances, runs, workerId, onConflict, now: at })
+  await giveUpWaiting(tx, jobs, plans, at)
+  await recordChanges(tx, plans, at)
+  return { now, plans, begun: plans.flatMap((plan) => takenOf(plan, workerId, written)) }
+}
+
+/** Ends or cancels what the new runs take the place of. */
+export async function endOpenRuns(
+  tx: Tx,
+  jobs: Jobs,
+  plans: readonly Pick<BeginPlan, 'supersede' | 'cancel' | 'displace'>[],
+  now: Date | null,
+): Promise<void> {
+  const supersede = plans.flatMap((plan) => plan.supersede)
+  if (supersede.length > 0) {
+    await jobs.withdraw(tx, await endWaitingRuns(tx, { runIds: supersede, state: 'failed', reason: 'superseded', now }))
+  }
+  const displace = plans.flatMap((plan) => plan.displace)
+  if (displace.length > 0) {
+    await jobs.withdraw(tx, await endWaitingRuns(tx, { runIds: displace, state: 'skipped', reason: 'superseded', now }))
+  }
+  const cancel = plans.flatMap((plan) => plan.cancel)
+  if (cancel.length > 0) {
+    await notifyCancel(tx, { runIds: await requestCancel(tx, { runIds: cancel, actor: 'system:carillon', now }) })
+  }
+}
+
+/** A schedule that pauses itself lets nothing begin any more, as one that a person pauses. */
+async function giveUpWaiting(tx: Tx, jobs: Jobs, plans: readonly BeginPlan[], now: Date | null): Promise<void> {
+  const scheduleIds = plans.filter(({ advance }) => advance.state === 'paused').map(({ schedule }) => schedule.id)
+  if (scheduleIds.length > 0) await jobs.withdraw(tx, await skipWaitingSlots(tx, { scheduleIds, now }))
+}
+
+/** The agenda has no history: that a schedule completed, or paused itself, is written down. */
+async function recordChanges(tx: Tx, plans: readonly BeginPlan[], now: Date | null): Promise<void> {
+  const byReason = Map.groupBy(
+    plans.filter(({ advance }) => advance.state !== 'active'),
+    ({ advance }) => advance.pausedReason,
+  )
+  for (const [reason, ended] of byReason) {
+    const scheduleIds = ended.map(({ schedule }) => schedule.id)
+    const change = reason === null ? 'completed' : 'paused'
+    await insertChanges(tx, { scheduleIds, change, actor: 'system:carillon', reason, now })
+  }
+}
+
+function takenOf({ schedule, runs }: BeginPlan, workerId: string, written: ReadonlySet<unknown>): TakenRun[] {
+  return runs
+    .filter((run: NewRun) => run.state === 'running' && written.has(run.id))
+    .map((run) => ({
+      runId: run.id,
+      scheduleId: schedule.id,
+      scheduledFor: run.scheduledFor,
+      tenantId: schedule.tenantId,
+      projectId: schedule.projectId,
+      targetKind: schedule.targetKind,
+      trigger: 'schedule',
+      attempt: 1,
+      token: 1,
+      workerId,
+      target: schedule.target,
+      policy: schedule.policy,
+    }))
+}

@@ -1,0 +1,137 @@
+import type { Clock } from '../clock.ts'
+import { NO_RETRY, type RetryPolicy } from '../policy/retry.ts'
+import type { SchedulePolicy } from '../policy/schedule-policy.ts'
+import { settlementOf, type Ending } from '../settlement.ts'
+import type { Settlement } from '../store/settle.ts'
+import type { TakenRun } from '../store/taken-run.ts'
+import type { Target } from '../target.ts'
+import { attemptRun, malformed, messageOf, type AbortReason } from './attempt.ts'
+import type { Settler } from './settler.ts'
+import type { SlotBook } from './slot-book.ts'
+
+export interface DispatcherDeps {
+  readonly clock: Clock
+  readonly settler: Settler
+  readonly book: SlotBook
+  readonly targets: ReadonlyMap<string, Target>
+  /** How many runs this worker holds at most. */
+  readonly concurrency: number
+}
+
+interface InFlight {
+  readonly runId: string
+  readonly abort: AbortController
+  readonly done: Promise<void>
+}
+
+/** Sees taken runs through: dispatch, then settle. Holds no more than it was told to. */
+export class Dispatcher {
+  readonly #deps: DispatcherDeps
+  /** By hold, not by run: a run that was lost and taken again is held twice until its first hold has been fenced. */
+  readonly #inFlight = new Set<InFlight>()
+  #reserved = 0
+  #abortReason: AbortReason | undefined
+  #freed: PromiseWithResolvers<void> = Promise.withResolvers()
+
+  constructor(deps: DispatcherDeps) {
+    this.#deps = deps
+  }
+
+  get inFlight(): number {
+    return this.#inFlight.size
+  }
+
+  /** For how many more runs there is room. */
+  get room(): number {
+    return Math.max(0, this.#deps.concurrency - this.#inFlight.size - this.#reserved)
+  }
+
+  /** Sets room aside for runs that are about to be taken, and says for how many there is some. To be released. */
+  reserve(wanted: number): number {
+    const reserved = Math.min(wanted, this.room)
+    this.#reserved += reserved
+    return reserved
+  }
+
+  /** Gives back what was set aside, once the runs it was for have been started. */
+  release(reserved: number): void {
+    if (reserved === 0) return
+    this.#reserved -= reserved
+    this.#tellFreed()
+  }
+
+  /** Resolves when a run is over and there may be room again. */
+  whenFreed(): Promise<void> {
+    return this.#freed.promise
+  }
+
+  /** Resolves when nothing is under way, nor about to be. */
+  async whenIdle(): Promise<void> {
+    while (this.#inFlight.size + this.#reserved > 0) {
+      await (this.#inFlight.size > 0 ? Promise.all([...this.#inFlight].map(({ done }) => done)) : this.whenFreed())
+    }
+  }
+
+  start(run: TakenRun): void {
+    const abort = new AbortController()
+    const done = this.#seeThrough(run, abort).finally(() => {
+      this.#inFlight.delete(hold)
+      this.#tellFreed()
+    })
+    const hold = { runId: run.runId, abort, done }
+    this.#inFlight.add(hold)
+    if (this.#abortReason !== undefined) abort.abort(this.#abortReason)
+  }
+
+  /** Fires the signal of a run, if it is here. */
+  abort(runId: string, reason: AbortReason): void {
+    for (const held of this.#inFlight) if (held.runId === runId) held.abort.abort(reason)
+  }
+
+  abortAll(reason: AbortReason): void {
+    for (const { abort } of this.#inFlight) abort.abort(reason)
+  }
+
+  /** Also what a claim that is under way will still bring. */
+  abortAllFromNowOn(reason: AbortReason): void {
+    this.#abortReason = reason
+    this.abortAll(reason)
+  }
+
+  #tellFreed(): void {
+    this.#freed.resolve()
+    this.#freed = Promise.withResolvers()
+  }
+
+  async #seeThrough(run: TakenRun, abort: AbortController): Promise<void> {
+    const { clock, settler, book, targets } = this.#deps
+    const policy = this.#policyOf(run, book)
+    const ending = await attemptRun(run, targets.get(run.targetKind), { clock, abort })
+    if (ending === null) return
+    const settlement = readableSettlementOf(run, policy?.retry ?? NO_RETRY, ending)
+    await settler.settle(run.runId, { settlement, mayFree: policy === null || mayFree(policy) })
+  }
+
+  /** Null if it can no longer be read: the run then gets no second attempt. */
+  #policyOf(run: TakenRun, book: SlotBook): SchedulePolicy | null {
+    try {
+      return book.policy(run.policy)
+    } catch {
+      return null
+    }
+  }
+}
+
+/** What a target returned may not be JSON, whatever its type says: then that is what is written. */
+function readableSettlementOf(run: TakenRun, retry: RetryPolicy, ending: Ending): Settlement {
+  try {
+    return settlementOf(run, retry, ending)
+  } catch (error) {
+    return settlementOf(run, retry, malformed('unreadable_outcome', messageOf(error)))
+  }
+}
+
+/** Only under these may another run of the schedule be waiting for this one's end. */
+function mayFree({ overlap }: SchedulePolicy): boolean {
+  return overlap === 'queue' || overlap === 'replace'
+}

@@ -1,0 +1,203 @@
+import type { Clock } from '../clock.ts'
+import type { Jobs } from '../engine.ts'
+import type { Events } from '../events.ts'
+import type { Lease } from '../lease.ts'
+import { Service } from '../service.ts'
+import { transact, type Db } from '../store/database.ts'
+import { lockSchedules } from '../store/schedule-lock.ts'
+import { takeRun } from '../store/taken-run.ts'
+import type { Target } from '../target.ts'
+import { AgendaWatch } from './agenda-watch.ts'
+import type { AbortReason } from './attempt.ts'
+import { beginBatch, type BegunBatch } from './begin-batch.ts'
+import { Dispatcher } from './dispatcher.ts'
+import { lanesOf, shareRoom } from './lanes.ts'
+import { Settler } from './settler.ts'
+import { SlotBook } from './slot-book.ts'
+
+export interface KeeperDeps {
+  readonly db: Db
+  readonly clock: Clock
+  readonly events: Events
+  readonly jobs: Jobs
+  readonly lease: Lease
+  readonly targets: ReadonlyMap<string, Target>
+}
+
+export interface KeeperOptions {
+  /** How many runs this worker holds at most. @default 200 */
+  readonly concurrency?: number
+  /** How many schedules one transaction begins at most. @default 500 */
+  readonly batchSize?: number
+  /** For how long the ledger remembers. */
+  readonly retentionMs: number
+}
+
+export interface KeeperCounts {
+  /** Slots that began to run. */
+  readonly begun: number
+  /** Slots that were recorded as not run. */
+  readonly skipped: number
+  /** How long until something may be due. */
+  readonly restMs: number
+}
+
+const CONCURRENCY_DEFAULT = 200
+const BATCH_SIZE_DEFAULT = 500
+/** Without room or a lease, until one of them may be had. */
+const IDLE_PAUSE_MS = 1000
+/** Another worker holds what is due, or has just taken it. */
+const CONTENDED_PAUSE_MS = 5
+const FAILURE_PAUSE_MS = 250
+/** After a drain's grace, for writing what was handed back. What cannot be written by then is left to a rescuer. */
+const HAND_BACK_MS = 4000
+
+/**
+ * The loop in every worker: look at the agenda, sleep to the next slot by Postgres' clock, claim, begin, dispatch, settle.
+ * No leader, no election: row locks share the work, and only the database says what is due (I10).
+ */
+export class Keeper extends Service<KeeperCounts> {
+  override readonly name = 'keeper'
+  readonly #deps: KeeperDeps
+  readonly #options: Required<KeeperOptions>
+  readonly #watch: AgendaWatch
+  readonly #book = new SlotBook()
+  readonly #dispatcher: Dispatcher
+  readonly #settler: Settler
+  readonly #draining = Promise.withResolvers<void>()
+  #isDraining = false
+  /** Taken when there was no room: what is freed before the rest begins must not be slept over. */
+  #whenRoomAgain: Promise<void> | undefined
+  #wake = new AbortController()
+
+  constructor(deps: KeeperDeps, options: KeeperOptions) {
+    super(deps, FAILURE_PAUSE_MS)
+    this.#deps = deps
+    this.#options = { concurrency: CONCURRENCY_DEFAULT, batchSize: BATCH_SIZE_DEFAULT, ...options }
+    this.#watch = new AgendaWatch({ ...deps, lanes: lanesOf([...deps.targets.keys()]) })
+    this.#settler = new Settler(deps)
+    const { clock, targets } = deps
+    const { concurrency } = this.#options
+    this.#dispatcher = new Dispatcher({ clock, targets, concurrency, settler: this.#settler, book: this.#book })
+    deps.lease.onLost(() => this.#dispatcher.abortAll('lease_lost'))
+  }
+
+  get inFlight(): number {
+    return this.#dispatcher.inFlight
+  }
+
+  /** Looks once, and begins what is due and has room. Does not wait for what it began: see `whenIdle`. */
+  async runOnce(): Promise<KeeperCounts> {
+    const room = this.#dispatcher.reserve(this.#options.batchSize)
+    this.#whenRoomAgain = room === 0 ? this.#dispatcher.whenFreed() : undefined
+    try {
+      return await this.#beginDue(room)
+    } finally {
+      this.#dispatcher.release(room)
+    }
+  }
+
+  /** The next attempt of a waiting run: what a job of the engine asks for. Nothing happens if it waits no longer. */
+  async attempt({ scheduleId, scheduledFor }: { scheduleId: string; scheduledFor: number }): Promise<void> {
+    const { db, clock, lease } = this.#deps
+    await this.#whenRoom()
+    try {
+      const { workerId } = lease
+      if (workerId === undefined) throw new Error('this worker holds no lease')
+      const run = await transact(db, clock, async (tx) => {
+        await lockSchedules(tx, { scheduleIds: [scheduleId] })
+        return takeRun(tx, { scheduleId, scheduledFor, workerId, now: clock.databaseNow() })
+      })
+      if (run !== undefined) this.#dispatcher.start(run)
+    } finally {
+      this.#dispatcher.release(1)
+    }
+  }
+
+  /** Looks again now: something may be due sooner than was thought. */
+  wake(): void {
+    this.#wake.abort()
+  }
+
+  cancel(runId: string): void {
+    this.#dispatcher.abort(runId, 'cancel')
+  }
+
+  whenIdle(): Promise<void> {
+    return this.#dispatcher.whenIdle()
+  }
+
+  /**
+   * Stops claiming for good, lets what is under way end within the grace, and hands the rest back: uncharged, to be taken
+   * up by another worker at once. Ends in time whether the database answers or not.
+   */
+  async drain(graceMs: number): Promise<void> {
+    const { clock } = this.#deps
+    this.#isDraining = true
+    this.#draining.resolve()
+    const givenUp = Promise.withResolvers<void>()
+    const stopTimers = [
+      clock.after(graceMs, () => this.#dispatcher.abortAllFromNowOn('hand_back' satisfies AbortReason)),
+      clock.after(graceMs + HAND_BACK_MS, () => {
+        this.#settler.abandon()
+        givenUp.resolve()
+      }),
+    ]
+    await Promise.race([this.stop().then(() => this.#dispatcher.whenIdle()), givenUp.promise])
+    for (const stopTimer of stopTimers) stopTimer()
+  }
+
+  protected override async rest({ restMs }: KeeperCounts, signal: AbortSignal): Promise<void> {
+    if (restMs <= 0) return
+    const early = AbortSignal.any([signal, this.#wake.signal])
+    const freed = this.#whenRoomAgain === undefined ? [] : [this.#whenRoomAgain]
+    await Promise.race([this.#deps.clock.sleep(restMs, early), ...freed])
+    if (this.#wake.signal.aborted) this.#wake = new AbortController()
+    else if (this.#watch.restMs === restMs) this.#watch.slept()
+  }
+
+  async #beginDue(room: number): Promise<KeeperCounts> {
+    const { workerId } = this.#deps.lease
+    if (workerId === undefined || room === 0) return { begun: 0, skipped: 0, restMs: IDLE_PAUSE_MS }
+    const due = await this.#watch.findDue()
+    if (due.length === 0) return { begun: 0, skipped: 0, restMs: this.#watch.restMs }
+    const share = shareRoom(
+      due.map(({ lane }) => lane),
+      room,
+    )
+    const { retentionMs } = this.#options
+    const batch = await beginBatch({ ...this.#deps, book: this.#book, retentionMs }, { ...share, workerId })
+    for (const run of batch.begun) this.#dispatcher.start(run)
+    this.#tell(batch)
+    this.#watch.rung(due)
+    const skipped = batch.plans.flatMap(({ runs }) => runs).length - batch.begun.length
+    return { begun: batch.begun.length, skipped, restMs: batch.plans.length > 0 ? 0 : CONTENDED_PAUSE_MS }
+  }
+
+  /** Waits until a run may be taken, and sets the room for it aside. */
+  async #whenRoom(): Promise<void> {
+    while (!this.#isDraining && this.#dispatcher.reserve(1) === 0) {
+      await Promise.race([this.#dispatcher.whenFreed(), this.#draining.promise])
+    }
+    if (this.#isDraining) throw new Error('this worker is going down')
+  }
+
+  #tell({ now, plans, begun }: BegunBatch): void {
+    const { events } = this.#deps
+    for (const { runId, tenantId, projectId, scheduleId, targetKind, scheduledFor } of begun) {
+      const latenessMs = now - scheduledFor
+      events.emit('run.began', { runId, tenantId, projectId, scheduleId, targetKind, scheduledFor, latenessMs })
+    }
+    for (const { schedule, advance, runs } of plans) {
+      const { tenantId, projectId, id: scheduleId, targetKind } = schedule
+      for (const { reason, scheduledFor } of runs) {
+        if (reason === null) continue
+        events.emit('slot.skipped', { tenantId, projectId, scheduleId, targetKind, scheduledFor, reason })
+      }
+      if (advance.state === 'active') continue
+      const changed = { tenantId, projectId, scheduleId, actor: 'system:carillon' }
+      if (advance.pausedReason === null) events.emit('schedule.completed', changed)
+      else events.emit('schedule.paused', { ...changed, reason: advance.pausedReason })
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import { parse, type Cadence } from '@carillon/cadence'
+import { LRUCache } from 'lru-cache'
+
+import { readPolicy, type SchedulePolicy } from '../policy/schedule-policy.ts'
+
+/** The slots of a schedule that are due, and the one after them. */
+export interface DueSlots {
+  readonly due: readonly number[]
+  readonly next: number | null
+}
+
+interface Page {
+  readonly cadence: Cadence
+  /** The last question and its answer: a herd asks the same one thousands of times. */
+  slot: number
+  next: number | null
+}
+
+// Some 2 kB each.
+const CADENCES_MAX = 20_000
+const POLICIES_MAX = 1000
+
+/**
+ * What cadences say, remembered. Parsing one anew for each slot costs more than everything else that begin does: without
+ * this, 14,000 slots a second instead of 35,000.
+ */
+export class SlotBook {
+  readonly #pages = new LRUCache<string, Page>({ max: CADENCES_MAX })
+  readonly #policies = new LRUCache<string, SchedulePolicy>({ max: POLICIES_MAX })
+
+  /**
+   * The slots from `first` on that are due at `until`, at most `limit` of them, and the one after.
+   * @throws Error if the cadence can no longer be read, SearchLimitError if its next slot cannot be found
+   */
+  dueSlots(cadenceText: string, { first, until, limit }: { first: number; until: number; limit: number }): DueSlots {
+    const page = this.#page(cadenceText)
+    const due = [first]
+    let next = nextOf(page, first)
+    while (next !== null && next <= until && due.length < limit) {
+      due.push(next)
+      next = nextOf(page, next)
+    }
+    return { due, next }
+  }
+
+  /** The first slot at or after an instant. */
+  firstFrom(cadenceText: string, instant: number): number | null {
+    return this.#page(cadenceText).cadence.next(instant - 1)
+  }
+
+  /** @throws Error if the policy can no longer be read */
+  policy(policyText: string): SchedulePolicy {
+    const known = this.#policies.get(policyText)
+    if (known !== undefined) return known
+    const policy = readPolicy(JSON.parse(policyText))
+    this.#policies.set(policyText, policy)
+    return policy
+  }
+
+  #page(cadenceText: string): Page {
+    const known = this.#pages.get(cadenceText)
+    if (known !== undefined) return known
+    // What was accepted once is not refused for being too frequent now.
+    const result = parse(JSON.parse(cadenceText), { minimumSeconds: 0 })
+    if (!result.ok) throw new Error(`the cadence can no longer be read: ${result.problems[0]?.message ?? 'unknown'}`)
+    const page: Page = { cadence: result.cadence, slot: Number.NaN, next: null }
+    this.#pages.set(cadenceText, page)
+    return page
+  }
+}
+
+function nextOf(page: Page, slot: number): number | null {
+  if (page.slot !== slot) {
+    page.next = page.cadence.next(slot)
+    page.slot = slot
+  }
+  return page.next
+}

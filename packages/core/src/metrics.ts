@@ -1,0 +1,82 @@
+import { metrics, type Meter } from '@opentelemetry/api'
+
+import type { Events } from './events.ts'
+import { retentionMargin } from './policy/retention.ts'
+import type { Census } from './store/census.ts'
+import type { Target } from './target.ts'
+
+const LATENESS_BOUNDARIES_MS = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 30_000, 300_000]
+
+/** The process's meter, unless the caller brings one. Without an SDK every instrument does nothing. */
+export function defaultMeter(): Meter {
+  return metrics.getMeter('carillon')
+}
+
+/**
+ * Counts what events tell, under the names of E-63. Labels never name a tenant, user or schedule: they would be without
+ * number.
+ */
+export function countEvents(events: Events, meter: Meter): void {
+  const dispatched = meter.createCounter('scheduler.dispatch.total', { description: 'attempts, by what they came to' })
+  const duration = meter.createHistogram('scheduler.dispatch.duration_ms', { unit: 'ms' })
+  const retries = meter.createCounter('scheduler.dispatch.retries', { description: 'attempts after the first' })
+  const lateness = meter.createHistogram('scheduler.slot.lateness_ms', {
+    unit: 'ms',
+    description: 'from the nominal slot to its begin',
+    advice: { explicitBucketBoundaries: LATENESS_BOUNDARIES_MS },
+  })
+  const skipped = meter.createCounter('scheduler.slot.skipped', { description: 'slots that did not run, by reason' })
+  const rescued = meter.createCounter('scheduler.rescues', { description: 'runs taken over from dead workers' })
+  const fenced = meter.createCounter('scheduler.dispatch.fenced', { description: 'writes refused to a former holder' })
+  const findings = meter.createCounter('scheduler.audit.findings')
+  const repaired = meter.createCounter('scheduler.audit.repaired')
+  const failures = meter.createCounter('scheduler.service.failures', { description: 'by service' })
+
+  events.on('run.began', ({ targetKind, latenessMs }) => lateness.record(latenessMs, { target_kind: targetKind }))
+  events.on('slot.skipped', ({ targetKind, reason }) => skipped.add(1, { target_kind: targetKind, reason }))
+  events.on('attempt.settled', ({ targetKind, state, attempt, durationMs }) => {
+    dispatched.add(1, { target_kind: targetKind, result: state })
+    duration.record(durationMs, { target_kind: targetKind })
+    if (attempt > 1) retries.add(1, { attempt })
+  })
+  events.on('attempt.fenced', () => fenced.add(1))
+  events.on('run.rescued', () => rescued.add(1))
+  events.on('audit.finished', (audit) => {
+    findings.add(audit.findings)
+    repaired.add(audit.repaired)
+  })
+  events.on('service.failed', ({ service }) => failures.add(1, { service: service.split(' ')[0] ?? service }))
+}
+
+/** E-52: by how much the called side's memory outlasts the longest retries; below 1 a late attempt would run twice. */
+export function gaugeRetention(targets: ReadonlyMap<string, Target>, meter: Meter): void {
+  const gauge = meter.createObservableGauge('scheduler.dispatch.idempotency_window_safety')
+  gauge.addCallback((result) => {
+    for (const { kind, retry, idempotencyRetentionSeconds } of targets.values()) {
+      if (idempotencyRetentionSeconds === undefined) continue
+      result.observe(retentionMargin({ retry, idempotencyRetentionSeconds }), { target_kind: kind })
+    }
+  })
+}
+
+/** Shows the latest census, and what this process holds. */
+export function gaugeWorker(
+  worker: { readonly census: Census | undefined; readonly inFlight: number; readonly connectionsInUse: number },
+  meter: Meter,
+): void {
+  meter.createObservableGauge('scheduler.schedules.total').addCallback((result) => {
+    for (const { state, targetKind, count } of worker.census?.schedules ?? []) {
+      result.observe(count, { state, target_kind: targetKind })
+    }
+  })
+  meter.createObservableGauge('scheduler.queue.available').addCallback((result) => {
+    if (worker.census !== undefined) result.observe(worker.census.due)
+  })
+  meter.createObservableGauge('scheduler.queue.scheduled').addCallback((result) => {
+    if (worker.census !== undefined) result.observe(worker.census.waiting)
+  })
+  meter.createObservableGauge('scheduler.worker.in_flight').addCallback((result) => result.observe(worker.inFlight))
+  meter
+    .createObservableGauge('pg.connection_pool.in_use')
+    .addCallback((result) => result.observe(worker.connectionsInUse))
+}

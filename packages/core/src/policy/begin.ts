@@ -1,0 +1,86 @@
+import type { GrantProblem } from './grant.ts'
+import { decideMissed } from './missed.ts'
+import { decideOverlap, type OpenRun } from './overlap.ts'
+import type { RunReason } from './run-state.ts'
+import type { SchedulePolicy } from './schedule-policy.ts'
+
+interface ClaimedSchedule {
+  readonly slots: {
+    /** The slots that are due, ascending. */
+    readonly due: readonly number[]
+    /** The first slot after them; null if there is none. */
+    readonly next: number | null
+  }
+  /** Slots that somebody asked to skip. */
+  readonly excluded: ReadonlySet<number>
+  readonly now: number
+  readonly policy: SchedulePolicy
+  readonly spreadOffsetMs: number
+  /** The runs of the schedule that are not over, read under its row's lock. */
+  readonly open: readonly OpenRun[]
+  /** Why the schedule may not act now; null if it may. */
+  readonly grantProblem: GrantProblem | 'access_lost' | null
+}
+
+interface SkippedSlot {
+  readonly slot: number
+  readonly reason: RunReason
+}
+
+export interface BeginDecision {
+  /** In the order of their slots. Together with `run`: every due slot, once (I6). */
+  readonly skipped: readonly SkippedSlot[]
+  /** At most one (I11). `pending` if it waits for another to end. */
+  readonly run: { readonly slot: number; readonly state: 'running' | 'pending' } | null
+  /** Runs waiting to retry that end as failed: superseded. */
+  readonly supersede: readonly string[]
+  /** Running ones to cancel through their signal. */
+  readonly cancel: readonly string[]
+  /** Runs waiting to start that end as skipped: superseded. */
+  readonly displace: readonly string[]
+}
+
+/**
+ * What BEGIN does with the due slots of one claimed schedule. The rules in their order, each seeing what the ones
+ * before have left: excluded, missed, the right to act, overlap.
+ */
+export function decideBegin(claimed: ClaimedSchedule): BeginDecision {
+  const { slots, excluded, policy, open, grantProblem } = claimed
+  const isExcluded = (slot: number) => excluded.has(slot)
+  const { missed, run: candidate } = missedOf(
+    claimed,
+    slots.due.filter((slot) => !isExcluded(slot)),
+  )
+  const skipped: SkippedSlot[] = [
+    ...slots.due.filter(isExcluded).map((slot) => ({ slot, reason: 'excluded' as const })),
+    ...missed.map((slot) => ({ slot, reason: 'missed' as const })),
+  ]
+  if (candidate === null) return nothingBegins(skipped)
+  if (grantProblem !== null) return nothingBegins([...skipped, { slot: candidate, reason: grantProblem }])
+  const { decision, ...ended } = decideOverlap({ policy: policy.overlap, open })
+  if (decision === 'skip') return nothingBegins([...skipped, { slot: candidate, reason: 'overlap' }])
+  return {
+    skipped: inOrder(skipped),
+    run: { slot: candidate, state: decision === 'run' ? 'running' : 'pending' },
+    ...ended,
+  }
+}
+
+/**
+ * After a long outage a caller may hand over the due slots in portions. If `next` is due as well, the latest one is
+ * still to come, so none of this portion runs: otherwise every portion would, and I11 would be broken.
+ */
+function missedOf({ slots, now, policy, spreadOffsetMs }: ClaimedSchedule, due: readonly number[]) {
+  if (slots.next !== null && slots.next + spreadOffsetMs <= now) return { missed: due, run: null }
+  const { missed, startingDeadlineSeconds } = policy
+  return decideMissed({ due, now, policy: missed, startingDeadlineSeconds, spreadOffsetMs })
+}
+
+/** No slot begins, so nothing that is still open is touched. */
+function nothingBegins(skipped: readonly SkippedSlot[]): BeginDecision {
+  return { skipped: inOrder(skipped), run: null, supersede: [], cancel: [], displace: [] }
+}
+
+function inOrder(skipped: readonly SkippedSlot[]): SkippedSlot[] {
+  return skipped.toSorted((a, b) => a.slot - b.slot)
+}

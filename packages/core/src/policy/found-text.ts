@@ -1,0 +1,24 @@
+const TEXT_MAX_LENGTH = 60
+
+/** Shows a value in a message: short, on one line, harmless in a terminal. */
+export function foundText(value: unknown): string {
+  if (value === undefined) return 'nothing'
+  if (typeof value === 'string') return harmless(JSON.stringify(shortened(value)))
+  if (value === null || typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (typeof value === 'object') return Array.isArray(value) ? 'a list' : 'an object'
+  return `a ${typeof value}`
+}
+
+/** A field's name as somebody typed it, for a path or a list. */
+export function foundName(name: string): string {
+  return harmless(JSON.stringify(shortened(name)).slice(1, -1))
+}
+
+function shortened(text: string): string {
+  return text.length > TEXT_MAX_LENGTH ? `${text.slice(0, TEXT_MAX_LENGTH)}…` : text
+}
+
+/** JSON escapes control characters and lone surrogates; what turns text around or breaks lines is left. */
+function harmless(text: string): string {
+  return text.replace(/[\p{Cf}\p{Zl}\p{Zp}\u{7f}-\u{9f}]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
+}

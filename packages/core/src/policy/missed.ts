@@ -1,0 +1,29 @@
+/** What becomes of a slot that nobody began in time: recorded as missed, or run late. */
+export const MISSED_POLICIES = ['skip', 'run_once'] as const
+
+export type MissedPolicy = (typeof MISSED_POLICIES)[number]
+
+interface DueSlots {
+  /** Every slot that is due, ascending. */
+  readonly due: readonly number[]
+  readonly now: number
+  readonly policy: MissedPolicy
+  /** How late a slot may begin under `skip`, this late included. */
+  readonly startingDeadlineSeconds: number
+  /** Lateness counts from when the slot was due, not from its nominal instant. */
+  readonly spreadOffsetMs: number
+}
+
+export interface MissedDecision {
+  readonly missed: readonly number[]
+  readonly run: number | null
+}
+
+/** I11: however many slots are due, at most the latest runs; the others are missed, and say so (I6). */
+export function decideMissed({ due, now, policy, startingDeadlineSeconds, spreadOffsetMs }: DueSlots): MissedDecision {
+  const latest = due.at(-1)
+  if (latest === undefined) return { missed: [], run: null }
+  const isInTime = now - (latest + spreadOffsetMs) <= startingDeadlineSeconds * 1000
+  if (policy === 'skip' && !isInTime) return { missed: due, run: null }
+  return { missed: due.slice(0, -1), run: latest }
+}

@@ -1,0 +1,121 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+
+import type { Outcome } from '../target.ts'
+import { decideRetry, type RetryPolicy } from './retry.ts'
+import { stableFraction } from './stable-fraction.ts'
+
+const HTTP: RetryPolicy = { maxAttempts: 10, baseSeconds: 30, capSeconds: 2160 }
+const RUN = '0198c0de-0000-7000-8000-000000000001'
+
+/** What a target answers, so that a change of the port shows here. */
+function failed(fields: { retryable?: boolean; retryAfterMs?: number } = {}): Extract<Outcome, { kind: 'failed' }> {
+  return { kind: 'failed', error: { code: 'http_status', message: 'got 503' }, retryable: true, ...fields }
+}
+
+function delayOf(attempt: number, fields: { retryAfterMs?: number } = {}, policy = HTTP, jitterSeed = RUN): number {
+  const decision = decideRetry({ policy, attempt, outcome: failed(fields), jitterSeed })
+  if (decision.kind === 'final') throw new Error(`attempt ${attempt} was the last`)
+  return decision.delayMs
+}
+
+/** The backoff in whole milliseconds after its jitter. */
+function less(backoffMs: number, attempt: number, seed = RUN): number {
+  return Math.ceil(backoffMs * (1 - 0.1 * stableFraction(`${seed}:${attempt}`)))
+}
+
+describe('whether to try again', () => {
+  test('a failure that another attempt cannot mend is final', () => {
+    expect(decideRetry({ policy: HTTP, attempt: 1, outcome: failed({ retryable: false }), jitterSeed: RUN })).toEqual({
+      kind: 'final',
+    })
+  })
+
+  test.each([
+    [8, 'retry'],
+    [9, 'retry'],
+    [10, 'final'],
+    [11, 'final'],
+  ])('E-41: of ten attempts, a failure of number %i is %s', (attempt, kind) => {
+    expect(decideRetry({ policy: HTTP, attempt, outcome: failed(), jitterSeed: RUN }).kind).toBe(kind)
+  })
+
+  test('X-11: a policy of one attempt never tries again', () => {
+    const policy = { ...HTTP, maxAttempts: 1 }
+
+    expect(decideRetry({ policy, attempt: 1, outcome: failed(), jitterSeed: RUN })).toEqual({ kind: 'final' })
+  })
+})
+
+describe('how long to wait', () => {
+  test.each([
+    [1, 30],
+    [2, 60],
+    [3, 120],
+    [6, 960],
+    [7, 1920],
+    [8, 2160],
+    [9, 2160],
+  ])('after attempt %i the backoff is %i s, less its jitter', (attempt, seconds) => {
+    expect(delayOf(attempt)).toBe(less(seconds * 1000, attempt))
+  })
+
+  test('the wait of a run is the same whoever computes it', () => {
+    expect([delayOf(1), delayOf(2), delayOf(9)]).toEqual([29_345, 54_681, 2_051_924])
+  })
+
+  test('a herd that failed together does not come back together', () => {
+    const delays = Array.from({ length: 1000 }, (_, n) => delayOf(8, {}, HTTP, `run-${n}`))
+
+    expect(new Set(delays).size).toBeGreaterThan(990)
+    expect(Math.max(...delays) - Math.min(...delays)).toBeGreaterThan(0.099 * 2_160_000)
+  })
+
+  test.each([
+    ['shorter than the backoff', 1000, less(30_000, 1)],
+    ['longer than the backoff', 45_000, 45_000],
+    ['of a fraction of a millisecond more', 45_000.25, 45_001],
+    ['of the cap', 2_160_000, 2_160_000],
+    ['beyond the cap (E-51)', 2_160_001, 2_160_000],
+    ['without end', Infinity, 2_160_000],
+    ['that lies in the past', -5000, less(30_000, 1)],
+    ['that could not be read', Number.NaN, less(30_000, 1)],
+  ])('a Retry-After %s', (_, retryAfterMs, delayMs) => {
+    expect(delayOf(1, { retryAfterMs })).toBe(delayMs)
+  })
+
+  test('E-51: it is whole, at least nine tenths of the backoff, at least Retry-After, and never above the cap', () => {
+    const attempts = fc.record({
+      maxAttempts: fc.integer({ min: 2, max: 100 }),
+      baseSeconds: fc.integer({ min: 1, max: 86_400 }),
+      capSeconds: fc.integer({ min: 1, max: 86_400 }),
+      seed: fc.uuid(),
+      attempt: fc.integer({ min: 1, max: 99 }),
+      retryAfterMs: fc.option(fc.double({ min: -1e6, max: 1e9 }), { nil: undefined }),
+    })
+    fc.assert(
+      fc.property(attempts, ({ seed, attempt, retryAfterMs, ...policy }) => {
+        const outcome = failed(retryAfterMs === undefined ? {} : { retryAfterMs })
+        const decision = decideRetry({ policy, attempt, outcome, jitterSeed: seed })
+
+        expect(decision.kind).toBe(attempt < policy.maxAttempts ? 'retry' : 'final')
+        if (decision.kind === 'final') return
+        const capMs = policy.capSeconds * 1000
+        const backoffMs = Math.min(policy.baseSeconds * 1000 * 2 ** (attempt - 1), capMs)
+        const asked = Number.isNaN(retryAfterMs) ? 0 : (retryAfterMs ?? 0)
+        expect(Number.isInteger(decision.delayMs)).toBe(true)
+        expect(decision.delayMs).toBeLessThanOrEqual(capMs)
+        expect(decision.delayMs).toBeGreaterThanOrEqual(0.9 * backoffMs)
+        expect(decision.delayMs).toBeGreaterThanOrEqual(Math.min(asked, capMs))
+        if (asked <= 0) expect(decision.delayMs).toBeLessThanOrEqual(backoffMs)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('E-41: ten attempts of the HTTP target end within six hours', () => {
+    const waits = Array.from({ length: 9 }, (_, index) => delayOf(index + 1, { retryAfterMs: Infinity }))
+
+    expect(waits.reduce((sum, wait) => sum + wait, 0)).toBeLessThanOrEqual(6 * 3_600_000)
+  })
+})

@@ -1,0 +1,96 @@
+import { spreadOffsetMs } from '../policy/spread.ts'
+import type { AuditedLines } from '../store/audited-lines.ts'
+import type { AuditedSchedule } from '../store/audited-schedules.ts'
+import type { AuditWindow, SpecBook } from './spec-book.ts'
+
+export interface LostSlot {
+  readonly slot: number
+  /** The revision that awaited it. */
+  readonly revision: number
+}
+
+/** What the ledger of one schedule should say, held against what it says. */
+export interface SlotVerdict {
+  /** How many slots came due. */
+  readonly expected: number
+  /** Came due, and left no line. */
+  readonly lost: readonly LostSlot[]
+  /** Have a line of the schedule, and no spec explains why. */
+  readonly unknown: readonly number[]
+  /** Up to where it was looked at. */
+  readonly until: number
+}
+
+interface Awaited {
+  readonly revision: number
+  /** False if it may have a line but need not: see CHANGE_RACE_MS. */
+  readonly isDue: boolean
+}
+
+/**
+ * A change counts from the start of its transaction, which may have waited for the schedule's lock while a younger one
+ * claimed slots. So slots that came due this soon after a change may have lines of the time before it. Longer than any
+ * statement may take.
+ */
+export const CHANGE_RACE_MS = 60_000
+
+/**
+ * Recomputes which slots of a window came due, span by span of the schedule's history, and compares.
+ *
+ * A slot that an active schedule still awaits is not lost, however late it is: its line is begin's to write.
+ * @throws Error if a spec can no longer be read
+ */
+export function compareSlots(
+  schedule: AuditedSchedule,
+  lines: AuditedLines,
+  { window, book, linesMax }: { window: AuditWindow; book: SpecBook; linesMax: number },
+): SlotVerdict {
+  const awaited = awaitedSlots(schedule, window.to, book)
+  const until = Math.min(
+    linesUntil(lines, linesMax) ?? window.to,
+    ...schedule.spans.map((span) => slotsOf(span, book).until),
+  )
+  const written = new Set([...lines.scheduled, ...lines.manual])
+  const due = [...awaited].filter(([slot, { isDue }]) => isDue && slot <= until)
+  const claimedBefore = schedule.nextSlotAt ?? Infinity
+  return {
+    expected: due.length,
+    lost: due
+      .filter(([slot]) => slot < claimedBefore && !written.has(slot))
+      .map(([slot, { revision }]) => ({ slot, revision })),
+    unknown: lines.scheduled.filter((slot) => slot <= until && !awaited.has(slot)),
+    until,
+  }
+}
+
+function awaitedSlots({ id, spans }: AuditedSchedule, to: number, book: SpecBook): Map<number, Awaited> {
+  const awaited = new Map<number, Awaited>()
+  for (const span of spans) {
+    const { revision, nextSlotAt } = span
+    const endsAt = span.endsAt ?? Infinity
+    const offset = spreadOffsetMs(id, book.spreadSeconds(required(span.policy)))
+    for (const slot of slotsOf(span, book).slots) {
+      const dueAt = slot + offset
+      if (dueAt > endsAt + CHANGE_RACE_MS) break
+      // The span in which it came due first answers for it.
+      if (slot < nextSlotAt || awaited.get(slot)?.isDue === true) continue
+      awaited.set(slot, { revision, isDue: dueAt <= Math.min(endsAt, to) })
+    }
+  }
+  return awaited
+}
+
+function slotsOf({ cadence }: AuditedSchedule['spans'][number], book: SpecBook): ReturnType<SpecBook['slots']> {
+  return book.slots(required(cadence))
+}
+
+function required(text: string | null): string {
+  if (text === null) throw new Error('a revision is gone')
+  return text
+}
+
+/** The last line that was read, if there may be more. */
+function linesUntil({ scheduled, manual }: AuditedLines, linesMax: number): number | undefined {
+  if (scheduled.length + manual.length < linesMax) return undefined
+  return Math.max(scheduled.at(-1) ?? -Infinity, manual.at(-1) ?? -Infinity)
+}

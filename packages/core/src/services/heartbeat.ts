@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto'
+
+import type { Clock } from '../clock.ts'
+import type { Events } from '../events.ts'
+import type { Lease } from '../lease.ts'
+import { PeriodicService } from '../service.ts'
+import { type Db } from '../store/database.ts'
+import { findCancelRequests } from '../store/waiting-runs.ts'
+import { extendLease, registerWorker, removeWorkers } from '../store/workers.ts'
+
+export interface HeartbeatDeps {
+  readonly db: Db
+  readonly clock: Clock
+  readonly events: Events
+  readonly lease: Lease
+  /** Under which names the engine locks jobs in this process. */
+  readonly engineWorkerIds: () => readonly string[]
+  /** Told of runs of this worker that somebody asked to cancel. */
+  readonly onCancel: (runId: string) => void
+}
+
+export interface HeartbeatOptions {
+  /** Shown to people; identity is a random id per lease, so equal names do no harm. */
+  readonly name: string
+  readonly targetKinds: readonly string[]
+  readonly heartbeatMs: number
+}
+
+/** A worker is given up after missing two beats in a row: with the rescuer's pace, its runs go on within three. */
+const BEATS_PER_LEASE = 2
+
+/** A beat that failed is tried again so many times before the next one is due: one broken connection must cost no lease. */
+const TRIES_PER_BEAT = 5
+
+/**
+ * Keeps this worker's lease alive. One that ran out is not taken up again, for its runs may be somebody else's by now:
+ * everything held is let go of, and the worker comes back under a new id.
+ */
+export class Heartbeat extends PeriodicService<{ readonly extended: number }> {
+  override readonly name = 'heartbeat'
+  readonly #deps: HeartbeatDeps
+  readonly #options: HeartbeatOptions
+
+  constructor(deps: HeartbeatDeps, options: HeartbeatOptions) {
+    super(deps, options.heartbeatMs, options.heartbeatMs / TRIES_PER_BEAT)
+    this.#deps = deps
+    this.#options = options
+  }
+
+  async runOnce(): Promise<{ readonly extended: number }> {
+    const { lease, db } = this.#deps
+    const held = lease.lastWorkerId
+    if (held !== undefined && (await this.#extend(held))) {
+      for (const runId of await findCancelRequests(db, { workerId: held })) this.#deps.onCancel(runId)
+      return { extended: 1 }
+    }
+    if (held !== undefined) this.#letGo(held)
+    await this.#register()
+    return { extended: 0 }
+  }
+
+  /** Says goodbye, once nothing is held any more: nobody needs to wait for the lease to run out. */
+  async leave(): Promise<void> {
+    const { db, lease } = this.#deps
+    await this.stop()
+    const id = lease.lastWorkerId
+    if (id === undefined) return
+    lease.lose()
+    await removeWorkers(db, { ids: [id] })
+  }
+
+  async #extend(id: string): Promise<boolean> {
+    const { db, clock, lease, engineWorkerIds } = this.#deps
+    const askedAtMs = clock.monotonicMs()
+    const leaseMs = this.#leaseMs
+    const now = clock.databaseNow()
+    if (!(await extendLease(db, { id, engineWorkerIds: engineWorkerIds(), leaseMs, now }))) return false
+    lease.grant(id, askedAtMs, leaseMs)
+    return true
+  }
+
+  async #register(): Promise<void> {
+    const { db, clock, lease, engineWorkerIds } = this.#deps
+    const { name, targetKinds } = this.#options
+    const id = randomUUID()
+    const askedAtMs = clock.monotonicMs()
+    const leaseMs = this.#leaseMs
+    const now = clock.databaseNow()
+    await registerWorker(db, { id, name, targetKinds, engineWorkerIds: engineWorkerIds(), leaseMs, now })
+    lease.grant(id, askedAtMs, leaseMs)
+  }
+
+  #letGo(workerId: string): void {
+    this.#deps.lease.lose()
+    this.#deps.events.emit('lease.lost', { workerId })
+  }
+
+  get #leaseMs(): number {
+    return this.#options.heartbeatMs * BEATS_PER_LEASE
+  }
+}

@@ -1,0 +1,68 @@
+import type { Json } from './json.ts'
+import { decideRetry, type RetryPolicy } from './policy/retry.ts'
+import type { Settlement } from './store/settle.ts'
+import type { AttemptError, Outcome } from './target.ts'
+
+/** How an attempt ended, as the worker saw it. */
+export type Ending =
+  | Outcome
+  /** Its worker died; another one says so. */
+  | { readonly kind: 'lost' }
+  /** Its worker is going down and gives it back untried: no attempt is charged. */
+  | { readonly kind: 'handed_back' }
+
+/** What of a run is needed to settle it. */
+export interface HeldRun {
+  readonly runId: string
+  readonly scheduleId: string
+  readonly scheduledFor: number
+  readonly workerId: string
+  readonly token: number
+  readonly attempt: number
+}
+
+const LOST: AttemptError = { code: 'worker_lost', message: 'the worker died before the attempt was settled' }
+
+/** The one place where the ending of an attempt becomes what is written: a fresh run, a retry and a rescue alike. */
+export function settlementOf(run: HeldRun, retry: RetryPolicy, ending: Ending): Settlement {
+  const base = {
+    scheduleId: run.scheduleId,
+    scheduledFor: run.scheduledFor,
+    workerId: run.workerId,
+    token: run.token,
+    reason: null,
+    retryInMs: null,
+    error: null,
+    result: null,
+  }
+  switch (ending.kind) {
+    case 'succeeded':
+      return { ...base, state: 'succeeded', outcome: 'succeeded', result: toText(ending.result) }
+    case 'cancelled':
+      return { ...base, state: 'cancelled', outcome: 'cancelled' }
+    case 'malformed':
+      return { ...base, state: 'failed', outcome: 'malformed', error: errorText(ending.error) }
+    case 'handed_back':
+      return { ...base, state: 'retrying', outcome: null, retryInMs: 0 }
+    case 'lost':
+      // At once: it has waited for a lease to run out already.
+      return run.attempt < retry.maxAttempts
+        ? { ...base, state: 'retrying', outcome: 'lost', retryInMs: 0, error: errorText(LOST) }
+        : { ...base, state: 'failed', outcome: 'lost', error: errorText(LOST) }
+    case 'failed': {
+      const { attempt, runId } = run
+      const next = decideRetry({ policy: retry, attempt, outcome: ending, jitterSeed: runId })
+      return next.kind === 'retry'
+        ? { ...base, state: 'retrying', outcome: 'failed', retryInMs: next.delayMs, error: errorText(ending.error) }
+        : { ...base, state: 'failed', outcome: 'failed', error: errorText(ending.error) }
+    }
+  }
+}
+
+function toText(value: Json): string | null {
+  return value === null ? null : JSON.stringify(value)
+}
+
+function errorText(error: AttemptError): string {
+  return JSON.stringify(error)
+}

@@ -1,0 +1,132 @@
+import { sql, type RawBuilder } from 'kysely'
+
+import type { RunReason } from '../policy/run-state.ts'
+import type { Tx } from './database.ts'
+import { nowOf } from './now.ts'
+
+/** Where a locked schedule goes from here. */
+export interface Advance {
+  readonly scheduleId: string
+  /** `active` if and only if there is a next slot (I1). */
+  readonly state: 'active' | 'completed' | 'paused'
+  readonly nextSlotAt: number | null
+  readonly dueAt: number | null
+  readonly excludedSlots: readonly number[]
+  readonly consecutiveFailures: number
+  /** 1 if a run begins. */
+  readonly runCount: number
+  readonly failureCount: number
+  readonly pausedReason: string | null
+}
+
+/** A new line of the ledger. */
+export interface NewRun {
+  readonly id: string
+  readonly scheduleId: string
+  readonly tenantId: string
+  readonly projectId: string
+  readonly revision: number
+  readonly scheduledFor: number
+  readonly trigger: 'schedule' | 'manual'
+  readonly state: 'running' | 'pending' | 'skipped' | 'failed'
+  readonly reason: RunReason | null
+  readonly error: string | null
+}
+
+/** Lines to write, and in whose name those that run are held. */
+interface NewLines {
+  readonly runs: readonly NewRun[]
+  readonly workerId: string | null
+  readonly onConflict: 'refuse' | 'keep'
+  readonly now: Date | null
+}
+
+/**
+ * Writes lines of the ledger: runs that start now under this worker's lease, that wait, or slots that do not run.
+ * A second line for a slot is refused by the key (I2), and the transaction with it, unless the caller wants to keep the
+ * line that is there. Not `keep` by rule: `on conflict` writes a fifth more log.
+ * @returns the ids of what was written
+ */
+export async function insertRuns(tx: Tx, p: NewLines): Promise<Set<string>> {
+  const { rows } = await sql<{ id: string }>`${runsInsert(p)}`.execute(tx)
+  return new Set(rows.map(({ id }) => id))
+}
+
+/**
+ * I3: moves locked schedules to their next slots and writes the lines of those that are due, in one statement.
+ * @returns the ids of what was written
+ */
+export async function advanceSchedules(
+  tx: Tx,
+  p: NewLines & { readonly advances: readonly Advance[] },
+): Promise<Set<string>> {
+  const { advances } = p
+  const { rows } = await sql<{ id: string }>`
+    with advanced as (
+      update carillon.schedules
+      set state = advance.state::carillon.schedule_state,
+        next_slot_at = advance.next_slot_at,
+        due_at = advance.due_at,
+        excluded_slots = nullif(advance.excluded_slots, '')::timestamptz[],
+        consecutive_failures = advance.consecutive_failures,
+        run_count = schedules.run_count + advance.run_count,
+        failure_count = schedules.failure_count + advance.failure_count,
+        paused_reason = coalesce(advance.paused_reason, schedules.paused_reason),
+        paused_at = case when advance.paused_reason is null then schedules.paused_at else ${nowOf(p.now)} end,
+        paused_by_subject = case when advance.paused_reason is null then schedules.paused_by_subject else 'system:carillon' end
+      from unnest(
+        ${advances.map((a) => a.scheduleId)}::uuid[],
+        ${advances.map((a) => a.state)}::text[],
+        ${advances.map((a) => toIso(a.nextSlotAt))}::timestamptz[],
+        ${advances.map((a) => toIso(a.dueAt))}::timestamptz[],
+        ${advances.map((a) => toArrayText(a.excludedSlots))}::text[],
+        ${advances.map((a) => a.consecutiveFailures)}::integer[],
+        ${advances.map((a) => a.runCount)}::integer[],
+        ${advances.map((a) => a.failureCount)}::integer[],
+        ${advances.map((a) => a.pausedReason)}::text[]
+      ) as advance(
+        id, state, next_slot_at, due_at, excluded_slots, consecutive_failures, run_count, failure_count, paused_reason
+      )
+      where schedules.id = advance.id
+    )
+    ${runsInsert(p)}`.execute(tx)
+  return new Set(rows.map(({ id }) => id))
+}
+
+function runsInsert(p: NewLines): RawBuilder<{ id: string }> {
+  const { runs } = p
+  return sql`
+    insert into carillon.runs (
+      schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, reason, attempt_count, token,
+      worker_id, begun_at, started_at, completed_at, error
+    )
+    select run.schedule_id, run.scheduled_for, run.id, run.tenant_id, run.project_id, run.revision, run.trigger, run.state,
+      run.reason, case run.state when 'running' then 1 else 0 end, case run.state when 'running' then 1 else 0 end,
+      case run.state when 'running' then ${p.workerId}::uuid end,
+      ${nowOf(p.now)},
+      case run.state when 'running' then ${nowOf(p.now)} end,
+      case when run.state in ('skipped', 'failed') then ${nowOf(p.now)} end,
+      run.error::json
+    from unnest(
+      ${runs.map((run) => run.scheduleId)}::uuid[],
+      ${runs.map((run) => toIso(run.scheduledFor))}::timestamptz[],
+      ${runs.map((run) => run.id)}::uuid[],
+      ${runs.map((run) => run.tenantId)}::text[],
+      ${runs.map((run) => run.projectId)}::text[],
+      ${runs.map((run) => run.revision)}::integer[],
+      ${runs.map((run) => run.trigger)}::carillon.run_trigger[],
+      ${runs.map((run) => run.state)}::carillon.run_state[],
+      ${runs.map((run) => run.reason)}::carillon.run_reason[],
+      ${runs.map((run) => run.error)}::text[]
+    ) as run(schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, reason, error)
+    ${p.onConflict === 'keep' ? sql`on conflict do nothing` : sql``}
+    returning runs.id`
+}
+
+function toIso(instant: number | null): string | null {
+  return instant === null ? null : new Date(instant).toISOString()
+}
+
+function toArrayText(instants: readonly number[]): string {
+  return instants.length === 0 ? '' : `{${instants.map((instant) => new Date(instant).toISOString()).join(',')}}`
+}

@@ -1,0 +1,149 @@
+import { Logger, runMigrations } from 'graphile-worker'
+import type pg from 'pg'
+
+import { CarillonError } from '../errors.ts'
+import { lockMigrations } from './advisory-lock.ts'
+import {
+  createMigrationsTable,
+  deleteAppliedMigration,
+  dropMigrationsTable,
+  hasMigrationsTable,
+  insertAppliedMigration,
+  listAppliedMigrations,
+  requireSameHistory,
+  type AppliedMigration,
+} from './applied-migrations.ts'
+import { JOBS_SCHEMA } from './jobs-schema.ts'
+import { readMigrations, type Migration } from './migration-files.ts'
+
+interface MigrateOptions {
+  /** Number of the last migration to apply. @default the last there is */
+  readonly to?: number
+  /** @default the migrations beside this file */
+  readonly migrations?: readonly Migration[]
+}
+
+export interface MigrationStatus {
+  readonly applied: readonly AppliedMigration[]
+  /** Names of those that `migrate` would apply. */
+  readonly pending: readonly string[]
+}
+
+/** What the driver waits for an answer at most, where the pool's own limit is meant for statements of the pipeline. */
+const PATIENCE_MS = 2 ** 31 - 1
+
+/**
+ * Brings the schema, and then the engine's, up to this code. Each migration is one transaction: a crash leaves whole
+ * steps. Safe if several processes do it at once: one applies, the others find nothing left to do.
+ */
+export async function migrate(pool: pg.Pool, options: MigrateOptions = {}): Promise<{ applied: string[] }> {
+  const { migrations = readMigrations() } = options
+  const { to = migrations.length } = options
+  requireKnown(to, migrations)
+  const names: string[] = []
+  for (;;) {
+    const migration = await inLockedTransaction(pool, (client) => applyNext(client, migrations, to))
+    if (!migration) break
+    names.push(migration.name)
+  }
+  await installEngine(pool)
+  return { applied: names }
+}
+
+/**
+ * Takes back every migration above `to`, the latest first, each in one transaction. With 0 the engine's schema and
+ * Carillon's own go too, and with them all schedules and the whole ledger.
+ */
+export async function migrateDown(
+  pool: pg.Pool,
+  options: { readonly to: number; readonly migrations?: readonly Migration[] },
+): Promise<{ reverted: string[] }> {
+  const { to, migrations = readMigrations() } = options
+  requireKnown(to, migrations)
+  const names: string[] = []
+  for (;;) {
+    const migration = await inLockedTransaction(pool, (client) => revertLast(client, migrations, to))
+    if (!migration) return { reverted: names }
+    names.push(migration.name)
+  }
+}
+
+/** What the database has and what it lacks. Throws as `migrate` does if its history is not this code's. */
+export async function migrationStatus(
+  pool: pg.Pool,
+  { migrations = readMigrations() }: Pick<MigrateOptions, 'migrations'> = {},
+): Promise<MigrationStatus> {
+  const applied = (await hasMigrationsTable(pool)) ? await listAppliedMigrations(pool) : []
+  requireSameHistory(applied, migrations)
+  return { applied, pending: migrations.slice(applied.length).map(({ name }) => name) }
+}
+
+async function applyNext(
+  client: pg.ClientBase,
+  migrations: readonly Migration[],
+  to: number,
+): Promise<Migration | undefined> {
+  if (!(await hasMigrationsTable(client))) await createMigrationsTable(client)
+  const applied = await listAppliedMigrations(client)
+  requireSameHistory(applied, migrations)
+  const migration = migrations[applied.length]
+  if (!migration || migration.number > to) return undefined
+  await runScript(client, migration.up)
+  await insertAppliedMigration(client, migration)
+  return migration
+}
+
+async function revertLast(
+  client: pg.ClientBase,
+  migrations: readonly Migration[],
+  to: number,
+): Promise<Migration | undefined> {
+  if (!(await hasMigrationsTable(client))) return undefined
+  const applied = await listAppliedMigrations(client)
+  requireSameHistory(applied, migrations)
+  const migration = applied.length > to ? migrations[applied.length - 1] : undefined
+  if (migration) {
+    await runScript(client, migration.down)
+    await deleteAppliedMigration(client, migration)
+  } else if (to === 0) {
+    await dropMigrationsTable(client)
+    await client.query(`drop schema if exists ${JOBS_SCHEMA} cascade`)
+  }
+  return migration
+}
+
+/** Many statements in one message; they name the schema of everything they touch, so nothing is looked up elsewhere. */
+async function runScript(client: pg.ClientBase, text: string): Promise<void> {
+  await client.query({ text, query_timeout: PATIENCE_MS } as pg.QueryConfig)
+}
+
+async function inLockedTransaction<Result>(
+  pool: pg.Pool,
+  work: (client: pg.ClientBase) => Promise<Result>,
+): Promise<Result> {
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    // Another process may be in the middle of a long migration: wait for it, whatever limits the pool sets.
+    await client.query(`set local lock_timeout = 0; set local statement_timeout = 0; set local search_path = ''`)
+    await lockMigrations(client)
+    const result = await work(client)
+    await client.query('commit')
+    client.release()
+    return result
+  } catch (error) {
+    // Destroyed, which also rolls back: after an error nobody knows what state it is in.
+    client.release(true)
+    throw error
+  }
+}
+
+/** Several at once do no harm: the engine sees that another process took a step, and goes on. */
+async function installEngine(pool: pg.Pool): Promise<void> {
+  await runMigrations({ pgPool: pool, schema: JOBS_SCHEMA, logger: new Logger(() => () => undefined) })
+}
+
+function requireKnown(to: number, migrations: readonly Migration[]): void {
+  if (Number.isInteger(to) && to >= 0 && to <= migrations.length) return
+  throw new CarillonError('invalid_input', `expected the number of a migration, 0 to ${migrations.length}, got ${to}`)
+}

@@ -1,0 +1,159 @@
+import { sql, type RawBuilder } from 'kysely'
+
+import type { Caller } from '../caller.ts'
+import type { Schedule, ScheduleState } from '../schedule.ts'
+import type { Db, Tx } from './database.ts'
+import { nowOf } from './now.ts'
+
+interface Row {
+  id: string
+  tenant_id: string
+  project_id: string
+  owner_subject: string
+  name: string
+  state: ScheduleState
+  revision: number
+  cadence: Schedule['cadence']
+  target: Schedule['target']
+  policy: Schedule['policy']
+  grant_id: string | null
+  next_slot_at: Date | null
+  due_at: Date | null
+  excluded_slots: Date[] | null
+  run_count: string
+  failure_count: string
+  consecutive_failures: number
+  created_by_subject: string
+  created_at: Date
+  updated_by_subject: string | null
+  updated_at: Date | null
+  paused_by_subject: string | null
+  paused_reason: string | null
+  paused_at: Date | null
+}
+
+type Within = Pick<Caller, 'tenantId' | 'projectId'>
+
+const SCHEDULE_COLUMNS = sql`
+  schedules.id, schedules.tenant_id, schedules.project_id, schedules.owner_subject, revisions.name, schedules.state,
+  schedules.revision,
+  coalesce(
+    revisions.cadence_once, revisions.cadence_cron, revisions.cadence_rrule, revisions.cadence_interval,
+    revisions.cadence_frequency
+  ) as cadence,
+  revisions.target, revisions.policy, schedules.grant_id, schedules.next_slot_at, schedules.due_at,
+  schedules.excluded_slots, schedules.run_count, schedules.failure_count, schedules.consecutive_failures,
+  schedules.created_by_subject, schedules.created_at, schedules.updated_by_subject, schedules.updated_at,
+  schedules.paused_by_subject, schedules.paused_reason, schedules.paused_at`
+
+const FROM_SCHEDULES = sql`
+  carillon.schedules
+  join carillon.schedule_revisions as revisions
+    on revisions.schedule_id = schedules.id and revisions.revision = schedules.revision`
+
+/** A schedule that is not deleted; undefined also if it is another project's (I9). */
+export async function findSchedule(db: Db | Tx, p: Within & { id: string }): Promise<Schedule | undefined> {
+  const { rows } = await sql<Row>`
+    select ${SCHEDULE_COLUMNS}
+    from ${FROM_SCHEDULES}
+    where schedules.id = ${p.id} and schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId}
+      and schedules.state <> 'deleted'`.execute(db)
+  const [row] = rows
+  return row && toSchedule(row)
+}
+
+/**
+ * The same, locked for the rest of the transaction, with the transaction's now. In two statements: one that waited for the
+ * lock would join the row as it is now with revisions as they were before, and take an edited schedule for none.
+ */
+export async function lockSchedule(
+  tx: Tx,
+  p: Within & { id: string; now: Date | null },
+): Promise<{ schedule: Schedule; now: number } | undefined> {
+  const { rows } = await sql<{ now: Date }>`
+    select ${nowOf(p.now)} as now
+    from carillon.schedules
+    where schedules.id = ${p.id} and schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId}
+      and schedules.state <> 'deleted'
+    for update`.execute(tx)
+  const [row] = rows
+  const schedule = row && (await findSchedule(tx, p))
+  return schedule && { schedule, now: row.now.getTime() }
+}
+
+/** All that is left of a project, locked in the order of ids; in two statements, as above. */
+export async function lockProject(
+  tx: Tx,
+  p: Within & { now: Date | null },
+): Promise<{ schedules: Schedule[]; now: number }> {
+  const { rows: locked } = await sql<{ id: string; now: Date }>`
+    select schedules.id, ${nowOf(p.now)} as now
+    from carillon.schedules
+    where schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId} and schedules.state <> 'deleted'
+    order by schedules.id
+    for update`.execute(tx)
+  const { rows } = await sql<Row>`
+    select ${SCHEDULE_COLUMNS}
+    from ${FROM_SCHEDULES}
+    where schedules.id = any(${locked.map(({ id }) => id)}::uuid[])
+    order by schedules.id`.execute(tx)
+  return { schedules: rows.map(toSchedule), now: locked[0]?.now.getTime() ?? 0 }
+}
+
+/** A page of a project's schedules, the newest first. `before` is the last id of the page before. */
+export async function listSchedules(
+  db: Db,
+  p: Within & {
+    state: ScheduleState | null
+    targetKind: string | null
+    nameContains: string | null
+    before: string | null
+    limit: number
+  },
+): Promise<Schedule[]> {
+  const { rows } = await sql<Row>`
+    select ${SCHEDULE_COLUMNS}
+    from ${FROM_SCHEDULES}
+    where schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId}
+      and schedules.state <> 'deleted'
+      ${and(p.before, (id) => sql`schedules.id < ${id}`)}
+      ${and(p.state, (state) => sql`schedules.state = ${state}::carillon.schedule_state`)}
+      ${and(p.targetKind, (kind) => sql`schedules.target_kind = ${kind}`)}
+      ${and(p.nameContains, (part) => sql`strpos(lower(revisions.name), lower(${part})) > 0`)}
+    order by schedules.id desc
+    limit ${p.limit}`.execute(db)
+  return rows.map(toSchedule)
+}
+
+function and<Value>(value: Value | null, condition: (value: Value) => RawBuilder<unknown>): RawBuilder<unknown> {
+  return value === null ? sql`` : sql`and ${condition(value)}`
+}
+
+function toSchedule(row: Row): Schedule {
+  return {
+    id: row.id,
+    tenantId: row.tenant_id,
+    projectId: row.project_id,
+    ownerSubject: row.owner_subject,
+    name: row.name,
+    state: row.state,
+    revision: row.revision,
+    cadence: row.cadence,
+    target: row.target,
+    policy: row.policy,
+    grantId: row.grant_id,
+    nextSlotAt: row.next_slot_at?.getTime() ?? null,
+    dueAt: row.due_at?.getTime() ?? null,
+    excludedSlots: row.excluded_slots?.map((slot) => slot.getTime()) ?? [],
+    runCount: Number(row.run_count),
+    failureCount: Number(row.failure_count),
+    consecutiveFailures: row.consecutive_failures,
+    createdBy: row.created_by_subject,
+    createdAt: row.created_at.getTime(),
+    updatedBy: row.updated_by_subject,
+    updatedAt: row.updated_at?.getTime() ?? null,
+    pausedBy: row.paused_by_subject,
+    pausedReason: row.paused_reason,
+    pausedAt: row.paused_at?.getTime() ?? null,
+  }
+}

@@ -1,0 +1,177 @@
+import type { CadenceSpec } from '@carillon/cadence'
+import { sql, type RawBuilder } from 'kysely'
+
+import type { SchedulePolicy } from '../policy/schedule-policy.ts'
+import type { Db, Tx } from './database.ts'
+import { AGENDA_CHANNEL } from './notifications.ts'
+import { nowOf } from './now.ts'
+
+/** What a revision says. */
+export interface RevisionContent {
+  readonly name: string
+  readonly cadence: CadenceSpec
+  readonly target: { readonly kind: string }
+  readonly policy: SchedulePolicy
+  readonly grantId: string | null
+}
+
+/** When a schedule comes due next; both null if it does not. */
+export interface NextDue {
+  readonly nextSlotAt: number | null
+  readonly dueAt: number | null
+}
+
+/** How far ahead keepers look: what comes due sooner is worth a notification. */
+const NOTIFY_WITHIN_MS = 1000
+
+/**
+ * Writes a schedule, its first revision and its history in one statement: it is there whole or not at all. No queue is
+ * involved; the keepers are told only of what comes due before they would look again, for NOTIFY serialises commits.
+ */
+export async function insertSchedule(
+  db: Db,
+  p: RevisionContent &
+    NextDue & {
+      id: string
+      tenantId: string
+      projectId: string
+      ownerSubject: string
+      actor: string
+      now: Date | null
+    },
+): Promise<void> {
+  await sql`
+    with schedule as (
+      insert into carillon.schedules (
+        id, tenant_id, project_id, owner_subject, target_kind, state, revision, grant_id, next_slot_at, due_at,
+        auto_pause_threshold, created_by_subject, created_at
+      )
+      values (
+        ${p.id}, ${p.tenantId}, ${p.projectId}, ${p.ownerSubject}, ${p.target.kind}, 'active', 1, ${p.grantId}::uuid,
+        ${instant(p.nextSlotAt)}, ${instant(p.dueAt)}, ${p.policy.autoPauseThreshold}, ${p.actor}, ${nowOf(p.now)}
+      )
+      returning schedules.*
+    ), revision as (
+      ${revisionInsert(p)}
+    ), change as (
+      insert into carillon.schedule_changes (
+        schedule_id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, reason, changed_at
+      )
+      select id, tenant_id, project_id, 'created', 1, next_slot_at, ${p.actor}, null, ${nowOf(p.now)}
+      from schedule
+    )
+    select pg_notify(${AGENDA_CHANNEL}, '')
+    from schedule
+    where due_at < ${nowOf(p.now)} + ${NOTIFY_WITHIN_MS} * interval '1 millisecond'`.execute(db)
+}
+
+/** Appends a revision and points the locked schedule at it. */
+export async function reviseSchedule(
+  tx: Tx,
+  p: RevisionContent & NextDue & { id: string; state: string; actor: string; now: Date | null },
+): Promise<void> {
+  await sql`
+    with schedule as (
+      update carillon.schedules
+      set revision = schedules.revision + 1,
+        state = ${p.state}::carillon.schedule_state,
+        target_kind = ${p.target.kind},
+        grant_id = ${p.grantId}::uuid,
+        next_slot_at = ${instant(p.nextSlotAt)},
+        due_at = ${instant(p.dueAt)},
+        auto_pause_threshold = ${p.policy.autoPauseThreshold},
+        updated_by_subject = ${p.actor},
+        updated_at = ${nowOf(p.now)}
+      where schedules.id = ${p.id}
+      returning schedules.*
+    ), revision as (
+      ${revisionInsert(p)}
+    )
+    select pg_notify(${AGENDA_CHANNEL}, '')
+    from schedule
+    where due_at < ${nowOf(p.now)} + ${NOTIFY_WITHIN_MS} * interval '1 millisecond'`.execute(tx)
+}
+
+/** Takes a locked schedule off the agenda. */
+export async function pauseSchedule(
+  tx: Tx,
+  p: { id: string; actor: string; reason: string; now: Date | null },
+): Promise<void> {
+  await sql`
+    update carillon.schedules
+    set state = 'paused', next_slot_at = null, due_at = null,
+      paused_by_subject = ${p.actor}, paused_reason = ${p.reason}, paused_at = ${nowOf(p.now)}
+    where schedules.id = ${p.id}`.execute(tx)
+}
+
+/** Puts a locked schedule back on the agenda, or ends it if no slot is left. Its failures are forgiven. */
+export async function resumeSchedule(
+  tx: Tx,
+  p: NextDue & { id: string; actor: string; now: Date | null },
+): Promise<void> {
+  await sql`
+    with schedule as (
+      update carillon.schedules
+      set state = ${p.nextSlotAt === null ? 'completed' : 'active'}::carillon.schedule_state,
+        next_slot_at = ${instant(p.nextSlotAt)},
+        due_at = ${instant(p.dueAt)},
+        consecutive_failures = 0,
+        resumed_by_subject = ${p.actor},
+        resumed_at = ${nowOf(p.now)},
+        paused_by_subject = null, paused_reason = null, paused_at = null
+      where schedules.id = ${p.id}
+      returning schedules.due_at
+    )
+    select pg_notify(${AGENDA_CHANNEL}, '')
+    from schedule
+    where due_at < ${nowOf(p.now)} + ${NOTIFY_WITHIN_MS} * interval '1 millisecond'`.execute(tx)
+}
+
+/** Hides locked schedules for good. The rows stay until retention takes them (E-60). */
+export async function deleteSchedules(
+  tx: Tx,
+  p: { ids: readonly string[]; actor: string; now: Date | null },
+): Promise<void> {
+  await sql`
+    update carillon.schedules
+    set state = 'deleted', next_slot_at = null, due_at = null,
+      deleted_by_subject = ${p.actor}, deleted_at = ${nowOf(p.now)}
+    where schedules.id = any(${p.ids}::uuid[])`.execute(tx)
+}
+
+/** Counts runs of a locked schedule that failed without an attempt to settle: those that a run-now took the place of. */
+export async function countFailures(tx: Tx, p: { id: string; failures: number }): Promise<void> {
+  await sql`
+    update carillon.schedules
+    set failure_count = schedules.failure_count + ${p.failures},
+      consecutive_failures = schedules.consecutive_failures + ${p.failures}
+    where schedules.id = ${p.id}`.execute(tx)
+}
+
+/** Sets which slots of a locked schedule are to be skipped. */
+export async function setExcludedSlots(tx: Tx, p: { id: string; slots: readonly number[] }): Promise<void> {
+  const slots = p.slots.length === 0 ? null : p.slots.map((slot) => new Date(slot).toISOString())
+  await sql`
+    update carillon.schedules
+    set excluded_slots = ${slots}::timestamptz[]
+    where schedules.id = ${p.id}`.execute(tx)
+}
+
+function revisionInsert(p: RevisionContent & { actor: string; now: Date | null }): RawBuilder<unknown> {
+  const { kind } = p.cadence
+  const payload = (of: CadenceSpec['kind']): RawBuilder<unknown> =>
+    sql`${kind === of ? JSON.stringify(p.cadence) : null}::json`
+  return sql`
+      insert into carillon.schedule_revisions (
+        schedule_id, revision, tenant_id, project_id, name, cadence_kind, cadence_once, cadence_cron, cadence_rrule,
+        cadence_interval, cadence_frequency, target_kind, target, policy, grant_id, changed_by_subject, changed_at
+      )
+      select id, revision, tenant_id, project_id, ${p.name}, ${kind}::carillon.cadence_kind, ${payload('once')},
+        ${payload('cron')}, ${payload('rrule')}, ${payload('interval')}, ${payload('frequency')}, ${p.target.kind},
+        ${JSON.stringify(p.target)}::json, ${JSON.stringify(p.policy)}::json, ${p.grantId}::uuid, ${p.actor}, ${nowOf(p.now)}
+      from schedule`
+}
+
+function instant(at: number | null): RawBuilder<unknown> {
+  return sql`${at === null ? null : new Date(at).toISOString()}::timestamptz`
+}

@@ -1,0 +1,171 @@
+import { sql } from 'kysely'
+
+import type { RunReason } from '../policy/run-state.ts'
+import type { Db, Tx } from './database.ts'
+import { nowOf } from './now.ts'
+
+/** What an attempt came to, with the fence that proves whose it was (I12). */
+export interface Settlement {
+  readonly scheduleId: string
+  readonly scheduledFor: number
+  readonly workerId: string
+  readonly token: number
+  readonly state: 'succeeded' | 'failed' | 'cancelled' | 'retrying'
+  readonly reason: RunReason | null
+  /** Null for an attempt that is handed back: it leaves no row and is not counted. */
+  readonly outcome: 'succeeded' | 'failed' | 'cancelled' | 'malformed' | 'lost' | null
+  readonly retryInMs: number | null
+  readonly error: string | null
+  readonly result: string | null
+}
+
+export interface Settled {
+  readonly scheduleId: string
+  readonly scheduledFor: number
+  readonly runId: string
+  readonly tenantId: string
+  readonly projectId: string
+  readonly targetKind: string
+  readonly attempt: number
+  readonly state: Settlement['state']
+  readonly startedAt: number
+  readonly settledAt: number
+  readonly retryAt: number | null
+  readonly isAutoPaused: boolean
+}
+
+interface Row {
+  schedule_id: string
+  scheduled_for: Date
+  id: string
+  tenant_id: string
+  project_id: string
+  target_kind: string
+  attempt_count: number
+  state: Settlement['state']
+  started_at: Date
+  settled_at: Date
+  retry_at: Date | null
+  is_auto_paused: boolean
+}
+
+/**
+ * I4: the attempt, the run, the counters and auto-pause, in one statement for a whole batch. A settlement whose fence no
+ * longer holds changes nothing and is missing from the answer (I12).
+ *
+ * A batch holds at most one settlement per schedule. Where one fails, or frees the way for a waiting run, the schedules
+ * must be locked by a statement before: `before` is then what they are, not what they were.
+ *
+ * A schedule that is due at this moment is not paused here: begin, which comes next, sees its failures, writes the lines of
+ * the due slots and pauses it (I6).
+ */
+export async function settleRuns(
+  db: Db | Tx,
+  p: { settlements: readonly Settlement[]; autoPauseReason: string; onConflict: 'refuse' | 'keep'; now: Date | null },
+): Promise<Settled[]> {
+  const { settlements } = p
+  const { rows } = await sql<Row>`
+    with settlement as materialized (
+      select *
+      from unnest(
+        ${settlements.map((s) => s.scheduleId)}::uuid[],
+        ${settlements.map((s) => new Date(s.scheduledFor).toISOString())}::timestamptz[],
+        ${settlements.map((s) => s.workerId)}::uuid[],
+        ${settlements.map((s) => s.token)}::integer[],
+        ${settlements.map((s) => s.state)}::carillon.run_state[],
+        ${settlements.map((s) => s.reason)}::carillon.run_reason[],
+        ${settlements.map((s) => s.outcome)}::carillon.attempt_outcome[],
+        ${settlements.map((s) => s.retryInMs)}::double precision[],
+        ${settlements.map((s) => s.error)}::text[],
+        ${settlements.map((s) => s.result)}::text[]
+      ) as s(schedule_id, scheduled_for, worker_id, token, state, reason, outcome, retry_in_ms, error, result)
+    ), forgiven as materialized (
+      select schedules.id
+      from carillon.schedules
+      where schedules.id = any(${settlements.map((s) => s.scheduleId)}::uuid[]) and schedules.consecutive_failures > 0
+      order by schedules.id
+      for no key update
+    ), settled as (
+      update carillon.runs
+      set state = settlement.state,
+        reason = settlement.reason,
+        attempt_count = runs.attempt_count - case when settlement.outcome is null then 1 else 0 end,
+        worker_id = null,
+        retry_at = case when settlement.state = 'retrying'
+          then date_trunc('milliseconds', ${nowOf(p.now)}) + settlement.retry_in_ms * interval '1 millisecond' end,
+        completed_at = case when settlement.state <> 'retrying' then ${nowOf(p.now)} end,
+        error = settlement.error::json
+      from settlement
+      where runs.schedule_id = settlement.schedule_id
+        and runs.scheduled_for = settlement.scheduled_for
+        and runs.state = 'running'
+        and runs.worker_id = settlement.worker_id
+        and runs.token = settlement.token
+        -- Schedules before runs, as everywhere: those whose failures are to be forgiven are locked first.
+        and (select count(*) from forgiven) >= 0
+      returning runs.schedule_id, runs.scheduled_for, runs.id, runs.tenant_id, runs.project_id, runs.attempt_count,
+        runs.state, runs.started_at, runs.retry_at, settlement.worker_id, settlement.outcome, settlement.error,
+        settlement.result
+    ), attempted as (
+      insert into carillon.attempts (
+        schedule_id, scheduled_for, attempt, tenant_id, project_id, worker_id, outcome, started_at, completed_at, error, result
+      )
+      select schedule_id, scheduled_for, attempt_count, tenant_id, project_id, worker_id, outcome, started_at,
+        ${nowOf(p.now)}, error::json, result::json
+      from settled
+      where outcome is not null
+      ${p.onConflict === 'keep' ? sql`on conflict do nothing` : sql``}
+    ), counted as (
+      update carillon.schedules
+      set consecutive_failures = case settled.state when 'failed' then schedules.consecutive_failures + 1 else 0 end,
+        failure_count = schedules.failure_count + case settled.state when 'failed' then 1 else 0 end,
+        state = case when pause.is_due then 'paused' else schedules.state end,
+        next_slot_at = case when pause.is_due then null else schedules.next_slot_at end,
+        due_at = case when pause.is_due then null else schedules.due_at end,
+        paused_at = case when pause.is_due then ${nowOf(p.now)} else schedules.paused_at end,
+        paused_reason = case when pause.is_due then ${p.autoPauseReason} else schedules.paused_reason end,
+        paused_by_subject = case when pause.is_due then 'system:carillon' else schedules.paused_by_subject end
+      from settled
+      join carillon.schedules as before on before.id = settled.schedule_id
+      cross join lateral (
+        select settled.state = 'failed' and before.state = 'active' and before.auto_pause_threshold > 0
+          and before.consecutive_failures + 1 >= before.auto_pause_threshold
+          and before.due_at > ${nowOf(p.now)} as is_due
+      ) as pause
+      where schedules.id = settled.schedule_id
+        and (settled.state = 'failed' or (settled.state = 'succeeded' and schedules.consecutive_failures > 0))
+      returning schedules.id, schedules.tenant_id, schedules.project_id, schedules.revision, pause.is_due
+    ), changed as (
+      insert into carillon.schedule_changes (
+        schedule_id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, reason, changed_at
+      )
+      select id, tenant_id, project_id, 'paused', revision, null, 'system:carillon', ${p.autoPauseReason},
+        ${nowOf(p.now)}
+      from counted
+      where is_due
+    )
+    select settled.schedule_id, settled.scheduled_for, settled.id, settled.tenant_id, settled.project_id,
+      schedules.target_kind, settled.attempt_count, settled.state, settled.started_at, ${nowOf(p.now)} as settled_at,
+      settled.retry_at, coalesce(counted.is_due, false) as is_auto_paused
+    from settled
+    join carillon.schedules on schedules.id = settled.schedule_id
+    left join counted on counted.id = settled.schedule_id`.execute(db)
+  return rows.map(toSettled)
+}
+
+function toSettled(row: Row): Settled {
+  return {
+    scheduleId: row.schedule_id,
+    scheduledFor: row.scheduled_for.getTime(),
+    runId: row.id,
+    tenantId: row.tenant_id,
+    projectId: row.project_id,
+    targetKind: row.target_kind,
+    attempt: row.attempt_count,
+    state: row.state,
+    startedAt: row.started_at.getTime(),
+    settledAt: row.settled_at.getTime(),
+    retryAt: row.retry_at?.getTime() ?? null,
+    isAutoPaused: row.is_auto_paused,
+  }
+}

@@ -1,0 +1,16 @@
+/** The codes of Postgres that this code base knows, named once. */
+export const SQLSTATE = {
+  serializationFailure: '40001',
+  deadlockDetected: '40P01',
+  uniqueViolation: '23505',
+  foreignKeyViolation: '23503',
+  lockNotAvailable: '55P03',
+  checkViolation: '23514',
+} as const
+
+/** The SQLSTATE of an error that the server reported; undefined for all others, such as a lost connection. */
+export function sqlStateOf(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined
+  const { code } = error
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && 'severity' in error ? code : undefined
+}

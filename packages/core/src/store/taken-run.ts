@@ -1,0 +1,88 @@
+import { sql } from 'kysely'
+
+import type { Tx } from './database.ts'
+import { nowOf } from './now.ts'
+
+/** A run under a worker's lease, with what its target needs: from the revision that began it (I5). */
+export interface TakenRun {
+  readonly runId: string
+  readonly scheduleId: string
+  readonly scheduledFor: number
+  readonly tenantId: string
+  readonly projectId: string
+  readonly targetKind: string
+  readonly trigger: 'schedule' | 'manual'
+  readonly attempt: number
+  readonly token: number
+  readonly workerId: string
+  readonly target: unknown
+  /** JSON text. */
+  readonly policy: string
+}
+
+interface Row {
+  id: string
+  schedule_id: string
+  scheduled_for: Date
+  tenant_id: string
+  project_id: string
+  target_kind: string
+  trigger: 'schedule' | 'manual'
+  attempt_count: number
+  token: number
+  worker_id: string
+  target: unknown
+  policy: string
+}
+
+/**
+ * Takes a waiting run for its next attempt: the lease and a new fence (I12). Nothing comes back if it waits no longer, or
+ * not long enough, or if this worker's own lease is gone. Call with the schedule's row locked.
+ */
+export async function takeRun(
+  tx: Tx,
+  p: { scheduleId: string; scheduledFor: number; workerId: string; now: Date | null },
+): Promise<TakenRun | undefined> {
+  const { rows } = await sql<Row>`
+    with taken as (
+      update carillon.runs
+      set state = 'running',
+        attempt_count = runs.attempt_count + 1,
+        token = runs.token + 1,
+        worker_id = ${p.workerId},
+        started_at = ${nowOf(p.now)},
+        retry_at = null
+      where runs.schedule_id = ${p.scheduleId}
+        and runs.scheduled_for = ${new Date(p.scheduledFor)}
+        and (runs.state = 'pending' or (runs.state = 'retrying' and runs.retry_at <= ${nowOf(p.now)}))
+        and exists (
+          select from carillon.workers
+          where workers.id = ${p.workerId} and workers.lease_expires_at > ${nowOf(p.now)}
+        )
+      returning runs.*
+    )
+    select taken.id, taken.schedule_id, taken.scheduled_for, taken.tenant_id, taken.project_id, revisions.target_kind,
+      taken.trigger, taken.attempt_count, taken.token, taken.worker_id, revisions.target, revisions.policy::text as policy
+    from taken
+    join carillon.schedule_revisions as revisions
+      on revisions.schedule_id = taken.schedule_id and revisions.revision = taken.revision`.execute(tx)
+  const [row] = rows
+  return row && toTaken(row)
+}
+
+function toTaken(row: Row): TakenRun {
+  return {
+    runId: row.id,
+    scheduleId: row.schedule_id,
+    scheduledFor: row.scheduled_for.getTime(),
+    tenantId: row.tenant_id,
+    projectId: row.project_id,
+    targetKind: row.target_kind,
+    trigger: row.trigger,
+    attempt: row.attempt_count,
+    token: row.token,
+    workerId: row.worker_id,
+    target: row.target,
+    policy: row.policy,
+  }
+}

@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto'
+
+import pg from 'pg'
+import { inject } from 'vitest'
+
+import { createDb } from '../src/store/database.ts'
+import { migrate } from '../src/store/migrate.ts'
+import { ensurePartitions } from '../src/store/partitions.ts'
+import { createPool } from '../src/store/pool.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Of the one Postgres of this test run, as superuser; tests/database/global-setup.ts starts it. */
+    readonly postgresUrl: string
+  }
+}
+
+/** A database that nobody else uses. */
+export interface TestDatabase extends AsyncDisposable {
+  readonly name: string
+  readonly url: string
+  /** Closed with the database. */
+  readonly pool: pg.Pool
+}
+
+interface CreateOptions {
+  /** `migrated`: all migrations, and partitions for 2026, January 2027 and today. @default 'migrated' */
+  readonly content?: 'migrated' | 'empty'
+}
+
+const TEMPLATE = 'carillon_template'
+const TEMPLATE_LOCK = 7400
+
+/** A fresh database, cloned from one that is migrated once per test run. Once per test file is enough for most. */
+export async function createDatabase({ content = 'migrated' }: CreateOptions = {}): Promise<TestDatabase> {
+  const name = `test_${randomUUID().replaceAll('-', '')}`
+  await asSuperuser(async (client) => {
+    if (content === 'migrated') await ensureTemplate(client)
+    await client.query(`create database ${name} template ${content === 'migrated' ? TEMPLATE : 'template0'}`)
+  })
+  const url = urlOf(name)
+  const pool = createPool({ connectionString: url })
+  return {
+    name,
+    url,
+    pool,
+    async [Symbol.asyncDispose]() {
+      if (!pool.ended) await pool.end()
+      await asSuperuser((client) => client.query(`drop database if exists ${name} with (force)`))
+    },
+  }
+}
+
+/** The first file that asks makes the template; the others wait for it. */
+async function ensureTemplate(client: pg.Client): Promise<void> {
+  if (await hasTemplate(client)) return
+  // The lock of a session: `create database` cannot run in a transaction. It ends with the connection.
+  await client.query('select pg_advisory_lock($1)', [TEMPLATE_LOCK])
+  if (await hasTemplate(client)) return
+  // Under another name until it is whole. The name is taken only if an attempt before this one failed half-way.
+  const unfinished = `${TEMPLATE}_unfinished`
+  await client.query(`drop database if exists ${unfinished} with (force)`)
+  await client.query(`create database ${unfinished} template template0`)
+  const pool = createPool({ connectionString: urlOf(unfinished) })
+  await migrate(pool)
+  const db = createDb(pool)
+  const today = new Date()
+  await ensurePartitions(db, { from: new Date('2026-01-01T00:00:00Z'), to: new Date('2027-01-31T00:00:00Z') })
+  await ensurePartitions(db, { from: today, to: today })
+  await db.destroy()
+  await client.query(`alter database ${unfinished} rename to ${TEMPLATE}`)
+}
+
+async function hasTemplate(client: pg.Client): Promise<boolean> {
+  const { rowCount } = await client.query('select from pg_database where datname = $1', [TEMPLATE])
+  return rowCount === 1
+}
+
+async function asSuperuser<Result>(work: (client: pg.Client) => Promise<Result>): Promise<Result> {
+  const client = new pg.Client({ connectionString: inject('postgresUrl') })
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
+function urlOf(database: string): string {
+  const url = new URL(inject('postgresUrl'))
+  url.pathname = `/${database}`
+  return url.href
+}

@@ -1,0 +1,92 @@
+import { once } from 'node:events'
+import net from 'node:net'
+
+/** Stands between a client and a server, and lets the test break what is between them. */
+export interface FaultProxy extends AsyncDisposable {
+  /** The address of the server, by way of the proxy. */
+  readonly url: string
+  /** From now on nothing comes through on the connections there are, and nobody is told: as when a cable is pulled. */
+  readonly blackhole: () => void
+  /** The same for the first connection on which a client says this. */
+  readonly blackholeAt: (text: string) => void
+  /** The first connection on which a client says this is heard by the server, and never gets an answer. */
+  readonly deafenAt: (text: string) => void
+  /** Everything that clients sent into the black hole. */
+  readonly swallowed: () => string
+  /** Every client that ever came has closed its side. */
+  readonly whenLeft: () => Promise<unknown>
+}
+
+interface Pair {
+  readonly client: net.Socket
+  readonly upstream: net.Socket
+  isCut: boolean
+  isDeaf: boolean
+}
+
+export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
+  const server = new URL(serverUrl)
+  const pairs = new Set<Pair>()
+  const left: Promise<void>[] = []
+  const swallowed: Buffer[] = []
+  let trigger: string | undefined
+  let isDeafening = false
+  // Half-open: who falls into the black hole is not even told goodbye.
+  const proxy = net.createServer({ allowHalfOpen: true }, (client) => {
+    const pair = { client, upstream: net.connect(Number(server.port), server.hostname), isCut: false, isDeaf: false }
+    pairs.add(pair)
+    left.push(new Promise((resolve) => client.once('end', resolve).once('close', resolve)))
+    client.on('data', (bytes) => {
+      if (trigger !== undefined && bytes.includes(trigger)) {
+        trigger = undefined
+        if (isDeafening) pair.isDeaf = true
+        else pair.isCut = true
+      }
+      if (pair.isCut) swallowed.push(bytes)
+      else pair.upstream.write(bytes)
+    })
+    pair.upstream.on('data', (bytes) => {
+      if (!pair.isCut && !pair.isDeaf) client.write(bytes)
+    })
+    for (const socket of [client, pair.upstream]) socket.on('error', () => undefined)
+    client.on('end', () => pair.isCut || client.destroy())
+    pair.upstream.on('close', () => pair.isCut || client.destroy())
+    client.on('close', () => {
+      pairs.delete(pair)
+      pair.upstream.destroy()
+    })
+  })
+  proxy.listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  const url = new URL(serverUrl)
+  url.hostname = '127.0.0.1'
+  url.port = String((proxy.address() as net.AddressInfo).port)
+  return {
+    url: url.href,
+    blackhole: () => {
+      for (const pair of pairs) pair.isCut = true
+    },
+    blackholeAt: (text) => {
+      trigger = text
+      isDeafening = false
+    },
+    deafenAt: (text) => {
+      trigger = text
+      isDeafening = true
+    },
+    swallowed: () => Buffer.concat(swallowed).toString('latin1'),
+    whenLeft: () => Promise.all(left),
+    async [Symbol.asyncDispose]() {
+      for (const { client } of pairs) client.destroy()
+      proxy.close()
+      await once(proxy, 'close')
+    },
+  }
+}
+
+/** The address with what `createPool` and `Listener` set for minutes cut down to a test's patience. */
+export function impatient(url: string, settings: Readonly<Record<string, string>> = { query_timeout: '300' }): string {
+  const changed = new URL(url)
+  for (const [name, value] of Object.entries(settings)) changed.searchParams.set(name, value)
+  return changed.href
+}

@@ -1,0 +1,26 @@
+import { randomUUID } from 'node:crypto'
+
+import { sql } from 'kysely'
+
+import { CALLER, type Pipeline } from './pipeline.ts'
+
+/** Writes a grant as the service that will issue them does. */
+export async function insertGrant(
+  { db }: Pipeline,
+  options: { tenantId?: string; projectId?: string; expiresAt?: string; revokedAt?: string } = {},
+): Promise<string> {
+  const id = randomUUID()
+  await sql`
+    insert into carillon.execution_grants (
+      id, tenant_id, project_id, subject, scopes, expires_at, revoked_at, created_by_subject, created_at
+    )
+    values (
+      ${id}, ${options.tenantId ?? CALLER.tenantId}, ${options.projectId ?? CALLER.projectId}, 'user:alice',
+      '{test:dispatch:*}', ${options.expiresAt ?? null}, ${options.revokedAt ?? null}, 'user:alice', '2026-01-01'
+    )`.execute(db)
+  return id
+}
+
+export async function revokeGrant({ db, clock }: Pipeline, id: string): Promise<void> {
+  await sql`update carillon.execution_grants set revoked_at = ${clock.databaseNow()} where id = ${id}`.execute(db)
+}

@@ -1,0 +1,203 @@
+import { expect, test } from 'vitest'
+
+import { Scheduler } from '../src/facade/scheduler.ts'
+import { countRows, emptiedPipelines } from './emptied-pipeline.ts'
+import { CALLER, HOUR, MINUTE } from './pipeline.ts'
+
+const pipelineAt = emptiedPipelines()
+const START = '2026-03-02T09:00:30Z'
+const NOON = Date.parse('2026-03-02T12:00:00Z')
+const BOB = { ...CALLER, subject: 'user:bob' }
+const AT_NOON = { kind: 'cron', expression: '0 12 * * *', timezone: 'UTC' }
+
+async function setup(input: object = {}) {
+  const pipeline = await pipelineAt(START)
+  const schedule = await pipeline.create(input)
+  return { pipeline, worker: pipeline.worker(), schedule, scheduler: pipeline.scheduler }
+}
+
+test('an edit appends a revision, and says who and when (E-19, E-75)', async () => {
+  const { pipeline, schedule, scheduler } = await setup()
+  pipeline.clock.advance(1000)
+
+  const edited = await scheduler.edit(BOB, schedule.id, { name: 'renamed' }, { revision: 1 })
+
+  expect(edited).toMatchObject({
+    name: 'renamed',
+    revision: 2,
+    createdBy: 'user:alice',
+    updatedBy: 'user:bob',
+    updatedAt: pipeline.clock.instant,
+  })
+  expect(await scheduler.history(CALLER, schedule.id)).toMatchObject([
+    { change: 'created', revision: 1, actor: 'user:alice', nextSlotAt: schedule.nextSlotAt },
+    { change: 'edited', revision: 2, actor: 'user:bob', changedAt: pipeline.clock.instant },
+  ])
+  expect(await countRows(pipeline)).toMatchObject({ 'carillon.schedule_revisions': 2 })
+})
+
+test('of two edits of the same revision one wins, and the other is told so and writes nothing', async () => {
+  const { pipeline, schedule, scheduler } = await setup()
+
+  const edits = await Promise.allSettled([
+    scheduler.edit(CALLER, schedule.id, { name: 'mine' }, { revision: 1 }),
+    scheduler.edit(BOB, schedule.id, { name: 'yours' }, { revision: 1 }),
+  ])
+
+  expect(edits.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
+  expect(edits.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'revision_conflict' } })
+  expect(await countRows(pipeline)).toMatchObject({ 'carillon.schedule_revisions': 2, 'carillon.schedule_changes': 2 })
+})
+
+test.each(['pause', 'delete'] as const)('a %s that names another revision is refused, too', async (change) => {
+  const { schedule, scheduler } = await setup()
+
+  const changed = scheduler[change](CALLER, schedule.id, { reason: 'holidays', revision: 7 })
+
+  await expect(changed).rejects.toMatchObject({ code: 'revision_conflict' })
+  expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'active' })
+})
+
+test('a new cadence takes effect at once, and the old slot is gone (A-44, E-37)', async () => {
+  const { pipeline, worker, schedule, scheduler } = await setup()
+
+  const edited = await scheduler.edit(CALLER, schedule.id, { cadence: AT_NOON }, { revision: 1 })
+  pipeline.clock.advance(MINUTE)
+  await worker.keep()
+
+  expect(edited).toMatchObject({ nextSlotAt: NOON, dueAt: NOON })
+  expect(await pipeline.lines(schedule)).toEqual([])
+})
+
+test('a slot that is due when its cadence is edited is closed as superseded, each of them (I6)', async () => {
+  const { pipeline, worker, schedule, scheduler } = await setup()
+  pipeline.clock.advance(3 * MINUTE)
+
+  await scheduler.edit(CALLER, schedule.id, { cadence: AT_NOON }, { revision: 1 })
+  await worker.keep()
+
+  expect(await pipeline.lines(schedule)).toEqual([
+    '09:01 skipped superseded',
+    '09:02 skipped superseded',
+    '09:03 skipped superseded',
+  ])
+  expect((await pipeline.ledger(schedule)).map(({ revision }) => revision)).toEqual([1, 1, 1])
+  expect(pipeline.target.calls).toEqual([])
+})
+
+test.each([
+  { what: 'target', edit: { target: { kind: 'test', body: 'new' } } },
+  { what: 'name', edit: { name: 'renamed' } },
+  { what: 'policy', edit: { policy: { overlap: 'queue' } } },
+  { what: 'cadence, to the same,', edit: { cadence: { timezone: 'UTC', expression: '* * * * *', kind: 'cron' } } },
+])('an edit of the $what alone keeps the next slot, also one that is due', async ({ edit }) => {
+  const { pipeline, worker, schedule, scheduler } = await setup()
+  pipeline.clock.advance(MINUTE / 2)
+
+  const edited = await scheduler.edit(CALLER, schedule.id, edit, { revision: 1 })
+  await worker.keep()
+
+  expect(edited.nextSlotAt).toBe(schedule.nextSlotAt)
+  expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'succeeded', revision: 2 }])
+})
+
+test('what an edit leaves out stays', async () => {
+  const { schedule, scheduler } = await setup({
+    policy: { overlap: 'queue' },
+    target: { kind: 'test', body: 'old' },
+  })
+
+  const { name, cadence, target, policy, grantId } = await scheduler.edit(
+    CALLER,
+    schedule.id,
+    { cadence: AT_NOON },
+    { revision: 1 },
+  )
+
+  expect({ name, target, policy, grantId }).toEqual({
+    name: schedule.name,
+    target: schedule.target,
+    policy: schedule.policy,
+    grantId: null,
+  })
+  expect(cadence).toMatchObject(AT_NOON)
+})
+
+test('a completed schedule that gets a new cadence is active again', async () => {
+  const { pipeline, worker, schedule, scheduler } = await setup({
+    cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' },
+  })
+  pipeline.clock.advance(MINUTE)
+  await worker.keep()
+  expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'completed' })
+
+  const edited = await scheduler.edit(CALLER, schedule.id, { cadence: AT_NOON }, { revision: 1 })
+  pipeline.clock.advance(NOON - pipeline.clock.instant)
+  await worker.keep()
+
+  expect(edited).toMatchObject({ state: 'active', nextSlotAt: NOON })
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '12:00 succeeded'])
+})
+
+test('a completed schedule may be renamed, and stays complete', async () => {
+  const { pipeline, worker, schedule, scheduler } = await setup({
+    cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' },
+  })
+  pipeline.clock.advance(MINUTE)
+  await worker.keep()
+
+  const edited = await scheduler.edit(CALLER, schedule.id, { name: 'done' }, { revision: 1 })
+
+  expect(edited).toMatchObject({ state: 'completed', name: 'done', nextSlotAt: null })
+})
+
+test('a cadence that was accepted under an older limit does not stand in the way of a new name (E-33)', async () => {
+  const { pipeline, schedule, scheduler } = await setup()
+  const stricter = new Scheduler(pipeline, { minimumSeconds: 3600 })
+
+  const edited = await stricter.edit(CALLER, schedule.id, { name: 'renamed' }, { revision: 1 })
+
+  expect(edited).toMatchObject({ name: 'renamed', nextSlotAt: schedule.nextSlotAt })
+  await expect(
+    scheduler.edit(CALLER, schedule.id, { cadence: { kind: 'interval', every: 'PT1S' } }, { revision: 2 }),
+  ).rejects.toMatchObject({ code: 'invalid_input' })
+})
+
+test('a paused schedule that is edited stays paused, and goes on with the new cadence when it is resumed', async () => {
+  const { schedule, scheduler } = await setup()
+  await scheduler.pause(CALLER, schedule.id, { reason: 'holidays' })
+
+  const edited = await scheduler.edit(CALLER, schedule.id, { cadence: AT_NOON }, { revision: 1 })
+  const resumed = await scheduler.resume(CALLER, schedule.id)
+
+  expect(edited).toMatchObject({ state: 'paused', nextSlotAt: null, pausedReason: 'holidays' })
+  expect(resumed).toMatchObject({ state: 'active', nextSlotAt: NOON })
+})
+
+test.each([
+  { what: 'a cadence that is over', edit: { cadence: { kind: 'once', at: '2026-03-01T09:00:00Z' } }, path: 'cadence' },
+  { what: 'no name', edit: { name: '' }, path: 'name' },
+  { what: 'an owner, whom no edit changes', edit: { ownerSubject: 'user:eve' }, path: 'ownerSubject' },
+  { what: 'a field that does not exist', edit: { state: 'paused' }, path: 'state' },
+])('an edit to $what is refused, and nothing is written, the due slot neither', async ({ edit, path }) => {
+  const { pipeline, schedule, scheduler } = await setup()
+  pipeline.clock.advance(HOUR)
+  const before = await countRows(pipeline)
+
+  const edited = scheduler.edit(CALLER, schedule.id, edit, { revision: 1 })
+
+  await expect(edited).rejects.toMatchObject({ code: 'invalid_input', problems: [{ path }] })
+  expect(await countRows(pipeline)).toEqual(before)
+})
+
+test('an edit is told after its commit', async () => {
+  const { pipeline, schedule, scheduler } = await setup()
+  const told: unknown[] = []
+  pipeline.events.on('schedule.edited', (event) => told.push(event))
+
+  await scheduler.edit(BOB, schedule.id, { name: 'renamed' }, { revision: 1 })
+
+  expect(told).toEqual([
+    { tenantId: 'acme', projectId: 'web', scheduleId: schedule.id, actor: 'user:bob', revision: 2 },
+  ])
+})

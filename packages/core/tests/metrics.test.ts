@@ -1,0 +1,82 @@
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics'
+import { expect, test } from 'vitest'
+
+import { countEvents, gaugeRetention, gaugeWorker } from '../src/metrics.ts'
+import { CensusTaker } from '../src/services/census-taker.ts'
+import type { Target } from '../src/target.ts'
+import { MINUTE, Pipeline } from './pipeline.ts'
+import { FAIL } from './scripted-target.ts'
+
+/** Reads what instruments hold, as a scrape would. */
+function createMeter() {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 2 ** 30 })
+  const provider = new MeterProvider({ readers: [reader] })
+  return {
+    meter: provider.getMeter('test'),
+    read: async (): Promise<Record<string, unknown>> => {
+      await reader.forceFlush()
+      const metrics = exporter.getMetrics().at(-1)?.scopeMetrics[0]?.metrics ?? []
+      await provider.shutdown()
+      return Object.fromEntries(
+        metrics.map(({ descriptor, dataPoints }) => [
+          descriptor.name,
+          dataPoints.map(({ attributes, value }) => [
+            attributes,
+            typeof value === 'object' && 'count' in value ? value.count : value,
+          ]),
+        ]),
+      )
+    },
+  }
+}
+
+test('what the pipeline does is counted under the names of E-63, without a label that names a tenant or schedule', async () => {
+  await using pipeline = await Pipeline.at('2026-03-02T09:00:30Z')
+  const { clock, db, target } = pipeline
+  const worker = pipeline.worker()
+  const { meter, read } = createMeter()
+  countEvents(worker.events, meter)
+  await pipeline.create({ policy: { retry: { maxAttempts: 2 } } })
+  const census = new CensusTaker({ db, clock, events: worker.events }, { periodMs: MINUTE })
+  target.script = ({ attempt }) => (attempt === 1 ? FAIL : { kind: 'succeeded', result: null })
+
+  clock.advance(MINUTE / 2)
+  await worker.keep()
+  gaugeWorker({ census: await census.runOnce(), inFlight: worker.keeper.inFlight, connectionsInUse: 1 }, meter)
+  clock.advance(MINUTE / 2)
+  await worker.doJobs()
+
+  expect(await read()).toMatchObject({
+    'scheduler.slot.lateness_ms': [[{ target_kind: 'test' }, 1]],
+    'scheduler.dispatch.total': [
+      [{ target_kind: 'test', result: 'retrying' }, 1],
+      [{ target_kind: 'test', result: 'succeeded' }, 1],
+    ],
+    'scheduler.dispatch.duration_ms': [[{ target_kind: 'test' }, 2]],
+    'scheduler.dispatch.retries': [[{ attempt: 2 }, 1]],
+    'scheduler.schedules.total': [[{ state: 'active', target_kind: 'test' }, 1]],
+    'scheduler.queue.available': [[{}, 0]],
+    'scheduler.queue.scheduled': [[{}, 1]],
+    'scheduler.worker.in_flight': [[{}, 0]],
+    'pg.connection_pool.in_use': [[{}, 1]],
+  })
+})
+
+test('E-52: the margin between what a target remembers and how long its retries last is a gauge', async () => {
+  const { meter, read } = createMeter()
+  const target = {
+    kind: 'http',
+    retry: { maxAttempts: 10, baseSeconds: 30, capSeconds: 2160 },
+    idempotencyRetentionSeconds: 86_400,
+  }
+
+  gaugeRetention(new Map([['http', target as Target]]), meter)
+
+  expect(await read()).toEqual({ 'scheduler.dispatch.idempotency_window_safety': [[{ target_kind: 'http' }, 4]] })
+})

@@ -1,0 +1,164 @@
+import { sql } from 'kysely'
+
+import type { Caller } from '../src/caller.ts'
+import { slotJobs } from '../src/engine/slot-jobs.ts'
+import { Events } from '../src/events.ts'
+import { Scheduler } from '../src/facade/scheduler.ts'
+import { Keeper } from '../src/keeper/keeper.ts'
+import { Lease } from '../src/lease.ts'
+import type { Run, Schedule } from '../src/schedule.ts'
+import { Heartbeat } from '../src/services/heartbeat.ts'
+import { Rescuer } from '../src/services/rescuer.ts'
+import { createDb, type Db } from '../src/store/database.ts'
+import type { Target } from '../src/target.ts'
+import { createDatabase, type TestDatabase } from './database.ts'
+import { ManualClock } from './manual-clock.ts'
+import { ScriptedTarget } from './scripted-target.ts'
+
+export const MINUTE = 60_000
+export const HOUR = 60 * MINUTE
+export const DAY = 24 * HOUR
+export const HEARTBEAT_MS = 5000
+
+export const CALLER: Caller = { tenantId: 'acme', projectId: 'web', subject: 'user:alice' }
+
+/** Every minute, in a target that does as the test says. */
+export const EVERY_MINUTE = {
+  name: 'every minute',
+  cadence: { kind: 'cron', expression: '* * * * *', timezone: 'UTC' },
+  target: { kind: 'test' },
+}
+
+/** The parts of a worker that a test drives by hand. */
+export class TestWorker {
+  readonly events = new Events()
+  readonly lease: Lease
+  readonly keeper: Keeper
+  readonly heartbeat: Heartbeat
+  readonly rescuer: Rescuer
+  readonly #pipeline: Pipeline
+
+  constructor(pipeline: Pipeline, name: string, concurrency: number) {
+    this.#pipeline = pipeline
+    const { db, clock, targets } = pipeline
+    this.lease = new Lease(clock)
+    const deps = { db, clock, targets, events: this.events, jobs: slotJobs, lease: this.lease }
+    this.keeper = new Keeper(deps, { retentionMs: 90 * DAY, concurrency })
+    const onCancel = (runId: string): void => this.keeper.cancel(runId)
+    this.heartbeat = new Heartbeat(
+      { ...deps, engineWorkerIds: () => [], onCancel },
+      { name, targetKinds: [...targets.keys()], heartbeatMs: HEARTBEAT_MS },
+    )
+    this.rescuer = new Rescuer(deps, { periodMs: HEARTBEAT_MS / 2 })
+  }
+
+  /** Begins everything that is due, and sees it through. */
+  async keep(): Promise<void> {
+    await this.begin()
+    await this.keeper.whenIdle()
+  }
+
+  /** Begins everything that is due; does not wait for what hangs. */
+  async begin(): Promise<void> {
+    await this.heartbeat.runOnce()
+    for (;;) {
+      const { begun, skipped } = await this.keeper.runOnce()
+      if (begun + skipped === 0) return
+    }
+  }
+
+  /** The next settlement of this worker. */
+  whenSettled(): Promise<void> {
+    return new Promise((resolve) => {
+      const stop = this.events.on('attempt.settled', () => {
+        stop()
+        resolve()
+      })
+    })
+  }
+
+  /** Does the jobs that are due by the test's clock, as the engine would, and sees them through. */
+  async doJobs(): Promise<number> {
+    const jobs = await this.beginJobs()
+    await this.keeper.whenIdle()
+    return jobs
+  }
+
+  async beginJobs(): Promise<number> {
+    await this.heartbeat.runOnce()
+    const { db, clock } = this.#pipeline
+    // Locked first, as the engine does: a retry that is settled meanwhile then gets a job of its own. At once is what was
+    // added without an instant, by the wall; every other instant is the test clock's.
+    const { rows } = await sql<{ id: string; payload: { scheduleId: string; scheduledFor: string } }>`
+      with due as (
+        update carillon_jobs._private_jobs as jobs
+        set locked_at = now(), locked_by = 'test'
+        where jobs.locked_at is null
+          and (jobs.run_at <= ${clock.databaseNow()}::timestamptz or jobs.run_at = jobs.updated_at)
+        returning jobs.id, jobs.payload, jobs.run_at
+      )
+      select id, payload from due order by run_at, id`.execute(db)
+    for (const { id, payload } of rows) {
+      await this.keeper.attempt({ scheduleId: payload.scheduleId, scheduledFor: Date.parse(payload.scheduledFor) })
+      await sql`delete from carillon_jobs._private_jobs where id = ${id}`.execute(db)
+    }
+    return rows.length
+  }
+}
+
+/** The whole pipeline on a database of its own, with a clock that only the test moves. */
+export class Pipeline implements AsyncDisposable {
+  readonly database: TestDatabase
+  readonly db: Db
+  readonly clock: ManualClock
+  readonly target = new ScriptedTarget()
+  readonly targets: ReadonlyMap<string, Target>
+  readonly scheduler: Scheduler
+  readonly events = new Events()
+
+  private constructor(database: TestDatabase, now: string) {
+    this.database = database
+    this.db = createDb(database.pool)
+    this.clock = new ManualClock(new Date(now))
+    this.targets = new Map<string, Target>([[this.target.kind, this.target]])
+    const { db, clock, targets, events } = this
+    this.scheduler = new Scheduler({ db, clock, targets, events })
+  }
+
+  /** @param database one of the caller's own, in which nothing is left; a fresh one unless told */
+  static async at(now: string, database?: TestDatabase): Promise<Pipeline> {
+    return new Pipeline(database ?? (await createDatabase()), now)
+  }
+
+  /** Lets time pass while these workers live: each beats as often as it should, and holds what it holds. */
+  async pass(ms: number, ...workers: readonly TestWorker[]): Promise<void> {
+    for (let left = ms; left > 0; left -= HEARTBEAT_MS) {
+      this.clock.advance(Math.min(left, HEARTBEAT_MS))
+      for (const worker of workers) await worker.heartbeat.runOnce()
+    }
+  }
+
+  worker(name = 'worker', concurrency = 200): TestWorker {
+    return new TestWorker(this, name, concurrency)
+  }
+
+  create(input: object = {}): Promise<Schedule> {
+    return this.scheduler.create(CALLER, { ...EVERY_MINUTE, ...input })
+  }
+
+  /** The whole ledger of a schedule, the earliest slot first. */
+  async ledger({ id }: { readonly id: string }): Promise<Run[]> {
+    return (await this.scheduler.listRuns(CALLER, id, { limit: 200 })).toReversed()
+  }
+
+  /** The ledger as one reads it: `09:01 succeeded`, `09:02 skipped overlap`. */
+  async lines(schedule: { readonly id: string }): Promise<string[]> {
+    return (await this.ledger(schedule)).map(({ scheduledFor, state, reason }) =>
+      [new Date(scheduledFor).toISOString().slice(11, 16), state, reason].filter((part) => part !== null).join(' '),
+    )
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.database[Symbol.asyncDispose]()
+  }
+}

@@ -1,0 +1,173 @@
+import { Kysely, PostgresDialect, type CompiledQuery } from 'kysely'
+import { afterEach, expect, test, vi } from 'vitest'
+
+import { systemClock } from '../src/clock.ts'
+import { slotJobs } from '../src/engine/slot-jobs.ts'
+import { Events } from '../src/events.ts'
+import { Scheduler } from '../src/facade/scheduler.ts'
+import { Keeper } from '../src/keeper/keeper.ts'
+import { lanesOf } from '../src/keeper/lanes.ts'
+import { Lease } from '../src/lease.ts'
+import { Heartbeat } from '../src/services/heartbeat.ts'
+import { claimDue, lookAhead } from '../src/store/agenda.ts'
+import { createDb, transact } from '../src/store/database.ts'
+import type { DB } from '../src/store/schema.generated.ts'
+import type { Target } from '../src/target.ts'
+import { createDatabase, type TestDatabase } from './database.ts'
+import { CALLER, DAY, EVERY_MINUTE, HOUR, MINUTE } from './pipeline.ts'
+import { ScriptedTarget } from './scripted-target.ts'
+
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** A worker whose statements take Postgres' clock for now, as in production; the process's own is what the test makes it. */
+function productionWorker({ pool }: TestDatabase) {
+  const db = createDb(pool)
+  const target = new ScriptedTarget()
+  const targets = new Map<string, Target>([['test', target]])
+  const [clock, events, lease] = [systemClock, new Events(), new Lease(systemClock)]
+  const deps = { db, clock, events, targets, lease, jobs: slotJobs }
+  const heartbeat = new Heartbeat(
+    { ...deps, engineWorkerIds: () => [], onCancel: () => undefined },
+    { name: 'skewed', targetKinds: ['test'], heartbeatMs: HOUR },
+  )
+  const keeper = new Keeper(deps, { retentionMs: 90 * DAY })
+  return { db, target, heartbeat, keeper, scheduler: new Scheduler({ db, targets, events }) }
+}
+
+/** Sets this process's clock so far off from Postgres'; timers go on as they are. */
+function skewBy(ms: number): void {
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + ms })
+}
+
+async function databaseNow({ pool }: TestDatabase): Promise<number> {
+  const { rows } = await pool.query<{ now: Date }>('select now() as now')
+  return rows[0]?.now.getTime() ?? Number.NaN
+}
+
+test.each([
+  ['a day ahead', DAY],
+  ['a minute ahead', MINUTE],
+  ['a day behind', -DAY],
+])('a process whose own clock is %s fires nothing early and nothing late (I10)', async (_name, skewMs) => {
+  await using database = await createDatabase()
+  skewBy(skewMs)
+  const { scheduler, keeper, heartbeat, target } = productionWorker(database)
+  const now = await databaseNow(database)
+  const once = (at: number): object => ({ kind: 'once', at: new Date(at).toISOString() })
+  const soon = await scheduler.create(CALLER, { ...EVERY_MINUTE, cadence: once(now + 1.5 * HOUR) })
+  const due = await scheduler.create(CALLER, { ...EVERY_MINUTE, cadence: once(now + HOUR) })
+  await database.pool.query(
+    `update carillon.schedules set next_slot_at = date_trunc('milliseconds', now()), due_at = now() where id = $1`,
+    [due.id],
+  )
+  await heartbeat.runOnce()
+
+  await keeper.runOnce()
+  await keeper.whenIdle()
+
+  expect(target.calls.map(({ scheduleId }) => scheduleId)).toEqual([due.id])
+  expect(await scheduler.get(CALLER, soon.id)).toMatchObject({
+    state: 'active',
+    nextSlotAt: Math.floor(now + 1.5 * HOUR),
+  })
+  const { rows } = await database.pool.query<{ is_early: boolean; is_now: boolean }>(`
+    select begun_at < scheduled_for as is_early,
+      begun_at > now() - interval '1 minute' and started_at = begun_at and completed_at <= now() as is_now
+    from carillon.runs`)
+  expect(rows).toEqual([{ is_early: false, is_now: true }])
+})
+
+test('a schedule that is made by a process with a wrong clock waits for the right slot, and has an id of the right time (I10)', async () => {
+  await using database = await createDatabase()
+  skewBy(DAY)
+  const { scheduler } = productionWorker(database)
+  const now = await databaseNow(database)
+
+  const schedule = await scheduler.create(CALLER, EVERY_MINUTE)
+
+  expect(schedule.nextSlotAt).toBeLessThanOrEqual(now + MINUTE + 5000)
+  const idTime = Number.parseInt(schedule.id.replaceAll('-', '').slice(0, 12), 16)
+  expect(Math.abs(idTime - now)).toBeLessThan(MINUTE)
+})
+
+test('a lease that is taken with a wrong clock runs as long as any other (I10)', async () => {
+  await using database = await createDatabase()
+  skewBy(-DAY)
+  await productionWorker(database).heartbeat.runOnce()
+
+  const { rows } = await database.pool.query(
+    `select lease_expires_at - heartbeat_at = interval '2 hours' and heartbeat_at > now() - interval '1 minute' as is_right
+     from carillon.workers`,
+  )
+  expect(rows).toEqual([{ is_right: true }])
+})
+
+interface PlanNode {
+  readonly 'Node Type': string
+  readonly 'Relation Name'?: string
+  readonly 'Index Name'?: string
+  readonly 'Index Cond'?: string
+  readonly Filter?: string
+  readonly Plans?: readonly PlanNode[]
+}
+
+/** How Postgres goes about the statements that `work` runs on the schedules: with its parameters, and with any. */
+async function plansOf({ pool }: TestDatabase, work: (db: Kysely<DB>) => Promise<unknown>): Promise<PlanNode[]> {
+  const queries: CompiledQuery[] = []
+  const log = ({ query }: { query: CompiledQuery }): void => void queries.push(query)
+  await work(new Kysely<DB>({ dialect: new PostgresDialect({ pool }), log }))
+  const plans: PlanNode[] = []
+  for (const { sql, parameters } of queries.filter(({ sql: text }) => text.includes('carillon.schedules'))) {
+    const explained = [
+      await pool.query<ExplainRow>(`explain (format json) ${sql}`, [...parameters]),
+      await pool.query<ExplainRow>(`explain (generic_plan, format json) ${sql}`),
+    ]
+    plans.push(...explained.flatMap(({ rows }) => rows.map((row) => row['QUERY PLAN'][0].Plan)))
+  }
+  return plans
+}
+
+interface ExplainRow {
+  readonly 'QUERY PLAN': [{ readonly Plan: PlanNode }]
+}
+
+function nodesOf(plan: PlanNode): PlanNode[] {
+  return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
+}
+
+test('look and claim find what is due by index conditions alone, among 20,000 schedules (I10)', async () => {
+  await using database = await createDatabase()
+  await database.pool.query(`
+    insert into carillon.schedules (id, tenant_id, project_id, owner_subject, target_kind, state, revision, next_slot_at,
+      due_at, auto_pause_threshold, created_by_subject, created_at)
+    select gen_random_uuid(), 'tenant ' || n % 200, 'web', 'user:alice', 'test', 'active', 1,
+      date_trunc('milliseconds', now()) + n * interval '1 second', date_trunc('milliseconds', now()) + n * interval '1 second',
+      10, 'user:alice', now()
+    from generate_series(1, 20000) as n`)
+  await database.pool.query('vacuum analyze carillon.schedules')
+  const lanes = lanesOf(['test'])
+  const statements = [
+    (db: Kysely<DB>) => lookAhead(db, { lanes, horizonMs: 1000, from: null, now: null }),
+    (db: Kysely<DB>) => lookAhead(db, { lanes, horizonMs: 1000, from: new Date(), now: null }),
+    (db: Kysely<DB>) =>
+      transact(db, systemClock, (tx) =>
+        claimDue(tx, { lanes, perLane: 10, workerId: '018f0000-0000-7000-8000-000000000001', now: null }),
+      ),
+  ]
+
+  for (const statement of statements) {
+    const plans = await plansOf(database, statement)
+    expect(plans).toHaveLength(2)
+    for (const plan of plans) {
+      const scans = nodesOf(plan).filter((node) => node['Relation Name'] === 'schedules')
+      expect(scans).toHaveLength(1)
+      expect(scans[0]).toMatchObject({ 'Index Name': 'schedules_agenda_idx' })
+      expect(scans[0]?.['Node Type']).toMatch(/^Index (Only )?Scan$/)
+      expect(scans[0]?.['Index Cond']).toMatch(/lane = .*due_at <= /)
+      // What the index holds by its own condition is asked again of a row that was locked meanwhile; nothing else is.
+      expect([undefined, `(state = 'active'::carillon.schedule_state)`]).toContain(scans[0]?.Filter)
+    }
+  }
+})

@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { createDatabase, type TestDatabase } from '../database.ts'
+import { insertRevision, insertRun, insertSchedule } from './rows.ts'
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createDatabase()
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+function refusedBy(constraint: string): unknown {
+  return expect.objectContaining({ constraint })
+}
+
+describe('I1: the agenda is one column of the schedule', () => {
+  test('an active schedule without a next slot is refused', async () => {
+    await expect(insertSchedule(database.pool, { next_slot_at: null, due_at: null })).rejects.toEqual(
+      refusedBy('schedules_active_has_next_slot'),
+    )
+  })
+
+  test.each([
+    { state: 'paused', paused_at: '2026-11-15T12:00:00Z', paused_reason: 'holiday' },
+    { state: 'completed' },
+    { state: 'deleted', deleted_at: '2026-11-15T12:00:00Z' },
+  ])('a $state schedule with a next slot is refused', async (changes) => {
+    await expect(insertSchedule(database.pool, changes)).rejects.toEqual(refusedBy('schedules_active_has_next_slot'))
+  })
+
+  test('a next slot finer than a millisecond is refused', async () => {
+    const slot = '2026-11-16T09:00:00.000001Z'
+
+    await expect(insertSchedule(database.pool, { next_slot_at: slot, due_at: slot })).rejects.toEqual(
+      refusedBy('schedules_next_slot_at_check'),
+    )
+  })
+
+  test('a paused schedule that does not say why is refused', async () => {
+    const changes = { state: 'paused', next_slot_at: null, due_at: null, paused_at: '2026-11-15T12:00:00Z' }
+
+    await expect(insertSchedule(database.pool, changes)).rejects.toEqual(refusedBy('schedules_paused_says_why'))
+  })
+})
+
+describe('I2: one run per slot', () => {
+  test('a second run of the same schedule and slot is refused, and another slot is not', async () => {
+    const scheduleId = await insertSchedule(database.pool)
+    await insertRun(database.pool, { schedule_id: scheduleId, scheduled_for: '2026-11-16T09:00:00Z' })
+
+    await insertRun(database.pool, { schedule_id: scheduleId, scheduled_for: '2026-11-17T09:00:00Z' })
+    await expect(
+      insertRun(database.pool, { schedule_id: scheduleId, scheduled_for: '2026-11-16T09:00:00Z' }),
+    ).rejects.toMatchObject({ code: '23505', table: 'runs_2026_11' })
+  })
+})
+
+describe('a revision', () => {
+  test.each([
+    ['no cadence', { cadence_kind: 'cron' }],
+    ['two cadences', { cadence_kind: 'cron', cadence_cron: '{}', cadence_once: '{}' }],
+    ['the cadence of another kind', { cadence_kind: 'cron', cadence_once: '{}' }],
+  ])('with %s is refused', async (_, cadence) => {
+    const scheduleId = await insertSchedule(database.pool)
+
+    await expect(insertRevision(database.pool, { schedule_id: scheduleId, ...cadence })).rejects.toEqual(
+      refusedBy('schedule_revisions_one_cadence'),
+    )
+  })
+
+  test('with exactly the cadence of its kind is taken', async () => {
+    const scheduleId = await insertSchedule(database.pool)
+
+    await insertRevision(database.pool, { schedule_id: scheduleId, cadence_kind: 'cron', cadence_cron: '{}' })
+  })
+
+  test('of another tenant’s schedule is refused', async () => {
+    const scheduleId = await insertSchedule(database.pool)
+    const revision = { schedule_id: scheduleId, tenant_id: 'rival', cadence_kind: 'cron', cadence_cron: '{}' }
+
+    await expect(insertRevision(database.pool, revision)).rejects.toMatchObject({ code: '23503' })
+  })
+})
+
+describe('the threshold of failures that pauses a schedule', () => {
+  test.each([-1, 1, 2, 101])('cannot be %i', async (threshold) => {
+    await expect(insertSchedule(database.pool, { auto_pause_threshold: threshold })).rejects.toEqual(
+      refusedBy('schedules_auto_pause_threshold_check'),
+    )
+  })
+
+  test.each([0, 3, 100])('can be %i', async (threshold) => {
+    await insertSchedule(database.pool, { auto_pause_threshold: threshold })
+  })
+})

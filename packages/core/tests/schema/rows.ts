@@ -1,0 +1,65 @@
+import { randomUUID } from 'node:crypto'
+
+import type pg from 'pg'
+
+type Row = Readonly<Record<string, unknown>>
+
+const OWNER = { tenant_id: 'acme', project_id: 'web' }
+const NOW = '2026-11-15T12:00:00Z'
+
+/** Inserts an active schedule, due tomorrow, with what a test changes about it; returns its id. */
+export async function insertSchedule(pool: pg.Pool, changes: Row = {}): Promise<string> {
+  const id = randomUUID()
+  await insert(pool, 'schedules', {
+    id,
+    ...OWNER,
+    owner_subject: 'ada',
+    target_kind: 'http',
+    state: 'active',
+    revision: 1,
+    next_slot_at: '2026-11-16T09:00:00Z',
+    due_at: '2026-11-16T09:00:00Z',
+    auto_pause_threshold: 10,
+    created_by_subject: 'ada',
+    created_at: NOW,
+    ...changes,
+  })
+  return id
+}
+
+/** Inserts the first revision of a schedule, without a cadence unless the test gives one. */
+export async function insertRevision(pool: pg.Pool, changes: Row): Promise<void> {
+  await insert(pool, 'schedule_revisions', {
+    ...OWNER,
+    revision: 1,
+    name: 'Digest',
+    target_kind: 'http',
+    target: '{}',
+    policy: '{}',
+    changed_by_subject: 'ada',
+    changed_at: NOW,
+    ...changes,
+  })
+}
+
+/** Inserts a run that was begun and not started. */
+export async function insertRun(pool: pg.Pool, changes: Row): Promise<void> {
+  await insert(pool, 'runs', {
+    ...OWNER,
+    id: randomUUID(),
+    revision: 1,
+    trigger: 'schedule',
+    state: 'pending',
+    begun_at: NOW,
+    ...changes,
+  })
+}
+
+async function insert(pool: pg.Pool, table: string, row: Row): Promise<void> {
+  const columns = Object.keys(row)
+  const places = columns.map((_, index) => `$${index + 1}`)
+  await pool.query(
+    `insert into carillon.${table} (${columns.join(', ')}) values (${places.join(', ')})`,
+    Object.values(row),
+  )
+}

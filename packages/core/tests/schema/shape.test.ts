@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { createDatabase, type TestDatabase } from '../database.ts'
+
+/** Of the installation, not of a tenant. */
+const WITHOUT_TENANT = ['audits', 'migrations', 'workers']
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createDatabase()
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+interface ForeignKey {
+  name: string
+  target: string
+  columns: string[]
+  target_columns: string[]
+}
+
+test('no table has a column for a credential: a run acts by its grant (I8)', async () => {
+  const { rows } = await database.pool.query(
+    `select table_name, column_name from information_schema.columns
+     where table_schema = 'carillon' and column_name in ('session_id', 'oauth_token', 'api_key', 'secret')`,
+  )
+
+  expect(rows).toEqual([])
+})
+
+test('every table says whose its rows are, but for those of the installation', async () => {
+  const { rows } = await database.pool.query<{ name: string }>(
+    `select relname as name from pg_class
+     where relnamespace = 'carillon'::regnamespace and relkind in ('r', 'p')
+       and (select count(*) from pg_attribute
+            where attrelid = pg_class.oid and attname in ('tenant_id', 'project_id') and not attisdropped) < 2
+     order by relname`,
+  )
+
+  expect(rows.map(({ name }) => name)).toEqual(WITHOUT_TENANT)
+})
+
+test('every reference between tables of tenants holds tenant and project, so none can cross the wall (I9)', async () => {
+  const { rows } = await database.pool.query<ForeignKey>(
+    `select conname as name, target.relname as target,
+       array(select attname::text from unnest(conkey) as number join pg_attribute on attrelid = conrelid and attnum = number)
+         as columns,
+       array(select attname::text from unnest(confkey) as number join pg_attribute on attrelid = confrelid and attnum = number)
+         as target_columns
+     from pg_constraint join pg_class as target on target.oid = confrelid
+     where connamespace = 'carillon'::regnamespace and contype = 'f'`,
+  )
+
+  const between = rows.filter(({ target }) => !WITHOUT_TENANT.includes(target))
+  expect(between.length).toBeGreaterThan(0)
+  for (const { name, columns, target_columns } of between) {
+    expect(columns, name).toEqual(expect.arrayContaining(['tenant_id', 'project_id']))
+    expect(target_columns, name).toEqual(expect.arrayContaining(['tenant_id', 'project_id']))
+  }
+})

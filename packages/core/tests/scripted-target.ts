@@ -1,0 +1,62 @@
+import { z } from 'zod'
+
+import type { RetryPolicy } from '../src/policy/retry.ts'
+import type { Outcome, Target, TargetContext } from '../src/target.ts'
+
+const SPEC = z.looseObject({ kind: z.literal('test'), timeoutSeconds: z.number().optional() })
+
+export type TestSpec = z.infer<typeof SPEC>
+export type Script = (context: TargetContext<TestSpec>, signal: AbortSignal) => Outcome | Promise<Outcome>
+
+const SUCCEED: Script = () => SUCCEEDED
+
+/** A target that does as the test says, and remembers how it was called. */
+export class ScriptedTarget implements Target<TestSpec> {
+  readonly kind = 'test'
+  readonly schema = SPEC
+  readonly retry: RetryPolicy = { maxAttempts: 3, baseSeconds: 10, capSeconds: 100 }
+  readonly calls: TargetContext<TestSpec>[] = []
+  script: Script = SUCCEED
+  #waiters: { count: number; resolve: () => void }[] = []
+
+  timeoutMs({ timeoutSeconds = 30 }: TestSpec): number {
+    return timeoutSeconds * 1000
+  }
+
+  async dispatch(context: TargetContext<TestSpec>, signal: AbortSignal): Promise<Outcome> {
+    this.calls.push(context)
+    for (const { count, resolve } of this.#waiters) if (this.calls.length >= count) resolve()
+    return this.script(context, signal)
+  }
+
+  /** Resolves once the target has been called so often. */
+  async whenCalled(count: number): Promise<void> {
+    if (this.calls.length >= count) return
+    await new Promise<void>((resolve) => this.#waiters.push({ count, resolve }))
+  }
+}
+
+/** A script that answers only when the test does, or with `cancelled` when its signal fires. */
+export function held(): { script: Script; answer: (outcome: Outcome) => void } {
+  const { promise, resolve } = Promise.withResolvers<Outcome>()
+  const script: Script = (_context, signal) => {
+    signal.addEventListener('abort', () => resolve({ kind: 'cancelled' }), { once: true })
+    return promise
+  }
+  return { script, answer: resolve }
+}
+
+/** The same for every call by itself: `answers[0]` ends the first. */
+export function heldEach(): { script: Script; answers: ((outcome: Outcome) => void)[] } {
+  const answers: ((outcome: Outcome) => void)[] = []
+  const script: Script = (context, signal) => {
+    const call = held()
+    answers.push(call.answer)
+    return call.script(context, signal)
+  }
+  return { script, answers }
+}
+
+export const SUCCEEDED: Outcome = { kind: 'succeeded', result: null }
+export const FAIL: Outcome = { kind: 'failed', error: { code: 'test', message: 'as the test wants' }, retryable: true }
+export const FAIL_FOR_GOOD: Outcome = { ...FAIL, retryable: false }

@@ -1,0 +1,147 @@
+import { sql } from 'kysely'
+import { expect, test } from 'vitest'
+
+import { countRows, emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
+import { CALLER, MINUTE, type Pipeline, type TestWorker } from './pipeline.ts'
+import { FAIL, FAIL_FOR_GOOD, SUCCEEDED } from './scripted-target.ts'
+
+const pipelineAt = emptiedPipelines()
+
+/** Takes a function of the engine away, and brings it back. */
+async function without<Result>({ db }: Pipeline, name: string, work: () => Promise<Result>): Promise<Result> {
+  await sql`alter function ${sql.raw(name)} rename to taken_away`.execute(db)
+  try {
+    return await work()
+  } finally {
+    await sql`alter function carillon_jobs.taken_away rename to ${sql.raw(name.split('.')[1] ?? '')}`.execute(db)
+  }
+}
+
+/** Somebody's settle could not be written. */
+function whenSettlerFails({ events }: TestWorker): Promise<unknown> {
+  return new Promise((resolve) => {
+    const stop = events.on('service.failed', ({ service, error }) => {
+      if (service !== 'settler') return
+      stop()
+      resolve(error)
+    })
+  })
+}
+
+test('a retry is settled with its job or not at all: neither attempt nor run is written without it (I4)', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
+  const worker = pipeline.worker()
+  const schedule = await pipeline.create()
+  pipeline.target.script = () => FAIL
+  pipeline.clock.advance(MINUTE / 2)
+
+  await without(pipeline, 'carillon_jobs.add_jobs', async () => {
+    const failed = whenSettlerFails(worker)
+    await worker.begin()
+    await failed
+    const [run] = await pipeline.ledger(schedule)
+    expect(await pipeline.scheduler.getRun(CALLER, run?.id ?? '')).toMatchObject({ state: 'running', attempts: [] })
+  })
+  const settled = worker.whenSettled()
+  pipeline.clock.advance(250)
+  await settled
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 retrying'])
+  expect(await jobKeys(pipeline)).toHaveLength(1)
+  expect(await countRows(pipeline)).toMatchObject({ 'carillon.attempts': 1, 'carillon.runs': 1 })
+})
+
+test('a run that waits is woken in the transaction that ends the one before, or that does not end (I4)', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
+  const worker = pipeline.worker()
+  const schedule = await pipeline.create({ policy: { overlap: 'queue' } })
+  const answer = Promise.withResolvers<typeof SUCCEEDED>()
+  pipeline.target.script = () => answer.promise
+  pipeline.clock.advance(MINUTE / 2)
+  await worker.begin()
+  await pipeline.scheduler.runNow(CALLER, schedule.id)
+
+  await without(pipeline, 'carillon_jobs.add_jobs', async () => {
+    const failed = whenSettlerFails(worker)
+    answer.resolve(SUCCEEDED)
+    await failed
+    expect((await pipeline.ledger(schedule)).map(({ state }) => state)).toEqual(['pending', 'running'])
+  })
+  const settled = worker.whenSettled()
+  pipeline.clock.advance(250)
+  await settled
+
+  expect((await pipeline.ledger(schedule)).map(({ state }) => state)).toEqual(['pending', 'succeeded'])
+  expect(await jobKeys(pipeline)).toHaveLength(1)
+})
+
+test('a final failure is settled with the counters and the pause, or not at all (I4, E-55)', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
+  const worker = pipeline.worker()
+  const schedule = await pipeline.create({ policy: { autoPauseThreshold: 3 } })
+  pipeline.target.script = () => FAIL_FOR_GOOD
+  pipeline.clock.advance(MINUTE / 2)
+  await worker.keep()
+  pipeline.clock.advance(MINUTE)
+  await worker.keep()
+  pipeline.clock.advance(MINUTE)
+  await sql`alter table carillon.schedule_changes rename to taken_away`.execute(pipeline.db)
+
+  const failed = whenSettlerFails(worker)
+  await worker.begin()
+  await failed
+  await sql`alter table carillon.taken_away rename to schedule_changes`.execute(pipeline.db)
+  expect((await pipeline.lines(schedule)).at(-1)).toBe('09:03 running')
+  expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'active', consecutiveFailures: 2 })
+  const settled = worker.whenSettled()
+  pipeline.clock.advance(250)
+  await settled
+
+  expect((await pipeline.lines(schedule)).at(-1)).toBe('09:03 failed')
+  expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'paused', consecutiveFailures: 3 })
+})
+
+test('a begin that cannot write its line moves nothing on: the slot is still due (I3)', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
+  const worker = pipeline.worker()
+  const schedule = await pipeline.create()
+  pipeline.clock.advance(MINUTE / 2)
+  await sql`alter table carillon.runs rename to taken_away`.execute(pipeline.db)
+
+  await expect(worker.begin()).rejects.toThrow('carillon.runs')
+  await sql`alter table carillon.taken_away rename to runs`.execute(pipeline.db)
+  expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({
+    nextSlotAt: pipeline.clock.instant,
+    runCount: 0,
+  })
+  await worker.keep()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
+})
+
+test('a begin that fails half-way has not begun: what it superseded still waits, and nothing ran (I3)', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
+  const worker = pipeline.worker()
+  const cadence = { kind: 'interval', every: 'PT1M', startAt: '2026-03-02T09:01:00Z', maxRuns: 2 }
+  const retry = { baseSeconds: 600, capSeconds: 600 }
+  const schedule = await pipeline.create({ cadence, policy: { retry } })
+  pipeline.target.script = () => FAIL
+  pipeline.clock.advance(MINUTE / 2)
+  await worker.keep()
+  pipeline.clock.advance(MINUTE)
+
+  // Its last slot completes it, which is written down last.
+  await sql`alter table carillon.schedule_changes rename to taken_away`.execute(pipeline.db)
+  await expect(worker.begin()).rejects.toThrow('schedule_changes')
+  await sql`alter table carillon.taken_away rename to schedule_changes`.execute(pipeline.db)
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 retrying'])
+  expect(await jobKeys(pipeline)).toHaveLength(1)
+  expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({
+    state: 'active',
+    nextSlotAt: pipeline.clock.instant,
+  })
+  await worker.keep()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 failed superseded', '09:02 retrying'])
+  expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'completed' })
+})

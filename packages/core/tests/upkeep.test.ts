@@ -1,0 +1,217 @@
+import { randomUUID } from 'node:crypto'
+
+import { sql } from 'kysely'
+import { expect, test } from 'vitest'
+
+import { slotJobs } from '../src/engine/slot-jobs.ts'
+import { Events } from '../src/events.ts'
+import { Auditor } from '../src/services/auditor.ts'
+import { Upkeep, type UpkeepOptions } from '../src/services/upkeep.ts'
+import type { Db } from '../src/store/database.ts'
+import { createDb } from '../src/store/database.ts'
+import { listPartitions } from '../src/store/partitions.ts'
+import { createDatabase, type TestDatabase } from './database.ts'
+import { ManualClock } from './manual-clock.ts'
+import { CALLER, DAY, Pipeline } from './pipeline.ts'
+
+interface Setup extends AsyncDisposable {
+  readonly db: Db
+  readonly clock: ManualClock
+  readonly events: Events
+  readonly database: TestDatabase
+}
+
+/** A ledger without a single month. */
+async function setup(now: string): Promise<Setup> {
+  const database = await createDatabase()
+  const db = createDb(database.pool)
+  for (const { name } of await listPartitions(db)) await sql`drop table ${sql.id('carillon', name)}`.execute(db)
+  return {
+    db,
+    database,
+    clock: new ManualClock(now),
+    events: new Events(),
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  }
+}
+
+function upkeepOf(deps: { db: Db; clock: ManualClock; events: Events }, options: UpkeepOptions = {}): Upkeep {
+  return new Upkeep(deps, options)
+}
+
+async function monthsOf(db: Db): Promise<string[]> {
+  return (await listPartitions(db))
+    .filter(({ table }) => table === 'runs')
+    .map(({ name }) => name.slice('runs_'.length))
+}
+
+async function insertDeleted(db: Db, deletedAt: string): Promise<string> {
+  const id = randomUUID()
+  await sql`
+    insert into carillon.schedules (
+      id, tenant_id, project_id, owner_subject, target_kind, state, revision, auto_pause_threshold, created_by_subject,
+      created_at, deleted_at
+    )
+    values (${id}, 'acme', 'web', 'ada', 'http', 'deleted', 2, 10, 'ada', '2026-01-01', ${deletedAt})`.execute(db)
+  await sql`
+    insert into carillon.schedule_revisions (
+      schedule_id, revision, tenant_id, project_id, name, cadence_kind, cadence_once, target_kind, target, policy,
+      changed_by_subject, changed_at
+    )
+    select ${id}, revision, 'acme', 'web', 'Digest', 'once', '{}', 'http', '{}', '{}', 'ada', '2026-01-01'
+    from generate_series(1, 2) as revision`.execute(db)
+  await sql`
+    insert into carillon.schedule_changes (
+      schedule_id, tenant_id, project_id, change, revision, actor_subject, changed_at
+    )
+    values (${id}, 'acme', 'web', 'created', 1, 'ada', '2026-01-01'), (${id}, 'acme', 'web', 'deleted', 2, 'ada', ${deletedAt})`.execute(
+    db,
+  )
+  return id
+}
+
+test('months are made two ahead, one more when a month rolls over, and nothing when there is nothing to do', async () => {
+  await using world = await setup('2026-11-30T23:59:59.999Z')
+  const upkeep = upkeepOf(world)
+
+  expect(await upkeep.runOnce()).toEqual({ created: 6, dropped: 0, purged: 0 })
+  expect(await monthsOf(world.db)).toEqual(['2026_11', '2026_12', '2027_01'])
+  expect(await upkeep.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0 })
+
+  world.clock.advance(1)
+  expect(await upkeep.runOnce()).toEqual({ created: 2, dropped: 0, purged: 0 })
+  expect(await monthsOf(world.db)).toEqual(['2026_11', '2026_12', '2027_01', '2027_02'])
+  expect(await upkeep.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0 })
+})
+
+test('a month is dropped when its last day is 90 days ago, and not a millisecond sooner', async () => {
+  await using world = await setup('2026-11-15T00:00:00Z')
+  const upkeep = upkeepOf(world)
+  await upkeep.runOnce()
+  world.clock.advance(Date.parse('2027-03-01T00:00:00Z') - Date.parse('2026-11-15T00:00:00Z') - 1)
+
+  expect((await upkeep.runOnce()).dropped).toBe(0)
+  world.clock.advance(1)
+  expect((await upkeep.runOnce()).dropped).toBe(2)
+
+  expect(await monthsOf(world.db)).toEqual(['2026_12', '2027_01', '2027_02', '2027_03', '2027_04', '2027_05'])
+  expect(await upkeep.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0 })
+})
+
+test('how long the ledger remembers and how far ahead it goes can be chosen', async () => {
+  await using world = await setup('2026-11-15T00:00:00Z')
+
+  await upkeepOf(world, { monthsAhead: 0 }).runOnce()
+  expect(await monthsOf(world.db)).toEqual(['2026_11'])
+  world.clock.advance(31 * DAY)
+  await upkeepOf(world, { monthsAhead: 1, retentionMs: 15 * DAY }).runOnce()
+
+  expect(await monthsOf(world.db)).toEqual(['2026_12', '2027_01'])
+})
+
+test('after an outage of 100 days every slot that the ledger remembers gets its line (I6)', async () => {
+  await using pipeline = await Pipeline.at('2026-02-10T00:00:00Z')
+  const { db, clock } = pipeline
+  const worker = pipeline.worker()
+  const schedule = await pipeline.create({ cadence: { kind: 'cron', expression: '0 9 * * *', timezone: 'UTC' } })
+  for (const { name } of await listPartitions(db)) await sql`drop table ${sql.id('carillon', name)}`.execute(db)
+  const upkeep = upkeepOf(pipeline)
+  await upkeep.runOnce()
+  await sql`drop table carillon.runs_2026_03, carillon.attempts_2026_03`.execute(db)
+  clock.advance(100 * DAY + 10 * 3_600_000)
+
+  await upkeep.runOnce()
+  // From 90 days ago, 19 February, to two months ahead.
+  expect(await monthsOf(db)).toEqual(['2026_02', '2026_03', '2026_04', '2026_05', '2026_06', '2026_07'])
+  expect(await upkeep.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0 })
+  await worker.keep()
+
+  const lines = await pipeline.ledger(schedule)
+  expect(lines).toHaveLength(90)
+  expect(lines[0]).toMatchObject({
+    scheduledFor: Date.parse('2026-02-21T09:00:00Z'),
+    state: 'skipped',
+    reason: 'missed',
+  })
+  const auditor = new Auditor({ db, clock, jobs: slotJobs, events: new Events() }, { windowMs: 90 * DAY })
+  expect(await auditor.runOnce()).toMatchObject({ slots: 90, repaired: 0 })
+})
+
+test('a schedule that was deleted long ago goes with its history, and the last month that may hold its lines', async () => {
+  await using world = await setup('2026-11-15T00:00:00Z')
+  const { db, clock } = world
+  const upkeep = upkeepOf(world)
+  await upkeep.runOnce()
+  const old = await insertDeleted(db, '2026-11-30T23:00:00Z')
+  const young = await insertDeleted(db, '2026-12-01T00:00:00Z')
+  clock.advance(Date.parse('2027-03-01T00:00:00Z') - Date.parse('2026-11-15T00:00:00Z') - 1)
+
+  expect((await upkeep.runOnce()).purged).toBe(0)
+  clock.advance(1)
+  expect(await upkeep.runOnce()).toMatchObject({ dropped: 2, purged: 1 })
+
+  for (const [table, column] of [
+    ['schedules', 'id'],
+    ['schedule_revisions', 'schedule_id'],
+    ['schedule_changes', 'schedule_id'],
+  ]) {
+    const { rows } = await sql<{ id: string }>`
+      select distinct ${sql.ref(String(column))} as id from ${sql.id('carillon', String(table))}`.execute(db)
+    expect(rows, table).toEqual([{ id: young }])
+  }
+  expect(old).not.toBe(young)
+})
+
+test('more deleted schedules than fit one statement are all removed, and living ones are not', async () => {
+  await using pipeline = await Pipeline.at('2026-11-15T00:00:00Z')
+  const { db, scheduler } = pipeline
+  const living = await pipeline.create()
+  const paused = await pipeline.create()
+  await scheduler.pause(CALLER, paused.id, { reason: 'a holiday' })
+  await insertDeleted(db, '2026-01-01T00:00:00Z')
+  await sql`
+    insert into carillon.schedules (
+      id, tenant_id, project_id, owner_subject, target_kind, state, revision, auto_pause_threshold, created_by_subject,
+      created_at, deleted_at
+    )
+    select gen_random_uuid(), 'acme', 'web', 'ada', 'http', 'deleted', 1, 10, 'ada', '2026-01-01', '2026-01-02'
+    from generate_series(1, 1000)`.execute(db)
+
+  expect((await upkeepOf(pipeline).runOnce()).purged).toBe(1001)
+
+  const { rows } = await sql<{ id: string }>`select id from carillon.schedules order by id`.execute(db)
+  expect(rows.map(({ id }) => id)).toEqual([living.id, paused.id].toSorted())
+})
+
+test('audits are forgotten with the ledger, younger ones are not', async () => {
+  await using world = await setup('2026-08-01T00:00:00Z')
+  const auditor = new Auditor({ ...world, jobs: slotJobs })
+  const upkeep = upkeepOf(world)
+  await upkeep.runOnce()
+  await auditor.runOnce()
+  world.clock.advance(DAY)
+  await auditor.runOnce()
+  world.clock.advance(89 * DAY + 1)
+
+  expect((await upkeep.runOnce()).purged).toBe(1)
+
+  const { rows } = await sql<{ completed_at: Date }>`select completed_at from carillon.audits`.execute(world.db)
+  expect(rows).toEqual([{ completed_at: new Date('2026-08-02T00:00:00Z') }])
+})
+
+test('a month that somebody reads is dropped the next time; what is needed ahead is made all the same', async () => {
+  await using world = await setup('2026-08-01T00:00:00Z')
+  const upkeep = upkeepOf(world)
+  await upkeep.runOnce()
+  world.clock.advance(150 * DAY)
+  const reader = await world.database.pool.connect()
+  await reader.query('begin')
+  await reader.query('select count(*) from carillon.runs_2026_08')
+
+  await expect(upkeep.runOnce()).rejects.toMatchObject({ code: '55P03' })
+  expect(await monthsOf(world.db)).toEqual(['2026_08', '2026_09', '2026_10', '2026_12', '2027_01', '2027_02'])
+  await reader.query('rollback')
+  reader.release()
+
+  expect(await upkeep.runOnce()).toMatchObject({ created: 0, dropped: 2 })
+})

@@ -1,0 +1,33 @@
+/** Closed: callers may switch on it. */
+export type PostgresErrorCode =
+  /** npm has no binaries for this system, or did not install them. */
+  | 'binaries_missing'
+  /** The system knows no name for the user that Postgres would run as, and initdb wants one. */
+  | 'user_unnamed'
+  /** A folder on the way to the data or to the binaries is closed to the user that Postgres runs as. */
+  | 'path_blocked'
+  | 'directory_unwritable'
+  /** Another Postgres that is alive serves it. */
+  | 'directory_in_use'
+  /** It holds something, but no database. */
+  | 'directory_foreign'
+  | 'wrong_version'
+  | 'port_in_use'
+  /** Postgres ended for a reason of its own; the message quotes it. */
+  | 'start_failed'
+
+/** Why there is no Postgres. The message is one sentence for the person who started it. */
+export class PostgresError extends Error {
+  override readonly name = 'PostgresError'
+  readonly code: PostgresErrorCode
+
+  constructor(code: PostgresErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** `ENOENT` and the like; undefined for what is no error of the system. */
+export function systemCodeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}

@@ -1,0 +1,132 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+
+import { after } from './clock.ts'
+import { PostgresError } from './postgres-error.ts'
+import type { ServerUser } from './server-user.ts'
+
+interface SpawnOptions {
+  readonly user: ServerUser
+  readonly cwd: string
+}
+
+/** Recovery after a crash replays what the last checkpoint did not cover; far more than it takes for 1 GB of it. */
+const READY_LIMIT_MS = 120_000
+/** A fast stop only has to write what is dirty. After it, Postgres is told to stop at once; after it again, killed. */
+const STOP_LIMIT_MS = 10_000
+const LOG_LINES_KEPT = 40
+
+/** A Postgres that runs, and that ends with us at the latest. */
+export class ServerProcess {
+  readonly #child: ChildProcess
+  readonly #exited: Promise<unknown>
+  readonly #log: string[] = []
+  #isReady = false
+
+  constructor(command: string, args: readonly string[], options: SpawnOptions) {
+    this.#child = start(command, args, options)
+    this.#exited = exitOf(this.#child)
+    void this.#watchOver(options)
+  }
+
+  /** The latest lines of the server's log. */
+  get log(): string {
+    return this.#log.join('\n')
+  }
+
+  /** True once the server accepts connections; false if it ended instead. */
+  async waitUntilReady(): Promise<boolean> {
+    const { stderr } = this.#child
+    if (!stderr) return false
+    const lines = createInterface({ input: stderr })
+    const ready = new Promise<void>((resolve) => {
+      lines.on('line', (line) => {
+        this.#log.push(line)
+        if (this.#log.length > LOG_LINES_KEPT) this.#log.shift()
+        if (line.includes('database system is ready to accept connections')) {
+          this.#isReady = true
+          resolve()
+        }
+      })
+    })
+    const cancel = after(READY_LIMIT_MS, () => this.#child.kill('SIGKILL'))
+    // The log is read to its end before the exit counts, so that it holds the reason.
+    await Promise.race([ready, Promise.all([this.#exited, once(lines, 'close')])])
+    cancel()
+    return this.#isReady
+  }
+
+  async stop(): Promise<void> {
+    // SIGINT: a fast stop, which ends the sessions; SIGTERM would wait for them. On Windows each of these ends it at once.
+    this.#child.kill('SIGINT')
+    const cancelQuit = after(STOP_LIMIT_MS, () => this.#child.kill('SIGQUIT'))
+    const cancelKill = after(2 * STOP_LIMIT_MS, () => this.#child.kill('SIGKILL'))
+    await this.#exited
+    cancelQuit()
+    cancelKill()
+  }
+
+  /**
+   * Stops the server when we die without a word: a shell waits for its input to end, which the system sees to however a
+   * process ends, and then does what `stop` does. Nothing polls, and nothing is left running after a crash.
+   */
+  async #watchOver({ user }: SpawnOptions): Promise<void> {
+    if (process.platform === 'win32' || this.#child.pid === undefined) return
+    const script = 'read -r _; kill -INT "$1"'
+    const guard = spawn('/bin/sh', ['-c', script, 'sh', String(this.#child.pid)], {
+      ...user,
+      cwd: '/',
+      detached: true,
+      stdio: ['pipe', 'ignore', 'ignore'],
+    })
+    guard.on('error', () => undefined)
+    guard.unref()
+    await this.#exited
+    guard.kill('SIGKILL')
+  }
+}
+
+/** Runs a command to its end; throws with what it said if it fails. */
+export async function runToEnd(command: string, args: readonly string[], options: SpawnOptions): Promise<void> {
+  const child = start(command, args, options)
+  let said = ''
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (said += text))
+  const code = await exitOf(child)
+  if (code === 0) return
+  if (said.includes('could not look up effective user ID')) {
+    throw new PostgresError(
+      'user_unnamed',
+      `user ${options.user?.uid ?? process.geteuid?.()} has no name on this system, without which Postgres makes no ` +
+        'database: add it to /etc/passwd, or start as another user',
+    )
+  }
+  throw new PostgresError('start_failed', `${command} could not make a database: ${said.trim()}`)
+}
+
+function start(command: string, args: readonly string[], { user, cwd }: SpawnOptions): ChildProcess {
+  return spawn(command, args, {
+    ...user,
+    cwd,
+    env: environment(),
+    // A session of its own: Ctrl-C in a terminal reaches us alone, and we end what uses the database first.
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+}
+
+/** Ours without what would set up another Postgres (PGDATA, PGPORT …), and in English: the log is read. */
+function environment(): NodeJS.ProcessEnv {
+  const others = Object.entries(process.env).filter(([name]) => !name.startsWith('PG') && !name.startsWith('LC_'))
+  return { ...Object.fromEntries(others), LC_ALL: 'C' }
+}
+
+/** The exit code; null after a signal. Throws if the command could not be started. */
+async function exitOf(child: ChildProcess): Promise<unknown> {
+  try {
+    const [code] = (await once(child, 'close')) as unknown[]
+    return code
+  } catch (error) {
+    throw new PostgresError('start_failed', `${child.spawnfile} could not be started`, { cause: error })
+  }
+}

@@ -1,0 +1,84 @@
+import { chmodSync, chownSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { expect, test } from 'vitest'
+
+import { startPostgres } from '../src/index.ts'
+import { startInChild } from './child.ts'
+import { createFolder, isRoot } from './folder.ts'
+
+test('a directory that cannot be made or written to is refused', async () => {
+  const folder = createFolder()
+  writeFileSync(join(folder, 'file'), '')
+  const dataDir = join(folder, 'file', 'data')
+
+  await expect(startPostgres({ dataDir })).rejects.toMatchObject({
+    code: 'directory_unwritable',
+    message: `the data directory ${dataDir} cannot be written to (ENOTDIR)`,
+  })
+})
+
+test.runIf(isRoot)('an ordinary user is told which directory is closed to them', async () => {
+  const dataDir = join(createFolder(), 'data')
+
+  const { said } = await startInChild(dataDir, { uid: 12_345, gid: 12_345 })
+
+  expect(said).toBe(`PostgresError: the data directory ${dataDir} cannot be written to (EACCES)`)
+})
+
+test.runIf(isRoot)('a user without a name is told that Postgres wants one, and root then takes another', async () => {
+  const folder = createFolder()
+  chownSync(folder, 12_345, 12_345)
+  const dataDir = join(folder, 'data')
+
+  const { said } = await startInChild(dataDir, { uid: 12_345, gid: 12_345 })
+  rmSync(dataDir, { recursive: true })
+  await using postgres = await startPostgres({ dataDir, settings: { fsync: 'off' } })
+
+  expect(said).toContain('user 12345 has no name on this system')
+  expect(postgres.port).toBeGreaterThan(0)
+  expect(statSync(dataDir).uid).toBe(65_534)
+})
+
+test.runIf(isRoot)('root is told which folder keeps the server’s user out', async () => {
+  const folder = createFolder()
+  chmodSync(folder, 0o700)
+  const dataDir = join(folder, 'data')
+
+  await expect(startPostgres({ dataDir })).rejects.toMatchObject({
+    code: 'path_blocked',
+    message: expect.stringContaining(
+      `user 65534, as which it runs instead, may not enter ${folder} on the way to ${dataDir}`,
+    ) as string,
+  })
+})
+
+test('a directory that holds something else is refused, and left as it is', async () => {
+  const dataDir = createFolder()
+  writeFileSync(join(dataDir, 'thesis.txt'), '')
+
+  await expect(startPostgres({ dataDir })).rejects.toMatchObject({
+    code: 'directory_foreign',
+    message: `the data directory ${dataDir} holds files that are no Postgres database`,
+  })
+})
+
+test('a database of another major version is refused', async () => {
+  const dataDir = createFolder()
+  mkdirSync(join(dataDir, 'base'))
+  writeFileSync(join(dataDir, 'PG_VERSION'), '15\n')
+
+  await expect(startPostgres({ dataDir })).rejects.toMatchObject({
+    code: 'wrong_version',
+    message: expect.stringContaining(`${dataDir} was made by Postgres 15, but this is Postgres 18`) as string,
+  })
+})
+
+test('a setting that Postgres does not know is refused in its own words', async () => {
+  const dataDir = join(createFolder(), 'data')
+
+  await expect(startPostgres({ dataDir, settings: { fsync: 'off', no_such_setting: '1' } })).rejects.toMatchObject({
+    code: 'start_failed',
+    message: `Postgres did not start on ${dataDir}: unrecognized configuration parameter "no_such_setting"`,
+  })
+})

@@ -1,0 +1,128 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import pg from 'pg'
+import { expect, test } from 'vitest'
+
+import { startPostgres } from '../src/index.ts'
+import { startInChild } from './child.ts'
+import { createFolder, isRoot } from './folder.ts'
+import { query } from './query.ts'
+
+// What these tests prove does not depend on the disk, and making a database is twice as fast without waiting for it.
+const settings = { fsync: 'off' }
+
+function pidOf(dataDir: string): number {
+  return Number.parseInt(readFileSync(join(dataDir, 'postmaster.pid'), 'utf8'), 10)
+}
+
+test('data survives stops, a kill of the server, and a process id that something else has by then', async () => {
+  const dataDir = join(createFolder(), 'made/by/start')
+
+  const first = await startPostgres({ dataDir, settings })
+  await query(first.url, `create table kept as select 'data' as content`)
+  await first.stop()
+  await first.stop()
+  expect(existsSync(join(dataDir, 'postmaster.pid'))).toBe(false)
+
+  const second = await startPostgres({ dataDir, settings })
+  expect(await query(second.url, 'select content from kept')).toEqual({ content: 'data' })
+  process.kill(pidOf(dataDir), 'SIGKILL')
+  await second.stop()
+
+  const third = await startPostgres({ dataDir, settings })
+  expect(await query(third.url, 'select content from kept')).toEqual({ content: 'data' })
+  const lock = readFileSync(join(dataDir, 'postmaster.pid'), 'utf8')
+  await third.stop()
+
+  const { uid, gid } = statSync(dataDir)
+  const stranger = spawn('/bin/sh', ['-c', 'read -r _'], {
+    ...(isRoot && { uid, gid }),
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  writeFileSync(join(dataDir, 'postmaster.pid'), lock.replace(/^\d+/, String(stranger.pid)))
+  await using fourth = await startPostgres({ dataDir, settings })
+  expect(await query(fourth.url, 'select content from kept')).toEqual({ content: 'data' })
+  stranger.kill()
+})
+
+test('it listens on loopback alone, asks for a password, and takes every other setting', async () => {
+  const dataDir = createFolder()
+  await using postgres = await startPostgres({
+    dataDir,
+    settings: { ...settings, max_connections: '23', listen_addresses: '*' },
+  })
+
+  expect(
+    await query(
+      postgres.url,
+      `select current_setting('listen_addresses') as addresses, current_setting('unix_socket_directories') as sockets,
+         current_setting('max_connections') as connections, current_setting('port')::int as port`,
+    ),
+  ).toEqual({ addresses: '127.0.0.1', sockets: '', connections: '23', port: postgres.port })
+  const withoutPassword = new URL(postgres.url)
+  withoutPassword.password = 'wrong'
+  await expect(query(withoutPassword.href, 'select 1')).rejects.toMatchObject({ code: '28P01' })
+  expect(statSync(dataDir).mode & 0o077).toBe(0)
+})
+
+test('a directory that a living server serves is refused by name, and that server goes on', async () => {
+  const dataDir = join(createFolder(), 'data')
+  await using postgres = await startPostgres({ dataDir, settings })
+
+  await expect(startPostgres({ dataDir })).rejects.toMatchObject({
+    code: 'directory_in_use',
+    message: `the data directory ${dataDir} is in use by another Postgres (process ${pidOf(dataDir)})`,
+  })
+  expect(await query(postgres.url, 'select 1 as one')).toEqual({ one: 1 })
+
+  await expect(startPostgres({ dataDir: join(createFolder(), 'other'), port: postgres.port })).rejects.toMatchObject({
+    code: 'port_in_use',
+    message: `port ${postgres.port} of 127.0.0.1 is in use by another program`,
+  })
+})
+
+test('a process that is killed takes its Postgres with it, and the next one can start at once', async () => {
+  const dataDir = join(createFolder(), 'data')
+  const { child, said: url } = await startInChild(dataDir)
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  client.on('error', () => undefined)
+  const ended = new Promise<void>((resolve) => client.on('end', resolve))
+
+  child.kill('SIGKILL')
+  await ended
+
+  await using next = await startPostgres({ dataDir, settings })
+  expect(await query(next.url, 'select 1 as one')).toEqual({ one: 1 })
+})
+
+test.runIf(isRoot)('an ordinary user can start it, and root then goes on with that user’s data', async () => {
+  // `daemon`, which every system has.
+  const user = { uid: 1, gid: 1 }
+  const folder = createFolder()
+  chownSync(folder, user.uid, user.gid)
+  const dataDir = join(folder, 'data')
+
+  const { child, said: url } = await startInChild(dataDir, user)
+  await query(url, `create table kept as select 'data' as content`)
+  child.stdin?.end()
+  await once(child, 'exit')
+
+  await using postgres = await startPostgres({ dataDir, settings })
+  expect(await query(postgres.url, 'select content from kept')).toEqual({ content: 'data' })
+  expect(statSync(join(dataDir, 'postmaster.pid')).uid).toBe(user.uid)
+})
+
+test('a database that was only half made, because the process died, is made anew', async () => {
+  const dataDir = createFolder()
+  mkdirSync(join(dataDir, '.initialising/base'), { recursive: true })
+  mkdirSync(join(dataDir, 'global'))
+
+  await using postgres = await startPostgres({ dataDir, settings })
+
+  expect(await query(postgres.url, 'select 1 as one')).toEqual({ one: 1 })
+  expect(existsSync(join(dataDir, '.initialising'))).toBe(false)
+})

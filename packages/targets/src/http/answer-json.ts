@@ -1,0 +1,42 @@
+import type { Json } from '@carillon/core'
+
+import type { Answer } from './exchange.ts'
+import { jsonFault } from './json-value.ts'
+
+const JSON_MEDIA_TYPE = /^application\/(?:[^;\s]+\+)?json\s*(?:;|$)/i
+const LOCATION_MAX_LENGTH = 2048
+
+/** An answer as the ledger keeps it: `{ status, body?, truncated?, location? }`. */
+export function answerJson(answer: Answer): Json {
+  const location = answer.header('location')
+  return {
+    status: answer.status,
+    ...(answer.body.length === 0 ? {} : { body: bodyJson(answer) }),
+    ...(answer.isCut ? { truncated: true } : {}),
+    ...(location === undefined ? {} : { location: storable(location.slice(0, LOCATION_MAX_LENGTH)) }),
+  }
+}
+
+/** JSON where the whole body is kept and is read without loss, otherwise its text. */
+function bodyJson(answer: Answer): Json {
+  // As a stream, so that a character cut in two is dropped and not replaced.
+  const text = new TextDecoder().decode(answer.body, { stream: true })
+  if (!answer.isCut && JSON_MEDIA_TYPE.test(answer.header('content-type') ?? '')) {
+    const value = parseJson(text)
+    if (value !== undefined && jsonFault(value, Number.POSITIVE_INFINITY) === undefined) return value
+  }
+  return storable(text)
+}
+
+function parseJson(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    return undefined
+  }
+}
+
+/** Without the one character that no text of Postgres can hold. */
+function storable(text: string): string {
+  return text.replaceAll('\0', '\uFFFD')
+}

@@ -1,0 +1,62 @@
+import type { RetryPolicy } from '@carillon/core'
+
+import { systemNow } from './clock.ts'
+import { parseHostPattern, type HostPattern } from './host-pattern.ts'
+
+export interface HttpTargetOptions {
+  /**
+   * The hosts that a schedule may call: `127.0.0.1`, `localhost`, `*.internal.example.com`, `digest.internal:8443`,
+   * `[::1]`. An empty list allows none.
+   *
+   * Names are compared, not the addresses behind them. So `*` lets every schedule reach whatever this process can
+   * reach, cloud metadata and loopback included, and a listed name is trusted with its DNS.
+   */
+  readonly allowedHosts: readonly string[]
+  /** How much of an answer's body is read before its connection is cut. @default 65536 */
+  readonly maxBodyBytes?: number
+  /** At most so many connections to one origin; further attempts wait for one, within their timeout. @default 64 */
+  readonly connections?: number
+  /**
+   * For how long the called services remember an idempotency key. Of the installation, not of a schedule: who schedules
+   * a call cannot promise it for who answers. Must hold all retries of one run (E-51). @default 86400, as Restate's
+   */
+  readonly idempotencyRetentionSeconds?: number
+  /** Epoch milliseconds; a date in a Retry-After is held against it. @default the wall clock */
+  readonly now?: () => number
+}
+
+export interface ResolvedHttpTargetOptions {
+  readonly allowedHosts: readonly HostPattern[]
+  readonly maxBodyBytes: number
+  readonly connections: number
+  readonly idempotencyRetentionSeconds: number
+  readonly now: () => number
+}
+
+/**
+ * The first waits ride out a restart, the nine together (2 h 15 min) an outage. The bound that E-51 counts with,
+ * 10 x 2160 s, is the 6 h of E-41.
+ */
+export const HTTP_RETRY: RetryPolicy = { maxAttempts: 10, baseSeconds: 30, capSeconds: 2160 }
+
+const RETRIES_MAX_SECONDS = HTTP_RETRY.maxAttempts * HTTP_RETRY.capSeconds
+
+/** @throws RangeError naming the option at fault */
+export function resolveOptions(options: HttpTargetOptions): ResolvedHttpTargetOptions {
+  return {
+    allowedHosts: options.allowedHosts.map(parseHostPattern),
+    maxBodyBytes: atLeast('maxBodyBytes', 1, options.maxBodyBytes ?? 65_536),
+    connections: atLeast('connections', 1, options.connections ?? 64),
+    idempotencyRetentionSeconds: atLeast(
+      'idempotencyRetentionSeconds',
+      RETRIES_MAX_SECONDS,
+      options.idempotencyRetentionSeconds ?? 86_400,
+    ),
+    now: options.now ?? systemNow,
+  }
+}
+
+function atLeast(name: string, min: number, value: number): number {
+  if (Number.isSafeInteger(value) && value >= min) return value
+  throw new RangeError(`expected \`${name}\` to be a whole number of at least ${min}, got ${value}`)
+}

@@ -1,0 +1,47 @@
+import type { Outcome, Target, TargetContext } from '@carillon/core'
+
+import { createHttpTarget, type HttpSpec, type HttpTargetOptions } from '../src/index.ts'
+
+const SCHEDULE_ID = '01980000-0000-7000-8000-0000000000aa'
+export const RUN_ID = '01980000-0000-7000-8000-0123456789ab'
+export const SLOT = Date.UTC(2026, 11, 24, 18, 0, 0, 7)
+
+/** The target under test, closed with the test. */
+export function httpTarget(options: Partial<HttpTargetOptions> = {}): Target<HttpSpec> & AsyncDisposable {
+  const target = createHttpTarget({ allowedHosts: ['127.0.0.1'], ...options })
+  return Object.assign(target, {
+    [Symbol.asyncDispose]: async (): Promise<void> => {
+      await target.close?.()
+    },
+  })
+}
+
+/** One attempt at one slot. What is stored is what the schema gives back, so the spec goes through it. */
+export function attemptAt(
+  input: Record<string, unknown>,
+  overrides: Partial<TargetContext<HttpSpec>> = {},
+): TargetContext<HttpSpec> {
+  const scheduleId = overrides.scheduleId ?? SCHEDULE_ID
+  const scheduledFor = overrides.scheduledFor ?? SLOT
+  return {
+    tenantId: 'default',
+    projectId: 'default',
+    scheduleId,
+    runId: RUN_ID,
+    scheduledFor,
+    attempt: 1,
+    trigger: 'schedule',
+    idempotencyKey: `sched:${scheduleId}:${scheduledFor}`,
+    spec: createHttpTarget({ allowedHosts: [] }).schema.parse({ kind: 'http', ...input }),
+    ...overrides,
+  }
+}
+
+/** An attempt that nothing interrupts. */
+export function dispatchTo(
+  target: Target<HttpSpec>,
+  input: Record<string, unknown>,
+  overrides: Partial<TargetContext<HttpSpec>> = {},
+): Promise<Outcome> {
+  return target.dispatch(attemptAt(input, overrides), new AbortController().signal)
+}

@@ -1,0 +1,302 @@
+import { describe, expect, test } from 'vitest'
+
+import { RESERVED_HEADERS } from '../src/http/header-rules.ts'
+import { createHttpTarget, HTTP_METHODS } from '../src/index.ts'
+
+const target = createHttpTarget({ allowedHosts: ['*'] })
+const URL_GIVEN = 'https://digest.internal/run'
+
+/** The problems as core tells them: the field at fault and a sentence. */
+function problemsOf(input: Record<string, unknown>): { path: string; message: string }[] {
+  const parsed = target.schema.safeParse({ kind: 'http', url: URL_GIVEN, ...input })
+  return parsed.success ? [] : parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
+}
+
+function pathsOf(input: Record<string, unknown>): string[] {
+  return problemsOf(input).map(({ path }) => path)
+}
+
+describe('a spec', () => {
+  test('needs only a URL; the rest is filled in and stored', () => {
+    expect(target.schema.parse({ kind: 'http', url: URL_GIVEN })).toEqual({
+      kind: 'http',
+      url: URL_GIVEN,
+      method: 'POST',
+      timeoutSeconds: 30,
+    })
+  })
+
+  test('comes back the same when it is read again', () => {
+    const spec = target.schema.parse({
+      kind: 'http',
+      url: 'HTTP://EXAMPLE.com:80/a b?'.replace(' ', '%20'),
+      headers: { 'X-A': 'b' },
+      payload: { z: [1] },
+    })
+
+    expect(target.schema.parse(JSON.parse(JSON.stringify(spec)))).toEqual(spec)
+  })
+
+  test.each([
+    ['an unknown field', { colour: 'blue' }, ''],
+    ['the retention, which is the installation’s to say', { idempotencyRetentionSeconds: 1 }, ''],
+    ['another kind', { kind: 'graph' }, 'kind'],
+    ['no URL', { url: undefined }, 'url'],
+    ['a URL that is no text', { url: 7 }, 'url'],
+    ['an unknown method', { method: 'BREW' }, 'method'],
+    ['a method in lower case', { method: 'post' }, 'method'],
+    ['CONNECT', { method: 'CONNECT' }, 'method'],
+    ['no time', { timeoutSeconds: 0 }, 'timeoutSeconds'],
+    ['too much time', { timeoutSeconds: 301 }, 'timeoutSeconds'],
+    ['half a second', { timeoutSeconds: 1.5 }, 'timeoutSeconds'],
+    ['time as a text', { timeoutSeconds: '30' }, 'timeoutSeconds'],
+    ['a payload with GET', { method: 'GET', payload: {} }, 'payload'],
+    ['a payload with HEAD', { method: 'HEAD', payload: null }, 'payload'],
+  ])('with %s is refused, naming the field', (_what, input, path) => {
+    const problems = problemsOf(input)
+
+    expect(problems.map((problem) => problem.path)).toEqual([path])
+  })
+
+  test('has the timeout that it says', () => {
+    expect(target.timeoutMs(target.schema.parse({ kind: 'http', url: URL_GIVEN }))).toBe(30_000)
+    expect(target.timeoutMs(target.schema.parse({ kind: 'http', url: URL_GIVEN, timeoutSeconds: 300 }))).toBe(300_000)
+  })
+})
+
+describe('a URL', () => {
+  test.each([
+    ['http://example.com', 'http://example.com/'],
+    ['HTTPS://Example.COM:443/a/../b?q=1', 'https://example.com/b?q=1'],
+    ['http://127.1/', 'http://127.0.0.1/'],
+    ['http://0x7f.1', 'http://127.0.0.1/'],
+    ['http://2130706433', 'http://127.0.0.1/'],
+    ['http://0177.0.0.1', 'http://127.0.0.1/'],
+    ['http://１２７.0.0.1', 'http://127.0.0.1/'],
+    ['http://[::ffff:127.0.0.1]:8080/', 'http://[::ffff:7f00:1]:8080/'],
+    ['https://bücher.example/ä', 'https://xn--bcher-kva.example/%C3%A4'],
+    ['https://аpple.com/', 'https://xn--pple-43d.com/'],
+    ['http://example.com./', 'http://example.com./'],
+    ['http://example.com/@user:pass', 'http://example.com/@user:pass'],
+  ])('%s is stored as %s', (given, stored) => {
+    expect(target.schema.parse({ kind: 'http', url: given }).url).toBe(stored)
+  })
+
+  test.each([
+    '',
+    'example.com',
+    '//example.com',
+    'file:///etc/passwd',
+    'ftp://example.com/',
+    'gopher://example.com/',
+    'data:text/plain,x',
+    'javascript:alert(1)',
+    'unix:/var/run/docker.sock',
+    'http:example.com',
+    'http:/example.com',
+    'http:///example.com',
+    'http://',
+    'http://?x',
+    'http://user:hunter2@example.com/',
+    'http://user@example.com/',
+    'http://@example.com/',
+    'http://example.com/#part',
+    'http://example.com/#',
+    'http://example.com:0/',
+    'http://example.com:65536/',
+    'http://example.com:x/',
+    'http://exa mple.com/',
+    ' http://example.com/',
+    'http://example.com/ ',
+    'http://example.com/\r\nHost: evil',
+    'http://exam\tple.com/',
+    'http://example.com\\@evil.com/',
+    'http://example.com/\0',
+    'http://256.256.256.256/',
+    'http://[::1/',
+    'http://exa<mple.com/',
+    `http://example.com/${'x'.repeat(2048)}`,
+    `http://example.com/${'é'.repeat(1000)}`,
+    `http://${'x'.repeat(65_536)}`,
+  ])('%j is refused', (url) => {
+    const [problem, ...others] = problemsOf({ url })
+
+    expect(problem?.path).toBe('url')
+    expect(problem?.message).toMatch(/^Expected .+, but found .+\.$/)
+    expect(problem?.message).not.toMatch(/[\p{Cc}]|hunter2/u)
+    expect(others).toEqual([])
+  })
+})
+
+describe('a header', () => {
+  const examples = Object.keys(RESERVED_HEADERS).map((name) => name.replace('*', 'anything'))
+
+  test.each(examples.flatMap((name) => [name, name.toUpperCase(), name.replaceAll('-', '_')]))(
+    '%s is reserved',
+    (name) => {
+      const problems = problemsOf({ headers: { 'X-Fine': '1', [name]: 'x' } })
+
+      expect(problems).toEqual([
+        { path: `headers.${name}`, message: expect.stringContaining('that a schedule may set') as string },
+      ])
+    },
+  )
+
+  test.each([
+    'Idempotency-Key',
+    'Carillon-Attempt',
+    'Carillon-Run-Id',
+    'traceparent',
+    'tracestate',
+    'Host',
+    'Content-Length',
+    'Transfer-Encoding',
+    'Connection',
+    'Keep-Alive',
+    'Upgrade',
+    'TE',
+    'Trailer',
+    'Expect',
+    'Proxy-Authorization',
+    'Proxy-Connection',
+    'Authorization',
+    'Cookie',
+    'X-API-Key',
+    'webhook-id',
+    'X-Forwarded-For',
+    'Accept-Encoding',
+  ])('%s is among those', (name) => {
+    expect(pathsOf({ headers: { [name]: 'x' } })).toEqual([`headers.${name}`])
+  })
+
+  test.each(['Authorization', 'Cookie', 'X-Api-Key'])(
+    '%s is refused with a word on secrets, and is not repeated',
+    (name) => {
+      const [problem] = problemsOf({ headers: { [name]: 'hunter2' } })
+
+      expect(problem?.message).toContain('references to secrets come with a later release')
+      expect(problem?.message).not.toContain('hunter2')
+    },
+  )
+
+  test.each([
+    ['an empty name', { '': 'x' }, 'headers.'],
+    ['a blank in its name', { 'X A': 'x' }, 'headers.X A'],
+    ['a colon in its name', { 'X:A': 'x' }, 'headers.X:A'],
+    ['a line break in its name', { 'X\r\nHost': 'x' }, 'headers.X\r\nHost'],
+    ['a letter beyond ASCII in its name', { 'X-É': 'x' }, 'headers.X-É'],
+    ['a name without end', { ['x'.repeat(129)]: 'x' }, `headers.${'x'.repeat(129)}`],
+    ['a line break in its value', { 'X-A': 'x\r\nHost: evil' }, 'headers.X-A'],
+    ['a lone line feed in its value', { 'X-A': 'x\ny' }, 'headers.X-A'],
+    ['U+0000 in its value', { 'X-A': 'x\0' }, 'headers.X-A'],
+    ['a letter beyond ASCII in its value', { 'X-A': 'é' }, 'headers.X-A'],
+    ['a blank around its value', { 'X-A': ' x' }, 'headers.X-A'],
+    ['a value without end', { 'X-A': 'x'.repeat(4097) }, 'headers.X-A'],
+    ['a value that is no text', { 'X-A': 1 }, 'headers.X-A'],
+    ['a list of values', { 'X-A': ['x'] }, 'headers.X-A'],
+    ['a twin in other letters', { 'X-A': 'x', 'x-a': 'y' }, 'headers.x-a'],
+    ['a list in place of an object', [['X-A', 'x']], 'headers'],
+    ['null in place of an object', null, 'headers'],
+    ['51 of its kind', Object.fromEntries(Array.from({ length: 51 }, (_, n) => [`X-${n}`, 'x'])), 'headers'],
+    ['too much in all', { 'X-A': 'x'.repeat(4096), 'X-B': 'x'.repeat(4096) }, 'headers'],
+  ])('with %s is refused', (_what, headers, path) => {
+    expect(pathsOf({ headers })).toEqual([path])
+  })
+
+  test.each([{}, { 'X-Empty': '' }, { 'X-A': 'a b\tc' }, { Accept: 'application/json', 'X-Tenant': '~' }])(
+    'such as %j is fine',
+    (headers) => {
+      expect(target.schema.parse({ kind: 'http', url: URL_GIVEN, headers }).headers).toEqual(headers)
+    },
+  )
+
+  test('named __proto__ is a header like any other', () => {
+    const headers = JSON.parse('{"__proto__":"x"}') as unknown
+
+    expect(JSON.stringify(target.schema.parse({ kind: 'http', url: URL_GIVEN, headers }).headers)).toBe(
+      '{"__proto__":"x"}',
+    )
+  })
+})
+
+describe('a payload', () => {
+  const cyclic: unknown[] = []
+  cyclic.push(cyclic)
+
+  function nested(depth: number): unknown {
+    let value: unknown = 1
+    for (let level = 0; level < depth; level++) value = [value]
+    return value
+  }
+
+  test.each([
+    ['NaN', { a: [Number.NaN] }, 'payload.a.0'],
+    ['Infinity', JSON.parse('{"a":1e400}'), 'payload.a'],
+    ['a whole number that lost its digits', JSON.parse('{"a":9007199254740993}'), 'payload.a'],
+    ['undefined inside', { a: { b: undefined } }, 'payload.a.b'],
+    ['a hole in a list', Array.from({ length: 1 }), 'payload.0'],
+    ['a bigint', { a: 1n }, 'payload.a'],
+    ['a function', { toJSON: () => 1 }, 'payload.toJSON'],
+    ['a symbol', [Symbol('x')], 'payload.0'],
+    ['a date', { at: new Date(0) }, 'payload.at'],
+    ['a map', new Map(), 'payload'],
+    ['U+0000', { a: 'x\0y' }, 'payload.a'],
+    ['U+0000 in a key', { a: { 'x\0y': 1 } }, 'payload.a'],
+    ['half a character', ['\ud83d'], 'payload.0'],
+    ['half a character in a key', { '\udc00': 1 }, 'payload'],
+    ['10,000 levels', nested(10_000), 'payload'],
+    ['101 levels', nested(101), 'payload'],
+    ['a circle', cyclic, 'payload'],
+    ['more than 256 kB', 'x'.repeat(262_143), 'payload'],
+    ['more than 256 kB once written in UTF-8', 'é'.repeat(131_072), 'payload'],
+    ['more than 256 kB of small things', Array.from({ length: 200_000 }, () => 1), 'payload'],
+  ])('with %s is refused', (_what, payload, path) => {
+    expect(pathsOf({ payload })).toEqual([path])
+  })
+
+  test.each([
+    ['100 levels', nested(100)],
+    ['256 kB', 'x'.repeat(262_142)],
+    ['the greatest whole numbers', [Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER]],
+    ['small and broken numbers', [0.1, 5e-324, -1.5]],
+    ['characters of all planes', { 'é😀\u2028': '\t\u0001\uFFFF' }],
+    ['an object without a prototype', Object.assign(Object.create(null) as object, { a: 1 })],
+    ['null', null],
+  ])('with %s is fine, and passes as it is', (_what, payload) => {
+    expect(target.schema.parse({ kind: 'http', url: URL_GIVEN, payload }).payload).toBe(payload)
+  })
+
+  test('is written the same after it was stored and read, with whatever keys', () => {
+    const text = '{"constructor":1,"__proto__":{"polluted":true},"b":2,"a":3}'
+    const spec = target.schema.parse({ kind: 'http', url: URL_GIVEN, payload: JSON.parse(text) as unknown })
+
+    expect(JSON.stringify(target.schema.parse(JSON.parse(JSON.stringify(spec))).payload)).toBe(text)
+    expect(({} as Record<string, unknown>)['polluted']).toBeUndefined()
+  })
+})
+
+describe('the target', () => {
+  test('retries for 2 h 15 min, within 6 h whatever its base, within the time of its keys (E-41, E-51)', () => {
+    const { maxAttempts, baseSeconds, capSeconds } = target.retry
+    const waits = Array.from({ length: maxAttempts - 1 }, (_, n) => Math.min(baseSeconds * 2 ** n, capSeconds))
+
+    expect(target.retry).toEqual({ maxAttempts: 10, baseSeconds: 30, capSeconds: 2160 })
+    expect(waits.reduce((sum, wait) => sum + wait)).toBe(8130)
+    expect(maxAttempts * capSeconds).toBe(6 * 3600)
+    expect(target.idempotencyRetentionSeconds).toBe(86_400)
+  })
+
+  test.each([
+    ['maxBodyBytes', 0],
+    ['maxBodyBytes', 1.5],
+    ['connections', 0],
+    ['connections', Number.NaN],
+    ['idempotencyRetentionSeconds', 21_599],
+  ])('does not start with %s %d', (name, value) => {
+    expect(() => createHttpTarget({ allowedHosts: [], [name]: value })).toThrow(`expected \`${name}\` to be`)
+  })
+
+  test('knows the methods that it takes', () => {
+    expect(HTTP_METHODS.filter((method) => pathsOf({ method }).length > 0)).toEqual([])
+  })
+})

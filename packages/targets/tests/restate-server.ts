@@ -1,0 +1,119 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+export interface RestateServer extends AsyncDisposable {
+  /** Where services are called: `<ingressUrl>/<service>/<handler>`. */
+  readonly ingressUrl: string
+  readonly adminUrl: string
+  /** Makes the services known that an endpoint serves. */
+  register(serviceUrl: string): Promise<void>
+}
+
+/**
+ * A real Restate, from npm, on ports that the system chooses and in a folder of its own, so any number may run side by
+ * side. Ready when this resolves.
+ */
+export async function startRestate(): Promise<RestateServer> {
+  const folder = await mkdtemp(join(tmpdir(), 'carillon-restate-'))
+  const server = spawn(binary(), ['--no-logo', '--listen-mode', 'tcp', '--base-dir', folder], {
+    env: {
+      ...process.env,
+      RESTATE_USE_RANDOM_PORTS: 'true',
+      RESTATE_BIND_IP: '127.0.0.1',
+      RESTATE_DISABLE_TELEMETRY: 'true',
+      RESTATE_ADMIN__DISABLE_WEB_UI: 'true',
+      RESTATE_LOG_FORMAT: 'json',
+      RESTATE_LOG_FILTER: 'warn,restate=info',
+      // One partition and little memory: it starts in half a second.
+      RESTATE_DEFAULT_NUM_PARTITIONS: '1',
+      RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE: '64MB',
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  // A test that is cut leaves no server behind.
+  const kill = (): boolean => server.kill('SIGKILL')
+  process.once('exit', kill)
+  const stop = async (): Promise<void> => {
+    process.off('exit', kill)
+    // It holds nothing that outlives it, so there is nothing to shut down in order.
+    if (server.exitCode === null && server.signalCode === null && kill()) await once(server, 'exit')
+    await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    const { ingressPort, adminPort } = await portsOf(server)
+    const adminUrl = `http://127.0.0.1:${adminPort}`
+    return {
+      ingressUrl: `http://127.0.0.1:${ingressPort}`,
+      adminUrl,
+      register: (serviceUrl) => register(adminUrl, serviceUrl),
+      [Symbol.asyncDispose]: stop,
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** The binary itself and not the script that npm links, which would stand between us and its process id. */
+function binary(): string {
+  const require = createRequire(import.meta.url)
+  return createRequire(require.resolve('@restatedev/restate-server/package.json')).resolve(
+    `@restatedev/restate-server-${process.platform}-${process.arch}/bin/restate-server`,
+  )
+}
+
+interface LogLine {
+  readonly fields?: { readonly message?: string }
+  readonly span?: { readonly server_name?: string; readonly 'server.port'?: number }
+}
+
+/** Reads the log until all that a call needs is there: both ports, and a leader of the one partition. */
+function portsOf(server: ChildProcess): Promise<{ ingressPort: number; adminPort: number }> {
+  const { stdout, stderr } = server
+  if (stdout === null || stderr === null) throw new Error('expected pipes')
+  const { promise, resolve, reject } = Promise.withResolvers<{ ingressPort: number; adminPort: number }>()
+  const tail: string[] = []
+  const ports = new Map<string, number>()
+  let hasLeader = false
+
+  function read(line: string): void {
+    tail.push(line)
+    if (tail.length > 20) tail.shift()
+    const entry = parseLine(line)
+    const { server_name: name, 'server.port': port } = entry?.span ?? {}
+    if (name !== undefined && port !== undefined) ports.set(name, port)
+    hasLeader ||= entry?.fields?.message?.includes('became Leader') === true
+    const ingressPort = ports.get('http-ingress-server')
+    const adminPort = ports.get('admin-api-server')
+    if (hasLeader && ingressPort !== undefined && adminPort !== undefined) resolve({ ingressPort, adminPort })
+  }
+
+  // To the end, also once it is ready: a pipe that nobody reads stops who writes.
+  createInterface({ input: stdout }).on('line', read)
+  createInterface({ input: stderr }).on('line', read)
+  server.once('error', reject)
+  server.once('exit', () => reject(new Error(`expected Restate to start, but it ended:\n${tail.join('\n')}`)))
+  return promise
+}
+
+function parseLine(line: string): LogLine | undefined {
+  try {
+    return JSON.parse(line) as LogLine
+  } catch {
+    return undefined
+  }
+}
+
+async function register(adminUrl: string, serviceUrl: string): Promise<void> {
+  const response = await fetch(`${adminUrl}/deployments`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ uri: serviceUrl }),
+  })
+  if (!response.ok) throw new Error(`expected Restate to take ${serviceUrl}, but got: ${await response.text()}`)
+}
