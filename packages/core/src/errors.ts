@@ -8,6 +8,7 @@ export const ERROR_CODES = [
   'revision_conflict',
   'state_conflict',
   'overlap',
+  'grant_invalid',
   'slot_not_found',
   'unknown_target_kind',
   'retention_too_short',
@@ -33,11 +34,14 @@ export class CarillonError extends Error {
   }
 }
 
-/** An input that is refused; nothing was written. */
+const PROBLEMS_MAX = 50
+
+/** An input that is refused; nothing was written. Tells the first problems, for somebody who has to read them. */
 export function invalidInput(problems: readonly Problem[]): CarillonError {
   const [first] = problems
   const rest = problems.length > 1 ? ` (and ${problems.length - 1} more)` : ''
-  return new CarillonError('invalid_input', `${first?.path ?? 'input'}: ${first?.message ?? 'is wrong'}${rest}`, {
-    problems,
+  const path = first === undefined || first.path === '' ? 'input' : first.path
+  return new CarillonError('invalid_input', `${path}: ${first?.message ?? 'is wrong'}${rest}`, {
+    problems: problems.slice(0, PROBLEMS_MAX),
   })
 }

@@ -60,7 +60,7 @@ test.each([
 
   const run = pipeline.scheduler.runNow(CALLER, schedule.id)
 
-  await expect(run).rejects.toMatchObject({ code: 'state_conflict', message: expect.stringContaining(what) as string })
+  await expect(run).rejects.toMatchObject({ code: 'grant_invalid', message: expect.stringContaining(what) as string })
   expect(await countRows(pipeline)).toEqual(before)
 })
 

@@ -123,6 +123,23 @@ test('what an edit leaves out stays', async () => {
   expect(cadence).toMatchObject(AT_NOON)
 })
 
+test('what an edit of the policy leaves out stays, field by field', async () => {
+  const { schedule, scheduler } = await setup({ policy: { overlap: 'queue', retry: { maxAttempts: 7 } } })
+
+  const { policy } = await scheduler.edit(
+    CALLER,
+    schedule.id,
+    { policy: { spreadSeconds: 5, retry: { baseSeconds: 20 } } },
+    { revision: 1 },
+  )
+
+  expect(policy).toEqual({
+    ...schedule.policy,
+    spreadSeconds: 5,
+    retry: { ...schedule.policy.retry, baseSeconds: 20 },
+  })
+})
+
 test('a completed schedule that gets a new cadence is active again', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup({
     cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' },

@@ -13,6 +13,7 @@ import { createDb, type Db } from '../src/store/database.ts'
 import type { Target } from '../src/target.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { ManualClock } from './manual-clock.ts'
+import { ProcessClock } from './process-clock.ts'
 import { ScriptedTarget } from './scripted-target.ts'
 
 export const MINUTE = 60_000
@@ -36,11 +37,15 @@ export class TestWorker {
   readonly keeper: Keeper
   readonly heartbeat: Heartbeat
   readonly rescuer: Rescuer
+  /** Stop it, and this worker is as good as dead, or asleep. */
+  readonly process: ProcessClock
   readonly #pipeline: Pipeline
 
   constructor(pipeline: Pipeline, name: string, concurrency: number) {
     this.#pipeline = pipeline
-    const { db, clock, targets } = pipeline
+    const { db, targets } = pipeline
+    const clock = new ProcessClock(pipeline.clock)
+    this.process = clock
     this.lease = new Lease(clock)
     const deps = { db, clock, targets, events: this.events, jobs: slotJobs, lease: this.lease }
     this.keeper = new Keeper(deps, { retentionMs: 90 * DAY, concurrency })

@@ -32,6 +32,7 @@ test('a run-now is a run of this instant, by a job of its own, and the cadence g
     nextSlotAt: schedule.nextSlotAt,
     dueAt: schedule.dueAt,
     revision: 1,
+    runCount: 1,
   })
 })
 

@@ -92,8 +92,24 @@ export function checkInput(input: unknown, context: InputContext): CheckedInput 
 export function checkEdit(edit: unknown, content: ScheduleInput, context: InputContext): CheckedInput {
   const changes = Object.entries(readFields(edit, EDITABLE)).filter(([, value]) => value !== undefined)
   const hasCadence = changes.some(([field]) => field === 'cadence')
-  const merged = { ...content, ...Object.fromEntries(changes) }
+  const merged: Record<string, unknown> = { ...content, ...Object.fromEntries(changes) }
+  if ('policy' in merged) merged['policy'] = mergePolicy(content.policy, merged['policy'])
   return checkInput(merged, hasCadence ? context : { ...context, minimumSeconds: 0 })
+}
+
+/** What an edit of a policy leaves out stays, field by field. */
+function mergePolicy(stored: unknown, edit: unknown): unknown {
+  if (!isObject(stored) || !isObject(edit)) return edit
+  const { retry } = edit
+  return {
+    ...stored,
+    ...edit,
+    retry: isObject(retry) && isObject(stored['retry']) ? { ...stored['retry'], ...retry } : (retry ?? stored['retry']),
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 type Checked<Value> =

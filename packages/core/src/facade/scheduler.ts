@@ -23,7 +23,7 @@ import { insertChanges, type ScheduleChangeKind } from '../store/schedule-change
 import { lockSchedules } from '../store/schedule-lock.ts'
 import { findSchedule, listSchedules, lockProject, lockSchedule } from '../store/schedule-records.ts'
 import {
-  countFailures,
+  countManualRun,
   deleteSchedules,
   insertSchedule,
   pauseSchedule,
@@ -287,7 +287,7 @@ export class Scheduler {
         throw new CarillonError('overlap', message)
       }
       await endOpenRuns(tx, this.#jobs, [plan], databaseNow)
-      if (plan.supersede.length > 0) await countFailures(tx, { id, failures: plan.supersede.length })
+      await countManualRun(tx, { id, failures: plan.supersede.length })
       const run = await insertManualRun(tx, { schedule, cadence: cadenceOf(schedule), now, databaseNow })
       if (decision === 'run') {
         const { scheduledFor } = run
@@ -465,7 +465,7 @@ export class Scheduler {
     const problem = checkGrant({ grant, now, requiredScope: null })
     if (problem === null) return
     const message = `expected a grant that carries a run, got one that is ${problem.replace('grant_', '')}: renew it first`
-    throw new CarillonError('state_conflict', message)
+    throw new CarillonError('grant_invalid', message)
   }
 
   /** Cancels what waits, to start or to be retried. */

@@ -45,16 +45,17 @@ export class Heartbeat extends PeriodicService<{ readonly extended: number }> {
     super(deps, options.heartbeatMs, options.heartbeatMs / TRIES_PER_BEAT)
     this.#deps = deps
     this.#options = options
+    deps.lease.onLost((workerId) => deps.events.emit('lease.lost', { workerId }))
   }
 
   async runOnce(): Promise<{ readonly extended: number }> {
     const { lease, db } = this.#deps
-    const held = lease.lastWorkerId
+    const held = lease.workerId
     if (held !== undefined && (await this.#extend(held))) {
       for (const runId of await findCancelRequests(db, { workerId: held })) this.#deps.onCancel(runId)
       return { extended: 1 }
     }
-    if (held !== undefined) this.#letGo(held)
+    lease.lose()
     await this.#register()
     return { extended: 0 }
   }
@@ -63,9 +64,9 @@ export class Heartbeat extends PeriodicService<{ readonly extended: number }> {
   async leave(): Promise<void> {
     const { db, lease } = this.#deps
     await this.stop()
-    const id = lease.lastWorkerId
+    const id = lease.workerId
     if (id === undefined) return
-    lease.lose()
+    lease.release()
     await removeWorkers(db, { ids: [id] })
   }
 
@@ -88,11 +89,6 @@ export class Heartbeat extends PeriodicService<{ readonly extended: number }> {
     const now = clock.databaseNow()
     await registerWorker(db, { id, name, targetKinds, engineWorkerIds: engineWorkerIds(), leaseMs, now })
     lease.grant(id, askedAtMs, leaseMs)
-  }
-
-  #letGo(workerId: string): void {
-    this.#deps.lease.lose()
-    this.#deps.events.emit('lease.lost', { workerId })
   }
 
   get #leaseMs(): number {

@@ -139,11 +139,12 @@ export async function deleteSchedules(
     where schedules.id = any(${p.ids}::uuid[])`.execute(tx)
 }
 
-/** Counts runs of a locked schedule that failed without an attempt to settle: those that a run-now took the place of. */
-export async function countFailures(tx: Tx, p: { id: string; failures: number }): Promise<void> {
+/** Counts a run-now of a locked schedule, and the runs that failed because it took their place. */
+export async function countManualRun(tx: Tx, p: { id: string; failures: number }): Promise<void> {
   await sql`
     update carillon.schedules
-    set failure_count = schedules.failure_count + ${p.failures},
+    set run_count = schedules.run_count + 1,
+      failure_count = schedules.failure_count + ${p.failures},
       consecutive_failures = schedules.consecutive_failures + ${p.failures}
     where schedules.id = ${p.id}`.execute(tx)
 }

@@ -1,0 +1,280 @@
+import { expect, test } from 'vitest'
+
+import { slotJobs } from '../src/engine/slot-jobs.ts'
+import { Events, type EventMap } from '../src/events.ts'
+import { Keeper } from '../src/keeper/keeper.ts'
+import type { Service } from '../src/service.ts'
+import { CensusTaker } from '../src/services/census-taker.ts'
+import { createDb } from '../src/store/database.ts'
+import { Listener } from '../src/store/listener.ts'
+import { createPool } from '../src/store/pool.ts'
+import { emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
+import { CALLER, DAY, HEARTBEAT_MS, MINUTE, type Pipeline, type TestWorker } from './pipeline.ts'
+import { FAIL, held, heldEach, SUCCEEDED } from './scripted-target.ts'
+
+const pipelineAt = emptiedPipelines()
+const GRACE_MS = 20_000
+
+test('an attempt that ends within the grace is settled as any other', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, target } = pipeline
+  const { script, answer } = held()
+  target.script = script
+  const schedule = await pipeline.create()
+  const worker = pipeline.worker()
+  clock.advance(MINUTE)
+  await worker.begin()
+
+  const drained = worker.keeper.drain(GRACE_MS)
+  await pipeline.pass(GRACE_MS - 1, worker)
+  answer(SUCCEEDED)
+  await drained
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
+  expect(worker.keeper.inFlight).toBe(0)
+})
+
+test('an attempt that hangs is handed back uncharged, and is another worker’s attempt 1 at once, under the same id', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, target, scheduler } = pipeline
+  target.script = () => new Promise(() => undefined)
+  const schedule = await pipeline.create()
+  const [worker, other] = [pipeline.worker(), pipeline.worker('other')]
+  clock.advance(MINUTE)
+  await worker.begin()
+
+  const drained = worker.keeper.drain(GRACE_MS)
+  await pipeline.pass(GRACE_MS, worker)
+  await drained
+  await worker.heartbeat.leave()
+
+  const run = await scheduler.getRun(CALLER, target.calls[0]?.runId ?? '')
+  expect(run).toMatchObject({ state: 'retrying', attemptCount: 0, retryAt: clock.instant, attempts: [] })
+  target.script = () => SUCCEEDED
+  expect(await other.doJobs()).toBe(1)
+  expect(target.calls[1]).toEqual(target.calls[0])
+  expect(await scheduler.getRun(CALLER, run.id)).toMatchObject({
+    state: 'succeeded',
+    attemptCount: 1,
+    attempts: [{ attempt: 1, outcome: 'succeeded' }],
+  })
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
+})
+
+test('an attempt that is handed back after earlier ones keeps what those were charged', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, target, scheduler } = pipeline
+  const schedule = await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' } })
+  const [worker, other] = [pipeline.worker(), pipeline.worker('other')]
+  target.script = () => FAIL
+  clock.advance(MINUTE)
+  await worker.keep()
+  target.script = held().script
+  clock.advance(HEARTBEAT_MS * 2)
+  await worker.beginJobs()
+  await target.whenCalled(2)
+
+  const drained = worker.keeper.drain(GRACE_MS)
+  await pipeline.pass(GRACE_MS, worker)
+  await drained
+  target.script = () => SUCCEEDED
+  await other.doJobs()
+
+  const [run] = await pipeline.ledger(schedule)
+  expect(await scheduler.getRun(CALLER, run?.id ?? '')).toMatchObject({
+    attemptCount: 2,
+    attempts: [{ outcome: 'failed' }, { outcome: 'succeeded' }],
+  })
+  expect(target.calls.map(({ attempt }) => attempt)).toEqual([1, 2, 2])
+})
+
+test('a drain ends in time although nothing can be written, and a rescuer finds what was left (I12)', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, target, database, targets } = pipeline
+  const schedule = await pipeline.create()
+  const pool = createPool({ connectionString: database.url, maxConnections: 2 })
+  const worker = pipeline.worker('gone')
+  await worker.heartbeat.runOnce()
+  const { lease, events } = worker
+  const keeper = new Keeper(
+    { db: createDb(pool), clock, targets, events, jobs: slotJobs, lease },
+    { retentionMs: 90 * DAY },
+  )
+  target.script = held().script
+  clock.advance(MINUTE)
+  await worker.heartbeat.runOnce()
+  await keeper.runOnce()
+  await target.whenCalled(1)
+  await pool.end()
+
+  const failed = new Promise<void>((resolve) =>
+    events.on('service.failed', ({ service }) => service === 'settler' && resolve()),
+  )
+  const drained = keeper.drain(GRACE_MS)
+  await pipeline.pass(GRACE_MS, worker)
+  await failed
+  clock.advance(5000)
+  await drained
+  clock.advance(2 * HEARTBEAT_MS)
+
+  const other = pipeline.worker('other')
+  expect(await other.rescuer.runOnce()).toMatchObject({ rescued: 1 })
+  target.script = () => SUCCEEDED
+  await other.doJobs()
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
+})
+
+test('a worker that drains takes no job any more, neither a new one nor one that waits for room', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, target, scheduler } = pipeline
+  const { script, answers } = heldEach()
+  target.script = script
+  const worker = pipeline.worker('full', 1)
+  await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' } })
+  const waiting = await pipeline.create()
+  clock.advance(MINUTE - 1)
+  const run = await scheduler.runNow(CALLER, waiting.id)
+  clock.advance(1)
+  await worker.begin()
+  expect(worker.keeper.inFlight).toBe(1)
+  const waitingForRoom = worker.keeper.attempt(run)
+
+  const drained = worker.keeper.drain(GRACE_MS)
+  await expect(waitingForRoom).rejects.toThrow('this worker is going down')
+  await expect(worker.keeper.attempt(run)).rejects.toThrow('this worker is going down')
+  answers[0]?.(SUCCEEDED)
+  await drained
+
+  expect(target.calls).toHaveLength(1)
+  expect(await scheduler.getRun(CALLER, run.id)).toMatchObject({ state: 'pending', attemptCount: 0 })
+})
+
+test('a claim that is under way when the grace ends is handed back as well', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, target } = pipeline
+  target.script = () => new Promise(() => undefined)
+  const schedule = await pipeline.create()
+  const worker = pipeline.worker()
+  clock.advance(MINUTE)
+  await worker.heartbeat.runOnce()
+
+  worker.keeper.start()
+  const drained = worker.keeper.drain(0)
+  clock.advance(0)
+  await drained
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 retrying'])
+  expect(await jobKeys(pipeline)).toHaveLength(1)
+})
+
+test('a worker holds no more runs than it was told to, however many jobs ask for it at once', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, target, scheduler } = pipeline
+  const { script, answers } = heldEach()
+  target.script = script
+  const worker = pipeline.worker('small', 2)
+  const schedules = await Promise.all(Array.from({ length: 6 }, () => pipeline.create()))
+  const runs = await Promise.all(schedules.slice(3).map(({ id }) => scheduler.runNow(CALLER, id)))
+  clock.advance(MINUTE)
+  await worker.heartbeat.runOnce()
+  const inFlight: number[] = []
+  worker.events.on('attempt.settled', () => inFlight.push(worker.keeper.inFlight))
+
+  const asked = runs.map((run) => worker.keeper.attempt(run))
+  worker.keeper.start()
+  for (let call = 0; call < schedules.length; call += 1) {
+    await target.whenCalled(call + 1)
+    const settled = worker.whenSettled()
+    inFlight.push(worker.keeper.inFlight)
+    answers[call]?.(SUCCEEDED)
+    await settled
+    worker.keeper.wake()
+  }
+  await Promise.all(asked)
+  const drained = worker.keeper.drain(GRACE_MS)
+  await pipeline.pass(GRACE_MS, worker)
+  await drained
+
+  expect(Math.max(...inFlight)).toBe(2)
+})
+
+test('a stop without a start, and a second stop, do nothing', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  for (const service of servicesOf(pipeline, pipeline.worker())) {
+    await service.stop()
+    service.start()
+    service.start()
+    await Promise.all([service.stop(), service.stop()])
+    await service.stop()
+  }
+})
+
+test.each(['keeper', 'heartbeat', 'rescuer', 'listener', 'census'])(
+  'the %s bears being started and stopped at any moment, a hundred times',
+  async (name) => {
+    const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+    const { clock } = pipeline
+    const worker = pipeline.worker()
+    const failures: EventMap['service.failed'][] = []
+    worker.events.on('service.failed', (failure) => failures.push(failure))
+    await worker.heartbeat.runOnce()
+    const service = servicesOf(pipeline, worker).find((each) => each.name === name)
+    if (service === undefined) throw new Error(`no service ${name}`)
+
+    for (let round = 0; round < 100; round += 1) {
+      service.start()
+      if (round % 3 === 1) await Promise.resolve()
+      if (round % 3 === 2) await pipeline.database.pool.query('select 1')
+      const stops = [service.stop(), service.stop()]
+      if (round % 2 === 0) service.start()
+      await Promise.all(stops)
+    }
+    await service.stop()
+    worker.lease.release()
+
+    expect(failures).toEqual([])
+    expect(clock.waiting).toBe(0)
+    const { rows } = await pipeline.database.pool.query(
+      `select from pg_stat_activity where datname = current_database() and application_name = 'carillon listener'`,
+    )
+    expect(rows).toEqual([])
+  },
+)
+
+test('a service that fails goes on, and says so', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, database } = pipeline
+  const pool = createPool({ connectionString: database.url, maxConnections: 1 })
+  const events = new Events()
+  const census = new CensusTaker({ db: createDb(pool), clock, events }, { periodMs: 1000 })
+  await database.pool.query('alter table carillon.schedules rename to hidden')
+  const failed = new Promise<EventMap['service.failed']>((resolve) => events.on('service.failed', resolve))
+
+  census.start()
+  expect(await failed).toMatchObject({ service: 'census', error: { code: '42P01' } })
+  await database.pool.query('alter table carillon.hidden rename to schedules')
+  const taken = whenTaken(census)
+  clock.advance(1000)
+
+  expect(await taken).toMatchObject({ running: 0 })
+  await census.stop()
+  await pool.end()
+})
+
+function servicesOf(pipeline: Pipeline, worker: TestWorker): Service<unknown>[] {
+  const { clock, db, database } = pipeline
+  const { events } = worker
+  const listening = { connectionString: database.url, onAgenda: () => undefined, onCancel: () => undefined }
+  return [
+    worker.keeper,
+    worker.heartbeat,
+    worker.rescuer,
+    new Listener({ clock, events, ...listening }),
+    new CensusTaker({ db, clock, events }, { periodMs: 1000 }),
+  ]
+}
+
+async function whenTaken(census: CensusTaker): Promise<unknown> {
+  while (census.latest === undefined) await new Promise((resolve) => setImmediate(resolve))
+  return census.latest
+}

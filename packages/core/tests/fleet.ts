@@ -1,0 +1,164 @@
+import { sql } from 'kysely'
+import type pg from 'pg'
+
+import { systemClock } from '../src/clock.ts'
+import { slotJobs } from '../src/engine/slot-jobs.ts'
+import { Events, type EventMap } from '../src/events.ts'
+import { Scheduler } from '../src/facade/scheduler.ts'
+import { Keeper } from '../src/keeper/keeper.ts'
+import { Lease } from '../src/lease.ts'
+import { Auditor, type AuditCounts } from '../src/services/auditor.ts'
+import { Heartbeat } from '../src/services/heartbeat.ts'
+import { Rescuer } from '../src/services/rescuer.ts'
+import { createDb, type Db } from '../src/store/database.ts'
+import { createPool } from '../src/store/pool.ts'
+import type { Target } from '../src/target.ts'
+import { createDatabase, type TestDatabase } from './database.ts'
+import { ManualClock } from './manual-clock.ts'
+import { DAY, HOUR } from './pipeline.ts'
+import { ScriptedTarget } from './scripted-target.ts'
+
+/** Statements see an instant that only the test moves; who sleeps, sleeps by the wall, as between two real workers. */
+class SteppedClock extends ManualClock {
+  override sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return systemClock.sleep(ms, signal)
+  }
+
+  override after(ms: number, callback: () => void): () => void {
+    return systemClock.after(ms, callback)
+  }
+}
+
+/** A worker with connections of its own. */
+export class FleetWorker {
+  readonly events = new Events()
+  readonly failures: EventMap['service.failed'][] = []
+  readonly keeper: Keeper
+  readonly rescuer: Rescuer
+  readonly scheduler: Scheduler
+  readonly #pool: pg.Pool
+  readonly #db: Db
+  readonly #clock: ManualClock
+  readonly #heartbeat: Heartbeat
+  #settled = 0
+
+  constructor(url: string, clock: ManualClock, targets: ReadonlyMap<string, Target>) {
+    this.#pool = createPool({ connectionString: url, maxConnections: 8 })
+    this.#db = createDb(this.#pool)
+    this.#clock = clock
+    const lease = new Lease(clock)
+    const deps = { db: this.#db, clock, targets, lease, events: this.events, jobs: slotJobs }
+    this.keeper = new Keeper(deps, { retentionMs: 90 * DAY })
+    this.rescuer = new Rescuer(deps, { periodMs: HOUR })
+    this.scheduler = new Scheduler(deps)
+    const heart = { engineWorkerIds: () => [], onCancel: (runId: string) => this.keeper.cancel(runId) }
+    // A lease that outlasts the test: nobody dies here.
+    this.#heartbeat = new Heartbeat(
+      { ...deps, ...heart },
+      { name: 'fleet', targetKinds: ['test'], heartbeatMs: 100 * DAY },
+    )
+    this.events.on('service.failed', (failure) => this.failures.push(failure))
+    this.events.on('attempt.settled', () => (this.#settled += 1))
+  }
+
+  get settled(): number {
+    return this.#settled
+  }
+
+  /** Takes a lease, or keeps it and hears of what is to be cancelled. */
+  async beat(): Promise<void> {
+    await this.#heartbeat.runOnce()
+  }
+
+  /** Takes what is due of the jobs, as the engine would: locked by one worker, forgotten once it was handled. */
+  async beginJobs(): Promise<number> {
+    const { rows } = await sql<{ id: string; payload: { scheduleId: string; scheduledFor: string } }>`
+      update carillon_jobs._private_jobs as jobs
+      set locked_at = now(), locked_by = 'fleet'
+      where jobs.id in (
+          select waiting.id from carillon_jobs._private_jobs as waiting
+          where waiting.locked_at is null
+            and (waiting.run_at <= ${this.#clock.databaseNow()}::timestamptz or waiting.run_at = waiting.updated_at)
+          for update skip locked
+        )
+      returning jobs.id, jobs.payload`.execute(this.#db)
+    await Promise.all(
+      rows.map(async ({ id, payload: { scheduleId, scheduledFor } }) => {
+        await this.keeper.attempt({ scheduleId, scheduledFor: Date.parse(scheduledFor) })
+        await sql`delete from carillon_jobs._private_jobs where id = ${id}`.execute(this.#db)
+      }),
+    )
+    return rows.length
+  }
+
+  async stop(): Promise<void> {
+    await this.keeper.drain(0)
+    await this.#pool.end()
+  }
+}
+
+/** Several workers on one database, under one clock. */
+export class Fleet implements AsyncDisposable {
+  readonly database: TestDatabase
+  readonly clock: ManualClock
+  readonly target = new ScriptedTarget()
+  readonly workers: readonly FleetWorker[]
+  #isStopped = false
+
+  private constructor(database: TestDatabase, now: string, size: number) {
+    this.database = database
+    this.clock = new SteppedClock(now)
+    const targets = new Map<string, Target>([['test', this.target]])
+    this.workers = Array.from({ length: size }, () => new FleetWorker(database.url, this.clock, targets))
+  }
+
+  static async at(now: string, size = 2): Promise<Fleet> {
+    const fleet = new Fleet(await createDatabase(), now, size)
+    await Promise.all(fleet.workers.map((worker) => worker.beat()))
+    return fleet
+  }
+
+  get settled(): number {
+    return this.workers.reduce((sum, { settled }) => sum + settled, 0)
+  }
+
+  /** Resolves once the workers have settled so many attempts between them. */
+  async whenSettled(count: number): Promise<void> {
+    if (this.settled >= count) return
+    await new Promise<void>((resolve) => {
+      for (const { events } of this.workers) events.on('attempt.settled', () => this.settled >= count && resolve())
+    })
+  }
+
+  /** Time moves on, and every keeper looks. */
+  step(ms: number): void {
+    this.clock.advance(ms)
+    for (const { keeper } of this.workers) keeper.wake()
+  }
+
+  /** What an audit finds that looks at everything there is. */
+  async audit(): Promise<AuditCounts> {
+    const { clock } = this
+    const deps = { db: createDb(this.database.pool), clock, events: new Events(), jobs: slotJobs }
+    return new Auditor(deps, { windowMs: 2 * HOUR }).runOnce()
+  }
+
+  /** Stops everybody. What Postgres counted of their sessions is complete only then. */
+  async stop(): Promise<void> {
+    if (this.#isStopped) return
+    this.#isStopped = true
+    await Promise.all(this.workers.map((worker) => worker.stop()))
+  }
+
+  async deadlocks(): Promise<number> {
+    const { rows } = await this.database.pool.query<{ deadlocks: number }>(
+      'select deadlocks::int from pg_stat_database where datname = current_database()',
+    )
+    return rows[0]?.deadlocks ?? Number.NaN
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+    await this.database[Symbol.asyncDispose]()
+  }
+}

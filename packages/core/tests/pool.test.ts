@@ -1,0 +1,241 @@
+import { sql } from 'kysely'
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { systemClock } from '../src/clock.ts'
+import { createDb, transact, type Tx } from '../src/store/database.ts'
+import { createPool, type PoolOptions } from '../src/store/pool.ts'
+import { createDatabase, type TestDatabase } from './database.ts'
+import { impatient, startFaultProxy } from './fault-proxy.ts'
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await createDatabase({ content: 'empty' })
+  await database.pool.query('create table counters (name text primary key, value int not null)')
+  await database.pool.query(`insert into counters values ('a', 0), ('b', 0)`)
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+/** Without the pauses between two tries. */
+const CLOCK = { ...systemClock, sleep: () => Promise.resolve() }
+
+interface Lent extends AsyncDisposable {
+  readonly pool: pg.Pool
+}
+
+function singlePool(options: Partial<PoolOptions> = {}): Lent {
+  const pool = createPool({ connectionString: database.url, maxConnections: 1, ...options })
+  return { pool, [Symbol.asyncDispose]: () => pool.end() }
+}
+
+async function pidOf(client: pg.Pool | pg.PoolClient): Promise<number> {
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+  return rows[0]?.pid ?? 0
+}
+
+test('every connection has a limit on statements, locks and transactions left open', async () => {
+  await using lent = singlePool()
+  const { rows } = await lent.pool.query(`
+    select name, setting::int from pg_settings
+    where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout') order by name`)
+
+  expect(rows).toEqual([
+    { name: 'idle_in_transaction_session_timeout', setting: 10_000 },
+    { name: 'lock_timeout', setting: 5000 },
+    { name: 'statement_timeout', setting: 25_000 },
+  ])
+  expect(lent.pool.options).toMatchObject({ query_timeout: 30_000, connectionTimeoutMillis: 10_000, keepAlive: true })
+})
+
+test('a client on whose socket no answer will ever come is not lent again', async () => {
+  await using proxy = await startFaultProxy(database.url)
+  await using lent = singlePool({ connectionString: impatient(proxy.url) })
+  const { pool } = lent
+  const client = await pool.connect()
+  const first = await pidOf(client)
+  proxy.blackhole()
+
+  await expect(client.query('select 1')).rejects.toThrow('Query read timeout')
+  // As every user of a pool does it: without saying what happened.
+  client.release()
+
+  expect(await pidOf(pool)).not.toBe(first)
+  expect(pool.totalCount).toBe(1)
+})
+
+test('a transaction on such a socket ends with its statement, and does not wait for a rollback as well', async () => {
+  await using proxy = await startFaultProxy(database.url)
+  await using lent = singlePool({ connectionString: impatient(proxy.url) })
+  const { pool } = lent
+  const db = createDb(pool)
+  let isCut = false
+
+  const work = transact(db, CLOCK, async (tx) => {
+    await sql`select 1`.execute(tx)
+    if (!isCut) proxy.blackhole()
+    isCut = true
+    await sql`select 2`.execute(tx)
+  })
+  await expect(work).rejects.toThrow('Query read timeout')
+
+  expect(proxy.swallowed()).toContain('select 2')
+  expect(proxy.swallowed()).not.toContain('rollback')
+  expect(await transact(db, CLOCK, (tx) => valueOf(tx, 'a'))).toBe(0)
+})
+
+test('a client that is lent while its server goes away fails its query, and the next one gets another', async () => {
+  await using lent = singlePool()
+  const { pool } = lent
+  const client = await pool.connect()
+  const pid = await pidOf(client)
+  const ended = new Promise((resolve) => client.once('end', resolve))
+
+  const running = client.query('select pg_sleep(60)')
+  await database.pool.query('select pg_terminate_backend($1)', [pid])
+  await expect(running).rejects.toMatchObject({ code: '57P01' })
+  await ended
+  client.release()
+
+  expect(await pidOf(pool)).not.toBe(pid)
+})
+
+test('a server that goes away between two statements of a transaction rolls all of it back', async () => {
+  await using lent = singlePool()
+  const { pool } = lent
+  const db = createDb(pool)
+
+  const work = transact(db, CLOCK, async (tx) => {
+    await sql`update counters set value = value + 1 where name = 'a'`.execute(tx)
+    const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx)
+    await database.pool.query('select pg_terminate_backend($1)', [rows[0]?.pid])
+    await sql`update counters set value = value + 1 where name = 'b'`.execute(tx)
+  })
+
+  await expect(work).rejects.toThrow(/terminat|not queryable/)
+  expect(await transact(db, CLOCK, async (tx) => [await valueOf(tx, 'a'), await valueOf(tx, 'b')])).toEqual([0, 0])
+})
+
+test('a client that breaks while nobody uses it is told of and replaced', async () => {
+  const told = Promise.withResolvers<Error>()
+  await using lent = singlePool({ onIdleError: told.resolve })
+  const { pool } = lent
+  const pid = await pidOf(pool)
+
+  await database.pool.query('select pg_terminate_backend($1)', [pid])
+
+  expect(await told.promise).toMatchObject({ code: '57P01' })
+  expect(await pidOf(pool)).not.toBe(pid)
+})
+
+test('a statement that fails leaves the client sound: it is lent again, outside of any transaction', async () => {
+  await using lent = singlePool()
+  const { pool } = lent
+  const pid = await pidOf(pool)
+  const client = await pool.connect()
+  await expect(client.query('select 1 / 0')).rejects.toMatchObject({ code: '22012' })
+  client.release()
+  expect(await pidOf(pool)).toBe(pid)
+
+  const failing = transact(createDb(pool), CLOCK, async (tx) => {
+    await sql`update counters set value = 7 where name = 'a'`.execute(tx)
+    await sql`select 1 / 0`.execute(tx)
+  })
+  await expect(failing).rejects.toMatchObject({ code: '22012' })
+
+  expect(await pidOf(pool)).toBe(pid)
+  expect((await pool.query(`select value from counters where name = 'a'`)).rows).toEqual([{ value: 0 }])
+})
+
+test('a transaction that is left open is ended by the server, and its client is not lent again', async () => {
+  const settings = { idle_in_transaction_session_timeout: '50' }
+  await using lent = singlePool({ connectionString: impatient(database.url, settings) })
+  const { pool } = lent
+  const client = await pool.connect()
+  const ended = new Promise((resolve) => client.once('end', resolve))
+  await client.query('begin')
+  await ended
+  await expect(client.query('select 1')).rejects.toThrow('not queryable')
+  client.release()
+
+  expect(await pidOf(pool)).toBeGreaterThan(0)
+})
+
+test('who waits for a lock longer than its limit is turned away, and its client stays sound', async () => {
+  await using lent = singlePool({ connectionString: impatient(database.url, { lock_timeout: '50' }) })
+  const { pool } = lent
+  const pid = await pidOf(pool)
+  const holder = await database.pool.connect()
+  await holder.query(`begin; select from counters where name = 'a' for update`)
+
+  await expect(pool.query(`select from counters where name = 'a' for update`)).rejects.toMatchObject({ code: '55P03' })
+  await holder.query('rollback')
+  holder.release()
+
+  const client = await pool.connect()
+  expect(await pidOf(client)).toBeGreaterThan(0)
+  client.release()
+  expect(pid).toBeGreaterThan(0)
+})
+
+test('two transactions in each other’s way are both done in the end, each once: the victim is run again as a whole', async () => {
+  const db = createDb(database.pool)
+  const met = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
+  let tries = 0
+  const crossing = (own: 0 | 1, first: string, second: string): Promise<void> =>
+    transact(db, CLOCK, async (tx) => {
+      tries += 1
+      await sql`set local deadlock_timeout = '20ms'`.execute(tx)
+      await sql`update counters set value = value + 1 where name = ${first}`.execute(tx)
+      met[own].resolve()
+      await met[own === 0 ? 1 : 0].promise
+      await sql`update counters set value = value + 1 where name = ${second}`.execute(tx)
+    })
+
+  await Promise.all([crossing(0, 'a', 'b'), crossing(1, 'b', 'a')])
+
+  expect(tries).toBe(3)
+  const { rows } = await database.pool.query('select name, value from counters order by name')
+  expect(rows).toEqual([
+    { name: 'a', value: 2 },
+    { name: 'b', value: 2 },
+  ])
+  await database.pool.query('update counters set value = 0')
+})
+
+test('a transaction that could not be serialised is run again as a whole', async () => {
+  const db = createDb(database.pool)
+  const seen: number[] = []
+
+  await transact(db, CLOCK, async (tx) => {
+    await sql`set transaction isolation level repeatable read`.execute(tx)
+    const value = await valueOf(tx, 'a')
+    seen.push(value)
+    if (seen.length === 1) await database.pool.query(`update counters set value = 10 where name = 'a'`)
+    await sql`update counters set value = ${value + 1} where name = 'a'`.execute(tx)
+  })
+
+  expect(seen).toEqual([0, 10])
+  expect((await database.pool.query(`select value from counters where name = 'a'`)).rows).toEqual([{ value: 11 }])
+  await database.pool.query('update counters set value = 0')
+})
+
+test('a transaction that is cut short for ever is given up, and one that is refused is not tried twice', async () => {
+  const db = createDb(database.pool)
+  let tries = 0
+  const raise = (code: string): Promise<unknown> =>
+    transact(db, CLOCK, (tx) => {
+      tries += 1
+      return sql`do ${sql.raw(`$$ begin raise exception 'no' using errcode = '${code}'; end $$`)}`.execute(tx)
+    })
+
+  await expect(raise('40001')).rejects.toMatchObject({ code: '40001' })
+  expect(tries).toBe(10)
+  tries = 0
+  for (const code of ['23505', '23514', '55P03', '57014']) await expect(raise(code)).rejects.toMatchObject({ code })
+  expect(tries).toBe(4)
+})
+
+async function valueOf(tx: Tx, name: string): Promise<number> {
+  const { rows } = await sql<{ value: number }>`select value from counters where name = ${name}`.execute(tx)
+  return rows[0]?.value ?? Number.NaN
+}

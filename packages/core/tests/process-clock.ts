@@ -1,0 +1,43 @@
+import type { Clock } from '../src/clock.ts'
+
+/** The clock of one process among several that share the test's time. Stopped, as by SIGSTOP, none of its timers fires. */
+export class ProcessClock implements Clock {
+  readonly #time: Clock
+  #isStopped = false
+  #missed: (() => void)[] = []
+
+  constructor(time: Clock) {
+    this.#time = time
+  }
+
+  stop(): void {
+    this.#isStopped = true
+  }
+
+  /** As by SIGCONT: what should have fired meanwhile fires now. */
+  cont(): void {
+    this.#isStopped = false
+    const missed = this.#missed
+    this.#missed = []
+    for (const callback of missed) callback()
+  }
+
+  databaseNow(): Date | null {
+    return this.#time.databaseNow()
+  }
+
+  monotonicMs(): number {
+    return this.#time.monotonicMs()
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return this.#time.sleep(ms, signal)
+  }
+
+  after(ms: number, callback: () => void): () => void {
+    return this.#time.after(ms, () => {
+      if (this.#isStopped) this.#missed.push(callback)
+      else callback()
+    })
+  }
+}

@@ -1,0 +1,142 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+import { createDb, Scheduler, type Schedule, type Target } from '@carillon/core'
+import { createDatabase, type TestDatabase } from '@carillon/core/testing'
+import { createHttpTarget } from '@carillon/targets'
+
+/** Two of these are a lease; a dead worker's runs go on within three. */
+export const HEARTBEAT_MS = 1500
+export const CALLER = { tenantId: 'acme', projectId: 'web', subject: 'user:alice' }
+const PAYLOAD = { list: 'a', nested: { of: ['things', 1] } }
+
+/** A call of the target that the test has not answered yet. */
+export interface Arrival {
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+  readonly answer: (status: number) => void
+}
+
+type Row = Readonly<Record<string, unknown>>
+
+/** A database, a target that the test answers for, and workers in processes of their own. */
+export class CrashRig implements AsyncDisposable {
+  readonly database: TestDatabase
+  readonly scheduler: Scheduler
+  readonly #server: Server
+  readonly #arrivals: Arrival[] = []
+  readonly #children: ChildProcess[] = []
+  #arrived = Promise.withResolvers<void>()
+
+  private constructor(database: TestDatabase) {
+    this.database = database
+    const targets = new Map<string, Target>([['http', createHttpTarget({ allowedHosts: ['127.0.0.1'] })]])
+    this.scheduler = new Scheduler({ db: createDb(database.pool), targets })
+    this.#server = createServer((request, response) => {
+      const chunks: Buffer[] = []
+      request.on('data', (chunk: Buffer) => chunks.push(chunk))
+      request.on('end', () => this.#arrive(request.headers, Buffer.concat(chunks).toString(), response))
+    })
+  }
+
+  static async start(): Promise<CrashRig> {
+    const rig = new CrashRig(await createDatabase())
+    rig.#server.listen(0, '127.0.0.1')
+    await once(rig.#server, 'listening')
+    return rig
+  }
+
+  /** A worker that has taken its lease and keeps the agenda. */
+  async worker(name: string): Promise<ChildProcess> {
+    const script = fileURLToPath(new URL('./worker-process.ts', import.meta.url))
+    const env = {
+      ...process.env,
+      DATABASE_URL: this.database.url,
+      WORKER_NAME: name,
+      HEARTBEAT_MS: String(HEARTBEAT_MS),
+    }
+    const child = spawn(process.execPath, [script], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+    this.#children.push(child)
+    await once(createInterface({ input: child.stdout }), 'line')
+    return child
+  }
+
+  /** A schedule of one slot, a moment from now, that calls the target. */
+  create(): Promise<Schedule> {
+    const { port } = this.#server.address() as AddressInfo
+    return this.scheduler.create(CALLER, {
+      name: 'once',
+      cadence: { kind: 'once', at: new Date(Date.now() + 500).toISOString() },
+      target: { kind: 'http', url: `http://127.0.0.1:${port}/run`, method: 'POST', payload: PAYLOAD },
+    })
+  }
+
+  /** The call of the target with this number, from 1, as soon as it comes. */
+  async arrival(number: number): Promise<Arrival> {
+    for (;;) {
+      const arrival = this.#arrivals[number - 1]
+      if (arrival !== undefined) return arrival
+      await this.#arrived.promise
+    }
+  }
+
+  get arrivals(): number {
+    return this.#arrivals.length
+  }
+
+  /** Asks until there is an answer; the test's own time limit is the bound. */
+  async until(text: string, values: readonly unknown[] = []): Promise<Row> {
+    for (;;) {
+      const { rows } = await this.database.pool.query<Row>(text, [...values])
+      const [row] = rows
+      if (row !== undefined) return row
+      // A moment's pause, on the server's side.
+      await this.database.pool.query('select pg_sleep(0.02)')
+    }
+  }
+
+  /** The run of a schedule with its attempts, once it is over. */
+  async outcome({ id }: Schedule): ReturnType<Scheduler['getRun']> {
+    const run = await this.until(`select id from carillon.runs where schedule_id = $1 and completed_at is not null`, [
+      id,
+    ])
+    return this.scheduler.getRun(CALLER, run['id'] as string)
+  }
+
+  /** Everything the pipeline wrote about slots. */
+  async ledger(): Promise<readonly Row[]> {
+    const { rows } = await this.database.pool.query<Row>(`
+      select runs::text as line from carillon.runs union all select attempts::text from carillon.attempts
+      union all select schedules::text from carillon.schedules order by line`)
+    return rows
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const child of this.#children) {
+      if (child.exitCode !== null || child.signalCode !== null) continue
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+    }
+    this.#server.closeAllConnections()
+    this.#server.close()
+    await this.database[Symbol.asyncDispose]()
+  }
+
+  #arrive(headers: IncomingHttpHeaders, body: string, response: ServerResponse): void {
+    const answer = (status: number): void => void response.writeHead(status).end()
+    this.#arrivals.push({ headers, body, answer })
+    this.#arrived.resolve()
+    this.#arrived = Promise.withResolvers()
+  }
+}
+
+/** Ends a process as a power cut would; resolves once it is gone. */
+export async function killed(child: ChildProcess): Promise<void> {
+  const exited = once(child, 'exit')
+  child.kill('SIGKILL')
+  await exited
+}
