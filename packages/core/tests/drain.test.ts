@@ -198,6 +198,26 @@ test('a worker holds no more runs than it was told to, however many jobs ask for
   expect(Math.max(...inFlight)).toBe(2)
 })
 
+test('a worker that was full goes on as soon as there is room, without being told and without time passing', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, target } = pipeline
+  const { script, answers } = heldEach()
+  target.script = script
+  const worker = pipeline.worker('small', 1)
+  for (let schedules = 0; schedules < 4; schedules += 1) await pipeline.create()
+  clock.advance(MINUTE)
+  await worker.heartbeat.runOnce()
+
+  worker.keeper.start()
+  for (let call = 0; call < 4; call += 1) {
+    await target.whenCalled(call + 1)
+    answers[call]?.(SUCCEEDED)
+  }
+  await worker.keeper.drain(GRACE_MS)
+
+  expect(target.calls).toHaveLength(4)
+})
+
 test('a stop without a start, and a second stop, do nothing', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   for (const service of servicesOf(pipeline, pipeline.worker())) {
