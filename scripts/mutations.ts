@@ -52,6 +52,9 @@ function tryMutation(root: string, name: string, { file, from, to, tests }: Muta
   const path = join(root, 'packages', name, 'src', file)
   const source = readFileSync(path, 'utf8')
   if (!source.includes(from)) throw new Error(`${file} no longer contains: ${from}`)
+  // A file that is not there fails, too, and would pass for a test that noticed.
+  const missing = tests?.find((test) => !existsSync(join(root, 'packages', name, test)))
+  if (missing !== undefined) throw new Error(`packages/${name} has no ${missing}`)
   writeFileSync(path, source.replace(from, to))
   try {
     return isNoticed(root, tests?.map((test) => `packages/${name}/${test}`) ?? [`packages/${name}`])

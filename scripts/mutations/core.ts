@@ -37,7 +37,7 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
     file: 'settle-batch.ts',
     from: 'await jobs.enqueue(tx, [...retries,',
     to: 'void db.transaction().execute((other) => jobs.enqueue(other, retries)).catch(() => undefined)\n    await jobs.enqueue(tx, [',
-    tests: ['tests/retry.test.ts'],
+    tests: ['tests/settle-atomic.test.ts'],
   },
   {
     guard: 'I5: an attempt says what the revision that began its run says',
@@ -47,14 +47,14 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
         select max(latest.revision) from carillon.schedule_revisions as latest
         where latest.schedule_id = taken.schedule_id
       )`,
-    tests: ['tests/retry.test.ts'],
+    tests: ['tests/retry-identity.test.ts'],
   },
   {
     guard: 'I6: what is due leaves its line before the schedule is paused',
     file: 'facade/scheduler.ts',
     from: "await this.#closeDue(tx, schedule, 'paused', now)",
     to: '',
-    tests: ['tests/lifecycle.test.ts'],
+    tests: ['tests/lifecycle-pause.test.ts'],
   },
   {
     guard: 'I6: every missed slot leaves its line',
@@ -68,7 +68,7 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
     file: 'store/schedule-records.ts',
     from: 'where schedules.id = ${p.id} and schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId}',
     to: 'where schedules.id = ${p.id}',
-    tests: ['tests/lifecycle.test.ts'],
+    tests: ['tests/lifecycle-create.test.ts'],
   },
   {
     guard: 'I10: a claim takes nothing that is not due by the clock of Postgres',
@@ -138,6 +138,20 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
     file: 'facade/scheduler.ts',
     from: 'if (revision !== undefined && revision !== schedule.revision) {',
     to: 'if (revision === -1) {',
-    tests: ['tests/lifecycle.test.ts'],
+    tests: ['tests/lifecycle-edit.test.ts'],
+  },
+  {
+    guard: 'I12: an answer that comes too late does not take a lease up again',
+    file: 'services/heartbeat.ts',
+    from: 'if (lease.workerId !== id) return false',
+    to: '',
+    tests: ['tests/heartbeat.test.ts'],
+  },
+  {
+    guard: 'I12: a lease that runs out stops what is held under it',
+    file: 'lease.ts',
+    from: 'this.#stopTimer = this.#clock.after(this.#trustedUntilMs - this.#clock.monotonicMs(), () => this.lose())',
+    to: '',
+    tests: ['tests/fencing.test.ts'],
   },
 ]

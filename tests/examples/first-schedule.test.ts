@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { expect, test } from 'vitest'
@@ -19,4 +20,14 @@ test('a first schedule is made, fires, and its run is in the ledger', async () =
       'the schedule is completed: it has no further slot',
     ],
   })
+})
+
+test('what the README of core shows are lines of the program that runs', () => {
+  const program = readFileSync(join(REPOSITORY, 'examples/first-schedule.ts'), 'utf8').split('\n')
+  const [, shown = ''] =
+    /```ts\n(.*?)```/s.exec(readFileSync(join(REPOSITORY, 'packages/core/README.md'), 'utf8')) ?? []
+
+  const lines = shown.split('\n').filter(Boolean)
+  expect(lines.length).toBeGreaterThan(5)
+  expect(lines.filter((line) => !program.includes(line))).toEqual([])
 })

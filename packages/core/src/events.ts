@@ -35,7 +35,7 @@ export interface EventMap {
   }
   /** An attempt's worker was no longer its holder when it wanted to settle: nothing was written (I12). */
   'attempt.fenced': { readonly runId: string; readonly scheduleId: string; readonly scheduledFor: number }
-  /** A run whose worker died goes on. */
+  /** The attempt of a run whose worker died was settled in its place; `attempt.settled` tells whether the run goes on. */
   'run.rescued': { readonly runId: string; readonly scheduleId: string; readonly scheduledFor: number }
   'schedule.created': ScheduleEvent
   'schedule.edited': ScheduleEvent & { readonly revision: number }
@@ -46,7 +46,13 @@ export interface EventMap {
   'schedule.deleted': ScheduleEvent
   /** This worker's lease ran out before it could be extended; everything it held was let go of. */
   'lease.lost': { readonly workerId: string }
-  'audit.finished': { readonly findings: number; readonly repaired: number; readonly slots: number }
+  'audit.finished': {
+    readonly findings: number
+    readonly repaired: number
+    readonly slots: number
+    /** Schedules that were not, or not wholly, audited. */
+    readonly unaudited: number
+  }
   /** A service could not do its work this time and will try again. No commit was made. */
   'service.failed': { readonly service: string; readonly error: unknown }
 }
@@ -74,10 +80,5 @@ export class Events {
         if (name !== 'service.failed') this.emit('service.failed', { service: `listener of ${name}`, error })
       }
     }
-  }
-
-  /** Whether anybody would hear: lets a hot path spare itself the making of the event. */
-  hasListeners(name: EventName): boolean {
-    return (this.#listeners.get(name)?.size ?? 0) > 0
   }
 }

@@ -28,6 +28,9 @@ export function countEvents(events: Events, meter: Meter): void {
   const skipped = meter.createCounter('scheduler.slot.skipped', { description: 'slots that did not run, by reason' })
   const rescued = meter.createCounter('scheduler.rescues', { description: 'runs taken over from dead workers' })
   const fenced = meter.createCounter('scheduler.dispatch.fenced', { description: 'writes refused to a former holder' })
+  const leasesLost = meter.createCounter('scheduler.worker.leases_lost', {
+    description: 'everything held was let go of',
+  })
   const findings = meter.createCounter('scheduler.audit.findings')
   const repaired = meter.createCounter('scheduler.audit.repaired')
   const failures = meter.createCounter('scheduler.service.failures', { description: 'by service' })
@@ -41,6 +44,7 @@ export function countEvents(events: Events, meter: Meter): void {
   })
   events.on('attempt.fenced', () => fenced.add(1))
   events.on('run.rescued', () => rescued.add(1))
+  events.on('lease.lost', () => leasesLost.add(1))
   events.on('audit.finished', (audit) => {
     findings.add(audit.findings)
     repaired.add(audit.repaired)

@@ -13,6 +13,14 @@ export interface PendingSettlement {
   readonly mayFree: boolean
 }
 
+/**
+ * Whether nothing but itself follows from it: no retry, no failure to count, nobody to wake. Then no schedule needs to be
+ * locked, and one that somebody else holds is in nobody's way.
+ */
+export function isPlain({ settlement, mayFree }: PendingSettlement): boolean {
+  return settlement.state === 'succeeded' && !mayFree
+}
+
 export interface SettleDeps {
   readonly db: Db
   readonly clock: Clock
@@ -41,9 +49,7 @@ async function settle(
   const now = clock.databaseNow()
   const settlements = batch.map(({ settlement }) => settlement)
   const statement = { autoPauseReason: AUTO_PAUSE_REASON, onConflict, now }
-  if (settlements.every(({ state }) => state === 'succeeded') && !batch.some(({ mayFree }) => mayFree)) {
-    return settleRuns(db, { ...statement, settlements })
-  }
+  if (batch.every(isPlain)) return settleRuns(db, { ...statement, settlements })
   return transact(db, clock, async (tx) => {
     // Under the lock no begin can add a waiting run that this settlement would fail to see, and leave it waiting for ever.
     await lockSchedules(tx, { scheduleIds: settlements.map(({ scheduleId }) => scheduleId) })

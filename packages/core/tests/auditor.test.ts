@@ -104,7 +104,7 @@ test('a line that was deleted by hand is found, written again as missed, and fou
   const counts = await auditorOf(pipeline).runOnce()
 
   expect(counts).toMatchObject({ slots: 4, findings: { ...NOTHING, slot_lost: 1 }, repaired: 1 })
-  expect(heard).toEqual([{ findings: 1, repaired: 1, slots: 4 }])
+  expect(heard).toEqual([{ findings: 1, repaired: 1, slots: 4, unaudited: 0 }])
   expect(await pipeline.lines(schedule)).toEqual([
     '08:15 succeeded',
     '08:30 skipped missed',
@@ -354,7 +354,12 @@ test('a job that is needed again by the time it would be taken back stays', asyn
   await other.query('select from carillon.schedules for update')
 
   const audit = auditorOf(pipeline).runOnce()
-  for (let waits = false; !waits;) waits = (await other.query('select from pg_locks where not granted')).rowCount === 1
+  for (let waits = false; !waits;) {
+    const { rowCount } = await other.query(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    waits = rowCount === 1
+  }
   await other.query(`update carillon.runs set state = 'retrying', retry_at = now(), completed_at = null`)
   await other.query('commit')
   other.release()
@@ -424,6 +429,12 @@ test('a schedule whose spec can no longer be read is counted and passed over alo
   const counts = await auditorOf(pipeline).runOnce()
 
   expect(counts).toMatchObject({ schedules: 3, unreadable: 2, slots: 4, findings: { ...NOTHING, slot_lost: 1 } })
+  expect(await pipeline.scheduler.latestAudit()).toMatchObject({
+    unreadable: 2,
+    truncated: 0,
+    findings: 1,
+    repaired: 1,
+  })
 })
 
 test('an outage that was made up for has nothing to find', async () => {
@@ -511,8 +522,10 @@ test('a schedule and its lines are read as of one instant, whatever is committed
   // The schedules have been read by then; the lines have to wait.
   for (let waits = false; !waits;) {
     waits =
-      (await other.query(`select from pg_locks where not granted and relation = 'carillon.runs'::regclass`))
-        .rowCount === 1
+      (
+        await other.query(`select from pg_locks where not granted and relation = 'carillon.runs'::regclass
+           and database = (select oid from pg_database where datname = current_database())`)
+      ).rowCount === 1
   }
   // A resume that began before the audit, and the slot that followed.
   await other.query(

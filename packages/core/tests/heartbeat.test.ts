@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 
 import type { EventMap } from '../src/events.ts'
 import { emptiedPipelines } from './emptied-pipeline.ts'
-import { HEARTBEAT_MS, type Pipeline } from './pipeline.ts'
+import { HEARTBEAT_MS, MINUTE, type Pipeline } from './pipeline.ts'
+import { held, SUCCEEDED } from './scripted-target.ts'
 
 const pipelineAt = emptiedPipelines()
 
@@ -39,4 +40,45 @@ test('a heartbeat that fails once is tried again in time: one broken connection 
   expect((await database.pool.query('select id from carillon.workers')).rows).toEqual(before)
   expect(lease.workerId).toBe((before as { id: string }[])[0]?.id)
   expect(lost).toEqual([])
+})
+
+/** Resolves once a statement in this database waits for a lock. */
+async function whenBlocked({ database }: Pipeline): Promise<void> {
+  for (;;) {
+    const { rows } = await database.pool.query(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    if (rows.length > 0) return
+  }
+}
+
+test('an answer that comes after the lease was let go of does not take it up again: its runs must be found (I12)', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
+  const { clock, database, target } = pipeline
+  const [worker, other] = [pipeline.worker(), pipeline.worker('other')]
+  const schedule = await pipeline.create()
+  target.script = held().script
+  clock.advance(MINUTE / 2)
+  await worker.begin()
+  await target.whenCalled(1)
+  const { workerId } = worker.lease
+  clock.advance(HEARTBEAT_MS)
+  const client = await database.pool.connect()
+  await client.query('begin')
+  await client.query('select from carillon.workers for update')
+
+  const beat = worker.heartbeat.runOnce()
+  await whenBlocked(pipeline)
+  clock.advance(HEARTBEAT_MS - 500)
+  await client.query('commit')
+  client.release()
+  expect(await beat).toEqual({ extended: 0 })
+  await worker.keeper.whenIdle()
+
+  expect(worker.lease.workerId).not.toBe(workerId)
+  await pipeline.pass(2 * HEARTBEAT_MS, worker)
+  expect(await other.rescuer.runOnce()).toMatchObject({ rescued: 1 })
+  target.script = () => SUCCEEDED
+  await other.doJobs()
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
 })

@@ -9,8 +9,8 @@ import { expect, test } from 'vitest'
 import { countEvents, gaugeRetention, gaugeWorker } from '../src/metrics.ts'
 import { CensusTaker } from '../src/services/census-taker.ts'
 import type { Target } from '../src/target.ts'
-import { MINUTE, Pipeline } from './pipeline.ts'
-import { FAIL } from './scripted-target.ts'
+import { HEARTBEAT_MS, MINUTE, Pipeline } from './pipeline.ts'
+import { FAIL, held } from './scripted-target.ts'
 
 /** Reads what instruments hold, as a scrape would. */
 function createMeter() {
@@ -65,6 +65,27 @@ test('what the pipeline does is counted under the names of E-63, without a label
     'scheduler.queue.scheduled': [[{}, 1]],
     'scheduler.worker.in_flight': [[{}, 0]],
     'pg.connection_pool.in_use': [[{}, 1]],
+  })
+})
+
+test('a lease that runs out is counted, and so is the attempt that a rescuer settles for the dead', async () => {
+  await using pipeline = await Pipeline.at('2026-03-02T09:00:30Z')
+  const { clock, target } = pipeline
+  const [dead, other] = [pipeline.worker('dead'), pipeline.worker('other')]
+  const { meter, read } = createMeter()
+  for (const { events } of [dead, other]) countEvents(events, meter)
+  await pipeline.create()
+  target.script = held().script
+  clock.advance(MINUTE / 2)
+  await dead.begin()
+
+  clock.advance(2 * HEARTBEAT_MS)
+  await other.rescuer.runOnce()
+
+  expect(await read()).toMatchObject({
+    'scheduler.worker.leases_lost': [[{}, 1]],
+    'scheduler.rescues': [[{}, 1]],
+    'scheduler.dispatch.total': [[{ target_kind: 'test', result: 'retrying' }, 1]],
   })
 })
 

@@ -17,6 +17,7 @@ import { FAIL, held, heldEach, SUCCEEDED } from './scripted-target.ts'
 
 const pipelineAt = emptiedPipelines()
 const LEASE_MS = 2 * HEARTBEAT_MS
+const OVERDUE_MS = 10_000
 
 /** A worker that began everything that is due and was never heard of again. */
 async function dieHolding(pipeline: Pipeline, untilSlotMs = MINUTE): Promise<TestWorker> {
@@ -106,6 +107,29 @@ test('deaths that use up the attempts pause a schedule like any other failures (
     pausedReason: 'auto:consecutive_failures',
     failureCount: 3,
   })
+})
+
+test('what a rescuer settles is told like any other settlement, and so is the pause that follows from it', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock } = pipeline
+  const target = { kind: 'test', timeoutSeconds: 86_400 }
+  const schedule = await pipeline.create({ target, policy: { retry: { maxAttempts: 1 }, autoPauseThreshold: 3 } })
+  const told: unknown[] = []
+  for (const untilSlotMs of [MINUTE, MINUTE - LEASE_MS, MINUTE - LEASE_MS]) {
+    await dieHolding(pipeline, untilSlotMs)
+    clock.advance(LEASE_MS)
+    const { events, rescuer } = pipeline.worker('rescuer')
+    events.on('run.rescued', ({ scheduleId }) => told.push(['rescued', scheduleId]))
+    events.on('attempt.settled', ({ scheduleId, state, durationMs }) => told.push([state, scheduleId, durationMs]))
+    events.on('schedule.paused', ({ scheduleId, reason }) => told.push([reason, scheduleId]))
+    await rescuer.runOnce()
+  }
+
+  const rescued = [
+    ['rescued', schedule.id],
+    ['failed', schedule.id, LEASE_MS],
+  ]
+  expect(told).toEqual([...rescued, ...rescued, ...rescued, ['auto:consecutive_failures', schedule.id]])
 })
 
 test('a run that was to be cancelled when its worker died is cancelled, not tried again', async () => {
@@ -255,7 +279,7 @@ test('the engine locks jobs under the names that its worker tells the others', a
   await pool.end()
 })
 
-test('a waiting run whose job was lost gets a new one, when it is due and only once', async () => {
+test('a retry whose job was lost gets a new one, once it is well overdue and only once', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, database, target } = pipeline
   const schedule = await pipeline.create({ policy: { overlap: 'allow' } })
@@ -264,17 +288,19 @@ test('a waiting run whose job was lost gets a new one, when it is due and only o
   const worker = pipeline.worker()
   await worker.keep()
   const jobs = async (): Promise<unknown> =>
-    (await database.pool.query('select key, run_at, task_id, payload::text from carillon_jobs._private_jobs')).rows
+    (await database.pool.query('select key, task_id, payload::text from carillon_jobs._private_jobs')).rows
   const before = await jobs()
-  expect(await worker.rescuer.runOnce()).toEqual({ rescued: 0, woken: 0, buried: 0 })
   await database.pool.query('delete from carillon_jobs._private_jobs')
+  const [run] = await pipeline.ledger(schedule)
+  await pipeline.pass((run?.retryAt ?? Number.NaN) - clock.instant + OVERDUE_MS - 1, worker)
+  expect(await worker.rescuer.runOnce()).toEqual({ rescued: 0, woken: 0, buried: 0 })
+  await pipeline.pass(1, worker)
 
   expect(await worker.rescuer.runOnce()).toEqual({ rescued: 0, woken: 1, buried: 0 })
   expect(await jobs()).toEqual(before)
   expect(await worker.rescuer.runOnce()).toEqual({ rescued: 0, woken: 0, buried: 0 })
 
   target.script = () => SUCCEEDED
-  clock.advance(LEASE_MS)
   expect(await worker.doJobs()).toBe(1)
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
 })

@@ -203,6 +203,8 @@ test('a hanging target is cut at its timeout, its signal fires, and the attempt 
     state: 'retrying',
     attempts: [{ outcome: 'failed', error: { code: 'timeout' }, startedAt: SLOT + MINUTE, completedAt: cutAt }],
   })
+  // The lease has a timer of its own.
+  worker.lease.release()
   expect(pipeline.clock.waiting).toBe(0)
 })
 
@@ -211,6 +213,8 @@ test('a target that answers leaves no timer behind', async () => {
 
   await worker.keep()
 
+  // The lease has a timer of its own.
+  worker.lease.release()
   expect(pipeline.clock.waiting).toBe(0)
 })
 

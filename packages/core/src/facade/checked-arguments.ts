@@ -1,10 +1,10 @@
 import { invalidInput } from '../errors.ts'
 import { foundText } from '../policy/found-text.ts'
 import type { ScheduleState } from '../schedule.ts'
+import { isUuid } from '../uuid.ts'
 import { isStorable } from './schedule-input.ts'
 
 const STATES: readonly ScheduleState[] = ['active', 'paused', 'completed', 'deleted']
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 /** The years that cadences know. */
 const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z')
 
@@ -20,7 +20,7 @@ export function checkedCount(value: number, max: number, path: string): number {
 
 export function checkedId(value: string | undefined, path: string): string | null {
   if (value === undefined) return null
-  if (UUID.test(value)) return value
+  if (isUuid(value)) return value
   throw refused(path, 'an id of a schedule', value)
 }
 

@@ -1,9 +1,9 @@
-import { identifierAt } from '../identifier.ts'
 import type { DueSlots, SlotBook } from '../keeper/slot-book.ts'
 import type { RunReason } from '../policy/run-state.ts'
 import type { Schedule } from '../schedule.ts'
-import { insertRuns, type NewRun } from '../store/begin.ts'
+import { insertRuns } from '../store/begin.ts'
 import type { Tx } from '../store/database.ts'
+import { newRun } from '../store/new-run.ts'
 
 const PORTION = 1000
 
@@ -22,7 +22,8 @@ export async function closeDueSlots(
   const excluded = new Set(schedule.excludedSlots)
   for (let next: number | null = schedule.nextSlotAt; next !== null && next <= until;) {
     const slots = dueFrom(book, schedule, { first: next, until, ledgerFrom })
-    const runs = slots.due.map((slot) => lineOf(schedule, slot, excluded.has(slot) ? 'excluded' : reason, now))
+    const reasonOf = (slot: number): RunReason => (excluded.has(slot) ? 'excluded' : reason)
+    const runs = slots.due.map((slot) => newRun(schedule, { slot, state: 'skipped', reason: reasonOf(slot) }, now))
     await insertRuns(tx, { runs, workerId: null, onConflict: 'keep', now: p.databaseNow })
     next = slots.next
   }
@@ -44,20 +45,5 @@ function dueFrom(
     return book.dueSlots(cadence, { first: from, until, limit: PORTION })
   } catch {
     return { due: [first], next: null }
-  }
-}
-
-function lineOf(schedule: Schedule, slot: number, reason: RunReason, now: number): NewRun {
-  return {
-    id: identifierAt(now),
-    scheduleId: schedule.id,
-    tenantId: schedule.tenantId,
-    projectId: schedule.projectId,
-    revision: schedule.revision,
-    scheduledFor: slot,
-    trigger: 'schedule',
-    state: 'skipped',
-    reason,
-    error: null,
   }
 }

@@ -1,10 +1,10 @@
 import type { Cadence } from '@carillon/cadence'
 
 import { CarillonError } from '../errors.ts'
-import { identifierAt } from '../identifier.ts'
 import type { Schedule } from '../schedule.ts'
 import { insertRuns } from '../store/begin.ts'
 import type { Tx } from '../store/database.ts'
+import { newRun } from '../store/new-run.ts'
 
 const TRIES_MAX = 10_000
 
@@ -20,21 +20,9 @@ export async function insertManualRun(
   const { schedule, cadence } = p
   for (let slot = p.now; slot > p.now - TRIES_MAX; slot -= 1) {
     if (cadence.next(slot - 1) === slot) continue
-    const id = identifierAt(p.now)
-    const run = {
-      id,
-      scheduleId: schedule.id,
-      tenantId: schedule.tenantId,
-      projectId: schedule.projectId,
-      revision: schedule.revision,
-      scheduledFor: slot,
-      trigger: 'manual',
-      state: 'pending',
-      reason: null,
-      error: null,
-    } as const
+    const run = newRun(schedule, { slot, state: 'pending', trigger: 'manual' }, p.now)
     const written = await insertRuns(tx, { runs: [run], workerId: null, onConflict: 'keep', now: p.databaseNow })
-    if (written.has(id)) return { id, scheduledFor: slot }
+    if (written.has(run.id)) return run
   }
   throw new CarillonError('state_conflict', 'too many runs were asked for within these seconds: try again later')
 }

@@ -7,6 +7,7 @@ import { resolvePolicy, type SchedulePolicy } from '../policy/schedule-policy.ts
 import { schemaProblems } from '../policy/schema-problems.ts'
 import type { Problem } from '../problem.ts'
 import type { Target } from '../target.ts'
+import { isUuid } from '../uuid.ts'
 
 /** What a user writes to make a schedule. */
 export interface ScheduleInput {
@@ -45,7 +46,6 @@ export interface InputContext {
 }
 
 const SUBJECT = /^[a-z_]+:[^\s]{1,200}$/
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const NAME_MAX_LENGTH = 200
 /** Of the whole input as JSON. What is larger belongs where the target finds it by name. */
 const INPUT_MAX_LENGTH = 1_048_576
@@ -164,7 +164,7 @@ function checkName(input: unknown): Checked<string> {
 
 function checkGrantId(input: unknown): Checked<string | null> {
   if (input === undefined || input === null) return { ok: true, value: null }
-  if (typeof input === 'string' && UUID.test(input)) return { ok: true, value: input }
+  if (isUuid(input)) return { ok: true, value: input }
   return refused('grantId', 'the id of a grant, a UUID', input)
 }
 

@@ -12,12 +12,15 @@ import { SlotBook } from '../keeper/slot-book.ts'
 import { checkGrant } from '../policy/grant.ts'
 import { decideOverlap } from '../policy/overlap.ts'
 import { spreadOffsetMs } from '../policy/spread.ts'
+import { checkedRetentionMs } from '../retention-days.ts'
 import type { Attempt, Run, Schedule, ScheduleChange, ScheduleState } from '../schedule.ts'
 import { findLatestAudit, listFindings, type Audit, type Finding } from '../store/audits.ts'
 import { transact, type Db, type Tx } from '../store/database.ts'
 import { findGrant } from '../store/grants.ts'
+import { ensureMonthsOf, MissingMonthError } from '../store/missing-month.ts'
 import { notifyCancel } from '../store/notifications.ts'
-import { readNow } from '../store/now.ts'
+import { readClock, readNow } from '../store/now.ts'
+import { ensurePartitions } from '../store/partitions.ts'
 import { findRun, listAttempts, listChanges, listOpenRuns, listRuns } from '../store/run-records.ts'
 import { insertChanges, type ScheduleChangeKind } from '../store/schedule-changes.ts'
 import { lockSchedules } from '../store/schedule-lock.ts'
@@ -34,6 +37,7 @@ import {
 import { SQLSTATE, sqlStateOf } from '../store/sqlstate.ts'
 import { endWaitingRuns, findPendingRuns, requestCancel, skipWaitingSlots } from '../store/waiting-runs.ts'
 import type { Target } from '../target.ts'
+import { isUuid } from '../uuid.ts'
 import { checkedCount, checkedId, checkedInstant, checkedState, checkedText } from './checked-arguments.ts'
 import { closeDueSlots } from './due-slots.ts'
 import { insertManualRun } from './manual-run.ts'
@@ -58,7 +62,7 @@ export interface SchedulerDeps {
 export interface SchedulerOptions {
   /** The least distance between two slots of a cadence (E-33). @default 60 */
   readonly minimumSeconds?: number
-  /** For how long the ledger remembers. @default 90 */
+  /** For how long the ledger remembers; at least 7. @default 90 */
   readonly retentionDays?: number
 }
 
@@ -92,15 +96,15 @@ export interface Preview {
 }
 
 const MINIMUM_SECONDS_DEFAULT = 60
-const RETENTION_DAYS_DEFAULT = 90
 const LIMIT_DEFAULT = 50
 const LIMIT_MAX = 200
 const COUNT_DEFAULT = 5
 const COUNT_MAX = 100
 const EXCLUDED_MAX = 100
 const REASON_MAX = 500
+/** Of a project that is deleted, each schedule may lack earlier months than the one before. */
+const MONTH_TRIES_MAX = 5
 const DAY_MS = 86_400_000
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
  * What users of the library hold: makes, changes and reads schedules, and asks for runs. It never calls a target; workers
@@ -125,7 +129,7 @@ export class Scheduler {
     this.#jobs = deps.jobs ?? slotJobs
     this.events = deps.events ?? new Events()
     this.#minimumSeconds = options.minimumSeconds ?? MINIMUM_SECONDS_DEFAULT
-    this.#retentionMs = (options.retentionDays ?? RETENTION_DAYS_DEFAULT) * DAY_MS
+    this.#retentionMs = checkedRetentionMs(options.retentionDays)
   }
 
   async create(caller: Caller, input: ScheduleInput): Promise<Schedule> {
@@ -154,7 +158,7 @@ export class Scheduler {
   }
 
   async get(caller: Caller, id: string): Promise<Schedule> {
-    const schedule = UUID.test(id) ? await findSchedule(this.#db, { ...within(caller), id }) : undefined
+    const schedule = isUuid(id) ? await findSchedule(this.#db, { ...within(caller), id }) : undefined
     if (schedule === undefined) throw scheduleNotFound(id)
     return schedule
   }
@@ -253,10 +257,11 @@ export class Scheduler {
 
   /** Deletes everything of the caller's project, in one transaction (E-59). */
   async deleteProject(caller: Caller): Promise<{ readonly deleted: number }> {
-    const ids = await transact(this.#db, this.#clock, async (tx) => {
-      const databaseNow = this.#clock.databaseNow()
-      const { schedules, now } = await lockProject(tx, { ...within(caller), now: databaseNow })
+    const ids = await this.#transact(async (tx) => {
+      const schedules = await lockProject(tx, within(caller))
       if (schedules.length === 0) return []
+      const databaseNow = this.#clock.databaseNow()
+      const now = await readClock(tx, databaseNow)
       const scheduleIds = schedules.map(({ id }) => id)
       await this.#deleteLocked(tx, caller, schedules, now)
       await insertChanges(tx, {
@@ -357,7 +362,7 @@ export class Scheduler {
   }
 
   async getRun(caller: Caller, runId: string): Promise<Run & { readonly attempts: readonly Attempt[] }> {
-    const run = UUID.test(runId) ? await findRun(this.#db, { ...within(caller), id: runId }) : undefined
+    const run = isUuid(runId) ? await findRun(this.#db, { ...within(caller), id: runId }) : undefined
     if (run === undefined) throw runNotFound(runId)
     return { ...run, attempts: await listAttempts(this.#db, run) }
   }
@@ -438,12 +443,32 @@ export class Scheduler {
     id: string,
     work: (tx: Tx, schedule: Schedule, now: number) => Promise<Result>,
   ): Promise<Result> {
-    if (!UUID.test(id)) throw scheduleNotFound(id)
-    return transact(this.#db, this.#clock, async (tx) => {
-      const found = await lockSchedule(tx, { ...within(caller), id, now: this.#clock.databaseNow() })
-      if (found === undefined) throw scheduleNotFound(id)
-      return work(tx, found.schedule, found.now)
+    if (!isUuid(id)) throw scheduleNotFound(id)
+    return this.#transact(async (tx) => {
+      const schedule = await lockSchedule(tx, { ...within(caller), id })
+      if (schedule === undefined) throw scheduleNotFound(id)
+      // Not before the lock was had: a begin that held it may have begun a slot meanwhile, which is not ahead any more.
+      return work(tx, schedule, await readClock(tx, this.#clock.databaseNow()))
     })
+  }
+
+  /**
+   * The whole change again, should the ledger have no month for a line of it: upkeep makes them, but no worker may have
+   * started yet. From the first that is missing to this one, for what is due is written in portions; of a slot that the
+   * ledger does not remember, its own.
+   */
+  async #transact<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await transact(this.#db, this.#clock, work)
+      } catch (error) {
+        if (!(error instanceof MissingMonthError) || tries >= MONTH_TRIES_MAX) throw error
+        await ensureMonthsOf(this.#db, error.slots)
+        const now = await readNow(this.#db, this.#clock.databaseNow())
+        const from = Math.min(...error.slots.filter((slot) => slot >= now - this.#retentionMs), now)
+        await ensurePartitions(this.#db, { from: new Date(from), to: new Date(now) })
+      }
+    }
   }
 
   async #deleteLocked(tx: Tx, caller: Caller, schedules: readonly Schedule[], now: number): Promise<void> {

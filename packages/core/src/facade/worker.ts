@@ -11,6 +11,7 @@ import { Keeper } from '../keeper/keeper.ts'
 import { Lease } from '../lease.ts'
 import { countEvents, defaultMeter, gaugeRetention, gaugeWorker } from '../metrics.ts'
 import { checkRetention } from '../policy/retention.ts'
+import { checkedRetentionMs } from '../retention-days.ts'
 import { Auditor } from '../services/auditor.ts'
 import { CensusTaker } from '../services/census-taker.ts'
 import { Heartbeat } from '../services/heartbeat.ts'
@@ -23,6 +24,7 @@ import { createPool } from '../store/pool.ts'
 import type { Target } from '../target.ts'
 
 export interface WorkerOptions {
+  /** Of Postgres itself, not of a pooler that lends connections per transaction: it listens, and has its statements planned. */
   readonly databaseUrl: string
   /** What it serves; it claims and fetches nothing else. */
   readonly targets: readonly Target[]
@@ -32,7 +34,7 @@ export interface WorkerOptions {
   readonly concurrency?: number
   /** How often it says that it lives. Its runs go on elsewhere within three beats of its death. @default 5000 */
   readonly heartbeatMs?: number
-  /** For how long the ledger remembers. @default 90 */
+  /** For how long the ledger remembers; 7 or more. @default 90 */
   readonly retentionDays?: number
   readonly clock?: Clock
   readonly events?: Events
@@ -41,12 +43,12 @@ export interface WorkerOptions {
 
 /** How long a stop waits for what is under way before it hands it back. Under the 30 s that supervisors usually grant. */
 const DRAIN_GRACE_MS = 20_000
+/** After which a stop is over, come what may. */
+const STOP_LIMIT_MS = 24_500
 const HEARTBEAT_DEFAULT_MS = 5000
-const RETENTION_DAYS_DEFAULT = 90
 const CENSUS_EVERY_MS = 30_000
 const KEEPER_CONNECTIONS = 5
 const ENGINE_CONNECTIONS = 5
-const DAY_MS = 86_400_000
 
 /**
  * A process that keeps the agenda: the keeper, and the services around it. As many as wanted share one Postgres; none of
@@ -54,6 +56,7 @@ const DAY_MS = 86_400_000
  */
 export class Worker {
   readonly events: Events
+  readonly #clock: Clock
   readonly #targets: ReadonlyMap<string, Target>
   readonly #pool: ReturnType<typeof createPool>
   readonly #enginePool: ReturnType<typeof createPool>
@@ -73,6 +76,7 @@ export class Worker {
     const clock = options.clock ?? systemClock
     const events = options.events ?? new Events()
     this.events = events
+    this.#clock = clock
     this.#targets = new Map(options.targets.map((target) => [target.kind, target]))
     const targetKinds = [...this.#targets.keys()]
     const onIdleError = (error: Error): void => events.emit('service.failed', { service: 'pool', error })
@@ -82,7 +86,7 @@ export class Worker {
     this.#enginePool = createPool({ ...connection, maxConnections: ENGINE_CONNECTIONS })
     this.#db = createDb(this.#pool)
     const deps = { db: this.#db, clock, events, jobs: slotJobs, targets: this.#targets, lease: new Lease(clock) }
-    const retentionMs = (options.retentionDays ?? RETENTION_DAYS_DEFAULT) * DAY_MS
+    const retentionMs = checkedRetentionMs(options.retentionDays)
     this.#keeper = new Keeper(deps, { retentionMs, ...pick(options, 'concurrency') })
     const enginePool: NonNullable<RunnerOptions['pgPool']> = this.#enginePool
     this.#engine = new GraphileEngine({ pool: enginePool, events, targetKinds })
@@ -144,12 +148,24 @@ export class Worker {
 
   /** Lets what is under way end, hands the rest back, and leaves. Safe to call twice. */
   stop(): Promise<void> {
-    this.#stopped ??= this.#stop()
+    this.#stopped ??= this.#stopInTime()
     return this.#stopped
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
+  }
+
+  /** A Postgres that says nothing any more must not keep this process: what it holds is found by a rescuer. */
+  async #stopInTime(): Promise<void> {
+    const late = Promise.withResolvers<void>()
+    const stopTimer = this.#clock.after(STOP_LIMIT_MS, () => {
+      this.#pool.sever()
+      this.#enginePool.sever()
+      late.resolve()
+    })
+    await Promise.race([this.#stop(), late.promise])
+    stopTimer()
   }
 
   async #stop(): Promise<void> {

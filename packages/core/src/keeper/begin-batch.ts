@@ -1,15 +1,17 @@
 import type { Clock } from '../clock.ts'
 import type { Jobs } from '../engine.ts'
 import { claimDue } from '../store/agenda.ts'
-import { advanceSchedules, type NewRun } from '../store/begin.ts'
+import { advanceSchedules, findTaken } from '../store/begin.ts'
 import { readClaimed } from '../store/claimed-schedules.ts'
 import { transact, type Db, type Tx } from '../store/database.ts'
+import { ensureMonthsOf, MissingMonthError } from '../store/missing-month.ts'
+import type { NewRun } from '../store/new-run.ts'
 import { notifyCancel } from '../store/notifications.ts'
 import { insertChanges } from '../store/schedule-changes.ts'
 import { SQLSTATE, sqlStateOf } from '../store/sqlstate.ts'
 import type { TakenRun } from '../store/taken-run.ts'
 import { endWaitingRuns, requestCancel, skipWaitingSlots } from '../store/waiting-runs.ts'
-import { planBegin, type BeginPlan } from './begin-plan.ts'
+import { planBegin, withoutTaken, type BeginPlan } from './begin-plan.ts'
 import type { SlotBook } from './slot-book.ts'
 
 export interface BeginDeps {
@@ -29,6 +31,13 @@ export interface BegunBatch {
   readonly begun: readonly TakenRun[]
 }
 
+/*
+ * The lines of slots that an outage left behind are written in portions: neither one schedule nor many of them hold a batch,
+ * nor the rest of the process, for long.
+ */
+const SLOTS_PER_BATCH = 10_000
+const SLOTS_PER_SCHEDULE = 1000
+
 interface BatchOptions {
   readonly lanes: readonly string[]
   readonly perLane: number
@@ -41,11 +50,27 @@ interface BatchOptions {
  */
 export async function beginBatch(deps: BeginDeps, options: BatchOptions): Promise<BegunBatch> {
   try {
-    return await transact(deps.db, deps.clock, (tx) => begin(deps, tx, options, 'refuse'))
+    return await beginWithMonths(deps, options, 'refuse')
   } catch (error) {
     // Somebody wrote a line by hand, or restored one. The slot has its line; the schedule must not stumble over it for ever.
     if (sqlStateOf(error) !== SQLSTATE.uniqueViolation) throw error
-    return transact(deps.db, deps.clock, (tx) => begin(deps, tx, options, 'keep'))
+    return beginWithMonths(deps, options, 'keep')
+  }
+}
+
+/** Upkeep makes months ahead; of a slot that is later than the ledger remembers, or where upkeep failed, begin does. */
+async function beginWithMonths(
+  deps: BeginDeps,
+  options: BatchOptions,
+  onConflict: 'refuse' | 'keep',
+): Promise<BegunBatch> {
+  const attempt = () => transact(deps.db, deps.clock, (tx) => begin(deps, tx, options, onConflict))
+  try {
+    return await attempt()
+  } catch (error) {
+    if (!(error instanceof MissingMonthError)) throw error
+    await ensureMonthsOf(deps.db, error.slots)
+    return attempt()
   }
 }
 
@@ -59,7 +84,11 @@ async function begin(
   const { now, scheduleIds } = await claimDue(tx, { lanes, perLane, workerId, now: at })
   if (scheduleIds.length === 0) return { now, plans: [], begun: [] }
   const schedules = await readClaimed(tx, { scheduleIds })
-  const plans = schedules.map((schedule) => planBegin(schedule, book, now, now - retentionMs))
+  const slotsMax = Math.min(SLOTS_PER_SCHEDULE, Math.max(1, Math.floor(SLOTS_PER_BATCH / schedules.length)))
+  const planned = schedules.map((schedule) =>
+    planBegin(schedule, { book, now, ledgerFrom: now - retentionMs, slotsMax }),
+  )
+  const plans = onConflict === 'refuse' ? planned : await leaveTaken(tx, planned)
   await endOpenRuns(tx, jobs, plans, at)
   const advances = plans.map(({ advance }) => advance)
   const runs = plans.flatMap((plan) => plan.runs)
@@ -67,6 +96,11 @@ async function begin(
   await giveUpWaiting(tx, jobs, plans, at)
   await recordChanges(tx, plans, at)
   return { now, plans, begun: plans.flatMap((plan) => takenOf(plan, workerId, written)) }
+}
+
+async function leaveTaken(tx: Tx, plans: readonly BeginPlan[]): Promise<BeginPlan[]> {
+  const taken = await findTaken(tx, { runs: plans.flatMap(({ runs }) => runs) })
+  return plans.map((plan) => withoutTaken(plan, taken))
 }
 
 /** Ends or cancels what the new runs take the place of. */

@@ -1,11 +1,11 @@
-import { identifierAt } from '../identifier.ts'
 import { AUTO_PAUSE_REASON, shouldAutoPause } from '../policy/auto-pause.ts'
 import { decideBegin, type BeginDecision } from '../policy/begin.ts'
 import { checkGrant } from '../policy/grant.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
 import { spreadOffsetMs } from '../policy/spread.ts'
-import type { Advance, NewRun } from '../store/begin.ts'
+import type { Advance } from '../store/begin.ts'
 import type { ClaimedSchedule } from '../store/claimed-schedules.ts'
+import { newRun, type NewRun } from '../store/new-run.ts'
 import type { DueSlots, SlotBook } from './slot-book.ts'
 
 /** Everything that begin will write for one schedule. */
@@ -20,18 +20,25 @@ export interface BeginPlan {
 
 const UNREADABLE_REASON = 'auto:unreadable_spec'
 
-// The lines of slots that an outage left behind are written in portions, so that one schedule cannot hold a batch for long.
-const SLOTS_PER_BEGIN = 1000
+interface PlanOptions {
+  readonly book: SlotBook
+  readonly now: number
+  /** What is older is not remembered. */
+  readonly ledgerFrom: number
+  /** How many slots get their lines at most; the rest stays due. */
+  readonly slotsMax: number
+}
 
 /**
  * Decides what becomes of a claimed schedule's due slots. Never throws: a schedule whose spec cannot be read fails alone, is
  * paused, and its slot says why.
  */
-export function planBegin(schedule: ClaimedSchedule, book: SlotBook, now: number, ledgerFrom: number): BeginPlan {
+export function planBegin(schedule: ClaimedSchedule, options: PlanOptions): BeginPlan {
+  const { book, now } = options
   try {
     const policy = book.policy(schedule.policy)
     const offset = spreadOffsetMs(schedule.id, policy.spreadSeconds)
-    const slots = dueSlotsOf(schedule, book, now - offset, ledgerFrom)
+    const slots = dueSlotsOf(schedule, policy, now - offset, options)
     const { autoPauseThreshold: threshold, consecutiveFailures } = schedule
     if (shouldAutoPause({ threshold, consecutiveFailures })) return planPause(schedule, slots, offset, now)
     return planSlots(schedule, slots, policy, offset, now)
@@ -40,12 +47,64 @@ export function planBegin(schedule: ClaimedSchedule, book: SlotBook, now: number
   }
 }
 
-/** Slots from before the ledger's first month are passed over: their lines would be dropped as soon as they are written. */
-function dueSlotsOf(schedule: ClaimedSchedule, book: SlotBook, until: number, ledgerFrom: number): DueSlots {
-  const { cadence, nextSlotAt } = schedule
-  const first = nextSlotAt < ledgerFrom ? book.firstFrom(cadence, ledgerFrom) : nextSlotAt
-  if (first === null || first > until) return { due: [], next: first }
-  return book.dueSlots(cadence, { first, until, limit: SLOTS_PER_BEGIN })
+/**
+ * What is left of a plan where slots have their lines already. A run that does not begin takes nobody's place, and is not
+ * counted: it may well be the one that it would have cancelled.
+ */
+export function withoutTaken(plan: BeginPlan, taken: ReadonlySet<string>): BeginPlan {
+  const runs = plan.runs.filter(({ id }) => !taken.has(id))
+  const isBegun = plan.runs.some(({ id, state }) => taken.has(id) && (state === 'running' || state === 'pending'))
+  if (!isBegun) return { ...plan, runs }
+  const { advance, supersede } = plan
+  return {
+    ...nothingOpen(plan.schedule),
+    runs,
+    advance: {
+      ...advance,
+      runCount: 0,
+      failureCount: advance.failureCount - supersede.length,
+      consecutiveFailures: advance.consecutiveFailures - supersede.length,
+    },
+  }
+}
+
+/**
+ * Slots from before the ledger's first month are passed over: their lines would be dropped as soon as they are written. But
+ * what is to run however late it is does run, if nothing younger is due: the latest of them.
+ */
+function dueSlotsOf(
+  { cadence, nextSlotAt, excludedSlots }: ClaimedSchedule,
+  { missed }: SchedulePolicy,
+  until: number,
+  { book, ledgerFrom, slotsMax }: PlanOptions,
+): DueSlots {
+  const isForgotten = nextSlotAt < ledgerFrom
+  const first = isForgotten ? book.firstFrom(cadence, ledgerFrom) : nextSlotAt
+  if (first !== null && first <= until) {
+    return withExcluded(book.dueSlots(cadence, { first, until, limit: slotsMax }), cadence, book, until, excludedSlots)
+  }
+  if (!isForgotten || missed === 'skip') return { due: [], next: first }
+  // Not before the one that is awaited, which may be no slot of the cadence any more: rules of time zones change.
+  return { due: [Math.max(book.lastBefore(cadence, ledgerFrom) ?? nextSlotAt, nextSlotAt)], next: first }
+}
+
+/**
+ * A portion does not end before excluded slots: were they all that is left, the next one would have nothing to run, though
+ * the latest slot that is not excluded should.
+ */
+function withExcluded(
+  slots: DueSlots,
+  cadence: string,
+  book: SlotBook,
+  until: number,
+  excluded: readonly number[],
+): DueSlots {
+  let { due, next } = slots
+  while (next !== null && next <= until && excluded.includes(next)) {
+    due = [...due, next]
+    next = book.firstFrom(cadence, next + 1)
+  }
+  return { due, next }
 }
 
 function planSlots(
@@ -111,10 +170,10 @@ function movedOn(schedule: ClaimedSchedule, nextSlotAt: number, offset: number):
 
 function planUnreadable(schedule: ClaimedSchedule, error: unknown, now: number): BeginPlan {
   const message = error instanceof Error ? error.message : String(error)
-  const run = newRun(schedule, { slot: schedule.nextSlotAt, state: 'failed', reason: null }, now)
+  const text = JSON.stringify({ code: 'unreadable_spec', message })
   return {
     ...nothingOpen(schedule),
-    runs: [{ ...run, error: JSON.stringify({ code: 'unreadable_spec', message }) }],
+    runs: [newRun(schedule, { slot: schedule.nextSlotAt, state: 'failed', error: text }, now)],
     advance: { ...paused(schedule, UNREADABLE_REASON), failureCount: 1 },
   }
 }
@@ -139,24 +198,5 @@ function nothingOpen(schedule: ClaimedSchedule): Pick<BeginPlan, 'schedule' | 's
 
 function runsOf(schedule: ClaimedSchedule, { skipped, run }: BeginDecision, now: number): NewRun[] {
   const lines = skipped.map(({ slot, reason }) => newRun(schedule, { slot, state: 'skipped', reason }, now))
-  return run === null ? lines : [...lines, newRun(schedule, { ...run, reason: null }, now)]
-}
-
-function newRun(
-  schedule: ClaimedSchedule,
-  { slot, state, reason }: { slot: number } & Pick<NewRun, 'state' | 'reason'>,
-  now: number,
-): NewRun {
-  return {
-    id: identifierAt(now),
-    scheduleId: schedule.id,
-    tenantId: schedule.tenantId,
-    projectId: schedule.projectId,
-    revision: schedule.revision,
-    scheduledFor: slot,
-    trigger: 'schedule',
-    state,
-    reason,
-    error: null,
-  }
+  return run === null ? lines : [...lines, newRun(schedule, run, now)]
 }

@@ -46,6 +46,11 @@ export class Dispatcher {
     return Math.max(0, this.#deps.concurrency - this.#inFlight.size - this.#reserved)
   }
 
+  /** Whether runs take up all the room, and not merely claims that may bring none. */
+  get isFull(): boolean {
+    return this.#inFlight.size >= this.#deps.concurrency
+  }
+
   /** Sets room aside for runs that are about to be taken, and says for how many there is some. To be released. */
   reserve(wanted: number): number {
     const reserved = Math.min(wanted, this.room)

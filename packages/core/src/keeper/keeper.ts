@@ -5,7 +5,8 @@ import type { Lease } from '../lease.ts'
 import { Service } from '../service.ts'
 import { transact, type Db } from '../store/database.ts'
 import { lockSchedules } from '../store/schedule-lock.ts'
-import { takeRun } from '../store/taken-run.ts'
+import { takeRun, type TakenRun } from '../store/taken-run.ts'
+import { findWaitingSlot } from '../store/waiting-runs.ts'
 import type { Target } from '../target.ts'
 import { AgendaWatch } from './agenda-watch.ts'
 import type { AbortReason } from './attempt.ts'
@@ -48,6 +49,8 @@ const BATCH_SIZE_DEFAULT = 500
 const IDLE_PAUSE_MS = 1000
 /** Another worker holds what is due, or has just taken it. */
 const CONTENDED_PAUSE_MS = 5
+/** For how long who gave a job back fetches no other one, so that it is left to those with room. */
+const FULL_PAUSE_MS = 1000
 const FAILURE_PAUSE_MS = 250
 /** After a drain's grace, for writing what was handed back. What cannot be written by then is left to a rescuer. */
 const HAND_BACK_MS = 4000
@@ -97,10 +100,17 @@ export class Keeper extends Service<KeeperCounts> {
     }
   }
 
-  /** The next attempt of a waiting run: what a job of the engine asks for. Nothing happens if it waits no longer. */
-  async attempt({ scheduleId, scheduledFor }: { scheduleId: string; scheduledFor: number }): Promise<void> {
+  /**
+   * The next attempt of a waiting run: what a job of the engine asks for. Nothing happens if it waits no longer. A worker
+   * that is full gives the job back, for its engine holds it locked and another worker may be idle.
+   */
+  async attempt(slot: { scheduleId: string; scheduledFor: number }): Promise<void> {
+    const { scheduleId, scheduledFor } = slot
     const { db, clock, lease } = this.#deps
-    await this.#whenRoom()
+    if (!(await this.#reserveOne())) {
+      await this.#giveBack(slot)
+      return
+    }
     try {
       const { workerId } = lease
       if (workerId === undefined) throw new Error('this worker holds no lease')
@@ -108,7 +118,7 @@ export class Keeper extends Service<KeeperCounts> {
         await lockSchedules(tx, { scheduleIds: [scheduleId] })
         return takeRun(tx, { scheduleId, scheduledFor, workerId, now: clock.databaseNow() })
       })
-      if (run !== undefined) this.#dispatcher.start(run)
+      if (run !== undefined) this.#startAll([run], workerId)
     } finally {
       this.#dispatcher.release(1)
     }
@@ -167,19 +177,48 @@ export class Keeper extends Service<KeeperCounts> {
     )
     const { retentionMs } = this.#options
     const batch = await beginBatch({ ...this.#deps, book: this.#book, retentionMs }, { ...share, workerId })
-    for (const run of batch.begun) this.#dispatcher.start(run)
+    this.#startAll(batch.begun, workerId)
     this.#tell(batch)
     this.#watch.rung(due)
     const skipped = batch.plans.flatMap(({ runs }) => runs).length - batch.begun.length
     return { begun: batch.begun.length, skipped, restMs: batch.plans.length > 0 ? 0 : CONTENDED_PAUSE_MS }
   }
 
-  /** Waits until a run may be taken, and sets the room for it aside. */
-  async #whenRoom(): Promise<void> {
+  /**
+   * If the lease was lost while they were being taken, who held them was told to stop before they came: nobody would stop
+   * them now, and a rescuer is about to find them (I12).
+   */
+  #startAll(runs: readonly TakenRun[], workerId: string): void {
+    if (this.#deps.lease.workerId !== workerId) return
+    for (const run of runs) this.#dispatcher.start(run)
+  }
+
+  /** Sets room aside for a run. Waits while all of it is only set aside, which is not for long; false if it is in use. */
+  async #reserveOne(): Promise<boolean> {
     while (!this.#isDraining && this.#dispatcher.reserve(1) === 0) {
+      if (this.#dispatcher.isFull) return false
       await Promise.race([this.#dispatcher.whenFreed(), this.#draining.promise])
     }
     if (this.#isDraining) throw new Error('this worker is going down')
+    return true
+  }
+
+  /**
+   * Enqueues a job anew, at once, so that an idle worker is told of it. Then keeps this place in the engine until there may
+   * be room: it would fetch the job again before anybody else, and with everybody full all that wait would go round and
+   * round. Not for an instant to come: then this worker would be back from its rest just in time.
+   */
+  async #giveBack(slot: { scheduleId: string; scheduledFor: number }): Promise<void> {
+    const { db, clock, jobs } = this.#deps
+    const freed = this.#dispatcher.whenFreed()
+    await transact(db, clock, async (tx) => {
+      await lockSchedules(tx, { scheduleIds: [slot.scheduleId] })
+      const waiting = await findWaitingSlot(tx, slot)
+      if (waiting !== undefined) await jobs.enqueue(tx, [{ ...waiting, runAt: null }])
+    })
+    const early = new AbortController()
+    await Promise.race([freed, this.#draining.promise, clock.sleep(FULL_PAUSE_MS, early.signal)])
+    early.abort()
   }
 
   #tell({ now, plans, begun }: BegunBatch): void {

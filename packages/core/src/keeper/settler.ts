@@ -1,9 +1,11 @@
 import type { Clock } from '../clock.ts'
 import type { Jobs } from '../engine.ts'
 import type { Events } from '../events.ts'
-import { settleBatch, type PendingSettlement } from '../settle-batch.ts'
+import { isPlain, settleBatch, type PendingSettlement } from '../settle-batch.ts'
+import { tellSettled } from '../settled-events.ts'
 import type { Db } from '../store/database.ts'
 import type { Settled, Settlement } from '../store/settle.ts'
+import { sqlStateOf } from '../store/sqlstate.ts'
 
 export interface SettlerDeps {
   readonly db: Db
@@ -17,18 +19,33 @@ interface Waiting extends PendingSettlement {
   readonly done: () => void
 }
 
+/** Two ways to write, each with a batch of its own under way. */
+type Way = 'plain' | 'locked'
+
 const BATCH_MAX = 1000
 const RETRY_PAUSE_MS = 250
+/** Into how many a batch is cut that cannot be written: a thousand are single ones after four times. */
+const PIECES = 8
+/** What a single row may be the cause of: its values, or that somebody holds it. All else is the database's trouble. */
+const CAUSED_BY_A_ROW = /^(22|23|40|55P03|57014)/
 
 /**
  * SETTLE, in micro-batches: while one is being written the next one gathers, so a lone attempt is settled at once and a
- * herd a thousand at a time. A batch that cannot be written is tried until it can: its fence makes a second write of the
- * same settlement do nothing, also where the answer to the first commit was lost.
+ * herd a thousand at a time. What cannot be written is tried until it can: its fence makes a second write of the same
+ * settlement do nothing, also where the answer to the first commit was lost.
+ *
+ * One row must not stall the others. Plain successes are written without waiting for those that lock their schedules; and
+ * a batch in which a row may be at fault is set apart and cut up, while the next ones go on. Never more than three are being
+ * written, so that connections are left for the heartbeat, whatever is held.
  */
 export class Settler {
   readonly #deps: SettlerDeps
   #waiting: Waiting[] = []
-  #isWriting = false
+  /** Schedules of which a settlement is being written or set apart: the counters of each follow its runs one by one. */
+  readonly #taken = new Set<string>()
+  readonly #busy = new Set<Way>()
+  #apart: (readonly Waiting[])[] = []
+  #isWritingApart = false
   #isAbandoned = false
 
   constructor(deps: SettlerDeps) {
@@ -38,8 +55,9 @@ export class Settler {
   /** Resolves once the settlement is written, or found to be no longer this worker's to write. */
   settle(runId: string, pending: PendingSettlement): Promise<void> {
     return new Promise((done) => {
-      this.#waiting.push({ ...pending, runId, done })
-      if (!this.#isWriting) void this.#write()
+      const waiting = { ...pending, runId, done }
+      this.#waiting.push(waiting)
+      void this.#writeAll(wayOf(waiting))
     })
   }
 
@@ -48,42 +66,71 @@ export class Settler {
     this.#isAbandoned = true
   }
 
-  async #write(): Promise<void> {
-    this.#isWriting = true
+  async #writeAll(way: Way): Promise<void> {
+    if (this.#busy.has(way)) return
+    this.#busy.add(way)
     // One turn of the event loop: what was dispatched together settles together.
     await Promise.resolve()
-    while (this.#waiting.length > 0) {
-      const batch = this.#takeBatch()
-      await this.#writeUntilDone(batch)
-      for (const { done } of batch) done()
-    }
-    this.#isWriting = false
+    for (let batch = this.#takeBatch(way); batch.length > 0; batch = this.#takeBatch(way)) await this.#write(batch)
+    this.#busy.delete(way)
   }
 
-  /** At most one per schedule: the counters of a schedule follow its runs one by one. */
-  #takeBatch(): Waiting[] {
-    const batch = new Map<string, Waiting>()
+  /** At most one per schedule, and none of a schedule that is being written. */
+  #takeBatch(way: Way): Waiting[] {
+    const batch: Waiting[] = []
     const later: Waiting[] = []
     for (const waiting of this.#waiting) {
       const { scheduleId } = waiting.settlement
-      if (batch.size < BATCH_MAX && !batch.has(scheduleId)) batch.set(scheduleId, waiting)
-      else later.push(waiting)
+      if (wayOf(waiting) !== way || batch.length >= BATCH_MAX || this.#taken.has(scheduleId)) {
+        later.push(waiting)
+      } else {
+        this.#taken.add(scheduleId)
+        batch.push(waiting)
+      }
     }
     this.#waiting = later
-    return [...batch.values()]
+    return batch
   }
 
-  async #writeUntilDone(batch: readonly Waiting[]): Promise<void> {
+  /** Writes a batch, or sets it apart. */
+  async #write(batch: readonly Waiting[]): Promise<void> {
     const { clock, events } = this.#deps
     while (!this.#isAbandoned) {
       try {
         this.#tell(batch, await settleBatch(this.#deps, batch))
-        return
+        break
       } catch (error) {
         events.emit('service.failed', { service: 'settler', error })
+        if (CAUSED_BY_A_ROW.test(sqlStateOf(error) ?? '')) {
+          this.#apart.push(...piecesOf(batch))
+          if (!this.#isWritingApart) void this.#writeApart()
+          return
+        }
         await clock.sleep(RETRY_PAUSE_MS)
       }
     }
+    this.#finish(batch)
+  }
+
+  /** Round by round: a piece that waits for a lock delays its neighbours by that once, and not again in the next round. */
+  async #writeApart(): Promise<void> {
+    this.#isWritingApart = true
+    while (this.#apart.length > 0) {
+      await this.#deps.clock.sleep(RETRY_PAUSE_MS)
+      const pieces = this.#apart
+      this.#apart = []
+      for (const piece of pieces) await this.#write(piece)
+    }
+    this.#isWritingApart = false
+  }
+
+  #finish(batch: readonly Waiting[]): void {
+    for (const { settlement, done } of batch) {
+      this.#taken.delete(settlement.scheduleId)
+      done()
+    }
+    // What waited for one of these schedules may be written now, the other way perhaps.
+    for (const way of new Set(this.#waiting.map(wayOf))) void this.#writeAll(way)
   }
 
   #tell(batch: readonly Waiting[], settled: readonly Settled[]): void {
@@ -101,23 +148,11 @@ function tellFenced(events: Events, runId: string, { scheduleId, scheduledFor }:
   events.emit('attempt.fenced', { runId, scheduleId, scheduledFor })
 }
 
-/** Tells what was settled. Also for the rescuer, which settles for the dead. */
-function tellSettled(events: Events, run: Settled): void {
-  const { tenantId, projectId, scheduleId, targetKind, scheduledFor, runId, attempt, state, retryAt } = run
-  events.emit('attempt.settled', {
-    tenantId,
-    projectId,
-    scheduleId,
-    targetKind,
-    scheduledFor,
-    runId,
-    attempt,
-    state,
-    retryAt,
-    durationMs: run.settledAt - run.startedAt,
-  })
-  if (run.isAutoPaused) {
-    const reason = 'auto:consecutive_failures'
-    events.emit('schedule.paused', { tenantId, projectId, scheduleId, actor: 'system:carillon', reason })
-  }
+function wayOf(pending: PendingSettlement): Way {
+  return isPlain(pending) ? 'plain' : 'locked'
+}
+
+function piecesOf<Item>(items: readonly Item[]): Item[][] {
+  const size = Math.ceil(items.length / PIECES)
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, n) => items.slice(n * size, (n + 1) * size))
 }

@@ -19,6 +19,8 @@ interface Page {
 // Some 2 kB each.
 const CADENCES_MAX = 20_000
 const POLICIES_MAX = 1000
+// Some 8 kB each at most: what one batch asks for, not what all of them did.
+const BACKLOGS_MAX = 500
 
 /**
  * What cadences say, remembered. Parsing one anew for each slot costs more than everything else that begin does: without
@@ -26,6 +28,8 @@ const POLICIES_MAX = 1000
  */
 export class SlotBook {
   readonly #pages = new LRUCache<string, Page>({ max: CADENCES_MAX })
+  /** After an outage all schedules of a batch that share a cadence ask for the same slots, hundreds of them. */
+  readonly #backlogs = new LRUCache<string, DueSlots>({ max: BACKLOGS_MAX })
   readonly #policies = new LRUCache<string, SchedulePolicy>({ max: POLICIES_MAX })
 
   /**
@@ -34,13 +38,25 @@ export class SlotBook {
    */
   dueSlots(cadenceText: string, { first, until, limit }: { first: number; until: number; limit: number }): DueSlots {
     const page = this.#page(cadenceText)
-    const due = [first]
     let next = nextOf(page, first)
+    // By far the most common case, and not worth a key.
+    if (next === null || next > until) return { due: [first], next }
+    const key = `${first} ${until} ${limit} ${cadenceText}`
+    const known = this.#backlogs.get(key)
+    if (known !== undefined) return known
+    const due = [first]
     while (next !== null && next <= until && due.length < limit) {
       due.push(next)
       next = nextOf(page, next)
     }
-    return { due, next }
+    const backlog = { due, next }
+    this.#backlogs.set(key, backlog)
+    return backlog
+  }
+
+  /** The last slot before an instant. */
+  lastBefore(cadenceText: string, instant: number): number | null {
+    return this.#page(cadenceText).cadence.previous(instant)
   }
 
   /** The first slot at or after an instant. */

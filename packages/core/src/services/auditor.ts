@@ -85,15 +85,16 @@ export class Auditor extends Service<AuditCounts> {
     return this.#deps.clock.sleep(this.#options.periodMs, signal)
   }
 
-  async #record(window: AuditWindow, { schedules, slots }: SlotAuditCounts, found: FindingList): Promise<void> {
+  async #record(window: AuditWindow, counted: SlotAuditCounts, found: FindingList): Promise<void> {
     const { db, clock, events } = this.#deps
     const { total, repaired } = found
     const id = identifierAt(window.to)
     await transact(db, clock, async (tx) => {
-      const counts = { schedules, slots, findings: total, repaired }
+      const counts = { ...counted, findings: total, repaired }
       await insertAudit(tx, { id, ...window, startedAt: window.to, ...counts, now: clock.databaseNow() })
       await insertFindings(tx, { auditId: id, findings: found.kept })
     })
-    events.emit('audit.finished', { findings: total, repaired, slots })
+    const { slots, unreadable, truncated } = counted
+    events.emit('audit.finished', { findings: total, repaired, slots, unaudited: unreadable + truncated })
   }
 }

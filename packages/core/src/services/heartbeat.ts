@@ -76,6 +76,9 @@ export class Heartbeat extends PeriodicService<{ readonly extended: number }> {
     const leaseMs = this.#leaseMs
     const now = clock.databaseNow()
     if (!(await extendLease(db, { id, engineWorkerIds: engineWorkerIds(), leaseMs, now }))) return false
+    // The answer may have come after the lease was let go of. What was held under it is written by nobody any more, so it
+    // must run out for a rescuer to find it.
+    if (lease.workerId !== id) return false
     lease.grant(id, askedAtMs, leaseMs)
     return true
   }

@@ -36,7 +36,7 @@ async function noteOrphanedRuns({ db, clock }: JobAuditDeps, found: FindingList)
 }
 
 async function enqueueStrandedRuns({ db, clock, jobs }: JobAuditDeps, found: FindingList): Promise<void> {
-  const stranded = await findStrandedRuns(db, { limit: FOUND_MAX, now: clock.databaseNow() })
+  const stranded = await findStrandedRuns(db, { limit: FOUND_MAX, overdueMs: null, now: clock.databaseNow() })
   for (const batch of batchesOf(stranded)) {
     await transact(db, clock, async (tx) => {
       await lockSchedules(tx, { scheduleIds: batch.map(({ scheduleId }) => scheduleId) })

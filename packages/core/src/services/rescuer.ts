@@ -5,6 +5,7 @@ import { NO_RETRY, type RetryPolicy } from '../policy/retry.ts'
 import { readPolicy } from '../policy/schedule-policy.ts'
 import { PeriodicService } from '../service.ts'
 import { settleBatch, type PendingSettlement } from '../settle-batch.ts'
+import { tellSettled } from '../settled-events.ts'
 import { settlementOf } from '../settlement.ts'
 import { transact, type Db } from '../store/database.ts'
 import { unlockJobs } from '../store/jobs.ts'
@@ -29,6 +30,8 @@ export interface RescueCounts {
 }
 
 const BATCH_MAX = 500
+/** A job that is not there so long after its time is not just being handled, or late. */
+const OVERDUE_MS = 10_000
 
 /**
  * Goes on with the runs of dead workers: settles their lost attempt by the same rules as any other, so that it is counted,
@@ -63,8 +66,11 @@ export class Rescuer extends PeriodicService<RescueCounts> {
     // One per schedule at a time, as everywhere; the rest is found again the next time round.
     const batch = [...new Map(orphans.map((run) => [run.scheduleId, run])).values()]
     const settled = await settleBatch(this.#deps, batch.map(pendingOf))
-    for (const { runId, scheduleId, scheduledFor } of settled) {
-      this.#deps.events.emit('run.rescued', { runId, scheduleId, scheduledFor })
+    const { events } = this.#deps
+    for (const run of settled) {
+      const { runId, scheduleId, scheduledFor } = run
+      events.emit('run.rescued', { runId, scheduleId, scheduledFor })
+      tellSettled(events, run)
     }
     return settled.length
   }
@@ -72,7 +78,8 @@ export class Rescuer extends PeriodicService<RescueCounts> {
   /** Runs whose turn has come but whose job is missing: enqueued again, from the ledger. */
   async #wakeStranded(): Promise<number> {
     const { db, clock, jobs } = this.#deps
-    const stranded = await findStrandedRuns(db, { limit: BATCH_MAX, now: clock.databaseNow() })
+    const now = clock.databaseNow()
+    const stranded = await findStrandedRuns(db, { limit: BATCH_MAX, overdueMs: OVERDUE_MS, now })
     if (stranded.length === 0) return 0
     await transact(db, clock, async (tx) => {
       await lockSchedules(tx, { scheduleIds: stranded.map(({ scheduleId }) => scheduleId) })

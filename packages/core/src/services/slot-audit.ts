@@ -1,9 +1,9 @@
 import type { Clock } from '../clock.ts'
-import { identifierAt } from '../identifier.ts'
 import { listAuditedLines, type AuditedLines } from '../store/audited-lines.ts'
 import { listAuditedSchedules, type AuditedSchedule } from '../store/audited-schedules.ts'
-import { insertRuns, type NewRun } from '../store/begin.ts'
+import { insertRuns } from '../store/begin.ts'
 import { transact, type Db } from '../store/database.ts'
+import { newRun } from '../store/new-run.ts'
 import { lockSchedules } from '../store/schedule-lock.ts'
 import { readSnapshot } from '../store/snapshot.ts'
 import { CHANGE_RACE_MS, compareSlots, type LostSlot } from './expected-slots.ts'
@@ -121,7 +121,9 @@ export class SlotAudit {
     for (let start = 0; start < lost.length; start += LINES_PER_REPAIR) {
       const runs = lost
         .slice(start, start + LINES_PER_REPAIR)
-        .map(({ schedule, slot }) => missedLine(schedule, slot, this.#options.window.to))
+        .map(({ schedule, slot: { slot, revision } }) =>
+          newRun({ ...schedule, revision }, { slot, state: 'skipped', reason: 'missed' }, this.#options.window.to),
+        )
       const written = await transact(this.#db, this.#clock, async (tx) => {
         await lockSchedules(tx, { scheduleIds: runs.map(({ scheduleId }) => scheduleId) })
         return insertRuns(tx, { runs, workerId: null, onConflict: 'keep', now: this.#clock.databaseNow() })
@@ -137,21 +139,6 @@ export class SlotAudit {
     if (this.#clock.monotonicMs() < this.#turnEndsMs) return
     await this.#clock.sleep(0)
     this.#turnEndsMs = this.#clock.monotonicMs() + TURN_MS
-  }
-}
-
-function missedLine({ id, tenantId, projectId }: AuditedSchedule, { slot, revision }: LostSlot, now: number): NewRun {
-  return {
-    id: identifierAt(now),
-    scheduleId: id,
-    tenantId,
-    projectId,
-    revision,
-    scheduledFor: slot,
-    trigger: 'schedule',
-    state: 'skipped',
-    reason: 'missed',
-    error: null,
   }
 }
 

@@ -33,6 +33,10 @@ export interface Audit {
   readonly completedAt: number
   readonly schedules: number
   readonly slots: number
+  /** Schedules that could not be audited because their spec cannot be read. */
+  readonly unreadable: number
+  /** Schedules with more slots than one audit compares: only the earliest were. */
+  readonly truncated: number
   readonly findings: number
   readonly repaired: number
 }
@@ -41,11 +45,12 @@ export interface Audit {
 export async function insertAudit(tx: Tx, p: Omit<Audit, 'completedAt'> & { now: Date | null }): Promise<void> {
   await sql`
     insert into carillon.audits (
-      id, audited_from, audited_to, started_at, completed_at, schedule_count, slot_count, finding_count, repaired_count
+      id, audited_from, audited_to, started_at, completed_at, schedule_count, slot_count, unreadable_count,
+      truncated_count, finding_count, repaired_count
     )
     values (
       ${p.id}, ${new Date(p.from)}, ${new Date(p.to)}, ${new Date(p.startedAt)}, ${nowOf(p.now)}, ${p.schedules}, ${p.slots},
-      ${p.findings}, ${p.repaired}
+      ${p.unreadable}, ${p.truncated}, ${p.findings}, ${p.repaired}
     )`.execute(tx)
 }
 
@@ -76,6 +81,8 @@ interface AuditRow {
   completed_at: Date
   schedule_count: string
   slot_count: string
+  unreadable_count: string
+  truncated_count: string
   finding_count: string
   repaired_count: string
 }
@@ -83,7 +90,8 @@ interface AuditRow {
 /** The last audit; its id is as old as its start. */
 export async function findLatestAudit(db: Db | Tx): Promise<Audit | undefined> {
   const { rows } = await sql<AuditRow>`
-    select id, audited_from, audited_to, started_at, completed_at, schedule_count, slot_count, finding_count, repaired_count
+    select id, audited_from, audited_to, started_at, completed_at, schedule_count, slot_count, unreadable_count,
+      truncated_count, finding_count, repaired_count
     from carillon.audits
     order by id desc
     limit 1`.execute(db)
@@ -147,6 +155,8 @@ function toAudit(row: AuditRow): Audit {
     completedAt: row.completed_at.getTime(),
     schedules: Number(row.schedule_count),
     slots: Number(row.slot_count),
+    unreadable: Number(row.unreadable_count),
+    truncated: Number(row.truncated_count),
     findings: Number(row.finding_count),
     repaired: Number(row.repaired_count),
   }

@@ -1,7 +1,8 @@
 import { sql, type RawBuilder } from 'kysely'
 
-import type { RunReason } from '../policy/run-state.ts'
 import type { Tx } from './database.ts'
+import { namingMissingMonths } from './missing-month.ts'
+import type { NewRun } from './new-run.ts'
 import { nowOf } from './now.ts'
 
 /** Where a locked schedule goes from here. */
@@ -19,20 +20,6 @@ export interface Advance {
   readonly pausedReason: string | null
 }
 
-/** A new line of the ledger. */
-export interface NewRun {
-  readonly id: string
-  readonly scheduleId: string
-  readonly tenantId: string
-  readonly projectId: string
-  readonly revision: number
-  readonly scheduledFor: number
-  readonly trigger: 'schedule' | 'manual'
-  readonly state: 'running' | 'pending' | 'skipped' | 'failed'
-  readonly reason: RunReason | null
-  readonly error: string | null
-}
-
 /** Lines to write, and in whose name those that run are held. */
 interface NewLines {
   readonly runs: readonly NewRun[]
@@ -46,22 +33,23 @@ interface NewLines {
  * A second line for a slot is refused by the key (I2), and the transaction with it, unless the caller wants to keep the
  * line that is there. Not `keep` by rule: `on conflict` writes a fifth more log.
  * @returns the ids of what was written
+ * @throws MissingMonthError if the ledger has no month for a slot
  */
 export async function insertRuns(tx: Tx, p: NewLines): Promise<Set<string>> {
-  const { rows } = await sql<{ id: string }>`${runsInsert(p)}`.execute(tx)
-  return new Set(rows.map(({ id }) => id))
+  return writeLines(tx, p, runsInsert(p))
 }
 
 /**
  * I3: moves locked schedules to their next slots and writes the lines of those that are due, in one statement.
  * @returns the ids of what was written
+ * @throws MissingMonthError if the ledger has no month for a slot
  */
 export async function advanceSchedules(
   tx: Tx,
   p: NewLines & { readonly advances: readonly Advance[] },
 ): Promise<Set<string>> {
   const { advances } = p
-  const { rows } = await sql<{ id: string }>`
+  const statement = sql<{ id: string }>`
     with advanced as (
       update carillon.schedules
       set state = advance.state::carillon.schedule_state,
@@ -89,7 +77,25 @@ export async function advanceSchedules(
       )
       where schedules.id = advance.id
     )
-    ${runsInsert(p)}`.execute(tx)
+    ${runsInsert(p)}`
+  return writeLines(tx, p, statement)
+}
+
+/** Of new lines those whose slot has one already, by id. */
+export async function findTaken(tx: Tx, p: { readonly runs: readonly NewRun[] }): Promise<Set<string>> {
+  const { rows } = await sql<{ id: string }>`
+    select run.id
+    from unnest(
+      ${p.runs.map((run) => run.scheduleId)}::uuid[],
+      ${p.runs.map((run) => toIso(run.scheduledFor))}::timestamptz[],
+      ${p.runs.map((run) => run.id)}::uuid[]
+    ) as run(schedule_id, scheduled_for, id)
+    join carillon.runs on runs.schedule_id = run.schedule_id and runs.scheduled_for = run.scheduled_for`.execute(tx)
+  return new Set(rows.map(({ id }) => id))
+}
+
+async function writeLines(tx: Tx, { runs }: NewLines, statement: RawBuilder<{ id: string }>): Promise<Set<string>> {
+  const { rows } = await namingMissingMonths(runs, () => statement.execute(tx))
   return new Set(rows.map(({ id }) => id))
 }
 

@@ -13,8 +13,11 @@ import {
   requireSameHistory,
   type AppliedMigration,
 } from './applied-migrations.ts'
+import { createDb } from './database.ts'
 import { JOBS_SCHEMA } from './jobs-schema.ts'
 import { readMigrations, type Migration } from './migration-files.ts'
+import { readNow } from './now.ts'
+import { ensurePartitions } from './partitions.ts'
 
 interface MigrateOptions {
   /** Number of the last migration to apply. @default the last there is */
@@ -33,7 +36,7 @@ export interface MigrationStatus {
 const PATIENCE_MS = 2 ** 31 - 1
 
 /**
- * Brings the schema, and then the engine's, up to this code. Each migration is one transaction: a crash leaves whole
+ * Brings the schema, and then the engine's, up to this code, and makes the ledger's first months. Each migration is one transaction: a crash leaves whole
  * steps. Safe if several processes do it at once: one applies, the others find nothing left to do.
  */
 export async function migrate(pool: pg.Pool, options: MigrateOptions = {}): Promise<{ applied: string[] }> {
@@ -47,6 +50,7 @@ export async function migrate(pool: pg.Pool, options: MigrateOptions = {}): Prom
     names.push(migration.name)
   }
   await installEngine(pool)
+  if (await hasLedger(pool)) await ensureFirstMonths(pool)
   return { applied: names }
 }
 
@@ -141,6 +145,20 @@ async function inLockedTransaction<Result>(
 /** Several at once do no harm: the engine sees that another process took a step, and goes on. */
 async function installEngine(pool: pg.Pool): Promise<void> {
   await runMigrations({ pgPool: pool, schema: JOBS_SCHEMA, logger: new Logger(() => () => undefined) })
+}
+
+/** Not if it was told to stop before. */
+async function hasLedger(pool: pg.Pool): Promise<boolean> {
+  const { rows } = await pool.query<{ found: boolean }>(`
+    select to_regclass('carillon.runs') is not null and to_regclass('carillon.attempts') is not null as found`)
+  return rows[0]?.found === true
+}
+
+/** This month and the next, so that whoever asks for a run before the first worker has started can have its line. */
+async function ensureFirstMonths(pool: pg.Pool): Promise<void> {
+  const db = createDb(pool)
+  const now = new Date(await readNow(db, null))
+  await ensurePartitions(db, { from: now, to: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)) })
 }
 
 function requireKnown(to: number, migrations: readonly Migration[]): void {

@@ -13,7 +13,20 @@ export function nowOf(now: Date | null): RawBuilder<Date> {
 /** Now, for decisions that are made outside of a statement: to the millisecond, as slots are. */
 export async function readNow(db: Db | Tx, now: Date | null): Promise<number> {
   const { rows } = await sql<{ now: Date }>`select ${nowOf(now)} as now`.execute(db)
-  const [row] = rows
+  return told(rows)
+}
+
+/**
+ * The instant at which Postgres answers, not that at which the transaction began: for a change that waited for a lock. By
+ * the start of its transaction it would take for ahead what another one began while it waited.
+ */
+export async function readClock(tx: Tx, now: Date | null): Promise<number> {
+  const { rows } = await sql<{ now: Date }>`
+    select coalesce(${now}::timestamptz, clock_timestamp()) as now`.execute(tx)
+  return told(rows)
+}
+
+function told([row]: readonly { now: Date }[]): number {
   if (row === undefined) throw new Error('Postgres told no time')
   return row.now.getTime()
 }

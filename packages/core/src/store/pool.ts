@@ -17,6 +17,11 @@ export interface PoolOptions {
   readonly onIdleError?: (error: Error) => void
 }
 
+export interface SeverablePool extends pg.Pool {
+  /** Cuts every connection, for a goodbye that a silent server would not let end. What is under way fails at once. */
+  sever(): void
+}
+
 const CONNECT_TIMEOUT_MS = 10_000
 // The server cuts a statement first; the driver's own limit is for a socket on which no answer will ever come.
 const STATEMENT_TIMEOUT_MS = 25_000
@@ -34,7 +39,7 @@ const PLANNED_ONCE = '-c plan_cache_mode=force_generic_plan -c jit=off'
  * Connections to Postgres that cannot hang for ever: a half-open socket, a lock, a statement and a transaction left open
  * each have a limit. What broke once is never lent again.
  */
-export function createPool(options: PoolOptions): pg.Pool {
+export function createPool(options: PoolOptions): SeverablePool {
   const pool = new SoundPool(options.isPrepared ?? false, {
     connectionString: options.connectionString,
     application_name: options.applicationName ?? 'carillon',
@@ -54,14 +59,17 @@ export function createPool(options: PoolOptions): pg.Pool {
 }
 
 /** Destroys a client on release if anything but a plain SQL error happened on it: after a timeout its socket is poisoned. */
-class SoundPool extends pg.Pool {
+class SoundPool extends pg.Pool implements SeverablePool {
   readonly #names: StatementNames | undefined
+  readonly #connected = new Set<pg.PoolClient>()
   readonly #watched = new WeakSet<pg.PoolClient>()
   readonly #broken = new WeakMap<pg.PoolClient, Error>()
 
   constructor(isPrepared: boolean, config: pg.PoolConfig) {
     super(config)
     this.#names = isPrepared ? new StatementNames() : undefined
+    this.on('connect', (client) => this.#connected.add(client))
+    this.on('remove', (client) => this.#connected.delete(client))
   }
 
   override async connect(): Promise<pg.PoolClient>
@@ -79,6 +87,10 @@ class SoundPool extends pg.Pool {
     } catch (error) {
       callback(asError(error), undefined, ignore)
     }
+  }
+
+  sever(): void {
+    for (const client of this.#connected) socketOf(client)?.destroy()
   }
 
   #watch(client: pg.PoolClient): pg.PoolClient {
@@ -135,6 +147,12 @@ type ConnectCallback = (
 function isBroken(error: unknown): boolean {
   const code = sqlStateOf(error)
   return code === undefined || code.startsWith('57P') || code.startsWith('08') || code === '25P03'
+}
+
+/** The driver's types do not tell that a client has a connection, and that one a socket. */
+function socketOf(client: object): { destroy(): void } | undefined {
+  const { connection } = client as { readonly connection?: { readonly stream?: { destroy(): void } } }
+  return connection?.stream
 }
 
 function asError(error: unknown): Error {

@@ -3,7 +3,6 @@ import { sql, type RawBuilder } from 'kysely'
 import type { Caller } from '../caller.ts'
 import type { Schedule, ScheduleState } from '../schedule.ts'
 import type { Db, Tx } from './database.ts'
-import { nowOf } from './now.ts'
 
 interface Row {
   id: string
@@ -63,31 +62,23 @@ export async function findSchedule(db: Db | Tx, p: Within & { id: string }): Pro
 }
 
 /**
- * The same, locked for the rest of the transaction, with the transaction's now. In two statements: one that waited for the
- * lock would join the row as it is now with revisions as they were before, and take an edited schedule for none.
+ * The same, locked for the rest of the transaction. In two statements: one that waited for the lock would join the row as
+ * it is now with revisions as they were before, and take an edited schedule for none.
  */
-export async function lockSchedule(
-  tx: Tx,
-  p: Within & { id: string; now: Date | null },
-): Promise<{ schedule: Schedule; now: number } | undefined> {
-  const { rows } = await sql<{ now: Date }>`
-    select ${nowOf(p.now)} as now
+export async function lockSchedule(tx: Tx, p: Within & { id: string }): Promise<Schedule | undefined> {
+  const { rows } = await sql`
+    select
     from carillon.schedules
     where schedules.id = ${p.id} and schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId}
       and schedules.state <> 'deleted'
     for update`.execute(tx)
-  const [row] = rows
-  const schedule = row && (await findSchedule(tx, p))
-  return schedule && { schedule, now: row.now.getTime() }
+  return rows.length === 0 ? undefined : findSchedule(tx, p)
 }
 
 /** All that is left of a project, locked in the order of ids; in two statements, as above. */
-export async function lockProject(
-  tx: Tx,
-  p: Within & { now: Date | null },
-): Promise<{ schedules: Schedule[]; now: number }> {
-  const { rows: locked } = await sql<{ id: string; now: Date }>`
-    select schedules.id, ${nowOf(p.now)} as now
+export async function lockProject(tx: Tx, p: Within): Promise<Schedule[]> {
+  const { rows: locked } = await sql<{ id: string }>`
+    select schedules.id
     from carillon.schedules
     where schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId} and schedules.state <> 'deleted'
     order by schedules.id
@@ -97,7 +88,7 @@ export async function lockProject(
     from ${FROM_SCHEDULES}
     where schedules.id = any(${locked.map(({ id }) => id)}::uuid[])
     order by schedules.id`.execute(tx)
-  return { schedules: rows.map(toSchedule), now: locked[0]?.now.getTime() ?? 0 }
+  return rows.map(toSchedule)
 }
 
 /** A page of a project's schedules, the newest first. `before` is the last id of the page before. */

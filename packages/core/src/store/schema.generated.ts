@@ -102,6 +102,8 @@ interface CarillonAudits {
   schedule_count: Int8
   slot_count: Int8
   started_at: Timestamp
+  truncated_count: Int8
+  unreadable_count: Int8
 }
 
 interface CarillonExecutionGrants {

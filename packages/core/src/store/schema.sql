@@ -55,6 +55,8 @@ create table carillon.audits (
   completed_at timestamp with time zone not null,
   schedule_count bigint not null,
   slot_count bigint not null,
+  unreadable_count bigint not null,
+  truncated_count bigint not null,
   finding_count bigint not null,
   repaired_count bigint not null,
   constraint audits_pkey PRIMARY KEY (id)

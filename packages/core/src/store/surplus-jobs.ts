@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 
 import type { Db, Tx } from './database.ts'
 import { JOB_KEY_OF_RUN } from './job-keys.ts'
+import { isOpen } from './open-runs.ts'
 
 /** A job that no run waits for. */
 export interface SurplusJob {
@@ -26,7 +27,7 @@ export async function findSurplusJobs(
       and (${p.keys}::text[] is null or jobs.key = any(${p.keys}::text[]))
       and not exists (
         select from carillon.runs
-        where runs.state in ('pending', 'running', 'retrying')
+        where ${isOpen()}
           and runs.state in ('pending', 'retrying')
           and ${JOB_KEY_OF_RUN} = jobs.key
       )

@@ -4,6 +4,7 @@ import type { RunReason } from '../policy/run-state.ts'
 import type { Db, Tx } from './database.ts'
 import { JOB_KEY_OF_RUN } from './job-keys.ts'
 import { nowOf } from './now.ts'
+import { isOpen } from './open-runs.ts'
 
 /** A slot of a schedule, as the engine's jobs name it. */
 export interface SlotName {
@@ -59,12 +60,12 @@ export async function findPendingRuns(tx: Tx, p: { scheduleIds: readonly string[
     join carillon.schedule_revisions as revisions
       on revisions.schedule_id = runs.schedule_id and revisions.revision = runs.revision
     where runs.schedule_id = any(${p.scheduleIds}::uuid[])
-      and runs.state in ('pending', 'running', 'retrying')
+      and ${isOpen()}
       and runs.state = 'pending'
       and not exists (
         select from carillon.runs as held
         where held.schedule_id = runs.schedule_id
-          and held.state in ('pending', 'running', 'retrying')
+          and ${isOpen('held')}
           and held.state <> 'pending'
       )`.execute(tx)
   return rows.map(toSlotName)
@@ -73,10 +74,13 @@ export async function findPendingRuns(tx: Tx, p: { scheduleIds: readonly string[
 /**
  * Runs that wait for a job which is not there, with when it should come: null is at once. One that waits for another run's
  * end is none of them: that end brings its job.
+ *
+ * Given how long they are overdue, only retries that should have been tried so long ago: to look for the job of every retry
+ * that waits costs as much as there are, and a job is missed no sooner than it is due. Null finds all.
  */
 export async function findStrandedRuns(
   db: Db,
-  p: { limit: number; now: Date | null },
+  p: { limit: number; overdueMs: number | null; now: Date | null },
 ): Promise<(SlotName & { readonly runAt: number | null })[]> {
   const { rows } = await sql<SlotRow & { run_at: Date | null }>`
     select runs.schedule_id, runs.scheduled_for, revisions.target_kind,
@@ -84,8 +88,17 @@ export async function findStrandedRuns(
     from carillon.runs
     join carillon.schedule_revisions as revisions
       on revisions.schedule_id = runs.schedule_id and revisions.revision = runs.revision
-    where runs.state in ('pending', 'running', 'retrying')
-      and runs.state in ('pending', 'retrying')
+    where ${isOpen()}
+      and (
+        runs.state = 'pending'
+        or (
+          runs.state = 'retrying'
+          and (
+            ${p.overdueMs}::double precision is null
+            or runs.retry_at <= ${nowOf(p.now)} - ${p.overdueMs}::double precision * interval '1 millisecond'
+          )
+        )
+      )
       and not exists (select from carillon_jobs.jobs where jobs.key = ${JOB_KEY_OF_RUN})
       and not (
         runs.state = 'pending'
@@ -93,13 +106,29 @@ export async function findStrandedRuns(
         and exists (
           select from carillon.runs as held
           where held.schedule_id = runs.schedule_id
-            and held.state in ('pending', 'running', 'retrying')
+            and ${isOpen('held')}
             and held.state <> 'pending'
         )
       )
     order by runs.schedule_id, runs.scheduled_for
     limit ${p.limit}`.execute(db)
   return rows.map((row) => ({ ...toSlotName(row), runAt: row.run_at?.getTime() ?? null }))
+}
+
+/** A slot by its name, if its run waits; for a job that could not be done here. Call with its schedule's row locked. */
+export async function findWaitingSlot(
+  tx: Tx,
+  p: { scheduleId: string; scheduledFor: number },
+): Promise<SlotName | undefined> {
+  const { rows } = await sql<SlotRow>`
+    select runs.schedule_id, runs.scheduled_for, revisions.target_kind
+    from carillon.runs
+    join carillon.schedule_revisions as revisions
+      on revisions.schedule_id = runs.schedule_id and revisions.revision = runs.revision
+    where runs.schedule_id = ${p.scheduleId}
+      and runs.scheduled_for = ${new Date(p.scheduledFor)}
+      and runs.state in ('pending', 'retrying')`.execute(tx)
+  return rows.map(toSlotName)[0]
 }
 
 /** A run that is about to wait for its retry, and what has come in its way. */
@@ -120,7 +149,7 @@ export async function findRetryFacts(tx: Tx, p: { scheduleIds: readonly string[]
         join carillon.schedule_revisions as theirs
           on theirs.schedule_id = waiting.schedule_id and theirs.revision = waiting.revision
         where waiting.schedule_id = runs.schedule_id
-          and waiting.state in ('pending', 'running', 'retrying')
+          and ${isOpen('waiting')}
           and waiting.state = 'pending'
           and theirs.policy ->> 'overlap' is distinct from 'allow'
       ) as is_overtaken
@@ -129,7 +158,7 @@ export async function findRetryFacts(tx: Tx, p: { scheduleIds: readonly string[]
     join carillon.schedule_revisions as revisions
       on revisions.schedule_id = runs.schedule_id and revisions.revision = runs.revision
     where runs.schedule_id = any(${p.scheduleIds}::uuid[])
-      and runs.state in ('pending', 'running', 'retrying')
+      and ${isOpen()}
       and runs.state = 'running'`.execute(tx)
   return rows.map((row) => ({ ...toSlotName(row), isUnwanted: row.is_unwanted, isOvertaken: row.is_overtaken }))
 }
@@ -148,7 +177,7 @@ export async function skipWaitingSlots(
       update carillon.runs
       set state = 'skipped', reason = 'paused', completed_at = ${nowOf(p.now)}
       where runs.schedule_id = any(${p.scheduleIds}::uuid[])
-        and runs.state in ('pending', 'running', 'retrying')
+        and ${isOpen()}
         and runs.state = 'pending'
         and runs.trigger = 'schedule'
       returning runs.schedule_id, runs.scheduled_for, runs.revision
@@ -178,7 +207,7 @@ export async function findCancelRequests(db: Db, p: { workerId: string }): Promi
   const { rows } = await sql<{ id: string }>`
     select runs.id
     from carillon.runs
-    where runs.state in ('pending', 'running', 'retrying')
+    where ${isOpen()}
       and runs.worker_id = ${p.workerId}
       and runs.cancel_requested_at is not null`.execute(db)
   return rows.map(({ id }) => id)

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 
 import type { Db, Tx } from './database.ts'
 import { nowOf } from './now.ts'
+import { isOpen } from './open-runs.ts'
 
 /** Makes a worker known and gives it its first lease. */
 export async function registerWorker(
@@ -86,7 +87,7 @@ export async function findOrphanedRuns(db: Db, p: { limit: number; now: Date | n
     from carillon.runs
     join carillon.schedule_revisions as revisions
       on revisions.schedule_id = runs.schedule_id and revisions.revision = runs.revision
-    where runs.state in ('pending', 'running', 'retrying')
+    where ${isOpen()}
       and runs.state = 'running'
       and not exists (
         select from carillon.workers

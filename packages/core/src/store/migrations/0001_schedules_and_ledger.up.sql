@@ -214,6 +214,9 @@ create table carillon.audits (
   completed_at timestamptz not null,
   schedule_count bigint not null,
   slot_count bigint not null,
+  -- What could not be audited: schedules whose spec cannot be read, and those with more slots than one audit compares.
+  unreadable_count bigint not null,
+  truncated_count bigint not null,
   finding_count bigint not null,
   repaired_count bigint not null
 );

@@ -1,0 +1,50 @@
+import { identifierAt } from '../identifier.ts'
+import type { RunReason } from '../policy/run-state.ts'
+
+/** A new line of the ledger. */
+export interface NewRun {
+  readonly id: string
+  readonly scheduleId: string
+  readonly tenantId: string
+  readonly projectId: string
+  readonly revision: number
+  readonly scheduledFor: number
+  readonly trigger: 'schedule' | 'manual'
+  readonly state: 'running' | 'pending' | 'skipped' | 'failed'
+  readonly reason: RunReason | null
+  readonly error: string | null
+}
+
+interface LineOf {
+  readonly id: string
+  readonly tenantId: string
+  readonly projectId: string
+  readonly revision: number
+}
+
+interface Line extends Pick<NewRun, 'state'> {
+  readonly slot: number
+  /** @default null */
+  readonly reason?: RunReason | null
+  /** JSON text. @default null */
+  readonly error?: string | null
+  /** @default 'schedule' */
+  readonly trigger?: NewRun['trigger']
+}
+
+/** The line of a slot, under an id of its own. */
+export function newRun(schedule: LineOf, line: Line, now: number): NewRun {
+  const { slot, state, reason = null, error = null, trigger = 'schedule' } = line
+  return {
+    id: identifierAt(now),
+    scheduleId: schedule.id,
+    tenantId: schedule.tenantId,
+    projectId: schedule.projectId,
+    revision: schedule.revision,
+    scheduledFor: slot,
+    trigger,
+    state,
+    reason,
+    error,
+  }
+}

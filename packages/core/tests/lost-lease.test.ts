@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+
+import { whenBlocked, whileHeld } from './blocked-statement.ts'
+import { emptiedPipelines } from './emptied-pipeline.ts'
+import { CALLER, HEARTBEAT_MS, MINUTE } from './pipeline.ts'
+import { SUCCEEDED } from './scripted-target.ts'
+
+const pipelineAt = emptiedPipelines()
+const LEASE_MS = 2 * HEARTBEAT_MS
+/** Writers of the ledger wait, and have named their instant before. */
+const HOLD_LEDGER = 'lock table carillon.runs in share mode'
+
+test('a begin that commits after the lease was lost starts nothing, and a rescuer goes on with its runs (I12)', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, target } = pipeline
+  const schedule = await pipeline.create()
+  const [worker, other] = [pipeline.worker(), pipeline.worker('other')]
+  target.script = () => SUCCEEDED
+  clock.advance(MINUTE)
+  await worker.heartbeat.runOnce()
+
+  let begun: ReturnType<typeof worker.keeper.runOnce> | undefined
+  await whileHeld(pipeline, HOLD_LEDGER, async () => {
+    begun = worker.keeper.runOnce()
+    await whenBlocked(pipeline)
+    clock.advance(LEASE_MS)
+    expect(worker.lease.workerId).toBeUndefined()
+  })
+
+  expect(await begun).toMatchObject({ begun: 1 })
+  await worker.keeper.whenIdle()
+  expect(target.calls).toEqual([])
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 running'])
+  expect(await other.rescuer.runOnce()).toMatchObject({ rescued: 1 })
+  await other.doJobs()
+  expect(target.calls.map(({ attempt }) => attempt)).toEqual([2])
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
+})
+
+test('a run that is taken by a job after the lease was lost is not started, also under a new lease (I12)', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, scheduler, target } = pipeline
+  const run = await scheduler.runNow(CALLER, (await pipeline.create()).id)
+  const [worker, other] = [pipeline.worker(), pipeline.worker('other')]
+  await worker.heartbeat.runOnce()
+
+  let taken: Promise<void> | undefined
+  await whileHeld(pipeline, HOLD_LEDGER, async () => {
+    taken = worker.keeper.attempt(run)
+    await whenBlocked(pipeline)
+    clock.advance(LEASE_MS)
+    await worker.heartbeat.runOnce()
+    expect(worker.lease.workerId).toBeDefined()
+  })
+
+  await taken
+  await worker.keeper.whenIdle()
+  expect(target.calls).toEqual([])
+  expect(await other.rescuer.runOnce()).toMatchObject({ rescued: 1 })
+  await other.doJobs()
+  expect(await scheduler.getRun(CALLER, run.id)).toMatchObject({
+    state: 'succeeded',
+    attempts: [{ outcome: 'lost' }, { outcome: 'succeeded' }],
+  })
+})
