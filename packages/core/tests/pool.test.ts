@@ -239,3 +239,14 @@ async function valueOf(tx: Tx, name: string): Promise<number> {
   const { rows } = await sql<{ value: number }>`select value from counters where name = ${name}`.execute(tx)
   return rows[0]?.value ?? Number.NaN
 }
+
+test('a client that is given back twice is given back once', async () => {
+  const pool = createPool({ connectionString: database.url, maxConnections: 1 })
+  const client = await pool.connect()
+
+  client.release()
+  client.release()
+
+  expect(pool.idleCount).toBe(1)
+  await pool.end()
+})

@@ -95,7 +95,13 @@ class SoundPool extends pg.Pool implements SeverablePool {
 
   #watch(client: pg.PoolClient): pg.PoolClient {
     const giveBack = client.release.bind(client)
-    client.release = (reason) => giveBack(reason ?? this.#broken.get(client) ?? false)
+    let isLent = true
+    // The engine gives a client back twice when its connection breaks at a bad moment, which would end the process.
+    client.release = (reason) => {
+      if (!isLent) return
+      isLent = false
+      giveBack(reason ?? this.#broken.get(client) ?? false)
+    }
     if (!this.#watched.has(client)) {
       this.#watched.add(client)
       const query = client.query.bind(client) as (...args: unknown[]) => unknown
