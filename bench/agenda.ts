@@ -8,6 +8,7 @@
 import { createDb, createPool, Scheduler, Worker, type Target } from '@carillon/core'
 import { z } from 'zod'
 
+import { drainAgendaBare } from './bare-agenda.ts'
 import { startBenchPostgres } from './bench-postgres.ts'
 import { drainJobs, enqueueJobs } from './job-per-slot.ts'
 import { loadSchedules } from './load-schedules.ts'
@@ -57,9 +58,17 @@ async function drainJobPerSlot(url: string): Promise<number> {
   return SLOTS / seconds
 }
 
+async function drainBareAgenda(url: string): Promise<number> {
+  const pool = createPool({ connectionString: url, maxConnections: 20 })
+  await loadSchedules(pool, { count: SLOTS, kind: 'noop', firstSlotAt: Date.now() - 1000, spacingMs: 0 })
+  const seconds = await drainAgendaBare(pool, 'noop')
+  await pool.end()
+  return SLOTS / seconds
+}
+
 /** Creates a second through the library, by several clients at once. */
 async function createAgenda(url: string): Promise<number> {
-  const pool = createPool({ connectionString: url, maxConnections: CLIENTS })
+  const pool = createPool({ connectionString: url, maxConnections: CLIENTS, isPrepared: true })
   const target = noopTarget()
   const scheduler = new Scheduler({ db: createDb(pool), targets: new Map([[target.kind, target]]) })
   const rate = await ratePerSecond((n) =>
@@ -78,7 +87,7 @@ async function createAgenda(url: string): Promise<number> {
 
 /** The same rows, and the job of the first slot in the same transaction, as seed 000 asks. */
 async function createWithJob(url: string): Promise<number> {
-  const pool = createPool({ connectionString: url, maxConnections: CLIENTS })
+  const pool = createPool({ connectionString: url, maxConnections: CLIENTS, isPrepared: true })
   const target = noopTarget()
   const scheduler = new Scheduler({ db: createDb(pool), targets: new Map([[target.kind, target]]) })
   const caller = { tenantId: 'default', projectId: 'default', subject: 'user:bench' }
@@ -115,7 +124,7 @@ function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 }
 
-const WORKS = { drainAgenda, drainJobPerSlot, createAgenda, createWithJob }
+const WORKS = { drainAgenda, drainBareAgenda, drainJobPerSlot, createAgenda, createWithJob }
 
 await using postgres = await startBenchPostgres()
 const rates = new Map<string, number[]>()
@@ -128,9 +137,10 @@ for (let round = 0; round < ROUNDS; round += 1) {
 }
 const of = (name: keyof typeof WORKS): number => median(rates.get(name) ?? [])
 process.stdout.write(`\nmedians of ${ROUNDS} rounds\n`)
-process.stdout.write(`drain of ${SLOTS}: agenda ${Math.round(of('drainAgenda'))}/s, `)
+process.stdout.write(`drain of ${SLOTS}, bare statements: agenda ${Math.round(of('drainBareAgenda'))}/s, `)
 process.stdout.write(`a job per slot ${Math.round(of('drainJobPerSlot'))}/s, `)
-process.stdout.write(`ratio ${(of('drainAgenda') / of('drainJobPerSlot')).toFixed(1)}\n`)
+process.stdout.write(`ratio ${(of('drainBareAgenda') / of('drainJobPerSlot')).toFixed(1)}\n`)
+process.stdout.write(`drain of ${SLOTS} by a whole worker: ${Math.round(of('drainAgenda'))}/s\n`)
 process.stdout.write(`${CREATES} creates by ${CLIENTS} clients: agenda ${Math.round(of('createAgenda'))}/s, `)
 process.stdout.write(`with a job ${Math.round(of('createWithJob'))}/s, `)
 process.stdout.write(`ratio ${(of('createAgenda') / of('createWithJob')).toFixed(1)}\n`)
