@@ -14,7 +14,7 @@ import { createDb, transact } from '../src/store/database.ts'
 import type { DB } from '../src/store/schema.generated.ts'
 import type { Target } from '../src/target.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
-import { CALLER, DAY, EVERY_MINUTE, HOUR, MINUTE } from './pipeline.ts'
+import { CALLER, DAY, EVERY_MINUTE, HOUR, MINUTE, Pipeline } from './pipeline.ts'
 import { ScriptedTarget } from './scripted-target.ts'
 
 afterEach(() => {
@@ -170,4 +170,24 @@ test('look and claim find what is due by index conditions alone, among 20,000 sc
       expect([undefined, `(state = 'active'::carillon.schedule_state)`]).toContain(scans[0]?.Filter)
     }
   }
+})
+
+test('a claim takes a slot at its instant and not a millisecond before, whatever else is due in its lane (I10)', async () => {
+  await using pipeline = await Pipeline.at('2026-03-02T09:00:00Z')
+  const { clock, db } = pipeline
+  const worker = pipeline.worker()
+  const due = await pipeline.create()
+  const later = await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T09:01:00.001Z' } })
+  clock.advance(MINUTE)
+  await worker.heartbeat.runOnce()
+  const claim = (): Promise<readonly string[]> =>
+    transact(db, clock, async (tx) => {
+      const workerId = worker.lease.workerId ?? ''
+      const at = { workerId, now: clock.databaseNow() }
+      return (await claimDue(tx, { lanes: lanesOf(['test']), perLane: 10, ...at })).scheduleIds
+    })
+
+  expect(await claim()).toEqual([due.id])
+  clock.advance(1)
+  expect(await claim()).toEqual([due.id, later.id])
 })
