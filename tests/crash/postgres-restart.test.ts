@@ -90,6 +90,7 @@ test(
     await target.whenCalled(3 * SCHEDULES)
     for (const { id } of await scheduler.list(CALLER)) await scheduler.pause(CALLER, id, { reason: 'enough' })
     const open = `select from carillon.runs where state in ('pending', 'running', 'retrying')`
+    // Nobody tells when the last retry is over, so it is asked for, with a moment between.
     while ((await pool.query(open)).rows.length > 0) await pool.query('select pg_sleep(0.05)')
     await worker.stop()
 

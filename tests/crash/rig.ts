@@ -94,7 +94,7 @@ export class CrashRig implements AsyncDisposable {
       const { rows } = await this.database.pool.query<Row>(text, [...values])
       const [row] = rows
       if (row !== undefined) return row
-      // A moment's pause, on the server's side.
+      // What is waited for happens in another process, which tells nobody: asked again after a moment, on the server's side.
       await this.database.pool.query('select pg_sleep(0.02)')
     }
   }

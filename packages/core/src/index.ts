@@ -13,7 +13,7 @@ export type {
   PreviewInput,
   SchedulerDeps,
   SchedulerOptions,
-} from './facade/scheduler.ts'
+} from './facade/scheduler-options.ts'
 export { Worker } from './facade/worker.ts'
 export type { WorkerOptions } from './facade/worker.ts'
 export type { ScheduleEdit, ScheduleInput } from './facade/schedule-input.ts'

@@ -13,7 +13,7 @@ import { checkGrant } from '../policy/grant.ts'
 import { decideOverlap } from '../policy/overlap.ts'
 import { spreadOffsetMs } from '../policy/spread.ts'
 import { checkedRetentionMs } from '../retention-days.ts'
-import type { Attempt, Run, Schedule, ScheduleChange, ScheduleState } from '../schedule.ts'
+import type { Attempt, Run, Schedule, ScheduleChange } from '../schedule.ts'
 import { findLatestAudit, listFindings, type Audit, type Finding } from '../store/audits.ts'
 import { transact, type Db, type Tx } from '../store/database.ts'
 import { findGrant } from '../store/grants.ts'
@@ -34,7 +34,6 @@ import {
   reviseSchedule,
   setExcludedSlots,
 } from '../store/schedule-writes.ts'
-import { SQLSTATE, sqlStateOf } from '../store/sqlstate.ts'
 import { endWaitingRuns, findPendingRuns, requestCancel, skipWaitingSlots } from '../store/waiting-runs.ts'
 import type { Target } from '../target.ts'
 import { isUuid } from '../uuid.ts'
@@ -42,6 +41,7 @@ import { checkedCount, checkedId, checkedInstant, checkedState, checkedText } fr
 import { closeDueSlots } from './due-slots.ts'
 import { insertManualRun } from './manual-run.ts'
 import { dueOf, nextDueAfter } from './next-due.ts'
+import { refusingUnknownGrant, runNotFound, scheduleNotFound, stateConflict } from './refusals.ts'
 import {
   checkCadence,
   checkEdit,
@@ -50,50 +50,14 @@ import {
   type ScheduleEdit,
   type ScheduleInput,
 } from './schedule-input.ts'
-
-export interface SchedulerDeps {
-  readonly db: Db
-  readonly targets: ReadonlyMap<string, Target>
-  readonly clock?: Clock
-  readonly events?: Events
-  readonly jobs?: Jobs
-}
-
-export interface SchedulerOptions {
-  /** The least distance between two slots of a cadence (E-33). @default 60 */
-  readonly minimumSeconds?: number
-  /** For how long the ledger remembers; at least 7. @default 90 */
-  readonly retentionDays?: number
-}
-
-export interface ChangeOptions {
-  /** Refuses the change with `revision_conflict` if the schedule has another one by now. */
-  readonly revision?: number
-}
-
-export interface ListOptions {
-  readonly state?: ScheduleState
-  readonly targetKind?: string
-  readonly nameContains?: string
-  /** The last id of the page before. */
-  readonly before?: string
-  /** 1..200 @default 50 */
-  readonly limit?: number
-}
-
-export interface PreviewInput {
-  readonly cadence: unknown
-  /** @default now */
-  readonly from?: number
-  /** 1..100 @default 5 */
-  readonly count?: number
-}
-
-export interface Preview {
-  readonly description: string
-  readonly slots: readonly { readonly scheduledFor: number; readonly local: string }[]
-  readonly warnings: ReturnType<Cadence['warnings']>
-}
+import type {
+  ChangeOptions,
+  ListOptions,
+  Preview,
+  PreviewInput,
+  SchedulerDeps,
+  SchedulerOptions,
+} from './scheduler-options.ts'
 
 const MINIMUM_SECONDS_DEFAULT = 60
 const LIMIT_DEFAULT = 50
@@ -507,16 +471,6 @@ export class Scheduler {
   }
 }
 
-/** The key of the database decides: a grant of another project is none, and one may be deleted at any time. */
-async function refusingUnknownGrant(write: () => Promise<void>): Promise<void> {
-  try {
-    await write()
-  } catch (error) {
-    if (sqlStateOf(error) !== SQLSTATE.foreignKeyViolation) throw error
-    throw invalidInput([{ path: 'grantId', message: 'expected a grant of this project, got one that is not' }])
-  }
-}
-
 function within({ tenantId, projectId }: Caller): { tenantId: string; projectId: string } {
   return { tenantId, projectId }
 }
@@ -556,16 +510,4 @@ function toOpenRun({ id, state, trigger }: Run): {
   trigger: Run['trigger']
 } {
   return { id, state: state as 'pending' | 'running' | 'retrying', trigger }
-}
-
-function scheduleNotFound(id: string): CarillonError {
-  return new CarillonError('schedule_not_found', `no schedule ${id.slice(0, 100)}`)
-}
-
-function runNotFound(id: string): CarillonError {
-  return new CarillonError('run_not_found', `no run ${id.slice(0, 100)}`)
-}
-
-function stateConflict({ state }: Schedule, expected: ScheduleState): CarillonError {
-  return new CarillonError('state_conflict', `expected a schedule that is ${expected}, got one that is ${state}`)
 }

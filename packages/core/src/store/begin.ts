@@ -31,7 +31,7 @@ interface NewLines {
 /**
  * Writes lines of the ledger: runs that start now under this worker's lease, that wait, or slots that do not run.
  * A second line for a slot is refused by the key (I2), and the transaction with it, unless the caller wants to keep the
- * line that is there. Not `keep` by rule: `on conflict` writes a fifth more log.
+ * line that is there. Not `keep` by rule: `on conflict` writes more log.
  * @returns the ids of what was written
  * @throws MissingMonthError if the ledger has no month for a slot
  */

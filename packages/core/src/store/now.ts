@@ -4,7 +4,7 @@ import type { Db, Tx } from './database.ts'
 
 /**
  * Now, as statements mean it: the start of the transaction by Postgres' clock (I10), or the instant a test names.
- * now() and not clock_timestamp(): a volatile function is no index condition, which cost 221 ms a look at a million rows.
+ * now() and not clock_timestamp(): a volatile function is no index condition, and a look would read every schedule.
  */
 export function nowOf(now: Date | null): RawBuilder<Date> {
   return sql<Date>`coalesce(${now}::timestamptz, now())`

@@ -1,0 +1,52 @@
+import type { Cadence } from '@carillon/cadence'
+
+import type { Clock } from '../clock.ts'
+import type { Jobs } from '../engine.ts'
+import type { Events } from '../events.ts'
+import type { ScheduleState } from '../schedule.ts'
+import type { Db } from '../store/database.ts'
+import type { Target } from '../target.ts'
+
+export interface SchedulerDeps {
+  readonly db: Db
+  readonly targets: ReadonlyMap<string, Target>
+  readonly clock?: Clock
+  readonly events?: Events
+  readonly jobs?: Jobs
+}
+
+export interface SchedulerOptions {
+  /** The least distance between two slots of a cadence (E-33). @default 60 */
+  readonly minimumSeconds?: number
+  /** For how long the ledger remembers; at least 7. @default 90 */
+  readonly retentionDays?: number
+}
+
+export interface ChangeOptions {
+  /** Refuses the change with `revision_conflict` if the schedule has another one by now. */
+  readonly revision?: number
+}
+
+export interface ListOptions {
+  readonly state?: ScheduleState
+  readonly targetKind?: string
+  readonly nameContains?: string
+  /** The last id of the page before. */
+  readonly before?: string
+  /** 1..200 @default 50 */
+  readonly limit?: number
+}
+
+export interface PreviewInput {
+  readonly cadence: unknown
+  /** @default now */
+  readonly from?: number
+  /** 1..100 @default 5 */
+  readonly count?: number
+}
+
+export interface Preview {
+  readonly description: string
+  readonly slots: readonly { readonly scheduledFor: number; readonly local: string }[]
+  readonly warnings: ReturnType<Cadence['warnings']>
+}
