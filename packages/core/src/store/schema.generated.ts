@@ -12,6 +12,8 @@ type CarillonAttemptOutcome = 'cancelled' | 'failed' | 'lost' | 'malformed' | 's
 
 type CarillonCadenceKind = 'cron' | 'frequency' | 'interval' | 'once' | 'rrule'
 
+type CarillonFeedKind = 'run' | 'schedule'
+
 type CarillonFindingKind =
   | 'job_without_run'
   | 'run_without_job'
@@ -19,6 +21,8 @@ type CarillonFindingKind =
   | 'schedule_past_due'
   | 'slot_lost'
   | 'slot_unknown'
+
+type CarillonRole = 'admin' | 'member'
 
 type CarillonRunReason =
   | 'access_lost'
@@ -65,6 +69,20 @@ type JsonPrimitive = boolean | number | string | null
 type JsonValue = JsonArray | JsonObject | JsonPrimitive
 
 type Timestamp = ColumnType<Date, Date | string, Date | string>
+
+interface CarillonApiKeys {
+  created_at: Timestamp
+  created_by_subject: string
+  hash: Buffer
+  id: string
+  prefix: string
+  project_id: string
+  revoked_at: Timestamp | null
+  revoked_by_subject: string | null
+  role: CarillonRole
+  subject: string
+  tenant_id: string
+}
 
 interface CarillonAttempts {
   attempt: number
@@ -117,6 +135,28 @@ interface CarillonExecutionGrants {
   revoked_by_subject: string | null
   scopes: string[]
   subject: string
+  tenant_id: string
+}
+
+interface CarillonFeedEntries {
+  changes: string[]
+  id: Generated<Int8>
+  kind: CarillonFeedKind
+  noted_at: Generated<Timestamp>
+  project_id: string
+  schedule_ids: string[]
+  slots: ArrayType<Timestamp> | null
+  tenant_id: string
+  xact_id: Generated<string>
+}
+
+interface CarillonIdempotentAnswers {
+  answer: Json
+  answered_at: Timestamp
+  key: string
+  project_id: string
+  request_hash: Buffer
+  schedule_id: string
   tenant_id: string
 }
 
@@ -220,13 +260,18 @@ interface CarillonWorkers {
   name: string
   started_at: Timestamp
   target_kinds: string[]
+  tzdata_version: string | null
+  version: string | null
 }
 
 export interface DB {
+  'carillon.api_keys': CarillonApiKeys
   'carillon.attempts': CarillonAttempts
   'carillon.audit_findings': CarillonAuditFindings
   'carillon.audits': CarillonAudits
   'carillon.execution_grants': CarillonExecutionGrants
+  'carillon.feed_entries': CarillonFeedEntries
+  'carillon.idempotent_answers': CarillonIdempotentAnswers
   'carillon.migrations': CarillonMigrations
   'carillon.runs': CarillonRuns
   'carillon.schedule_changes': CarillonScheduleChanges

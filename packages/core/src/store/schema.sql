@@ -5,7 +5,11 @@ create type carillon.attempt_outcome as enum ('succeeded', 'failed', 'cancelled'
 
 create type carillon.cadence_kind as enum ('once', 'cron', 'rrule', 'interval', 'frequency');
 
+create type carillon.feed_kind as enum ('run', 'schedule');
+
 create type carillon.finding_kind as enum ('slot_lost', 'slot_unknown', 'schedule_past_due', 'run_without_lease', 'run_without_job', 'job_without_run');
+
+create type carillon.role as enum ('member', 'admin');
 
 create type carillon.run_reason as enum ('overlap', 'missed', 'paused', 'grant_expired', 'grant_revoked', 'grant_scope', 'access_lost', 'excluded', 'superseded');
 
@@ -16,6 +20,26 @@ create type carillon.run_trigger as enum ('schedule', 'manual');
 create type carillon.schedule_change as enum ('created', 'edited', 'paused', 'resumed', 'completed', 'deleted', 'slot_skipped', 'slot_restored');
 
 create type carillon.schedule_state as enum ('active', 'paused', 'completed', 'deleted');
+
+create table carillon.api_keys (
+  id uuid not null,
+  tenant_id text collate "C" not null,
+  project_id text collate "C" not null,
+  subject text not null,
+  role carillon.role not null,
+  prefix text not null,
+  hash bytea not null,
+  created_by_subject text not null,
+  created_at timestamp with time zone not null,
+  revoked_by_subject text,
+  revoked_at timestamp with time zone,
+  constraint api_keys_hash_check CHECK ((length(hash) = 32)),
+  constraint api_keys_hash_key UNIQUE (hash),
+  constraint api_keys_pkey PRIMARY KEY (id),
+  constraint api_keys_project_id_check CHECK (((length(project_id) >= 1) AND (length(project_id) <= 100))),
+  constraint api_keys_revoked_says_by_whom CHECK (((revoked_at IS NULL) = (revoked_by_subject IS NULL))),
+  constraint api_keys_tenant_id_check CHECK (((length(tenant_id) >= 1) AND (length(tenant_id) <= 100)))
+);
 
 create table carillon.attempts (
   schedule_id uuid not null,
@@ -79,6 +103,37 @@ create table carillon.execution_grants (
   constraint execution_grants_scopes_check CHECK ((cardinality(scopes) > 0)),
   constraint execution_grants_tenant_id_check CHECK (((length(tenant_id) >= 1) AND (length(tenant_id) <= 100))),
   constraint execution_grants_tenant_id_project_id_id_key UNIQUE (tenant_id, project_id, id)
+);
+
+create table carillon.feed_entries (
+  id bigint not null generated always as identity,
+  xact_id xid8 not null default pg_current_xact_id(),
+  tenant_id text collate "C" not null,
+  project_id text collate "C" not null,
+  kind carillon.feed_kind not null,
+  schedule_ids uuid[] not null,
+  slots timestamp with time zone[],
+  changes text[] not null,
+  noted_at timestamp with time zone not null default now(),
+  constraint feed_entries_are_whole CHECK (((cardinality(schedule_ids) = cardinality(changes)) AND
+CASE kind
+    WHEN 'run'::carillon.feed_kind THEN (cardinality(slots) = cardinality(changes))
+    ELSE (slots IS NULL)
+END)),
+  constraint feed_entries_pkey PRIMARY KEY (id)
+);
+
+create table carillon.idempotent_answers (
+  tenant_id text collate "C" not null,
+  project_id text collate "C" not null,
+  key text collate "C" not null,
+  request_hash bytea not null,
+  schedule_id uuid not null,
+  answer json not null,
+  answered_at timestamp with time zone not null,
+  constraint idempotent_answers_key_check CHECK (((length(key) >= 1) AND (length(key) <= 255))),
+  constraint idempotent_answers_pkey PRIMARY KEY (tenant_id, project_id, key),
+  constraint idempotent_answers_request_hash_check CHECK ((length(request_hash) = 32))
 );
 
 create table carillon.migrations (
@@ -220,10 +275,20 @@ create table carillon.workers (
   heartbeat_at timestamp with time zone not null,
   lease_expires_at timestamp with time zone not null,
   engine_worker_ids text[] not null default '{}'::text[],
+  version text,
+  tzdata_version text,
   constraint workers_pkey PRIMARY KEY (id)
 ) with (fillfactor=50);
 
+CREATE INDEX api_keys_project_idx ON carillon.api_keys USING btree (tenant_id, project_id, id);
+
 CREATE INDEX audit_findings_project_idx ON carillon.audit_findings USING btree (tenant_id, project_id, audit_id);
+
+CREATE INDEX feed_entries_age_idx ON carillon.feed_entries USING brin (noted_at);
+
+CREATE INDEX feed_entries_project_idx ON carillon.feed_entries USING btree (tenant_id, project_id, xact_id, id);
+
+CREATE INDEX idempotent_answers_age_idx ON carillon.idempotent_answers USING btree (answered_at);
 
 CREATE INDEX runs_id_idx ON ONLY carillon.runs USING btree (id);
 
@@ -234,3 +299,37 @@ CREATE INDEX schedule_changes_schedule_idx ON carillon.schedule_changes USING bt
 CREATE INDEX schedules_agenda_idx ON carillon.schedules USING btree (lane, due_at, id) WHERE (state = 'active'::carillon.schedule_state);
 
 CREATE INDEX schedules_deleted_idx ON carillon.schedules USING btree (deleted_at) WHERE (state = 'deleted'::carillon.schedule_state);
+
+CREATE OR REPLACE FUNCTION carillon.note_runs()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into carillon.feed_entries (tenant_id, project_id, kind, schedule_ids, slots, changes)
+  select changed.tenant_id, changed.project_id, 'run', array_agg(changed.schedule_id), array_agg(changed.scheduled_for),
+    array_agg(changed.state::text)
+  from changed
+  group by changed.tenant_id, changed.project_id;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION carillon.note_schedules()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into carillon.feed_entries (tenant_id, project_id, kind, schedule_ids, changes)
+  select changed.tenant_id, changed.project_id, 'schedule', array_agg(changed.schedule_id order by changed.id),
+    array_agg(changed.change::text order by changed.id)
+  from changed
+  group by changed.tenant_id, changed.project_id;
+  return null;
+end
+$function$;
+
+CREATE TRIGGER runs_inserted AFTER INSERT ON carillon.runs REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION carillon.note_runs();
+
+CREATE TRIGGER runs_updated AFTER UPDATE ON carillon.runs REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION carillon.note_runs();
+
+CREATE TRIGGER schedule_changes_inserted AFTER INSERT ON carillon.schedule_changes REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION carillon.note_schedules();

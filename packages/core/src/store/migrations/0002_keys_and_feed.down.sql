@@ -1,0 +1,11 @@
+alter table carillon.workers drop column version, drop column tzdata_version;
+drop trigger schedule_changes_inserted on carillon.schedule_changes;
+drop trigger runs_updated on carillon.runs;
+drop trigger runs_inserted on carillon.runs;
+drop function carillon.note_schedules();
+drop function carillon.note_runs();
+drop table carillon.feed_entries;
+drop table carillon.idempotent_answers;
+drop table carillon.api_keys;
+drop type carillon.feed_kind;
+drop type carillon.role;
