@@ -1,0 +1,47 @@
+import { join } from 'node:path'
+
+import { expect, test } from 'vitest'
+
+import { REPOSITORY, runTool } from '../house/run-tool.ts'
+
+function runExample(name: string): Promise<{ exitCode: number; stdout: string }> {
+  return runTool(REPOSITORY, process.execPath, [join(REPOSITORY, 'examples', name)])
+}
+
+test('an application with a kind of target of its own is called, retried and told what is wrong', async () => {
+  const { exitCode, stdout } = await runExample('embedding.ts')
+
+  expect({ exitCode, lines: stdout.trim().split('\n') }).toEqual({
+    exitCode: 0,
+    lines: [
+      'attempt 1: the run is retrying',
+      'to alice@example.com: the plants are thirsty (sched:…)',
+      'attempt 2: the run is succeeded',
+      'ledger: succeeded after 2 attempts',
+      expect.stringMatching(/^refused: cadence\.at: .*"soon".* \(and 2 more\)$/) as string,
+    ],
+  })
+})
+
+test('two workers on one Postgres call each slot once, also if one of them leaves (I2)', async () => {
+  const { exitCode, stdout } = await runExample('two-workers.ts')
+
+  expect({ exitCode, lines: stdout.trim().split('\n') }).toEqual({
+    exitCode: 0,
+    lines: ['calls: 100, distinct: 100', 'worker two settled after worker one had left: true'],
+  })
+})
+
+test('a Restate service is entered once, though its first attempt was cut (I5)', async () => {
+  const { exitCode, stdout } = await runExample('restate.ts')
+
+  expect({ exitCode, lines: stdout.trim().split('\n') }).toEqual({
+    exitCode: 0,
+    lines: [
+      'sending list a',
+      'attempt 1: the run is retrying',
+      'attempt 2: the run is succeeded',
+      'ledger: succeeded after 2 attempts',
+    ],
+  })
+})
