@@ -51,8 +51,8 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
   },
   {
     guard: 'I6: what is due leaves its line before the schedule is paused',
-    file: 'facade/scheduler.ts',
-    from: "await this.#closeDue(tx, schedule, 'paused', now)",
+    file: 'facade/schedule-pause.ts',
+    from: "await closeDueSlots(tx, context, { schedule, reason: 'paused', now })",
     to: '',
     tests: ['tests/lifecycle-pause.test.ts'],
   },
@@ -135,7 +135,7 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
   },
   {
     guard: 'an edit that somebody else overtook is refused',
-    file: 'facade/scheduler.ts',
+    file: 'facade/schedule-change.ts',
     from: 'if (revision !== undefined && revision !== schedule.revision) {',
     to: 'if (revision === -1) {',
     tests: ['tests/lifecycle-edit.test.ts'],
@@ -153,5 +153,26 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
     from: 'this.#stopTimer = this.#clock.after(this.#trustedUntilMs - this.#clock.monotonicMs(), () => this.lose())',
     to: '',
     tests: ['tests/fencing.test.ts'],
+  },
+  {
+    guard: 'one of two requests with the same Idempotency-Key is told that the other is under way',
+    file: 'facade/idempotent-create.ts',
+    from: 'if (!isLocked) throw inFlight()',
+    to: '',
+    tests: ['tests/create-once.test.ts'],
+  },
+  {
+    guard: 'the feed passes by nothing that commits late',
+    file: 'store/feed.ts',
+    from: 'and entries.xact_id < ${p.horizon}::xid8',
+    to: '',
+    tests: ['tests/feed.test.ts'],
+  },
+  {
+    guard: 'a revoked key opens nothing',
+    file: 'store/api-keys.ts',
+    from: 'and keys.revoked_at is null',
+    to: '',
+    tests: ['tests/keys.test.ts'],
   },
 ]

@@ -5,6 +5,8 @@ export const ERROR_CODES = [
   'invalid_input',
   'schedule_not_found',
   'run_not_found',
+  'key_not_found',
+  'grant_not_found',
   'revision_conflict',
   'state_conflict',
   'overlap',
@@ -17,6 +19,8 @@ export const ERROR_CODES = [
   'schema_too_new',
   'schema_changed',
   'lease_lost',
+  'idempotency_in_flight',
+  'idempotency_key_reused',
 ] as const
 
 export type ErrorCode = (typeof ERROR_CODES)[number]

@@ -1,4 +1,4 @@
-import { metrics, type Meter } from '@opentelemetry/api'
+import { metrics, type Meter, type ObservableGauge } from '@opentelemetry/api'
 
 import type { Events } from './events.ts'
 import { retentionMargin } from './policy/retention.ts'
@@ -6,6 +6,8 @@ import type { Census } from './store/census.ts'
 import type { Target } from './target.ts'
 
 const LATENESS_BOUNDARIES_MS = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 30_000, 300_000]
+/** Up to the longest time limit that a target may ask for. */
+const DURATION_BOUNDARIES_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000]
 
 /** The process's meter, unless the caller brings one. Without an SDK every instrument does nothing. */
 export function defaultMeter(): Meter {
@@ -18,7 +20,11 @@ export function defaultMeter(): Meter {
  */
 export function countEvents(events: Events, meter: Meter): void {
   const dispatched = meter.createCounter('scheduler.dispatch.total', { description: 'attempts, by what they came to' })
-  const duration = meter.createHistogram('scheduler.dispatch.duration_ms', { unit: 'ms' })
+  const duration = meter.createHistogram('scheduler.dispatch.duration_ms', {
+    unit: 'ms',
+    description: 'from the call of a target to what came of it',
+    advice: { explicitBucketBoundaries: DURATION_BOUNDARIES_MS },
+  })
   const retries = meter.createCounter('scheduler.dispatch.retries', { description: 'attempts after the first' })
   const lateness = meter.createHistogram('scheduler.slot.lateness_ms', {
     unit: 'ms',
@@ -31,8 +37,10 @@ export function countEvents(events: Events, meter: Meter): void {
   const leasesLost = meter.createCounter('scheduler.worker.leases_lost', {
     description: 'everything held was let go of',
   })
-  const findings = meter.createCounter('scheduler.audit.findings')
-  const repaired = meter.createCounter('scheduler.audit.repaired')
+  const findings = meter.createCounter('scheduler.audit.findings', { description: 'what the auditor found amiss' })
+  const repaired = meter.createCounter('scheduler.audit.repaired', { description: 'findings that it set right' })
+  // From the start, not from the first: an alert on any increase cannot see one that begins at 1.
+  for (const counter of [rescued, fenced, leasesLost, findings, repaired]) counter.add(0)
   const failures = meter.createCounter('scheduler.service.failures', { description: 'by service' })
 
   events.on('run.began', ({ targetKind, latenessMs }) => lateness.record(latenessMs, { target_kind: targetKind }))
@@ -54,7 +62,9 @@ export function countEvents(events: Events, meter: Meter): void {
 
 /** E-52: by how much the called side's memory outlasts the longest retries; below 1 a late attempt would run twice. */
 export function gaugeRetention(targets: ReadonlyMap<string, Target>, meter: Meter): void {
-  const gauge = meter.createObservableGauge('scheduler.dispatch.idempotency_window_safety')
+  const gauge = meter.createObservableGauge('scheduler.dispatch.idempotency_window_safety', {
+    description: 'memory of the called side, in times of the longest retries; below 1 a late attempt would run twice',
+  })
   gauge.addCallback((result) => {
     for (const { kind, retry, idempotencyRetentionSeconds } of targets.values()) {
       if (idempotencyRetentionSeconds === undefined) continue
@@ -68,19 +78,23 @@ export function gaugeWorker(
   worker: { readonly census: Census | undefined; readonly inFlight: number; readonly connectionsInUse: number },
   meter: Meter,
 ): void {
-  meter.createObservableGauge('scheduler.schedules.total').addCallback((result) => {
+  const gauge = (name: string, description: string): ObservableGauge =>
+    meter.createObservableGauge(name, { description })
+  gauge('scheduler.schedules.total', 'schedules there are').addCallback((result) => {
     for (const { state, targetKind, count } of worker.census?.schedules ?? []) {
       result.observe(count, { state, target_kind: targetKind })
     }
   })
-  meter.createObservableGauge('scheduler.queue.available').addCallback((result) => {
+  gauge('scheduler.queue.available', 'slots that are due and not begun').addCallback((result) => {
     if (worker.census !== undefined) result.observe(worker.census.due)
   })
-  meter.createObservableGauge('scheduler.queue.scheduled').addCallback((result) => {
+  gauge('scheduler.queue.scheduled', 'runs that wait for a retry, their turn or a worker').addCallback((result) => {
     if (worker.census !== undefined) result.observe(worker.census.waiting)
   })
-  meter.createObservableGauge('scheduler.worker.in_flight').addCallback((result) => result.observe(worker.inFlight))
-  meter
-    .createObservableGauge('pg.connection_pool.in_use')
-    .addCallback((result) => result.observe(worker.connectionsInUse))
+  gauge('scheduler.worker.in_flight', 'runs that this worker holds').addCallback((result) => {
+    result.observe(worker.inFlight)
+  })
+  gauge('pg.connection_pool.in_use', 'connections to Postgres that are lent').addCallback((result) => {
+    result.observe(worker.connectionsInUse, { pool: 'worker' })
+  })
 }

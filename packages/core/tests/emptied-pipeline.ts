@@ -13,6 +13,9 @@ const TABLES = [
   'carillon.schedules',
   'carillon.execution_grants',
   'carillon.workers',
+  'carillon.api_keys',
+  'carillon.idempotent_answers',
+  'carillon.feed_entries',
   'carillon_jobs._private_jobs',
 ] as const
 

@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
 import { expect, test } from 'vitest'
 
 import type { EventMap } from '../src/events.ts'
@@ -40,6 +43,18 @@ test('a heartbeat that fails once is tried again in time: one broken connection 
   expect((await database.pool.query('select id from carillon.workers')).rows).toEqual(before)
   expect(lease.workerId).toBe((before as { id: string }[])[0]?.id)
   expect(lost).toEqual([])
+})
+
+test('a worker says what it runs on: its version, and that of its time zone rules', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+
+  await pipeline.worker().heartbeat.runOnce()
+
+  const { rows } = await pipeline.database.pool.query('select version, tzdata_version from carillon.workers')
+  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8')) as object & {
+    version: string
+  }
+  expect(rows).toEqual([{ version, tzdata_version: process.versions['tz'] }])
 })
 
 /** Resolves once a statement in this database waits for a lock. */

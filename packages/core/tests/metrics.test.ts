@@ -64,7 +64,7 @@ test('what the pipeline does is counted under the names of E-63, without a label
     'scheduler.queue.available': [[{}, 0]],
     'scheduler.queue.scheduled': [[{}, 1]],
     'scheduler.worker.in_flight': [[{}, 0]],
-    'pg.connection_pool.in_use': [[{}, 1]],
+    'pg.connection_pool.in_use': [[{ pool: 'worker' }, 1]],
   })
 })
 

@@ -8,8 +8,8 @@ import { JOBS_SCHEMA } from '../src/store/jobs-schema.ts'
 import { migrate, migrateDown, migrationStatus } from '../src/store/migrate.ts'
 import { readMigrations, type Migration } from '../src/store/migration-files.ts'
 import { createPool } from '../src/store/pool.ts'
+import { dumpSchema } from '../src/store/schema-dump.ts'
 import { createDatabase } from './database.ts'
-import { dumpSchema } from './schema/schema-dump.ts'
 
 const ALL = readMigrations().map(({ name }) => name)
 

@@ -10,6 +10,7 @@ import { Upkeep, type UpkeepOptions } from '../src/services/upkeep.ts'
 import type { Db } from '../src/store/database.ts'
 import { createDb } from '../src/store/database.ts'
 import { listPartitions } from '../src/store/partitions.ts'
+import { whileHeld } from './blocked-statement.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { ManualClock } from './manual-clock.ts'
 import { CALLER, DAY, Pipeline } from './pipeline.ts'
@@ -74,14 +75,14 @@ test('months are made two ahead, one more when a month rolls over, and nothing w
   await using world = await setup('2026-11-30T23:59:59.999Z')
   const upkeep = upkeepOf(world)
 
-  expect(await upkeep.runOnce()).toEqual({ created: 6, dropped: 0, purged: 0 })
+  expect(await upkeep.runOnce()).toEqual({ created: 6, dropped: 0, purged: 0, forgotten: 0 })
   expect(await monthsOf(world.db)).toEqual(['2026_11', '2026_12', '2027_01'])
-  expect(await upkeep.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0 })
+  expect(await upkeep.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
 
   world.clock.advance(1)
-  expect(await upkeep.runOnce()).toEqual({ created: 2, dropped: 0, purged: 0 })
+  expect(await upkeep.runOnce()).toEqual({ created: 2, dropped: 0, purged: 0, forgotten: 0 })
   expect(await monthsOf(world.db)).toEqual(['2026_11', '2026_12', '2027_01', '2027_02'])
-  expect(await upkeep.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0 })
+  expect(await upkeep.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
 })
 
 test('a month is dropped when its last day is 90 days ago, and not a millisecond sooner', async () => {
@@ -95,7 +96,7 @@ test('a month is dropped when its last day is 90 days ago, and not a millisecond
   expect((await upkeep.runOnce()).dropped).toBe(2)
 
   expect(await monthsOf(world.db)).toEqual(['2026_12', '2027_01', '2027_02', '2027_03', '2027_04', '2027_05'])
-  expect(await upkeep.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0 })
+  expect(await upkeep.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
 })
 
 test('how long the ledger remembers and how far ahead it goes can be chosen', async () => {
@@ -123,7 +124,7 @@ test('after an outage of 100 days every slot that the ledger remembers gets its 
   await upkeep.runOnce()
   // From 90 days ago, 19 February, to two months ahead.
   expect(await monthsOf(db)).toEqual(['2026_02', '2026_03', '2026_04', '2026_05', '2026_06', '2026_07'])
-  expect(await upkeep.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0 })
+  expect(await upkeep.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
   await worker.keep()
 
   const lines = await pipeline.ledger(schedule)
@@ -197,6 +198,85 @@ test('audits are forgotten with the ledger, younger ones are not', async () => {
 
   const { rows } = await sql<{ completed_at: Date }>`select completed_at from carillon.audits`.execute(world.db)
   expect(rows).toEqual([{ completed_at: new Date('2026-08-02T00:00:00Z') }])
+})
+
+/** Entries of the feed, noted at these instants, in this order. */
+async function noteEntries(db: Db, instants: readonly string[]): Promise<void> {
+  for (const instant of instants) {
+    await sql`
+      insert into carillon.feed_entries (tenant_id, project_id, kind, schedule_ids, changes, noted_at)
+      values ('acme', 'web', 'schedule', array[gen_random_uuid()], '{edited}', ${instant})`.execute(db)
+  }
+}
+
+/** Resolves once no transaction is under way that is older than an entry: not of other tests in other databases either. */
+async function whenReadable(db: Db): Promise<void> {
+  for (;;) {
+    const { rows } = await sql`
+      select from carillon.feed_entries where xact_id >= pg_snapshot_xmin(pg_current_snapshot())`.execute(db)
+    if (rows.length === 0) return
+  }
+}
+
+async function entriesOf(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ noted_at: Date }>`select noted_at from carillon.feed_entries order by id`.execute(db)
+  return rows.map(({ noted_at }) => noted_at.toISOString())
+}
+
+test('the feed forgets what is older than two hours, and not a millisecond sooner', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db, clock } = world
+  const instants = ['2026-11-15T09:00:00.000Z', '2026-11-15T10:00:00.000Z', '2026-11-15T11:00:00.000Z']
+  await noteEntries(db, instants)
+  await whenReadable(db)
+  const upkeep = upkeepOf(world)
+
+  expect(await upkeep.runOnce()).toMatchObject({ forgotten: 1 })
+  expect(await entriesOf(db)).toEqual(instants.slice(1))
+  clock.advance(1)
+  expect(await upkeep.runOnce()).toMatchObject({ forgotten: 1 })
+  expect(await entriesOf(db)).toEqual(instants.slice(2))
+})
+
+test('the feed never forgets its newest entry: by it a reader knows that nothing came after', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  await noteEntries(world.db, ['2026-11-14T09:00:00.000Z', '2026-11-14T10:00:00.000Z'])
+  await whenReadable(world.db)
+
+  expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 1 })
+  expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 0 })
+
+  expect(await entriesOf(world.db)).toEqual(['2026-11-14T10:00:00.000Z'])
+})
+
+test('the feed does not forget what nobody can have read yet, because an older transaction is under way', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db } = world
+
+  await whileHeld(world, 'select pg_current_xact_id()', async () => {
+    await noteEntries(db, ['2026-11-15T09:00:00.000Z', '2026-11-15T11:00:00.000Z'])
+    expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 0 })
+  })
+  await whenReadable(db)
+
+  expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 1 })
+})
+
+test('answers to creates are forgotten after a day, more than fit one statement too', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db } = world
+  const answer = async (key: string, at: string, count: number): Promise<unknown> =>
+    sql`
+      insert into carillon.idempotent_answers (tenant_id, project_id, key, request_hash, schedule_id, answer, answered_at)
+      select 'acme', 'web', ${key} || n, sha256('x'), gen_random_uuid(), '{}', ${at}
+      from generate_series(1, ${count}::int) as n`.execute(db)
+  await answer('old', '2026-11-14T11:59:59.999Z', 10_001)
+  await answer('young', '2026-11-14T12:00:00Z', 1)
+
+  expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 10_001 })
+
+  const { rows } = await sql`select key from carillon.idempotent_answers`.execute(db)
+  expect(rows).toEqual([{ key: 'young1' }])
 })
 
 test('a month that somebody reads is dropped the next time; what is needed ahead is made all the same', async () => {

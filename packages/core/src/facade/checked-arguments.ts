@@ -2,9 +2,12 @@ import { invalidInput } from '../errors.ts'
 import { foundText } from '../policy/found-text.ts'
 import type { ScheduleState } from '../schedule.ts'
 import { isUuid } from '../uuid.ts'
-import { isStorable } from './schedule-input.ts'
+import { isStorable } from './stored-text.ts'
 
 const STATES: readonly ScheduleState[] = ['active', 'paused', 'completed', 'deleted']
+/** How many items a page holds unless told, and at most. */
+export const PAGE_DEFAULT = 50
+export const PAGE_MAX = 200
 /** The years that cadences know. */
 const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z')
 

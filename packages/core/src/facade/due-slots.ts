@@ -4,6 +4,7 @@ import type { Schedule } from '../schedule.ts'
 import { insertRuns } from '../store/begin.ts'
 import type { Tx } from '../store/database.ts'
 import { newRun } from '../store/new-run.ts'
+import type { SchedulerContext } from './scheduler-context.ts'
 
 const PORTION = 1000
 
@@ -13,18 +14,17 @@ const PORTION = 1000
  */
 export async function closeDueSlots(
   tx: Tx,
-  book: SlotBook,
-  p: { schedule: Schedule; reason: RunReason; now: number; databaseNow: Date | null; ledgerFrom: number },
+  { book, clock, retentionMs }: Pick<SchedulerContext, 'book' | 'clock' | 'retentionMs'>,
+  { schedule, reason, now }: { schedule: Schedule; reason: RunReason; now: number },
 ): Promise<void> {
-  const { schedule, reason, now, ledgerFrom } = p
   if (schedule.nextSlotAt === null || schedule.dueAt === null || schedule.dueAt > now) return
   const until = now - (schedule.dueAt - schedule.nextSlotAt)
   const excluded = new Set(schedule.excludedSlots)
   for (let next: number | null = schedule.nextSlotAt; next !== null && next <= until;) {
-    const slots = dueFrom(book, schedule, { first: next, until, ledgerFrom })
+    const slots = dueFrom(book, schedule, { first: next, until, ledgerFrom: now - retentionMs })
     const reasonOf = (slot: number): RunReason => (excluded.has(slot) ? 'excluded' : reason)
     const runs = slots.due.map((slot) => newRun(schedule, { slot, state: 'skipped', reason: reasonOf(slot) }, now))
-    await insertRuns(tx, { runs, workerId: null, onConflict: 'keep', now: p.databaseNow })
+    await insertRuns(tx, { runs, workerId: null, onConflict: 'keep', now: clock.databaseNow() })
     next = slots.next
   }
 }

@@ -5,6 +5,7 @@ import type { Schedule } from '../schedule.ts'
 import { insertRuns } from '../store/begin.ts'
 import type { Tx } from '../store/database.ts'
 import { newRun } from '../store/new-run.ts'
+import { findingSlots } from './schedule-cadence.ts'
 
 const TRIES_MAX = 10_000
 
@@ -19,7 +20,7 @@ export async function insertManualRun(
 ): Promise<{ id: string; scheduledFor: number }> {
   const { schedule, cadence } = p
   for (let slot = p.now; slot > p.now - TRIES_MAX; slot -= 1) {
-    if (cadence.next(slot - 1) === slot) continue
+    if (findingSlots('cadence', () => cadence.next(slot - 1)) === slot) continue
     const run = newRun(schedule, { slot, state: 'pending', trigger: 'manual' }, p.now)
     const written = await insertRuns(tx, { runs: [run], workerId: null, onConflict: 'keep', now: p.databaseNow })
     if (written.has(run.id)) return run

@@ -8,8 +8,16 @@ export async function refusingUnknownGrant(write: () => Promise<void>): Promise<
     await write()
   } catch (error) {
     if (sqlStateOf(error) !== SQLSTATE.foreignKeyViolation) throw error
-    throw invalidInput([{ path: 'grantId', message: 'expected a grant of this project, got one that is not' }])
+    throw unknownGrant()
   }
+}
+
+export function unknownGrant(): CarillonError {
+  return invalidInput([{ path: 'grantId', message: 'expected a grant of this project, got one that is not' }])
+}
+
+export function noSlotAhead(): CarillonError {
+  return invalidInput([{ path: 'cadence', message: 'expected a slot ahead, got none' }])
 }
 
 export function scheduleNotFound(id: string): CarillonError {

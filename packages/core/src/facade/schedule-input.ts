@@ -8,6 +8,7 @@ import { schemaProblems } from '../policy/schema-problems.ts'
 import type { Problem } from '../problem.ts'
 import type { Target } from '../target.ts'
 import { isUuid } from '../uuid.ts'
+import { isStorable, isSubject } from './stored-text.ts'
 
 /** What a user writes to make a schedule. */
 export interface ScheduleInput {
@@ -45,7 +46,6 @@ export interface InputContext {
   readonly minimumSeconds: number
 }
 
-const SUBJECT = /^[a-z_]+:[^\s]{1,200}$/
 const NAME_MAX_LENGTH = 200
 /** Of the whole input as JSON. What is larger belongs where the target finds it by name. */
 const INPUT_MAX_LENGTH = 1_048_576
@@ -127,9 +127,8 @@ export function checkCadence(input: unknown, { now, minimumSeconds }: InputConte
 
 /** The fields of an object of which no others are known, whatever was given. */
 function readFields(input: unknown, fields: readonly string[]): Readonly<Record<string, unknown>> {
-  const fault = jsonFault(input)
-  if (fault !== undefined) throw invalidInput([{ path: '', message: fault }])
-  const unknown = Object.keys(input as object).filter((field) => !fields.includes(field))
+  requireJson(input)
+  const unknown = Object.keys(input).filter((field) => !fields.includes(field))
   if (unknown.length > 0) {
     throw invalidInput(
       unknown.map((field) => ({
@@ -139,6 +138,12 @@ function readFields(input: unknown, fields: readonly string[]): Readonly<Record<
     )
   }
   return input as Readonly<Record<string, unknown>>
+}
+
+/** @throws CarillonError if it is no object, or cannot be kept as JSON */
+export function requireJson(input: unknown): asserts input is object {
+  const fault = jsonFault(input)
+  if (fault !== undefined) throw invalidInput([{ path: '', message: fault }])
 }
 
 /** Why an input cannot be kept as it is, before anything of it is looked at; undefined if it can. */
@@ -170,13 +175,8 @@ function checkGrantId(input: unknown): Checked<string | null> {
 
 function checkSubject(input: unknown): Checked<string | null> {
   if (input === undefined) return { ok: true, value: null }
-  if (typeof input === 'string' && SUBJECT.test(input) && isStorable(input)) return { ok: true, value: input }
+  if (typeof input === 'string' && isSubject(input)) return { ok: true, value: input }
   return refused('ownerSubject', 'a typed subject such as user:alice', input)
-}
-
-/** Whether Postgres can keep a text, and gives it back the same. */
-export function isStorable(text: string): boolean {
-  return !text.includes('\0') && text.isWellFormed()
 }
 
 function refused(path: string, expected: string, input: unknown): Checked<never> {

@@ -37,6 +37,36 @@ export interface ListOptions {
   readonly limit?: number
 }
 
+export interface RunPage {
+  /** The slot of the last run of the page before. */
+  readonly before?: number
+  /** 1..200 @default 50 */
+  readonly limit?: number
+}
+
+/** One slot, as instant and as its cadence's zone tells it. */
+export interface SlotPreview {
+  readonly scheduledFor: number
+  /** RFC 9557: local time, offset and zone. */
+  readonly local: string
+}
+
+/** A slot of a schedule's cadence. */
+export interface ScheduleSlot extends SlotPreview {
+  /** Somebody asked to skip it. */
+  readonly isSkipped: boolean
+}
+
+/** Which slots of a schedule: those in `[from, to)`. */
+export interface SlotRange {
+  /** @default now, by the database's clock */
+  readonly from?: number
+  /** @default without end */
+  readonly to?: number
+  /** 1..1000 @default 50 */
+  readonly limit?: number
+}
+
 export interface PreviewInput {
   readonly cadence: unknown
   /** @default now */
@@ -47,6 +77,6 @@ export interface PreviewInput {
 
 export interface Preview {
   readonly description: string
-  readonly slots: readonly { readonly scheduledFor: number; readonly local: string }[]
+  readonly slots: readonly SlotPreview[]
   readonly warnings: ReturnType<Cadence['warnings']>
 }

@@ -3,6 +3,8 @@ import type { Events } from '../events.ts'
 import { Service } from '../service.ts'
 import { deleteAudits } from '../store/audits.ts'
 import type { Db } from '../store/database.ts'
+import { deleteFeedEntries, FEED_KEPT_MS } from '../store/feed.ts'
+import { ANSWERS_KEPT_MS, deleteAnswers } from '../store/idempotent-answers.ts'
 import { readNow } from '../store/now.ts'
 import { findOldestNextSlot } from '../store/oldest-slot.ts'
 import { dropPartitions, ensurePartitions, listPartitions } from '../store/partitions.ts'
@@ -30,6 +32,8 @@ export interface UpkeepCounts {
   readonly dropped: number
   /** Schedules and audits that were removed for good. */
   readonly purged: number
+  /** Entries of the feed, and answers to creates, that were kept for long enough. */
+  readonly forgotten: number
 }
 
 const DAY_MS = 86_400_000
@@ -38,10 +42,13 @@ const MONTHS_AHEAD_DEFAULT = 2
 /** Dropping a month gives up soon if somebody reads: then it is tried again after this. */
 const PAUSE_AFTER_FAILURE_MS = 60_000
 const SCHEDULES_PER_PURGE = 500
+/** For how long a create with an Idempotency-Key is answered as it was the first time. */
+const FORGOTTEN_AT_ONCE = 10_000
 
 /**
  * Makes the ledger's months before they are needed and drops them after the retention, and with them what was deleted as
- * long ago. Must have run once before the first slot is begun: a slot without a month cannot have its line.
+ * long ago; forgets what is kept for hours only. Must have run once before the first slot is begun: a slot without a month
+ * cannot have its line.
  */
 export class Upkeep extends Service<UpkeepCounts> {
   override readonly name = 'upkeep'
@@ -64,9 +71,10 @@ export class Upkeep extends Service<UpkeepCounts> {
     const now = await readNow(db, clock.databaseNow())
     const forgetBefore = new Date(now - this.#options.retentionMs)
     const created = await this.#ensureMonths(now, forgetBefore)
+    const forgotten = await this.#forget(now)
     const dropped = await dropPartitions(db, { before: forgetBefore })
     const purged = (await this.#purgeSchedules(forgetBefore)) + (await deleteAudits(db, { before: forgetBefore }))
-    return { created: created.length, dropped: dropped.length, purged }
+    return { created: created.length, dropped: dropped.length, purged, forgotten }
   }
 
   protected override rest(_counts: UpkeepCounts, signal: AbortSignal): Promise<void> {
@@ -85,11 +93,24 @@ export class Upkeep extends Service<UpkeepCounts> {
     const { db } = this.#deps
     const [oldest] = await listPartitions(db)
     const deletedBefore = oldest !== undefined && oldest.from < forgetBefore ? oldest.from : forgetBefore
-    for (let total = 0; ;) {
-      const purged = await purgeSchedules(db, { deletedBefore, limit: SCHEDULES_PER_PURGE })
-      total += purged
-      if (purged < SCHEDULES_PER_PURGE) return total
-    }
+    return untilFewer(SCHEDULES_PER_PURGE, (limit) => purgeSchedules(db, { deletedBefore, limit }))
+  }
+
+  async #forget(now: number): Promise<number> {
+    const { db } = this.#deps
+    const [feedBefore, answersBefore] = [new Date(now - FEED_KEPT_MS), new Date(now - ANSWERS_KEPT_MS)]
+    const entries = await untilFewer(FORGOTTEN_AT_ONCE, (limit) => deleteFeedEntries(db, { before: feedBefore, limit }))
+    const answers = await untilFewer(FORGOTTEN_AT_ONCE, (limit) => deleteAnswers(db, { before: answersBefore, limit }))
+    return entries + answers
+  }
+}
+
+/** Removes in portions, so that no statement takes long; returns how many in all. */
+async function untilFewer(limit: number, remove: (limit: number) => Promise<number>): Promise<number> {
+  for (let total = 0; ;) {
+    const removed = await remove(limit)
+    total += removed
+    if (removed < limit) return total
   }
 }
 

@@ -6,7 +6,7 @@ import type { Db, Tx } from './database.ts'
 export interface JobSpec {
   readonly task: string
   readonly key: string
-  readonly payload: { readonly scheduleId: string; readonly scheduledFor: string }
+  readonly payload: Readonly<Record<string, string>>
   /** Null: at once. */
   readonly runAt: number | null
 }

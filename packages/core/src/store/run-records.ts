@@ -7,7 +7,8 @@ import type { Db, Tx } from './database.ts'
 
 type Within = Pick<Caller, 'tenantId' | 'projectId'>
 
-interface RunRow {
+/** A row as `RUN_COLUMNS` names it. */
+export interface RunRow {
   id: string
   schedule_id: string
   scheduled_for: Date
@@ -24,7 +25,7 @@ interface RunRow {
   error: Json
 }
 
-const RUN_COLUMNS = sql`
+export const RUN_COLUMNS = sql`
   runs.id, runs.schedule_id, runs.scheduled_for, runs.revision, runs.trigger, runs.state, runs.reason, runs.attempt_count,
   runs.begun_at, runs.started_at, runs.retry_at, runs.cancel_requested_at, runs.completed_at, runs.error`
 
@@ -117,7 +118,7 @@ export async function listChanges(db: Db, p: Within & { scheduleId: string }): P
   }))
 }
 
-function toRun(row: RunRow): Run {
+export function toRun(row: RunRow): Run {
   return {
     id: row.id,
     scheduleId: row.schedule_id,

@@ -29,7 +29,7 @@ const NOTIFY_WITHIN_MS = 1000
  * involved; the keepers are told only of what comes due before they would look again, for NOTIFY serialises commits.
  */
 export async function insertSchedule(
-  db: Db,
+  db: Db | Tx,
   p: RevisionContent &
     NextDue & {
       id: string

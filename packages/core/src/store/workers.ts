@@ -1,10 +1,11 @@
 import { sql } from 'kysely'
 
+import { TZDATA_VERSION, VERSION } from '../version.ts'
 import type { Db, Tx } from './database.ts'
 import { nowOf } from './now.ts'
 import { isOpen } from './open-runs.ts'
 
-/** Makes a worker known and gives it its first lease. */
+/** Makes a worker known, with what this process runs on, and gives it its first lease. */
 export async function registerWorker(
   db: Db,
   p: {
@@ -17,10 +18,12 @@ export async function registerWorker(
   },
 ): Promise<void> {
   await sql`
-    insert into carillon.workers (id, name, target_kinds, engine_worker_ids, started_at, heartbeat_at, lease_expires_at)
+    insert into carillon.workers (
+      id, name, target_kinds, engine_worker_ids, started_at, heartbeat_at, lease_expires_at, version, tzdata_version
+    )
     values (
       ${p.id}, ${p.name}, ${p.targetKinds}::text[], ${p.engineWorkerIds}::text[], ${nowOf(p.now)}, ${nowOf(p.now)},
-      ${nowOf(p.now)} + ${p.leaseMs} * interval '1 millisecond'
+      ${nowOf(p.now)} + ${p.leaseMs} * interval '1 millisecond', ${VERSION}, ${TZDATA_VERSION}
     )`.execute(db)
 }
 
@@ -42,6 +45,48 @@ export async function extendLease(
 /** Takes a worker off the list: one that stopped, or one that died and holds nothing any more. */
 export async function removeWorkers(db: Db | Tx, p: { ids: readonly string[] }): Promise<void> {
   await sql`delete from carillon.workers where workers.id = any(${p.ids}::uuid[])`.execute(db)
+}
+
+/** A process that keeps the agenda, as it made itself known. */
+export interface WorkerRecord {
+  readonly id: string
+  readonly name: string
+  readonly targetKinds: readonly string[]
+  /** Null if it is from before workers said so. */
+  readonly version: string | null
+  readonly tzdataVersion: string | null
+  readonly startedAt: number
+  readonly heartbeatAt: number
+  /** Whether its lease holds. One whose lease has run out is removed by the next rescuer. */
+  readonly isAlive: boolean
+}
+
+/** All workers that are on the list, the longest serving first. */
+export async function listWorkers(db: Db, p: { now: Date | null }): Promise<WorkerRecord[]> {
+  const { rows } = await sql<{
+    id: string
+    name: string
+    target_kinds: string[]
+    version: string | null
+    tzdata_version: string | null
+    started_at: Date
+    heartbeat_at: Date
+    is_alive: boolean
+  }>`
+    select workers.id, workers.name, workers.target_kinds, workers.version, workers.tzdata_version, workers.started_at,
+      workers.heartbeat_at, workers.lease_expires_at > ${nowOf(p.now)} as is_alive
+    from carillon.workers
+    order by workers.started_at, workers.id`.execute(db)
+  return rows.map((row) => ({
+    id: row.id,
+    name: row.name,
+    targetKinds: row.target_kinds,
+    version: row.version,
+    tzdataVersion: row.tzdata_version,
+    startedAt: row.started_at.getTime(),
+    heartbeatAt: row.heartbeat_at.getTime(),
+    isAlive: row.is_alive,
+  }))
 }
 
 export interface DeadWorker {

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { createDb } from '../../src/store/database.ts'
+import { dumpSchema } from '../../src/store/schema-dump.ts'
 import { createDatabase } from '../database.ts'
-import { dumpSchema } from './schema-dump.ts'
 import { generateTypes } from './schema-types.ts'
 
 // `npm run schema` runs this file with `--update`, which writes what it otherwise compares.

@@ -1,0 +1,50 @@
+import type { Caller } from '../caller.ts'
+import { invalidInput } from '../errors.ts'
+import { readNow } from '../store/now.ts'
+import { checkedCount, checkedInstant } from './checked-arguments.ts'
+import { cadenceOf, findingSlots } from './schedule-cadence.ts'
+import { checkCadence } from './schedule-input.ts'
+import { get } from './schedule-reads.ts'
+import type { SchedulerContext } from './scheduler-context.ts'
+import type { Preview, PreviewInput, ScheduleSlot, SlotRange } from './scheduler-options.ts'
+
+const PREVIEW_DEFAULT = 5
+const PREVIEW_MAX = 100
+const SLOTS_DEFAULT = 50
+const SLOTS_MAX = 1000
+
+export async function preview(context: SchedulerContext, { cadence, from, count }: PreviewInput): Promise<Preview> {
+  const { db, clock, targets, minimumSeconds } = context
+  const now = await readNow(db, clock.databaseNow())
+  const checked = checkCadence(cadence, { targets, minimumSeconds, now })
+  if (!checked.ok) throw invalidInput(checked.problems)
+  const start = checkedInstant(from, 'from') ?? now
+  const limit = checkedCount(count ?? PREVIEW_DEFAULT, PREVIEW_MAX, 'count')
+  return findingSlots('from', () => ({
+    description: checked.value.describe(),
+    slots: checked.value
+      .slots(start, { limit })
+      .map((slot) => ({ scheduledFor: slot, local: checked.value.local(slot) })),
+    warnings: checked.value.warnings(start),
+  }))
+}
+
+export async function slots(
+  context: SchedulerContext,
+  caller: Caller,
+  id: string,
+  range: SlotRange,
+): Promise<ScheduleSlot[]> {
+  const from = checkedInstant(range.from, 'from')
+  const to = checkedInstant(range.to, 'to')
+  const limit = checkedCount(range.limit ?? SLOTS_DEFAULT, SLOTS_MAX, 'limit')
+  const schedule = await get(context, caller, id)
+  const start = from ?? (await readNow(context.db, context.clock.databaseNow()))
+  const cadence = cadenceOf(schedule)
+  const excluded = new Set(schedule.excludedSlots)
+  return findingSlots('from', () => cadence.slots(start, { limit, ...(to === null ? {} : { to }) })).map((slot) => ({
+    scheduledFor: slot,
+    local: cadence.local(slot),
+    isSkipped: excluded.has(slot),
+  }))
+}

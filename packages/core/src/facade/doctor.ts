@@ -1,0 +1,110 @@
+import { systemClock, type Clock } from '../clock.ts'
+import { countActiveKinds } from '../store/active-kinds.ts'
+import { findLatestAudit } from '../store/audits.ts'
+import { createDb, type Db } from '../store/database.ts'
+import { migrationStatus } from '../store/migrate.ts'
+import { readNow } from '../store/now.ts'
+import { findDrift } from '../store/schema-drift.ts'
+import { askServer } from '../store/server.ts'
+import { countWaitingJobs } from '../store/waiting-jobs.ts'
+import { listWorkers, type WorkerRecord } from '../store/workers.ts'
+import { TZDATA_VERSION } from '../version.ts'
+import {
+  checkAudit,
+  checkDatabase,
+  checkJobs,
+  checkSchema,
+  checkSkew,
+  checkTzdata,
+  checkWorkers,
+  type Check,
+} from './checks.ts'
+import { machineNow } from './clock.ts'
+
+type Pool = Parameters<typeof createDb>[0]
+
+export interface DoctorDeps {
+  readonly pool: Pool
+  readonly clock?: Clock
+  /** This machine's clock, in epoch milliseconds. @default the system's */
+  readonly machineNow?: () => number
+}
+
+/** Looks at a database and at those who use it, and says what is wrong and what to do. Changes nothing. */
+export class Doctor {
+  readonly #pool: Pool
+  readonly #db: Db
+  readonly #clock: Clock
+  readonly #machineNow: () => number
+
+  constructor(deps: DoctorDeps) {
+    this.#pool = deps.pool
+    this.#db = createDb(deps.pool)
+    this.#clock = deps.clock ?? systemClock
+    this.#machineNow = deps.machineNow ?? machineNow
+  }
+
+  /** Never throws: what cannot be examined has failed. Of a database that does not answer, only that is said. */
+  async examine(): Promise<Check[]> {
+    const answered = await this.#reach()
+    if (!answered.isReached) return [answered.database]
+    return [
+      answered.database,
+      await examined('schema', () => this.#schema()),
+      answered.clock,
+      await examined('tzdata', async () => checkTzdata(TZDATA_VERSION, await this.listWorkers())),
+      await examined('workers', async () => checkWorkers(await this.listWorkers(), await countActiveKinds(this.#db))),
+      await examined('jobs', async () =>
+        checkJobs(await countWaitingJobs(this.#db, { now: this.#clock.databaseNow() })),
+      ),
+      await examined('audit', () => this.#audit()),
+    ]
+  }
+
+  /** The processes that keep the agenda, and whether each still lives. */
+  listWorkers(): Promise<WorkerRecord[]> {
+    return listWorkers(this.#db, { now: this.#clock.databaseNow() })
+  }
+
+  async #reach(): Promise<{ isReached: false; database: Check } | { isReached: true; database: Check; clock: Check }> {
+    try {
+      // The first question may have to connect; the second one is timed.
+      await askServer(this.#db, { now: null })
+      const askedAtMs = this.#clock.monotonicMs()
+      const askedAt = this.#machineNow()
+      const server = await askServer(this.#db, { now: this.#clock.databaseNow() })
+      const answeredInMs = this.#clock.monotonicMs() - askedAtMs
+      // It told the time half-way, as far as anybody can know.
+      const skewMs = askedAt + answeredInMs / 2 - server.now
+      return { isReached: true, database: checkDatabase(server, answeredInMs), clock: checkSkew(skewMs) }
+    } catch (error) {
+      const message = `expected a database that answers, got "${errorText(error)}": start it, or correct its address`
+      return { isReached: false, database: { name: 'database', status: 'failed', message } }
+    }
+  }
+
+  async #schema(): Promise<Check> {
+    const status = await migrationStatus(this.#pool)
+    return checkSchema(status, status.pending.length === 0 ? await findDrift(this.#pool) : null)
+  }
+
+  async #audit(): Promise<Check> {
+    const now = await readNow(this.#db, this.#clock.databaseNow())
+    return checkAudit(await findLatestAudit(this.#db), await this.listWorkers(), now)
+  }
+}
+
+async function examined(name: Check['name'], examine: () => Promise<Check>): Promise<Check> {
+  try {
+    return await examine()
+  } catch (error) {
+    return { name, status: 'failed', message: `could not be examined: ${errorText(error)}` }
+  }
+}
+
+/** An attempt at several addresses fails with an error that says nothing but its code. */
+function errorText(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (error.message !== '') return error.message
+  return 'code' in error ? String(error.code) : error.name
+}

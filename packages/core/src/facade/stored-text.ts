@@ -1,0 +1,11 @@
+const SUBJECT = /^[a-z_]+:[^\s]{1,200}$/
+
+/** Whether Postgres can keep a text, and gives it back the same. */
+export function isStorable(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed()
+}
+
+/** Whether a text names somebody by type and name, such as `user:alice` (E-29). */
+export function isSubject(text: string): boolean {
+  return SUBJECT.test(text) && isStorable(text)
+}

@@ -1,0 +1,284 @@
+import { createServer } from 'node:net'
+
+import { sql } from 'kysely'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+
+import type { Clock } from '../src/clock.ts'
+import { slotJobs } from '../src/engine/slot-jobs.ts'
+import type { Check } from '../src/facade/checks.ts'
+import { Doctor } from '../src/facade/doctor.ts'
+import { Auditor } from '../src/services/auditor.ts'
+import { createPool } from '../src/store/pool.ts'
+import { TZDATA_VERSION, VERSION } from '../src/version.ts'
+import { createDatabase, type TestDatabase } from './database.ts'
+import { CALLER, DAY, HOUR, MINUTE, Pipeline } from './pipeline.ts'
+
+const NAMES = ['database', 'schema', 'clock', 'tzdata', 'workers', 'jobs', 'audit']
+
+let database: TestDatabase
+let pipeline: Pipeline
+
+beforeAll(async () => {
+  database = await createDatabase()
+})
+afterAll(() => database[Symbol.asyncDispose]())
+beforeEach(async () => {
+  // By the wall: jobs are added by it.
+  pipeline = await Pipeline.at(new Date().toISOString(), database)
+  for (const table of ['carillon_jobs._private_jobs', 'carillon.workers', 'carillon.audits']) {
+    await sql`delete from ${sql.raw(table)}`.execute(pipeline.db)
+  }
+  await sql`
+    update carillon.schedules
+    set state = 'deleted', deleted_at = now(), next_slot_at = null, due_at = null
+    where state <> 'deleted'`.execute(pipeline.db)
+})
+
+function statuses(checks: readonly Check[]): string[] {
+  return checks.map(({ name, status }) => `${name} ${status}`)
+}
+
+/** By clocks that stand still, so that nothing depends on how busy the machine is. */
+function doctor({ pool }: Pick<TestDatabase, 'pool'> = database, aheadMs = 0): Doctor {
+  const { clock } = pipeline
+  return new Doctor({ pool, clock, machineNow: () => clock.instant + aheadMs })
+}
+
+async function check(name: Check['name'], aheadMs = 0): Promise<Check> {
+  const checks = await doctor(database, aheadMs).examine()
+  expect(checks.map((found) => found.name)).toEqual(NAMES)
+  const found = checks.find((one) => one.name === name)
+  if (found === undefined) throw new Error(`nothing was said of ${name}`)
+  return found
+}
+
+test('nothing is wrong with a fresh database', async () => {
+  expect(statuses(await doctor().examine())).toEqual(NAMES.map((name) => `${name} ok`))
+})
+
+test('by the real clocks, too, a server says its version and how soon it answers', async () => {
+  const [first, , third] = await new Doctor({ pool: database.pool }).examine()
+
+  expect(first?.message).toMatch(/^Postgres \d+\.\d+.* answered in \d+ ms/)
+  expect(third?.message).toMatch(/^this machine's clock is \d+ ms (ahead of|behind) the database's$/)
+})
+
+test('of a database that cannot be reached, only that is said', async () => {
+  const pool = createPool({ connectionString: 'postgres://nobody@127.0.0.1:1/nowhere' })
+
+  expect(await new Doctor({ pool }).examine()).toEqual([
+    {
+      name: 'database',
+      status: 'failed',
+      message: expect.stringMatching(/^expected a database that answers, got ".*ECONNREFUSED.*": start it/) as string,
+    },
+  ])
+  await pool.end()
+})
+
+test('of a server that is none, and one that hangs up, only that is said', async () => {
+  const impostor = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
+  const { promise, resolve } = Promise.withResolvers<void>()
+  impostor.listen(0, '127.0.0.1', resolve)
+  await promise
+  const address = impostor.address()
+  const port = typeof address === 'object' ? address?.port : undefined
+  const pool = createPool({ connectionString: `postgres://nobody@127.0.0.1:${port}/nowhere` })
+
+  const checks = await new Doctor({ pool }).examine()
+
+  expect(checks).toMatchObject([{ name: 'database', status: 'failed' }])
+  await pool.end()
+  impostor.close()
+})
+
+describe('schema', () => {
+  test('a database without one lacks every migration, and the rest cannot be examined', async () => {
+    await using empty = await createDatabase({ content: 'empty' })
+
+    const checks = await doctor(empty).examine()
+
+    expect(statuses(checks)).toEqual([
+      'database ok',
+      'schema failed',
+      'clock ok',
+      'tzdata failed',
+      'workers failed',
+      'jobs failed',
+      'audit failed',
+    ])
+    expect(checks[1]?.message).toMatch(/^the database lacks 0001_schedules_and_ledger, .*: migrate it$/)
+    expect(checks[4]?.message).toMatch(/^could not be examined: relation .* does not exist$/)
+  })
+
+  test('a newer database is told as such', async () => {
+    await using newer = await createDatabase()
+    await newer.pool.query(`insert into carillon.migrations values (999, '0999_later', 'x', now())`)
+    await newer.pool.query(`delete from carillon.migrations where number > 1 and number < 999`)
+
+    const [, schema] = await doctor(newer).examine()
+
+    expect(schema).toMatchObject({ name: 'schema', status: 'failed' })
+    expect(schema?.message).toMatch(/0999_later/)
+  })
+
+  test('what was changed by hand is named; months of the ledger are no change', async () => {
+    await using changed = await createDatabase()
+    const { pool } = changed
+    await pool.query('alter table carillon.runs drop constraint runs_skipped_says_why')
+    await pool.query('drop index carillon.schedules_agenda_idx')
+    await pool.query('alter table carillon.workers add column shoe_size integer')
+
+    const [, schema] = await doctor(changed).examine()
+
+    expect(schema).toMatchObject({ name: 'schema', status: 'failed' })
+    expect(schema?.message).toMatch(/missing create table carillon.runs \( … constraint runs_skipped_says_why CHECK/)
+    expect(schema?.message).toMatch(/missing CREATE INDEX schedules_agenda_idx/)
+    expect(schema?.message).toMatch(/unexpected create table carillon.workers \( … shoe_size integer/)
+    expect(schema?.detail).toMatchObject({ missing: { length: 2 }, unexpected: { length: 1 } })
+  })
+
+  test('what somebody added is a warning', async () => {
+    await using changed = await createDatabase()
+    await changed.pool.query('create index mine on carillon.schedules (owner_subject)')
+
+    const [, schema] = await doctor(changed).examine()
+
+    expect(schema).toMatchObject({ status: 'warning', message: expect.stringContaining('CREATE INDEX mine') as string })
+  })
+})
+
+test.each([
+  [0, 'ok', /^this machine's clock is 0 ms ahead of the database's$/],
+  [1500, 'warning', /1.5 s ahead of .* no slot is early/],
+  [-45_000, 'failed', /45.0 s behind/],
+] as const)('a clock that is ahead by %i ms is %s (I10)', async (aheadMs, status, message) => {
+  expect(await check('clock', aheadMs)).toMatchObject({ status, message: expect.stringMatching(message) as string })
+})
+
+test('half of the time that an answer takes is no difference of clocks', async () => {
+  let ms = 0
+  const instant = pipeline.clock.instant
+  const slow: Clock = {
+    databaseNow: () => new Date(instant + 400),
+    monotonicMs: () => (ms += 800) - 800,
+    sleep: () => Promise.resolve(),
+    after: () => () => undefined,
+  }
+
+  const checks = await new Doctor({ pool: database.pool, clock: slow, machineNow: () => instant }).examine()
+
+  expect(checks[0]?.message).toMatch(/answered in 800 ms/)
+  expect(checks[2]?.message).toMatch(/^this machine's clock is 0 ms ahead/)
+})
+
+test('workers and their time zone rules: those that live are counted, and one that differs is named', async () => {
+  const { clock, db } = pipeline
+  const [one, two] = [pipeline.worker('one'), pipeline.worker('two')]
+  await one.heartbeat.runOnce()
+  await two.heartbeat.runOnce()
+  expect(await check('workers')).toMatchObject({ status: 'ok', message: '2 living workers, serving test' })
+  expect(await check('tzdata')).toMatchObject({
+    status: 'ok',
+    message: `time zone rules ${TZDATA_VERSION}, the same in 2 living workers`,
+  })
+
+  await sql`update carillon.workers set tzdata_version = '2001a' where name = 'two'`.execute(db)
+  expect(await check('tzdata')).toMatchObject({
+    status: 'warning',
+    message: expect.stringContaining('two has 2001a') as string,
+  })
+
+  clock.advance(HOUR)
+  await one.heartbeat.runOnce()
+  expect(await check('tzdata')).toMatchObject({ status: 'ok' })
+  expect(await check('workers')).toMatchObject({ message: '1 living worker, serving test' })
+  const workers = await doctor().listWorkers()
+  expect(workers.filter(({ isAlive }) => isAlive)).toMatchObject([
+    { name: 'one', targetKinds: ['test'], version: VERSION, tzdataVersion: TZDATA_VERSION, startedAt: clock.instant },
+  ])
+})
+
+test('active schedules that no worker serves are told', async () => {
+  const { db } = pipeline
+  expect(await check('workers')).toMatchObject({ status: 'ok', message: '0 living workers' })
+  const schedule = await pipeline.create()
+  expect(await check('workers')).toMatchObject({
+    status: 'warning',
+    message: 'no worker lives, and there are active schedules of test (1): start one',
+  })
+
+  await pipeline.worker().heartbeat.runOnce()
+  expect(await check('workers')).toMatchObject({ status: 'ok' })
+  await sql`update carillon.workers set target_kinds = '{http}'`.execute(db)
+  expect(await check('workers')).toMatchObject({
+    status: 'failed',
+    message: 'no living worker serves the active schedules of test (1): start one with these targets',
+  })
+
+  await pipeline.scheduler.pause(CALLER, schedule.id, { reason: 'a holiday' })
+  expect(await check('workers')).toMatchObject({ status: 'ok' })
+})
+
+test('jobs that wait are counted by task, and the oldest that is overdue is named', async () => {
+  const { db, clock } = pipeline
+  const add = (task: string, late: number): Promise<unknown> =>
+    sql`select carillon_jobs.add_job(${task}, '{}', run_at => ${new Date(clock.instant - late)})`.execute(db)
+  await add('attempt.http', -HOUR)
+  await add('attempt.http', 30_000)
+  await add('upkeep.audit', 5000)
+  const detail = [
+    { task: 'attempt.http', waiting: 2, overdueMs: 30_000, exhausted: 0 },
+    { task: 'upkeep.audit', waiting: 1, overdueMs: 5000, exhausted: 0 },
+  ]
+  expect(await check('jobs')).toEqual({ name: 'jobs', status: 'ok', message: '3 jobs waiting', detail })
+
+  clock.advance(MINUTE)
+  expect(await check('jobs')).toMatchObject({
+    status: 'warning',
+    message: expect.stringContaining('the oldest, of attempt.http, is overdue by 90.0 s') as string,
+  })
+  await sql`update carillon_jobs._private_jobs set locked_at = now(), locked_by = 'x' where run_at <= now()`.execute(db)
+  expect(await check('jobs')).toMatchObject({ status: 'ok', message: '1 job waiting' })
+})
+
+test('the latest audit is told, its findings, and that there was none for too long', async () => {
+  const { db, clock, events } = pipeline
+  const auditor = new Auditor({ db, clock, events, jobs: slotJobs })
+  expect(await check('audit')).toMatchObject({
+    status: 'ok',
+    message: expect.stringContaining('no audit yet') as string,
+  })
+  const worker = pipeline.worker()
+  await worker.heartbeat.runOnce()
+  await pipeline.pass(MINUTE, worker)
+  await auditor.runOnce()
+  expect(await check('audit')).toMatchObject({
+    status: 'ok',
+    message: expect.stringContaining('found nothing') as string,
+  })
+
+  await sql`update carillon.workers set started_at = ${new Date(clock.instant - 2 * DAY)}`.execute(db)
+  await sql`update carillon.audits set completed_at = ${new Date(clock.instant - 2 * DAY)}`.execute(db)
+  expect(await check('audit')).toMatchObject({
+    status: 'warning',
+    message: expect.stringMatching(/^expected an audit within the last 36 h, got the latest of/) as string,
+  })
+
+  await sql`select carillon_jobs.add_job('attempt.test', '{}')`.execute(db)
+  await pipeline.pass(1000, worker)
+  await auditor.runOnce()
+  expect(await check('audit')).toMatchObject({
+    status: 'failed',
+    message: expect.stringContaining('1 fault') as string,
+  })
+})
+
+test('a check that cannot be made fails by itself, and the others go on', async () => {
+  await using broken = await createDatabase()
+  await broken.pool.query('alter schema carillon_jobs rename to elsewhere')
+
+  const checks = await doctor(broken).examine()
+
+  expect(statuses(checks)).toEqual(NAMES.map((name) => (name === 'jobs' ? 'jobs failed' : `${name} ok`)))
+})
