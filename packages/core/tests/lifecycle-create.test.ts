@@ -30,7 +30,7 @@ test('a new schedule waits for a slot strictly ahead, also when it is made at th
   })
 })
 
-test('creating is one row, its revision and its history, and touches no queue (A-29, X-04)', async () => {
+test('creating is one row, its revision, its history and a note in the feed, and touches no queue (A-29, X-04)', async () => {
   const pipeline = await pipelineAt(START)
 
   await pipeline.create()
@@ -43,6 +43,9 @@ test('creating is one row, its revision and its history, and touches no queue (A
     'carillon.schedules': 1,
     'carillon.execution_grants': 0,
     'carillon.workers': 0,
+    'carillon.api_keys': 0,
+    'carillon.idempotent_answers': 0,
+    'carillon.feed_entries': 1,
     'carillon_jobs._private_jobs': 0,
   })
 })
