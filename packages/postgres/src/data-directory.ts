@@ -52,8 +52,13 @@ export async function prepareDataDirectory(options: PrepareOptions): Promise<Dat
   } catch (error) {
     throw describe(error, path)
   }
+  return { path, password: readPassword(path) }
+}
+
+/** Undefined if the database was made by somebody else. */
+export function readPassword(path: string): string | undefined {
   const passwordFile = join(path, PASSWORD_FILE)
-  return { path, password: existsSync(passwordFile) ? readFileSync(passwordFile, 'utf8').trim() : undefined }
+  return existsSync(passwordFile) ? readFileSync(passwordFile, 'utf8').trim() : undefined
 }
 
 /** Every failure of the system here means the same to the person who chose the directory. */

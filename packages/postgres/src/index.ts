@@ -1,2 +1,3 @@
 export { PostgresError, type PostgresErrorCode } from './postgres-error.ts'
+export { findRunningPostgres, type RunningPostgres } from './running-postgres.ts'
 export { startPostgres, type EmbeddedPostgres, type PostgresOptions } from './start-postgres.ts'

@@ -4,25 +4,25 @@ import { basename, join } from 'node:path'
 
 import { PostgresError, systemCodeOf } from './postgres-error.ts'
 
+/** Who holds a data directory. */
+export type Holder = 'nobody' | { readonly pid: number; readonly isStopping: boolean }
+
 /**
- * Clears the way for a server in `dataDir`. Throws if one is alive there; `stopping` if it is on its way out. Postgres
- * itself starts over the `postmaster.pid` of a server that was killed, but not if the same user runs anything under that
- * process id by now: after a restart of the machine or of a container that is likely.
+ * Clears the way for a server in `dataDir`, unless one is alive there. Postgres itself starts over the `postmaster.pid` of a
+ * server that was killed, but not if the same user runs anything under that process id by now: after a restart of the
+ * machine or of a container that is likely.
  */
-export function releaseStaleLock(dataDir: string): 'free' | 'stopping' {
+export function releaseStaleLock(dataDir: string): Holder {
   const lockFile = join(dataDir, 'postmaster.pid')
-  const { pid, isStopping } = readLock(lockFile)
-  if (pid === undefined || !isAlive(pid)) return 'free'
-  if (isPostmasterOf(pid, dataDir)) {
-    if (isStopping) return 'stopping'
-    throw directoryInUse(dataDir, pid)
-  }
+  const { pid, isStopping = false } = readLock(lockFile)
+  if (pid === undefined || !isAlive(pid)) return 'nobody'
+  if (isPostmasterOf(pid, dataDir)) return { pid, isStopping }
   // Renamed, not removed: should another process have started a server since we looked, its lock goes back.
   const removed = `${lockFile}.${process.pid}`
   renameSync(lockFile, removed)
   if (readLock(removed).pid === pid) rmSync(removed)
   else renameSync(removed, lockFile)
-  return 'free'
+  return 'nobody'
 }
 
 export function directoryInUse(dataDir: string, pid?: number): PostgresError {
@@ -30,14 +30,27 @@ export function directoryInUse(dataDir: string, pid?: number): PostgresError {
   return new PostgresError('directory_in_use', `the data directory ${dataDir} is in use by another Postgres${process}`)
 }
 
-/** The first line is the process id of the server, negative in single-user mode; the eighth, what it is doing. */
-function readLock(lockFile: string): { pid?: number; isStopping?: boolean } {
+/** The port of the server that is alive in `dataDir`, and not on its way out; undefined if there is none. */
+export function findPostmasterPort(dataDir: string): number | undefined {
+  const { pid, port, isStopping } = readLock(join(dataDir, 'postmaster.pid'))
+  if (pid === undefined || isStopping === true || !isAlive(pid) || !isPostmasterOf(pid, dataDir)) return undefined
+  return port
+}
+
+interface Lock {
+  readonly pid?: number
+  readonly port?: number
+  readonly isStopping?: boolean
+}
+
+/** The first line is the process id of the server, negative in single-user mode; the fourth its port; the eighth its state. */
+function readLock(lockFile: string): Lock {
   try {
     const lines = readFileSync(lockFile, 'utf8').split('\n')
     const pid = Math.abs(Number.parseInt(lines[0] ?? '', 10))
-    return pid > 0 ? { pid, isStopping: lines[7]?.trim() === 'stopping' } : {}
+    return pid > 0 ? { pid, port: Number(lines[3]), isStopping: lines[7]?.trim() === 'stopping' } : {}
   } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return {}
+    if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return {}
     throw error
   }
 }

@@ -35,6 +35,10 @@ export class ServerProcess {
     return this.#log.join('\n')
   }
 
+  get ended(): Promise<void> {
+    return this.#exited.then(() => undefined)
+  }
+
   /** True once the server accepts connections; false if it ended instead. */
   async waitUntilReady(): Promise<boolean> {
     const { stderr } = this.#child

@@ -6,6 +6,7 @@ import { prepareDataDirectory, type DataDirectory } from './data-directory.ts'
 import { findFreePort, LOOPBACK } from './free-port.ts'
 import { PostgresError } from './postgres-error.ts'
 import { directoryInUse, releaseStaleLock } from './postmaster-lock.ts'
+import { superuserUrl } from './running-postgres.ts'
 import { ServerProcess } from './server-process.ts'
 import { chooseServerUser, requireReachable, type ServerUser } from './server-user.ts'
 
@@ -23,6 +24,8 @@ export interface EmbeddedPostgres extends AsyncDisposable {
   /** Of the superuser, with the password, to the database `postgres`. */
   readonly url: string
   readonly port: number
+  /** Fulfilled once the server has ended, because of `stop` or by itself. */
+  readonly ended: Promise<void>
   /** Ends all sessions and the server. Safe to call twice. */
   stop(): Promise<void>
 }
@@ -30,7 +33,9 @@ export interface EmbeddedPostgres extends AsyncDisposable {
 const PORT_TRIES = 5
 /** A server that was killed or told to stop lets go of its memory and files within a moment. */
 const LETTING_GO_TRIES = 50
-const LETTING_GO_PAUSE_MS = 100
+/** The server of a process that was killed does not know yet: it is told a moment later. */
+const HELD_TRIES = 20
+const PAUSE_MS = 100
 
 /** Starts the Postgres that npm installed on the data in a folder; throws `PostgresError`. */
 export async function startPostgres(options: PostgresOptions): Promise<EmbeddedPostgres> {
@@ -54,21 +59,20 @@ interface StartOptions {
 
 async function startServer(options: StartOptions): Promise<{ server: ServerProcess; port: number }> {
   const { path } = options.directory
-  let portTries = options.port === undefined ? PORT_TRIES : 1
-  let lettingGoTries = LETTING_GO_TRIES
+  const triesLeft = { port: options.port === undefined ? PORT_TRIES : 1, lettingGo: LETTING_GO_TRIES, held: HELD_TRIES }
   for (;;) {
     const outcome = await tryStart(options)
-    if (outcome === 'letting_go') {
-      lettingGoTries -= 1
-      if (lettingGoTries === 0) throw directoryInUse(path)
-      await delay(LETTING_GO_PAUSE_MS)
-    } else if (outcome instanceof PostgresError) {
-      portTries -= 1
-      if (outcome.code !== 'port_in_use' || portTries === 0) throw outcome
-    } else {
-      return outcome
-    }
+    if ('server' in outcome) return outcome
+    triesLeft[outcome.reason] -= 1
+    if (triesLeft[outcome.reason] <= 0) throw outcome.error ?? directoryInUse(path)
+    if (outcome.reason !== 'port') await delay(PAUSE_MS)
   }
+}
+
+/** Why there is no server yet. */
+interface NotStarted {
+  readonly reason: 'port' | 'lettingGo' | 'held'
+  readonly error?: PostgresError
 }
 
 async function tryStart({
@@ -77,8 +81,11 @@ async function tryStart({
   user,
   settings,
   port: wantedPort,
-}: StartOptions): Promise<{ server: ServerProcess; port: number } | PostgresError | 'letting_go'> {
-  if (releaseStaleLock(path) === 'stopping') return 'letting_go'
+}: StartOptions): Promise<{ server: ServerProcess; port: number } | NotStarted> {
+  const holder = releaseStaleLock(path)
+  if (holder !== 'nobody') {
+    return { reason: holder.isStopping ? 'lettingGo' : 'held', error: directoryInUse(path, holder.pid) }
+  }
   const port = wantedPort ?? (await findFreePort())
   const server = new ServerProcess(postgres, serverArguments(path, port, settings), { user, cwd: path })
   return (await server.waitUntilReady()) ? { server, port } : explain(server.log, path, port)
@@ -98,14 +105,15 @@ function serverArguments(path: string, port: number, settings: Readonly<Record<s
   return ['-D', path, '-p', String(port), ...pairs.flatMap(([name, value]) => ['-c', `${name}=${value}`])]
 }
 
-/** Postgres says why it ended in its log and nowhere else. */
-function explain(log: string, path: string, port: number): PostgresError | 'letting_go' {
-  if (log.includes('pre-existing shared memory block')) return 'letting_go'
-  if (log.includes('lock file "postmaster.pid" already exists')) return directoryInUse(path)
+/** Postgres says why it ended in its log and nowhere else. Throws if another try would end alike. */
+function explain(log: string, path: string, port: number): NotStarted {
+  if (log.includes('pre-existing shared memory block')) return { reason: 'lettingGo' }
+  if (log.includes('lock file "postmaster.pid" already exists')) throw directoryInUse(path)
   if (/could not bind .*: Address already in use/.test(log)) {
-    return new PostgresError('port_in_use', `port ${port} of ${LOOPBACK} is in use by another program`)
+    const message = `port ${port} of ${LOOPBACK} is in use by another program`
+    return { reason: 'port', error: new PostgresError('port_in_use', message) }
   }
-  return new PostgresError('start_failed', `Postgres did not start on ${path}: ${lastFatal(log)}`)
+  throw new PostgresError('start_failed', `Postgres did not start on ${path}: ${lastFatal(log)}`)
 }
 
 function lastFatal(log: string): string {
@@ -117,10 +125,10 @@ function lastFatal(log: string): string {
 function embeddedPostgres(server: ServerProcess, port: number, { password }: DataDirectory): EmbeddedPostgres {
   let stopped: Promise<void> | undefined
   const stop = (): Promise<void> => (stopped ??= server.stop())
-  const credentials = password === undefined ? 'postgres' : `postgres:${password}`
   return {
-    url: `postgres://${credentials}@${LOOPBACK}:${port}/postgres`,
+    url: superuserUrl(port, password),
     port,
+    ended: server.ended,
     stop,
     [Symbol.asyncDispose]: stop,
   }
