@@ -127,6 +127,18 @@ test('a client that breaks while nobody uses it is told of and replaced', async 
   expect(await pidOf(pool)).not.toBe(pid)
 })
 
+test('of a connection that breaks while the pool says goodbye nobody is told', async () => {
+  const told: Error[] = []
+  const { pool } = singlePool({ onIdleError: (error) => told.push(error) })
+  await pidOf(pool)
+
+  const ended = pool.end()
+  pool.emit('error', new Error('terminating connection due to administrator command'))
+  await ended
+
+  expect(told).toEqual([])
+})
+
 test('a statement that fails leaves the client sound: it is lent again, outside of any transaction', async () => {
   await using lent = singlePool()
   const { pool } = lent

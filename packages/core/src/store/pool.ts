@@ -52,7 +52,10 @@ export function createPool(options: PoolOptions): SeverablePool {
     keepAlive: true,
     ...(options.isPrepared === true ? { options: PLANNED_ONCE } : {}),
   })
-  pool.on('error', (error) => options.onIdleError?.(error))
+  pool.on('error', (error) => {
+    // Of a pool that says goodbye it is no news: the server may go before the last of its connections has.
+    if (!pool.ending) options.onIdleError?.(error)
+  })
   // A client that is lent when its server goes away emits `error`, which without a listener ends the process.
   pool.on('connect', (client) => client.on('error', ignore))
   return pool
