@@ -1,0 +1,74 @@
+import { feedEvents, type FeedEvent, type FeedEventName } from './schemas/feed.ts'
+
+/**
+ * Reads server-sent events as browsers do, from chunks that may end anywhere. What is not complete when the stream ends is
+ * left out: whoever asks again after the last id gets it whole.
+ */
+export async function* readEventStream(stream: ReadableStream<Uint8Array>): AsyncGenerator<FeedEvent, void, undefined> {
+  const decoder = new TextDecoder()
+  const parser = new EventParser()
+  // Not `for await`: not every browser can iterate a stream.
+  const reader = stream.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield* parser.push(decoder.decode(value, { stream: true }))
+    }
+  } finally {
+    // Lets the service know that nobody listens any more, should the caller have left in between.
+    await reader.cancel().catch(() => undefined)
+  }
+}
+
+/** Collects lines into events: fields, ended by an empty line. A comment begins with a colon. */
+class EventParser {
+  #rest = ''
+  #isAfterReturn = false
+  #lastId = ''
+  #name = ''
+  #data: string[] = []
+
+  push(text: string): FeedEvent[] {
+    const events: FeedEvent[] = []
+    for (const line of this.#linesOf(text)) {
+      if (line === '') {
+        const event = this.#take()
+        if (event !== undefined) events.push(event)
+      } else {
+        this.#readField(line)
+      }
+    }
+    return events
+  }
+
+  /** Lines end with LF, CR or both; the two may come in different chunks. */
+  #linesOf(text: string): string[] {
+    const isHalfEnding = this.#isAfterReturn && text.startsWith('\n')
+    if (text !== '') this.#isAfterReturn = text.endsWith('\r')
+    const lines = (this.#rest + (isHalfEnding ? text.slice(1) : text)).split(/\r\n|\n|\r/)
+    this.#rest = lines.pop() ?? ''
+    return lines
+  }
+
+  #readField(line: string): void {
+    const [, name = line, value = ''] = /^([^:]*):\x20?([^]*)$/.exec(line) ?? []
+    if (name === 'data') this.#data.push(value)
+    else if (name === 'event') this.#name = value
+    else if (name === 'id') this.#lastId = value
+  }
+
+  /** Undefined for what carries no data, such as a comment, and for events that this version does not know. */
+  #take(): FeedEvent | undefined {
+    const [name, data] = [this.#name, this.#data]
+    this.#name = ''
+    this.#data = []
+    if (data.length === 0 || !isEventName(name)) return undefined
+    // The service says what it documents: a test holds its events against these schemas.
+    return { id: this.#lastId, event: name, data: JSON.parse(data.join('\n')) as unknown } as FeedEvent
+  }
+}
+
+function isEventName(name: string): name is FeedEventName {
+  return Object.hasOwn(feedEvents, name)
+}

@@ -1,0 +1,381 @@
+import { z } from 'zod'
+
+import { checkedByCore } from './component.ts'
+import { expected } from './expected.ts'
+import type { Operation } from './operation.ts'
+import type { ProblemCode } from './problem.ts'
+import { auditReport, auditRequested } from './schemas/audit.ts'
+import { feedEvents } from './schemas/feed.ts'
+import { grant, grantInput, grantPage } from './schemas/grant.ts'
+import { apiKey, apiKeyPage, keyRequest, newApiKey } from './schemas/key.ts'
+import { pageQuery } from './schemas/page.ts'
+import { preview, previewRequest } from './schemas/preview.ts'
+import { run, runPage, runQuery, runWithAttempts } from './schemas/run.ts'
+import {
+  deletedSchedules,
+  editPlan,
+  editQuery,
+  pauseRequest,
+  schedule,
+  scheduleEdit,
+  scheduleHistory,
+  scheduleInput,
+  schedulePage,
+  scheduleQuery,
+  slotRequest,
+  slotsQuery,
+  upcomingSlots,
+} from './schemas/schedule.ts'
+
+const byId = z.strictObject({ id: z.string() })
+const ETAG = { ETag: 'The revision, quoted.' }
+
+const ifMatch = z
+  .string(expected('an If-Match such as "3"'))
+  .regex(/^(?:\*|(?:W\/)?"[1-9]\d{0,8}")$/, expected('an If-Match such as "3", or *'))
+  .meta({ description: 'The ETag of what was read; refused with 412 if it has changed since. `*` means any.' })
+
+const mayMatch = z.object({ 'if-match': ifMatch.optional() })
+const lastEventId = z.string(expected('an id of an event'))
+
+/** Every operation by its id. */
+export const operations = {
+  createSchedule: {
+    method: 'post',
+    path: '/schedules',
+    tag: 'schedules',
+    summary: 'Make a schedule',
+    role: 'admin',
+    headers: z.object({
+      'idempotency-key': z
+        .string(expected('a text of 1 to 255 printable characters'))
+        .regex(/^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/, expected('a text of 1 to 255 printable characters'))
+        .optional()
+        .meta({ description: 'Asked again with the same key and body within a day, the same answer is given.' }),
+    }),
+    body: checkedByCore(scheduleInput),
+    success: {
+      status: 201,
+      description: 'The schedule.',
+      schema: schedule,
+      headers: { ...ETAG, Location: 'Where it is.', 'Idempotency-Replayed': '`true` if the answer was given before.' },
+    },
+    problems: ['idempotency_in_flight', 'idempotency_key_reused'],
+  },
+  listSchedules: {
+    method: 'get',
+    path: '/schedules',
+    tag: 'schedules',
+    summary: 'List schedules, the newest first',
+    role: 'member',
+    query: scheduleQuery,
+    success: { status: 200, description: 'A page.', schema: schedulePage },
+    problems: [],
+  },
+  getCalendar: {
+    method: 'get',
+    path: '/schedules.ics',
+    tag: 'schedules',
+    summary: 'Upcoming slots as a calendar',
+    description:
+      'For programs that subscribe to calendars: they may send the key as the password of basic authentication.',
+    role: 'member',
+    success: { status: 200, description: 'iCalendar.', mediaType: 'text/calendar' },
+    problems: [],
+  },
+  getSchedule: {
+    method: 'get',
+    path: '/schedules/{id}',
+    tag: 'schedules',
+    summary: 'Get a schedule',
+    role: 'member',
+    params: byId,
+    success: { status: 200, description: 'The schedule.', schema: schedule, headers: ETAG },
+    problems: ['schedule_not_found'],
+  },
+  editSchedule: {
+    method: 'patch',
+    path: '/schedules/{id}',
+    tag: 'schedules',
+    summary: 'Edit a schedule, or see what an edit would do',
+    description: 'Takes effect at once. A run that has begun goes on as it was. Needs If-Match.',
+    role: 'admin',
+    params: byId,
+    query: editQuery,
+    headers: z.object({ 'if-match': ifMatch.optional() }),
+    body: checkedByCore(scheduleEdit),
+    success: {
+      status: 200,
+      description: 'The schedule; with `dryRun=true` the plan.',
+      schema: z.union([schedule, editPlan]),
+      headers: ETAG,
+    },
+    problems: ['schedule_not_found', 'revision_conflict', 'revision_required'],
+  },
+  deleteSchedule: {
+    method: 'delete',
+    path: '/schedules/{id}',
+    tag: 'schedules',
+    summary: 'Delete a schedule',
+    description: 'What waits is cancelled, what is under way ends by itself. Its runs stay in the ledger.',
+    role: 'admin',
+    params: byId,
+    headers: mayMatch,
+    success: { status: 204, description: 'Deleted.' },
+    problems: ['schedule_not_found', 'revision_conflict'],
+  },
+  pauseSchedule: {
+    method: 'post',
+    path: '/schedules/{id}/pause',
+    tag: 'schedules',
+    summary: 'Pause a schedule',
+    role: 'admin',
+    params: byId,
+    headers: mayMatch,
+    body: pauseRequest,
+    success: { status: 200, description: 'The schedule.', schema: schedule, headers: ETAG },
+    problems: ['schedule_not_found', 'state_conflict', 'revision_conflict'],
+  },
+  resumeSchedule: {
+    method: 'post',
+    path: '/schedules/{id}/resume',
+    tag: 'schedules',
+    summary: 'Resume a schedule',
+    description: 'Goes on with the next slot ahead. What passed meanwhile is not made up for.',
+    role: 'admin',
+    params: byId,
+    headers: mayMatch,
+    success: { status: 200, description: 'The schedule.', schema: schedule, headers: ETAG },
+    problems: ['schedule_not_found', 'state_conflict', 'revision_conflict'],
+  },
+  runSchedule: {
+    method: 'post',
+    path: '/schedules/{id}/run',
+    tag: 'schedules',
+    summary: 'Run a schedule now',
+    description: 'Also while it is paused. The cadence goes on as if it had not been.',
+    role: 'admin',
+    params: byId,
+    success: { status: 201, description: 'The run.', schema: run, headers: { Location: 'Where it is.' } },
+    problems: ['schedule_not_found', 'overlap', 'grant_invalid'],
+  },
+  skipSlot: {
+    method: 'post',
+    path: '/schedules/{id}/skip',
+    tag: 'schedules',
+    summary: 'Take out one slot ahead',
+    description: 'It leaves the line `skipped: excluded`.',
+    role: 'admin',
+    params: byId,
+    body: slotRequest,
+    success: { status: 200, description: 'The schedule.', schema: schedule, headers: ETAG },
+    problems: ['schedule_not_found', 'slot_not_found'],
+  },
+  restoreSlot: {
+    method: 'post',
+    path: '/schedules/{id}/restore',
+    tag: 'schedules',
+    summary: 'Take a skip back',
+    role: 'admin',
+    params: byId,
+    body: slotRequest,
+    success: { status: 200, description: 'The schedule.', schema: schedule, headers: ETAG },
+    problems: ['schedule_not_found', 'slot_not_found'],
+  },
+  listRuns: {
+    method: 'get',
+    path: '/schedules/{id}/runs',
+    tag: 'runs',
+    summary: 'List the runs of a schedule, the latest slot first',
+    role: 'member',
+    params: byId,
+    query: runQuery,
+    success: { status: 200, description: 'A page.', schema: runPage },
+    problems: ['schedule_not_found'],
+  },
+  listSlots: {
+    method: 'get',
+    path: '/schedules/{id}/slots',
+    tag: 'schedules',
+    summary: 'List slots ahead',
+    role: 'member',
+    params: byId,
+    query: slotsQuery,
+    success: { status: 200, description: 'The slots, in order.', schema: upcomingSlots },
+    problems: ['schedule_not_found'],
+  },
+  getHistory: {
+    method: 'get',
+    path: '/schedules/{id}/history',
+    tag: 'schedules',
+    summary: 'Who did what to a schedule',
+    role: 'member',
+    params: byId,
+    success: { status: 200, description: 'The changes, in order.', schema: scheduleHistory },
+    problems: ['schedule_not_found'],
+  },
+  getRun: {
+    method: 'get',
+    path: '/runs/{id}',
+    tag: 'runs',
+    summary: 'Get a run with its attempts',
+    role: 'member',
+    params: byId,
+    success: { status: 200, description: 'The run.', schema: runWithAttempts },
+    problems: ['run_not_found'],
+  },
+  cancelRun: {
+    method: 'post',
+    path: '/runs/{id}/cancel',
+    tag: 'runs',
+    summary: 'Cancel a run',
+    description:
+      'At once if it waits; through its target if it is under way, and then this answers before it has ended.',
+    role: 'admin',
+    params: byId,
+    success: { status: 200, description: 'The run.', schema: run },
+    problems: ['run_not_found', 'state_conflict'],
+  },
+  previewCadence: {
+    method: 'post',
+    path: '/cadence/preview',
+    tag: 'cadence',
+    summary: 'See what a cadence would do',
+    role: 'member',
+    body: previewRequest,
+    success: { status: 200, description: 'In words, slots and warnings.', schema: preview },
+    problems: [],
+  },
+  followEvents: {
+    method: 'get',
+    path: '/events',
+    tag: 'events',
+    summary: 'Follow what happens in the project',
+    description:
+      'Server-sent events from the ledger: `run`, `schedule` and `reset`, with RunEvent, ScheduleEvent and ResetEvent as ' +
+      'data, in the order of commits and without gaps. Without a Last-Event-ID from now on.',
+    role: 'member',
+    headers: z.object({
+      'last-event-id': lastEventId.optional().meta({ description: 'Go on after this event. Browsers send it.' }),
+    }),
+    query: z.strictObject({
+      after: lastEventId.optional().meta({ description: 'The same, for clients that cannot set headers.' }),
+    }),
+    success: {
+      status: 200,
+      description: 'A stream that does not end.',
+      schema: z.union([feedEvents.run, feedEvents.schedule, feedEvents.reset]),
+      mediaType: 'text/event-stream',
+    },
+    problems: [],
+  },
+  createGrant: {
+    method: 'post',
+    path: '/grants',
+    tag: 'grants',
+    summary: 'Give a right to execute',
+    role: 'admin',
+    body: grantInput,
+    success: { status: 201, description: 'The grant.', schema: grant },
+    problems: [],
+  },
+  listGrants: {
+    method: 'get',
+    path: '/grants',
+    tag: 'grants',
+    summary: 'List grants, the newest first',
+    role: 'member',
+    query: z.strictObject(pageQuery),
+    success: { status: 200, description: 'A page.', schema: grantPage },
+    problems: [],
+  },
+  revokeGrant: {
+    method: 'post',
+    path: '/grants/{id}/revoke',
+    tag: 'grants',
+    summary: 'Revoke a grant',
+    description: 'Slots that come due by it are skipped from now on. Revoking twice changes nothing.',
+    role: 'admin',
+    params: byId,
+    success: { status: 200, description: 'The grant.', schema: grant },
+    problems: ['grant_not_found'],
+  },
+  createKey: {
+    method: 'post',
+    path: '/keys',
+    tag: 'keys',
+    summary: 'Make an API key',
+    description: 'Only the key of the installation may make keys of another tenant or project.',
+    role: 'admin',
+    body: keyRequest,
+    success: { status: 201, description: 'The key, this once.', schema: newApiKey },
+    problems: [],
+  },
+  listKeys: {
+    method: 'get',
+    path: '/keys',
+    tag: 'keys',
+    summary: 'List API keys, the newest first',
+    role: 'admin',
+    query: z.strictObject(pageQuery),
+    success: { status: 200, description: 'A page.', schema: apiKeyPage },
+    problems: [],
+  },
+  revokeKey: {
+    method: 'delete',
+    path: '/keys/{id}',
+    tag: 'keys',
+    summary: 'Revoke an API key',
+    role: 'admin',
+    params: byId,
+    success: { status: 200, description: 'The key.', schema: apiKey },
+    problems: ['key_not_found'],
+  },
+  deleteProjectSchedules: {
+    method: 'delete',
+    path: '/projects/{id}/schedules',
+    tag: 'projects',
+    summary: 'Delete everything of a project',
+    description: 'In one transaction. Only of the caller’s own project.',
+    role: 'admin',
+    params: byId,
+    success: { status: 200, description: 'How many were deleted.', schema: deletedSchedules },
+    problems: ['project_not_found'],
+  },
+  getAudit: {
+    method: 'get',
+    path: '/audit',
+    tag: 'audit',
+    summary: 'What the latest audit found',
+    role: 'member',
+    success: { status: 200, description: 'The report.', schema: auditReport },
+    problems: [],
+  },
+  requestAudit: {
+    method: 'post',
+    path: '/audit',
+    tag: 'audit',
+    summary: 'Ask for an audit',
+    description: 'A worker does it soon. It compares every slot that came due with the ledger, and mends what it can.',
+    role: 'admin',
+    success: { status: 202, description: 'A worker will do it.', schema: auditRequested },
+    problems: [],
+  },
+} as const satisfies Readonly<Record<string, Operation>>
+
+export type OperationId = keyof typeof operations
+
+export const operationIds = Object.keys(operations) as readonly OperationId[]
+
+/** What an operation may be refused with. `invalid_input` always: an unknown parameter in the query is one. */
+export function problemsOf(operation: Operation): ProblemCode[] {
+  return [
+    'invalid_input',
+    ...(operation.body === undefined ? [] : (['malformed_json', 'body_too_large', 'unsupported_media_type'] as const)),
+    'unauthenticated',
+    ...(operation.role === 'admin' ? (['forbidden'] as const) : []),
+    ...operation.problems,
+    'rate_limited',
+    'unavailable',
+  ]
+}

@@ -1,0 +1,100 @@
+import { z } from 'zod'
+
+import { component } from '../component.ts'
+
+const moment = z.string()
+
+const zoned = {
+  timezone: z
+    .string()
+    .optional()
+    .meta({ description: 'IANA name. Without it UTC.', examples: ['Europe/Madrid'] }),
+  dst: z
+    .object({
+      gap: z.enum(['shift', 'skip']).optional(),
+      fold: z.enum(['first', 'second', 'both']).optional(),
+    })
+    .optional()
+    .meta({ description: 'What to do with a local time that does not exist, or exists twice.' }),
+}
+
+const recurring = {
+  ...zoned,
+  startAt: moment.optional().meta({ description: 'No slot before. An instant, or a local time in `timezone`.' }),
+  endAt: moment.optional().meta({ description: 'No slot after.' }),
+  maxRuns: z.int().min(1).max(10_000).optional().meta({ description: 'At most so many slots.' }),
+}
+
+const once = component(
+  'OnceCadence',
+  z.object({ kind: z.literal('once'), at: moment.meta({ examples: ['2026-12-24T18:00:00Z'] }), ...zoned }),
+  'A single instant.',
+)
+
+const cron = component(
+  'CronCadence',
+  z.object({ kind: z.literal('cron'), expression: z.string().meta({ examples: ['0 9 * * 1-5'] }), ...recurring }),
+  'A cron expression of five fields, or a macro such as `@daily`.',
+)
+
+const rrule = component(
+  'RRuleCadence',
+  z.object({
+    kind: z.literal('rrule'),
+    rule: z.string().meta({ examples: ['FREQ=MONTHLY;BYDAY=1MO'] }),
+    start: z
+      .string()
+      .optional()
+      .meta({ description: 'DTSTART in local time.', examples: ['2026-01-05T09:00:00'] }),
+    exdates: z.array(z.string()).optional(),
+    rdates: z.array(z.string()).optional(),
+    ...recurring,
+  }),
+  'A recurrence rule of RFC 5545.',
+)
+
+const interval = component(
+  'IntervalCadence',
+  z.object({
+    kind: z.literal('interval'),
+    every: z
+      .union([z.string(), z.number()])
+      .meta({ description: 'ISO 8601 duration, or seconds.', examples: ['PT15M'] }),
+    anchor: moment.optional().meta({ description: 'Slots lie at whole multiples of `every` from here.' }),
+    ...recurring,
+  }),
+  'Every so often.',
+)
+
+const frequency = component(
+  'FrequencyCadence',
+  z.object({
+    kind: z.literal('frequency'),
+    frequency: z.enum(['weekly', 'biweekly', 'monthly']),
+    dayOfWeek: z.int().min(0).max(6).meta({ description: '0 is Sunday.' }),
+    timeOfDay: z.string().meta({ examples: ['09:00'] }),
+    anchor: z.string().optional(),
+    ...recurring,
+  }),
+  'On a day of the week, every week, every second or the first of a month.',
+)
+
+/** When. What is left open is filled in: an answer shows the whole. */
+export const cadence = component(
+  'Cadence',
+  z.discriminatedUnion('kind', [once, cron, rrule, interval, frequency]).meta({
+    discriminator: {
+      propertyName: 'kind',
+      mapping: {
+        once: '#/components/schemas/OnceCadence',
+        cron: '#/components/schemas/CronCadence',
+        rrule: '#/components/schemas/RRuleCadence',
+        interval: '#/components/schemas/IntervalCadence',
+        frequency: '#/components/schemas/FrequencyCadence',
+      },
+    },
+  }),
+  'The rule of time.',
+)
+
+export type CadenceInput = z.input<typeof cadence>

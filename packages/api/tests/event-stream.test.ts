@@ -1,0 +1,73 @@
+import { describe, expect, test } from 'vitest'
+
+import { readEventStream } from '../src/event-stream.ts'
+import type { FeedEvent } from '../src/index.ts'
+
+function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(chunk)
+      controller.close()
+    },
+  })
+}
+
+async function read(...chunks: (string | Uint8Array)[]): Promise<FeedEvent[]> {
+  const bytes = chunks.map((chunk) => (typeof chunk === 'string' ? new TextEncoder().encode(chunk) : chunk))
+  return Array.fromAsync(readEventStream(streamOf(bytes)))
+}
+
+const RESET = 'event: reset\nid: 7\ndata: {"reason":"x"}\n\n'
+const AS_READ = { id: '7', event: 'reset', data: { reason: 'x' } }
+
+describe('an event stream', () => {
+  test('is read the same wherever its chunks end, within a character too', async () => {
+    const text = `retry: 2000\nid: 1\n\n: still here\n\n${RESET}id: 8\nevent: reset\ndata: {"reason":"Glockenspiel 🔔 é"}\n\n`
+    const bytes = new TextEncoder().encode(text)
+    const expected = [AS_READ, { id: '8', event: 'reset', data: { reason: 'Glockenspiel 🔔 é' } }]
+
+    for (let cut = 0; cut <= bytes.length; cut += 1) {
+      expect(await read(bytes.slice(0, cut), bytes.slice(cut))).toEqual(expected)
+    }
+    expect(await read(...Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual(expected)
+  })
+
+  test.each(['\n', '\r\n', '\r'])('may end its lines with %j, also across chunks', async (ending) => {
+    const bytes = new TextEncoder().encode((RESET + RESET).replaceAll('\n', ending))
+
+    for (let cut = 0; cut <= bytes.length; cut += 1) {
+      expect(await read(bytes.slice(0, cut), bytes.slice(cut))).toEqual([AS_READ, AS_READ])
+    }
+  })
+
+  test('keeps the last id for events that come without', async () => {
+    const events = await read('id: 1\n\n', 'event: reset\ndata: {"reason":"x"}\n\n')
+
+    expect(events).toEqual([{ ...AS_READ, id: '1' }])
+  })
+
+  test('may spread data over lines, and leave out the space', async () => {
+    expect(await read('id:7\nevent:reset\ndata:{"reason":\ndata: "x"}\n\n')).toEqual([AS_READ])
+  })
+
+  test('leaves out comments, events of another version, and what was cut off', async () => {
+    const unknown = 'event: toString\ndata: 1\n\nevent: later\ndata: {}\n\nunknown field\n\n'
+
+    expect(await read(': comment\n\n', unknown, RESET, RESET.slice(0, -1))).toEqual([AS_READ])
+  })
+
+  test('is let go of when nobody reads on', async () => {
+    const { promise: cancelled, resolve } = Promise.withResolvers<void>()
+    const stream = new ReadableStream<Uint8Array>({
+      pull: (controller) => controller.enqueue(new TextEncoder().encode(RESET)),
+      cancel: () => resolve(),
+    })
+
+    for await (const event of readEventStream(stream)) {
+      expect(event).toEqual(AS_READ)
+      break
+    }
+
+    await cancelled
+  })
+})

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest'
+
+import { createOpenApi, operationIds, operations, PROBLEM_TYPES, problemsOf, type Operation } from '../src/index.ts'
+
+interface Documented {
+  readonly operationId: string
+  readonly description: string
+  readonly parameters: readonly { readonly name: string; readonly in: string; readonly required: boolean }[]
+  readonly requestBody?: { readonly content: object }
+  readonly responses: Readonly<Record<string, { readonly description: string; readonly headers?: object }>>
+}
+
+// As whoever fetches it gets it.
+const text = JSON.stringify(createOpenApi({ version: '0.1.0', url: '/' }))
+const document = JSON.parse(text) as {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Documented>>>>
+  readonly components: { readonly schemas: Readonly<Record<string, { readonly description?: string }>> }
+}
+
+function documentedOf(operation: Operation): Documented {
+  const found = document.paths[`/api/v1${operation.path}`]?.[operation.method]
+  if (found === undefined) throw new Error(`${operation.method} ${operation.path} is not documented`)
+  return found
+}
+
+describe('the document', () => {
+  test('names every component that it refers to', () => {
+    const referred = [...text.matchAll(/#\/components\/schemas\/(\w+)/g)].map(([, id]) => id)
+
+    expect(Object.keys(document.components.schemas)).toEqual(expect.arrayContaining(referred))
+  })
+
+  test('holds no schema of our own making: no dialects, no ids, no patterns beside formats', () => {
+    expect(text).not.toMatch(/"\$schema"|"\$id"|"~standard"/)
+    expect(text).not.toMatch(/"format":"[^"]+","pattern"/)
+  })
+
+  test.each(operationIds)('describes %s with its parameters, its success and every refusal', (id) => {
+    const operation: Operation = operations[id]
+    const documented = documentedOf(operation)
+    const statuses = problemsOf(operation).map((code) => String(PROBLEM_TYPES[code].status))
+
+    expect(documented.operationId).toBe(id)
+    expect(documented.description).toMatch(operation.role === 'admin' ? /For admins\.$/ : /For members\.$/)
+    expect(new Set(Object.keys(documented.responses))).toEqual(new Set([String(operation.success.status), ...statuses]))
+    expect(documented.requestBody === undefined).toBe(operation.body === undefined)
+    expect(documented.parameters.filter(({ required }) => required).map(({ name }) => name)).toEqual(
+      operation.path.includes('{id}') ? ['id'] : [],
+    )
+  })
+
+  test('writes headers as people do', () => {
+    const headers = Object.values(operations).flatMap((operation: Operation) =>
+      documentedOf(operation).parameters.filter((parameter) => parameter.in === 'header'),
+    )
+
+    expect(new Set(headers.map(({ name }) => name))).toEqual(new Set(['Idempotency-Key', 'If-Match', 'Last-Event-ID']))
+  })
+
+  test('says how long to wait where that helps', () => {
+    const { responses } = documentedOf(operations.createSchedule)
+
+    const withRetryAfter = Object.entries(responses).filter(([, { headers = {} }]) => 'Retry-After' in headers)
+
+    expect(withRetryAfter.map(([status]) => status)).toEqual(['409', '429', '503'])
+  })
+})

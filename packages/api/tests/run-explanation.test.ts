@@ -1,0 +1,31 @@
+import { describe, expect, test } from 'vitest'
+
+import { explainRun } from '../src/index.ts'
+import { RUN_REASONS, RUN_STATES } from '../src/schemas/run.ts'
+
+const RUN = { reason: null, attemptCount: 1, cancelRequestedAt: null }
+
+describe('a run is explained', () => {
+  test.each([
+    [{ ...RUN, state: 'succeeded' }, 'Ran.'],
+    [{ ...RUN, state: 'succeeded', attemptCount: 3 }, 'Ran, after 3 attempts.'],
+    [{ ...RUN, state: 'running', cancelRequestedAt: 1 }, 'Is under way, and was asked to stop.'],
+    [{ ...RUN, state: 'retrying' }, 'Failed once, and will be tried again.'],
+    [{ ...RUN, state: 'failed' }, 'Failed after 1 attempt.'],
+    [
+      { ...RUN, state: 'failed', reason: 'superseded', attemptCount: 2 },
+      /^Failed after 2 attempts: .* next slot began\.$/,
+    ],
+    [{ ...RUN, state: 'skipped', reason: 'overlap' }, /^Did not run: .*still under way/],
+  ] as const)('%j', (run, expected) => {
+    expect(explainRun(run)).toMatch(expected)
+  })
+
+  test('in one sentence, whatever its state and reason', () => {
+    for (const state of RUN_STATES) {
+      for (const reason of [null, ...RUN_REASONS]) {
+        expect(explainRun({ ...RUN, state, reason })).toMatch(/^[A-Z][^.]*\.$/)
+      }
+    }
+  })
+})

@@ -1,0 +1,34 @@
+/** Time, as the command line sees it. Tests bring their own. */
+export interface Clock {
+  /** Epoch milliseconds, for "in 4 s" and `--in`. Due-ness is decided by the database's clock, never by this one. */
+  now(): number
+  /** Resolves after the time, or as soon as the signal fires; never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+  /** Calls back after the time, unless the returned function is called first. */
+  after(ms: number, callback: () => void): () => void
+}
+
+/** What setTimeout can hold. */
+const TIMEOUT_MAX_MS = 2 ** 31 - 1
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted === true) {
+        resolve()
+        return
+      }
+      const done = (): void => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', done)
+        resolve()
+      }
+      const timer = setTimeout(done, Math.min(ms, TIMEOUT_MAX_MS))
+      signal?.addEventListener('abort', done, { once: true })
+    }),
+  after: (ms, callback) => {
+    const timer = setTimeout(callback, Math.min(ms, TIMEOUT_MAX_MS))
+    return () => clearTimeout(timer)
+  },
+}

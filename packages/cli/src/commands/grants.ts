@@ -1,0 +1,89 @@
+import type { Grant } from '@carillon/api'
+import { Option, type Command } from 'commander'
+
+import { connect } from '../connection.ts'
+import { examples, type Define } from '../define.ts'
+import { collected, moment } from '../option-values.ts'
+import { fieldLines, tableLines } from '../output/table.ts'
+import type { Terminal } from '../output/terminal.ts'
+import { addPageOptions, notePage, pageQuery, type PageOptions } from '../page-options.ts'
+
+interface CreateOptions {
+  readonly scope: readonly string[]
+  readonly subject?: string
+  readonly billingAccount?: string
+  readonly expiresAt?: string
+}
+
+export function addGrants(program: Command, define: Define): void {
+  const grants = program.command('grants').description('give, list and revoke rights to execute')
+  const create = grants
+    .command('create')
+    .description('give a right to execute')
+    .addOption(
+      new Option('--scope <scope>', 'what it covers, such as http:dispatch:digest.internal; may be repeated')
+        .argParser(collected)
+        .makeOptionMandatory(),
+    )
+    .option('--subject <subject>', 'in whose name, such as user:alice (yours)')
+    .option('--billing-account <id>', 'who pays')
+    .addOption(new Option('--expires-at <instant>', 'until when (for ever)').argParser(moment))
+  examples(
+    create,
+    'carillon grants create --scope "http:dispatch:*" --subject user:alice --expires-at 2027-01-01T00:00:00Z',
+  )
+  define<CreateOptions>(create, async ({ cli, options, show }) => {
+    const { scope, subject, billingAccount, expiresAt } = options
+    const grant = await connect(cli).grants.create({
+      scopes: [...scope],
+      ...(subject === undefined ? {} : { subject }),
+      ...(billingAccount === undefined ? {} : { billingAccountId: billingAccount }),
+      ...(expiresAt === undefined ? {} : { expiresAt }),
+    })
+    show(grant, () => grantFields(cli.terminal, grant))
+  })
+  addList(grants, define)
+
+  const revoke = grants
+    .command('revoke')
+    .description('revoke a grant: slots that come due by it are skipped from now on')
+    .argument('<id>', 'its id')
+  examples(revoke, 'carillon grants revoke 01995c0e-0000-7000-8000-000000000001')
+  define(revoke, async ({ cli, args, show }) => {
+    const grant = await connect(cli).grants.revoke(args[0] ?? '')
+    show(grant, () => [`the grant ${grant.id} of ${grant.subject} is revoked`])
+  })
+}
+
+function addList(grants: Command, define: Define): void {
+  const list = grants.command('list').description('list grants, the newest first')
+  addPageOptions(list)
+  examples(list, 'carillon grants list')
+  define<PageOptions>(list, async ({ cli, options, show, note }) => {
+    const page = await connect(cli).grants.list(pageQuery(options))
+    show(page, () =>
+      tableLines<Grant>(
+        cli.terminal,
+        [
+          { title: 'SUBJECT', of: ({ subject }) => subject, shrinksTo: 12 },
+          { title: 'SCOPES', of: ({ scopes }) => scopes.join(', '), shrinksTo: 16 },
+          { title: 'EXPIRES', of: ({ expiresAt }) => expiresAt ?? 'never' },
+          { title: 'REVOKED', of: ({ revokedAt }) => revokedAt ?? '-' },
+          { title: 'ID', of: ({ id }) => id, style: () => 'dim' },
+        ],
+        page.items,
+      ),
+    )
+    notePage(page, note, 'no grants')
+  })
+}
+
+function grantFields(screen: Terminal, grant: Grant): string[] {
+  return fieldLines(screen, [
+    ['Id', grant.id],
+    ['Subject', grant.subject],
+    ['Scopes', grant.scopes.join(', ')],
+    ['Pays', grant.billingAccountId ?? ''],
+    ['Expires', grant.expiresAt ?? 'never'],
+  ])
+}

@@ -1,0 +1,90 @@
+import type { Schedule } from '@carillon/api'
+import { describe, expect, test } from 'vitest'
+
+import { matchExisting } from './existing-schedules.ts'
+import { idempotencyKeys, keyAfter } from './idempotency-keys.ts'
+import type { ImportEntry } from './import-entry.ts'
+
+function entryOf(name: string, url = 'http://a', more: Partial<ImportEntry> = {}): ImportEntry {
+  const input = {
+    name,
+    cadence: { kind: 'cron' as const, expression: '@daily' },
+    target: { kind: 'http' as const, url },
+  }
+  return { place: 'line 1', input, pausedReason: null, skippedSlots: [], ...more }
+}
+
+/** As the service answers it: completed. Only what is compared. */
+function scheduleOf(id: string, name: string, url = 'http://a', state: Schedule['state'] = 'active'): Schedule {
+  return {
+    id,
+    name,
+    state,
+    cadence: { kind: 'cron', expression: '@daily', timezone: 'UTC' },
+    target: { kind: 'http', url, method: 'POST', timeoutSeconds: 30 },
+    policy: { overlap: 'forbid', retry: { maxAttempts: 10 } },
+    ownerSubject: 'user:a',
+    grantId: null,
+    pausedReason: state === 'paused' ? 'moving' : null,
+    skippedSlots: [],
+  } as unknown as Schedule
+}
+
+function matched(entries: readonly ImportEntry[], schedules: readonly Schedule[]) {
+  const { existing, missing } = matchExisting(entries, schedules)
+  return {
+    existing: existing.map(({ entry, scheduleId, isSame }) => [entries.indexOf(entry), scheduleId, isSame]),
+    missing: missing.map((entry) => entries.indexOf(entry)),
+  }
+}
+
+describe('what is there already', () => {
+  test('is told by its exact name', () => {
+    expect(matched([entryOf('a'), entryOf('b')], [scheduleOf('1', 'a'), scheduleOf('2', 'B')])).toEqual({
+      existing: [[0, '1', true]],
+      missing: [1],
+    })
+  })
+
+  test.each([
+    ['another target', entryOf('a', 'http://b'), scheduleOf('1', 'a')],
+    ['paused, which the entry is not', entryOf('a'), scheduleOf('1', 'a', 'http://a', 'paused')],
+    ['not paused, which the entry is', entryOf('a', 'http://a', { pausedReason: 'x' }), scheduleOf('1', 'a')],
+    [
+      'a slot that is not skipped',
+      entryOf('a', 'http://a', { skippedSlots: ['2026-12-24T18:00:00Z'] }),
+      scheduleOf('1', 'a'),
+    ],
+  ])('may differ: %s', (_what, entry, schedule) => {
+    expect(matched([entry], [schedule])).toEqual({ existing: [[0, '1', false]], missing: [] })
+  })
+
+  test('of several with one name is matched by what it says, and then by order', () => {
+    const entries = [entryOf('a', 'http://1'), entryOf('a', 'http://2'), entryOf('a', 'http://3')]
+
+    expect(matched(entries, [scheduleOf('x', 'a', 'http://2'), scheduleOf('y', 'a', 'http://9')])).toEqual({
+      existing: [
+        [1, 'x', true],
+        [0, 'y', false],
+      ],
+      missing: [2],
+    })
+  })
+})
+
+describe('the idempotency key of an entry', () => {
+  test('follows from what it says, in whatever order', () => {
+    const entry = entryOf('a')
+    const { name, cadence, target } = entry.input
+    const reordered = { ...entry, place: 'line 7', input: { target, name, cadence } }
+
+    expect([...idempotencyKeys([entry]).values()]).toEqual([...idempotencyKeys([reordered]).values()])
+  })
+
+  test('differs for another entry, for the second of two equal ones, and for one whose schedule was deleted', () => {
+    const keys = [...idempotencyKeys([entryOf('a'), entryOf('a'), entryOf('b')]).values()]
+
+    expect(new Set([...keys, keyAfter(keys[0] ?? '', 'id')]).size).toBe(4)
+    expect(keys.every((key) => /^import:[\da-f]{64}$/.test(key))).toBe(true)
+  })
+})

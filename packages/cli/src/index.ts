@@ -1,0 +1,3 @@
+export type { Cli } from './cli.ts'
+export { systemClock } from './clock.ts'
+export { runCli } from './run-cli.ts'

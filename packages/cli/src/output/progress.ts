@@ -1,0 +1,44 @@
+import type { Terminal } from './terminal.ts'
+
+const BAR_WIDTH = 30
+/** Where nothing can be drawn over: a line every so many. */
+const LINE_EVERY = 1000
+
+/** How far something long has come: a bar that is drawn over on a terminal, now and then a line elsewhere. */
+export class Progress {
+  readonly #terminal: Terminal
+  readonly #what: string
+  readonly #total: number
+  #done = 0
+  #drawn = ''
+
+  constructor(terminal: Terminal, what: string, total: number) {
+    this.#terminal = terminal
+    this.#what = what
+    this.#total = total
+  }
+
+  step(): void {
+    this.#done++
+    if (this.#terminal.canRedraw) this.#draw()
+    else if (this.#done % LINE_EVERY === 0) {
+      this.#terminal.writeError(`${this.#what}: ${this.#done} of ${this.#total}\n`)
+    }
+  }
+
+  /** Takes the bar away: what follows says how it went. */
+  end(): void {
+    if (this.#drawn !== '') this.#terminal.writeError(`\r${' '.repeat(this.#drawn.length)}\r`)
+    this.#drawn = ''
+  }
+
+  #draw(): void {
+    const filled = Math.round((this.#done / this.#total) * BAR_WIDTH)
+    const bar = '█'.repeat(filled) + '░'.repeat(BAR_WIDTH - filled)
+    const text = `${this.#what} ${bar} ${this.#done}/${this.#total}`
+    // The same picture again would only flicker.
+    if (text === this.#drawn) return
+    this.#drawn = text
+    this.#terminal.writeError(`\r${text}`)
+  }
+}

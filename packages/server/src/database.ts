@@ -1,0 +1,99 @@
+import { CarillonError, createPool, migrationStatus, type Clock } from '@carillon/core'
+
+import { ServiceError } from './service-error.ts'
+import type { Settings } from './settings.ts'
+
+export type Pool = ReturnType<typeof createPool>
+
+const GOODBYE_LIMIT_MS = 2000
+
+interface OpenOptions {
+  readonly url: string
+  /** Shown in pg_stat_activity. */
+  readonly applicationName: string
+  /** @default 10 */
+  readonly maxConnections?: number
+  readonly onIdleError?: (error: Error) => void
+}
+
+/** @throws ServiceError if there is none: what several processes share cannot be a Postgres that one of them brings */
+export function requireDatabaseUrl({ databaseUrl }: Settings, command: string): string {
+  if (databaseUrl !== null) return databaseUrl
+  throw new ServiceError(
+    'database_required',
+    `\`${command}\` needs the Postgres that servers and workers share: set DATABASE_URL, or run \`carillon up\` for everything in one process`,
+  )
+}
+
+/** A pool whose database has answered. Statements are not prepared, so that a pooler may lend connections per transaction. */
+export async function openPool({ url, ...options }: OpenOptions): Promise<Pool> {
+  const pool = createPool({ connectionString: url, isPrepared: false, ...options })
+  try {
+    const client = await pool.connect()
+    client.release()
+    return pool
+  } catch (error) {
+    await pool.end()
+    throw new ServiceError(
+      'database_unreachable',
+      `the ${describeDatabase(url)} cannot be reached: ${said(error)}; check DATABASE_URL`,
+      { cause: error },
+    )
+  }
+}
+
+/** What is under way may end; a server that says nothing any more must not keep this process. */
+export async function endPool(pool: Pool, clock: Clock): Promise<void> {
+  const cancel = clock.after(GOODBYE_LIMIT_MS, () => pool.sever())
+  await pool.end()
+  cancel()
+}
+
+/** @throws ServiceError if the database is not of this version */
+export async function requireCurrentSchema(pool: Pool, url: string): Promise<void> {
+  const { pending } = await speakingOf(url, () => migrationStatus(pool))
+  if (pending.length === 0) return
+  throw new ServiceError(
+    'schema_outdated',
+    `the ${describeDatabase(url)} lacks ${pending.join(', ')}: run \`carillon migrate up\` first`,
+  )
+}
+
+/** Does something with a database; what it throws is a ServiceError that names the database. */
+export async function speakingOf<Result>(url: string, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    throw asServiceError(error, url)
+  }
+}
+
+function asServiceError(error: unknown, url: string): unknown {
+  if (error instanceof ServiceError) return error
+  if (!(error instanceof CarillonError)) {
+    const message = `the ${describeDatabase(url)} cannot be used: ${said(error)}; check DATABASE_URL`
+    return new ServiceError('database_unreachable', message, { cause: error })
+  }
+  switch (error.code) {
+    case 'schema_outdated':
+    case 'schema_too_new':
+    case 'schema_changed':
+      return new ServiceError(error.code, error.message, { cause: error })
+    default:
+      return error
+  }
+}
+
+/** Names a database without telling the password. */
+function describeDatabase(databaseUrl: string): string {
+  const url = new URL(databaseUrl)
+  const host = decodeURIComponent(url.hostname) || url.searchParams.get('host') || 'localhost'
+  const name = decodeURIComponent(url.pathname.slice(1) || url.username || 'postgres')
+  return `database ${name} at ${host}:${url.port === '' ? 5432 : url.port}`
+}
+
+/** What the driver said. A name with several addresses fails once for each, and says nothing about the whole. */
+function said(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return said(error.errors[0])
+  return error instanceof Error ? error.message : String(error)
+}

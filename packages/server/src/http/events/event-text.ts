@@ -1,0 +1,22 @@
+import type { FeedEvent } from '@carillon/api'
+
+/** After which time a browser comes back when its connection breaks. */
+const RETRY_MS = 2000
+
+/** How a stream begins. The id alone is no event: a browser keeps it, and comes back after it. */
+export function openingText(cursor: string): string {
+  return `retry: ${RETRY_MS}\nid: ${cursor}\n\n`
+}
+
+/** JSON has no line breaks of its own, so the data is one line. */
+export function eventText({ id, event, data }: FeedEvent): string {
+  return `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`
+}
+
+export function resetText(cursor: string): string {
+  const reason = 'what happened since is no longer known: read again what you show'
+  return eventText({ id: cursor, event: 'reset', data: { reason } })
+}
+
+/** A comment, which keeps the connection and whatever is between alive. */
+export const HEARTBEAT_TEXT = ': still here\n\n'

@@ -1,0 +1,102 @@
+import { API_PREFIX, operationIds, operations, type Operation, type OperationId } from '@carillon/api'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+
+import type { Authenticate } from './authentication.ts'
+import { credentialsOf } from './credentials.ts'
+import type { Answer, Call, Handler, HandlersOf, Service } from './handler.ts'
+import type { Identity } from './identity.ts'
+import { ignoreBodies } from './json-body.ts'
+import { ProblemError } from './problems/problem-error.ts'
+import { readInput } from './request-input.ts'
+import { isSameOrigin } from './same-origin.ts'
+
+interface OperationRoutes {
+  readonly service: Service
+  readonly authenticate: Authenticate
+  readonly handlers: HandlersOf<OperationId>
+}
+
+/** Makes a route of every operation. */
+export async function registerOperations(app: FastifyInstance, routes: OperationRoutes): Promise<void> {
+  const add = (scope: FastifyInstance, hasBody: boolean): void => {
+    for (const id of operationIds) {
+      const operation: Operation = operations[id]
+      if ((operation.body !== undefined) === hasBody) scope.route(routeOf(id, operation, routes))
+    }
+  }
+  await app.register(
+    async (scope) => {
+      scope.addHook('onSend', async (_request, reply) => void reply.header('cache-control', 'no-store'))
+      add(scope, true)
+      await scope.register(async (bodyless) => {
+        ignoreBodies(bodyless)
+        add(bodyless, false)
+      })
+    },
+    { prefix: API_PREFIX },
+  )
+}
+
+function routeOf(
+  id: OperationId,
+  operation: Operation,
+  { service, authenticate, handlers }: OperationRoutes,
+): RouteOptions {
+  const { method, path, success } = operation
+  const isBasicAllowed = isCalendar(operation)
+  const identify = async (request: FastifyRequest): Promise<Identity | undefined> => {
+    const credentials = credentialsOf(request, { isBasicAllowed })
+    return credentials && authenticate(credentials)
+  }
+  // The keys of the table are the ids, and what was read for an id is what its schemas say.
+  const handle = handlers[id] as unknown as Handler<'getSchedule'>
+  return {
+    method: method.toUpperCase(),
+    url: path.replace('{id}', ':id'),
+    // Nobody could tell the end of a stream without a body.
+    exposeHeadRoute: method === 'get' && success.mediaType !== 'text/event-stream',
+    onRequest: async (request) => {
+      request.identity = await identify(request)
+    },
+    preParsing: async (request) => requireRight(request, operation),
+    handler: async (request, reply) => {
+      const identity = requireIdentity(request, operation)
+      const isStillAllowed = async (): Promise<boolean> => (await identify(request)) !== undefined
+      const call = { service, identity, caller: identity.caller, isStillAllowed, ...readInput(operation, request) }
+      return send(reply, operation, await handle(call as unknown as Call<'getSchedule'>))
+    },
+  }
+}
+
+function requireIdentity({ identity }: FastifyRequest, operation: Operation): Identity {
+  if (identity !== undefined) return identity
+  const detail = 'expected a valid API key: send it as "Authorization: Bearer <key>"'
+  // A calendar program asks its user for a password only if it is told to.
+  const challenge = isCalendar(operation) ? 'Bearer, Basic realm="Carillon"' : 'Bearer'
+  throw new ProblemError('unauthenticated', detail, { headers: { 'www-authenticate': challenge } })
+}
+
+function isCalendar({ success }: Operation): boolean {
+  return success.mediaType === 'text/calendar'
+}
+
+/** Before the body is read: who may not ask is not listened to. */
+function requireRight(request: FastifyRequest, operation: Operation): void {
+  const { method, role } = operation
+  const identity = requireIdentity(request, operation)
+  const isBySession = request.headers.authorization === undefined
+  if (isBySession && method !== 'get' && !isSameOrigin(request.headers)) {
+    throw new ProblemError(
+      'forbidden',
+      'expected a request of a page of this service, got one of another: use an API key',
+    )
+  }
+  if (role === 'admin' && identity.role !== 'admin') {
+    throw new ProblemError('forbidden', 'expected a key with the role admin, got a member: a member may only read')
+  }
+}
+
+function send(reply: FastifyReply, { success }: Operation, { body, headers = {} }: Answer<OperationId>): FastifyReply {
+  if (success.mediaType !== undefined) reply.type(success.mediaType)
+  return reply.code(success.status).headers(headers).send(body)
+}

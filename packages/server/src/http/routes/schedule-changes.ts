@@ -1,0 +1,65 @@
+import type { Schedule as WireSchedule } from '@carillon/api'
+import { CarillonError, type Caller, type Schedule, type ScheduleEdit, type Scheduler } from '@carillon/core'
+
+import type { HandlersOf } from '../handler.ts'
+import { etagOf, matching, requireIfMatch, revisionOf } from '../revision.ts'
+import { toEditPlan } from '../wire/edit-plan.ts'
+import { toSchedule } from '../wire/schedule.ts'
+
+/** How often an edit of whatever there is may be overtaken by another one before it gives up. */
+const TRIES_MAX = 5
+
+export const scheduleChangeHandlers: HandlersOf<
+  'editSchedule' | 'deleteSchedule' | 'pauseSchedule' | 'resumeSchedule' | 'skipSlot' | 'restoreSlot'
+> = {
+  editSchedule: async ({ service: { scheduler }, caller, params: { id }, query, headers, body }) => {
+    const ifMatch = requireIfMatch(headers['if-match'])
+    // Whatever it is: the core checks it.
+    const edit = body as ScheduleEdit
+    if (query.dryRun === 'true') {
+      const plan = await scheduler.planEdit(caller, id, edit, matching(ifMatch))
+      // Of what the plan is about: with it as If-Match the edit does what was planned, or nothing.
+      return { body: toEditPlan(plan), headers: { etag: etagOf({ revision: plan.schedule.revision - 1 }) } }
+    }
+    const revision = revisionOf(ifMatch)
+    return answer(
+      revision === undefined
+        ? await editLatest(scheduler, caller, id, edit)
+        : await scheduler.edit(caller, id, edit, { revision }),
+    )
+  },
+
+  deleteSchedule: async ({ service: { scheduler }, caller, params: { id }, headers }) => {
+    await scheduler.delete(caller, id, matching(headers['if-match']))
+    return { body: undefined }
+  },
+
+  pauseSchedule: async ({ service: { scheduler }, caller, params: { id }, headers, body: { reason } }) =>
+    answer(await scheduler.pause(caller, id, { reason, ...matching(headers['if-match']) })),
+
+  resumeSchedule: async ({ service: { scheduler }, caller, params: { id }, headers }) =>
+    answer(await scheduler.resume(caller, id, matching(headers['if-match']))),
+
+  skipSlot: async ({ service: { scheduler }, caller, params: { id }, body: { scheduledFor } }) =>
+    answer(await scheduler.skip(caller, id, Date.parse(scheduledFor))),
+
+  restoreSlot: async ({ service: { scheduler }, caller, params: { id }, body: { scheduledFor } }) =>
+    answer(await scheduler.restore(caller, id, Date.parse(scheduledFor))),
+}
+
+function answer(schedule: Schedule): { body: WireSchedule; headers: { etag: string } } {
+  return { body: toSchedule(schedule), headers: { etag: etagOf(schedule) } }
+}
+
+/** The core wants to know which revision is meant; here it is whichever there is when the edit comes to its turn. */
+async function editLatest(scheduler: Scheduler, caller: Caller, id: string, edit: ScheduleEdit): Promise<Schedule> {
+  for (let tries = 1; ; tries += 1) {
+    const { revision } = await scheduler.get(caller, id)
+    try {
+      return await scheduler.edit(caller, id, edit, { revision })
+    } catch (error) {
+      const isOvertaken = error instanceof CarillonError && error.code === 'revision_conflict'
+      if (!isOvertaken || tries >= TRIES_MAX) throw error
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import type { Logger } from 'pino'
+
+import type { ServiceError } from './service-error.ts'
+
+/** A service that was started, until it is stopped. */
+export interface RunningService {
+  /** Where it is reached from this machine; empty for a worker that listens nowhere. */
+  readonly url: string
+  /** Signs one browser in, once, within 15 minutes. Null where there is nothing to see. */
+  readonly signInUrl: string | null
+  /** Null if it keeps nothing on this machine. */
+  readonly dataDir: string | null
+  /** Of the Postgres that it brought; null if it brought none. */
+  readonly postgresPort: number | null
+  /** Whether the database was empty before. */
+  readonly isFirstStart: boolean
+  /** Fulfilled if it cannot go on by itself, because the Postgres that it brought has ended. It is to be stopped then. */
+  readonly failed: Promise<ServiceError>
+  /** Is sent no more work, lets what is under way end within 30 seconds, and leaves. Safe to call twice. */
+  stop(): Promise<void>
+}
+
+export interface StartOptions {
+  /** Calls the start off: it ends what it has started, and throws ServiceError `stopped`. */
+  readonly signal?: AbortSignal
+  /** @default lines of JSON on stderr, from the level of the settings on */
+  readonly logger?: Logger
+}
+
+/** Of a service that brought no Postgres: it goes on once the one that it uses is back. */
+export const NEVER_FAILS: Promise<never> = new Promise(() => undefined)

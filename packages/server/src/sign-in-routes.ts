@@ -1,0 +1,33 @@
+import type { FastifyInstance } from 'fastify'
+
+import { html } from './html.ts'
+import { sendPage } from './page.ts'
+import { SESSION_COOKIE, SESSION_MS, type SignIn } from './sign-in.ts'
+
+// Strict: no other site can make a browser act here. `auto`: only over TLS, where the connection is.
+const COOKIE = { path: '/', httpOnly: true, sameSite: 'strict', secure: 'auto' } as const
+
+/** GET /sign-in, which a link that was printed leads to, and GET /sign-out. */
+export function registerSignIn(app: FastifyInstance, signIn: SignIn): void {
+  // No HEAD: what previews a link must not use it up.
+  app.get<{ Querystring: { token?: unknown } }>('/sign-in', { exposeHeadRoute: false }, async (request, reply) => {
+    const { token } = request.query
+    const cookie = typeof token === 'string' ? signIn.redeem(token) : undefined
+    if (cookie === undefined) return sendPage(reply, 401, USED_UP)
+    return reply
+      .setCookie(SESSION_COOKIE, cookie, { ...COOKIE, maxAge: SESSION_MS / 1000 })
+      .header('cache-control', 'no-store')
+      .redirect('/', 303)
+  })
+
+  app.get('/sign-out', async (_request, reply) =>
+    reply.clearCookie(SESSION_COOKIE, COOKIE).header('cache-control', 'no-store').redirect('/', 303),
+  )
+}
+
+const USED_UP = {
+  title: 'Not signed in · Carillon',
+  body: html`<h1>This link does not sign in</h1>
+    <p>It works once, within 15 minutes of the start that printed it. Restart Carillon: it prints another one.</p>
+    <p><a href="/">To the start page</a></p>`,
+}

@@ -1,0 +1,111 @@
+import { hostname } from 'node:os'
+
+import { Events, migrate, migrationStatus, systemClock, Worker } from '@carillon/core'
+import type { EmbeddedPostgres } from '@carillon/postgres'
+
+import { openAdminKey } from './admin-key.ts'
+import { addressOf, serveApi } from './api-server.ts'
+import { describeDataDirectory, openDataDirectory } from './data-directory.ts'
+import { endPool, openPool, speakingOf, type Pool } from './database.ts'
+import { findEmbedded, startEmbedded } from './embedded-postgres.ts'
+import { logEvents } from './event-log.ts'
+import { createTargets } from './known-targets.ts'
+import { requireFreePort } from './listening.ts'
+import { createLogger } from './logger.ts'
+import { createMetrics } from './metrics.ts'
+import { Readiness } from './readiness.ts'
+import { NEVER_FAILS, type RunningService, type StartOptions } from './running-service.ts'
+import { ServiceError } from './service-error.ts'
+import type { Settings } from './settings.ts'
+import { startUp, type StartUp } from './start-up.ts'
+
+/** Postgres unless DATABASE_URL names one, migrations, the API and a worker, in this process. */
+export async function startEverything(settings: Settings, options: StartOptions = {}): Promise<RunningService> {
+  const { logger = createLogger(settings) } = options
+  return startUp({ name: 'everything', logger, signal: options.signal }, async (start) => {
+    await requirePort(settings)
+    const database = await openDatabase(start, settings)
+    start.checkpoint()
+    const { adminKey, dataDir } = openAdminKey(settings)
+    const events = new Events()
+    logEvents(events, logger)
+    const { url } = database
+    const pool = await openPool({
+      url,
+      applicationName: 'carillon server',
+      onIdleError: (error) => events.emit('service.failed', { service: 'pool', error }),
+    })
+    start.defer(() => endPool(pool, systemClock))
+    const isFirstStart = await bringUpToDate(pool, url)
+    start.checkpoint()
+    const [metrics, targets] = [createMetrics(), createTargets(settings)]
+    const worker = new Worker({ databaseUrl: url, targets, name: hostname(), events, meter: metrics.meter })
+    // Before it starts, and before the API listens: it is to end after the API, and starts when nothing can fail any more
+    // but itself. So a port that is taken calls no target.
+    start.defer(() => worker.stop())
+    const readiness = new Readiness({ pool, clock: systemClock })
+    const served = await serveApi(start, { settings, adminKey, pool, targets, events, metrics, readiness, logger })
+    start.checkpoint()
+    await speakingOf(url, () => worker.start())
+    readiness.started()
+    const { postgresPort, failed } = database
+    return { ...served, dataDir: database.dataDir ?? dataDir, postgresPort, isFirstStart, failed }
+  })
+}
+
+interface Database {
+  readonly url: string
+  readonly dataDir: string | null
+  readonly postgresPort: number | null
+  readonly failed: Promise<ServiceError>
+}
+
+async function openDatabase(start: StartUp, { databaseUrl, dataDir }: Settings): Promise<Database> {
+  if (databaseUrl !== null) return { url: databaseUrl, dataDir: null, postgresPort: null, failed: NEVER_FAILS }
+  const directory = openDataDirectory(dataDir)
+  const postgres = await startEmbedded(directory)
+  const { promise: failed, resolve: fail } = Promise.withResolvers<ServiceError>()
+  let isWanted = true
+  void reportEnd(postgres, () => {
+    if (isWanted) fail(new ServiceError('postgres_failed', `the Postgres in ${directory.path} has ended: start again`))
+  })
+  start.defer(async () => {
+    isWanted = false
+    await postgres.stop()
+  })
+  return { url: postgres.url, dataDir: directory.path, postgresPort: postgres.port, failed }
+}
+
+async function reportEnd({ ended }: EmbeddedPostgres, report: () => void): Promise<void> {
+  await ended
+  report()
+}
+
+/** @returns whether the database was empty before */
+async function bringUpToDate(pool: Pool, url: string): Promise<boolean> {
+  return speakingOf(url, async () => {
+    const { applied } = await migrationStatus(pool)
+    await migrate(pool)
+    return applied.length === 0
+  })
+}
+
+/** Asked first: the usual reason is that Carillon runs already, and then its Postgres must not be looked at either. */
+async function requirePort(settings: Settings): Promise<void> {
+  const { host, port, dataDir } = settings
+  try {
+    await requireFreePort(addressOf(settings))
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== 'port_in_use' || !isRunning(settings)) throw error
+    const message = `${host}:${port} is in use, and a Carillon already runs on ${dataDir}: use that one, or stop it first`
+    throw new ServiceError('port_in_use', message, { cause: error })
+  }
+}
+
+function isRunning({ databaseUrl, dataDir }: Settings): boolean {
+  try {
+    return databaseUrl === null && findEmbedded(describeDataDirectory(dataDir)) !== undefined
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,39 @@
+import { Events, systemClock } from '@carillon/core'
+
+import { openAdminKey } from './admin-key.ts'
+import { addressOf, serveApi } from './api-server.ts'
+import { endPool, openPool, requireCurrentSchema, requireDatabaseUrl } from './database.ts'
+import { logEvents } from './event-log.ts'
+import { createTargets } from './known-targets.ts'
+import { requireFreePort } from './listening.ts'
+import { createLogger } from './logger.ts'
+import { createMetrics } from './metrics.ts'
+import { Readiness } from './readiness.ts'
+import { NEVER_FAILS, type RunningService, type StartOptions } from './running-service.ts'
+import type { Settings } from './settings.ts'
+import { startUp } from './start-up.ts'
+
+/** The API alone, over a Postgres that others share. As many as wanted; it runs nothing, workers do. */
+export async function startServer(settings: Settings, options: StartOptions = {}): Promise<RunningService> {
+  const { logger = createLogger(settings) } = options
+  const url = requireDatabaseUrl(settings, 'carillon server')
+  return startUp({ name: 'server', logger, signal: options.signal }, async (start) => {
+    await requireFreePort(addressOf(settings))
+    const { adminKey, dataDir } = openAdminKey(settings)
+    const events = new Events()
+    logEvents(events, logger)
+    const pool = await openPool({
+      url,
+      applicationName: 'carillon server',
+      onIdleError: (error) => events.emit('service.failed', { service: 'pool', error }),
+    })
+    start.defer(() => endPool(pool, systemClock))
+    await requireCurrentSchema(pool, url)
+    start.checkpoint()
+    const readiness = new Readiness({ pool, clock: systemClock })
+    const [metrics, targets] = [createMetrics(), createTargets(settings)]
+    const served = await serveApi(start, { settings, adminKey, pool, targets, events, metrics, readiness, logger })
+    readiness.started()
+    return { ...served, dataDir, postgresPort: null, isFirstStart: false, failed: NEVER_FAILS }
+  })
+}

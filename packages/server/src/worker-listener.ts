@@ -1,0 +1,67 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+
+import { systemClock } from '@carillon/core'
+
+import { listen, urlOf, type Address } from './listening.ts'
+import type { Metrics } from './metrics.ts'
+import type { Readiness } from './readiness.ts'
+import type { StartUp } from './start-up.ts'
+
+interface WorkerListenerParts {
+  readonly metrics: Metrics
+  readonly readiness: Readiness
+}
+
+interface Answer {
+  readonly status: number
+  readonly contentType: string
+  readonly body: string
+}
+
+const CLOSE_LIMIT_MS = 1000
+
+/** What supervisors and Prometheus ask a worker: /healthz, /readyz and /metrics. */
+export async function serveWorkerHealth(start: StartUp, address: Address, parts: WorkerListenerParts): Promise<string> {
+  const server = createServer((request, response) => void respond(request, response, parts))
+  start.defer(async () => {
+    const { promise: closed, resolve } = Promise.withResolvers<void>()
+    const cancel = systemClock.after(CLOSE_LIMIT_MS, () => server.closeAllConnections())
+    server.close(() => resolve())
+    server.closeIdleConnections()
+    await closed
+    cancel()
+  })
+  start.defer(() => parts.readiness.stopping())
+  await listen(server, address)
+  return urlOf(server, address.host)
+}
+
+async function respond(request: IncomingMessage, response: ServerResponse, parts: WorkerListenerParts): Promise<void> {
+  const { status, contentType, body } = await answer(request, parts)
+  response.writeHead(status, { 'content-type': contentType, 'cache-control': 'no-store' })
+  response.end(request.method === 'HEAD' ? undefined : body)
+}
+
+async function answer({ method, url }: IncomingMessage, { metrics, readiness }: WorkerListenerParts): Promise<Answer> {
+  if (method !== 'GET' && method !== 'HEAD') return json(405, { status: 'method not allowed' })
+  switch (url?.split('?', 1)[0]) {
+    case '/healthz':
+      return json(200, { status: 'ok' })
+    case '/readyz': {
+      const problems = await readiness.problems()
+      return problems.length === 0 ? json(200, { status: 'ready' }) : json(503, { status: 'not ready', problems })
+    }
+    case '/metrics':
+      return {
+        status: 200,
+        contentType: 'text/plain; version=0.0.4; charset=utf-8',
+        body: await metrics.renderMetrics(),
+      }
+    default:
+      return json(404, { status: 'not found' })
+  }
+}
+
+function json(status: number, body: object): Answer {
+  return { status, contentType: 'application/json; charset=utf-8', body: `${JSON.stringify(body)}\n` }
+}

@@ -1,0 +1,15 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { onTestFinished } from 'vitest'
+
+export const isRoot = process.geteuid?.() === 0
+
+/** A folder for one test. Open to pass through: as root, Postgres runs as another user. */
+export function createFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'carillon-server-'))
+  chmodSync(folder, 0o711)
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}

@@ -1,0 +1,140 @@
+import ICAL from 'ical.js'
+import { describe, expect, test } from 'vitest'
+
+import { DIGEST } from './example-schedules.ts'
+import { clockAt } from './fixed-clock.ts'
+import { ADMIN_KEY, createTestApp, type TestApp } from './test-app.ts'
+
+const URL_OF_CALENDAR = '/api/v1/schedules.ics'
+const CALLER = { tenantId: 'default', projectId: 'default', subject: 'service:installation' }
+const clock = clockAt('2026-03-02T06:00:00Z')
+
+interface ReadEvent {
+  readonly uid: string
+  readonly start: string
+  readonly seconds: number
+  readonly summary: string
+  readonly description: string
+  readonly status: string
+}
+
+async function readCalendar(world: TestApp): Promise<{ description: string; events: ReadEvent[]; text: string }> {
+  const answer = await world.request('GET', URL_OF_CALENDAR)
+  expect(answer.statusCode, answer.body).toBe(200)
+  expect(answer.headers['content-type']).toBe('text/calendar; charset=utf-8')
+  const calendar = new ICAL.Component(ICAL.parse(answer.body) as never)
+  const events = calendar.getAllSubcomponents('vevent').map((component) => {
+    const event = new ICAL.Event(component)
+    return {
+      uid: event.uid,
+      start: event.startDate.toJSDate().toISOString(),
+      seconds: event.duration.toSeconds(),
+      summary: event.summary,
+      description: event.description,
+      status: String(component.getFirstPropertyValue('status')),
+    }
+  })
+  return { description: String(calendar.getFirstPropertyValue('x-wr-caldesc')), events, text: answer.body }
+}
+
+describe('the calendar', () => {
+  test('holds the slots of the next 30 days, the earliest first, a minute each', async () => {
+    await using world = await createTestApp({ clock })
+    const { id } = await world.admin.schedules.create({ ...DIGEST, name: 'Digest; with, signs\\ and 🔔' })
+
+    const { events, description, text } = await readCalendar(world)
+
+    // Workdays from 2 March to 31 March; on the 30th and 31st Madrid is two hours ahead.
+    expect(events).toHaveLength(22)
+    expect(events[0]).toEqual({
+      uid: `${id}-${Date.parse('2026-03-02T08:00:00Z')}@carillon`,
+      start: '2026-03-02T08:00:00.000Z',
+      seconds: 60,
+      summary: 'Digest; with, signs\\ and 🔔',
+      description: expect.stringContaining('Target: http.') as unknown,
+      status: 'CONFIRMED',
+    })
+    expect(events.at(-1)?.start).toBe('2026-03-31T07:00:00.000Z')
+    expect(description).toBe('Slots of the next 30 days.')
+    expect(text).toContain('DTSTAMP:20260302T060000Z')
+    expect(text.endsWith('END:VCALENDAR\r\n')).toBe(true)
+  })
+
+  test('tells neither payload, URL nor headers of a target', async () => {
+    await using world = await createTestApp({ clock })
+    const target = {
+      kind: 'http',
+      url: 'http://127.0.0.1/canary',
+      headers: { 'x-canary': 'canary' },
+      payload: 'canary',
+    } as const
+    await world.admin.schedules.create({ ...DIGEST, target })
+
+    expect((await readCalendar(world)).text).not.toContain('canary')
+  })
+
+  test('shows a slot that was taken out as cancelled, and nothing of a schedule that is not active', async () => {
+    await using world = await createTestApp({ clock })
+    const { id } = await world.admin.schedules.create(DIGEST)
+    await world.admin.schedules.skip(id, '2026-03-03T08:00:00Z')
+    const paused = await world.admin.schedules.create({ ...DIGEST, name: 'Paused' })
+    await world.admin.schedules.pause(paused.id, { reason: 'test' })
+
+    const { events } = await readCalendar(world)
+
+    expect(events.filter(({ status }) => status === 'CANCELLED').map(({ start }) => start)).toEqual([
+      '2026-03-03T08:00:00.000Z',
+    ])
+    expect(new Set(events.map(({ summary }) => summary))).toEqual(new Set(['Morning digest']))
+  })
+
+  test('I9: holds nothing of another project', async () => {
+    await using world = await createTestApp({ clock })
+    const { key } = await world.admin.keys.create({ project: 'web', subject: 'user:a', role: 'admin' })
+    await world.client(key).schedules.create(DIGEST)
+
+    expect((await readCalendar(world)).events).toEqual([])
+  })
+
+  test('shows at most 100 slots of a schedule, and says that there are more', async () => {
+    await using world = await createTestApp({ clock })
+    await world.admin.schedules.create({ ...DIGEST, cadence: { kind: 'interval', every: 'PT1M' } })
+    await world.admin.schedules.create({ ...DIGEST, name: 'Rare' })
+
+    const { events, description } = await readCalendar(world)
+
+    expect(events.filter(({ summary }) => summary !== 'Rare')).toHaveLength(100)
+    expect(events.filter(({ summary }) => summary === 'Rare')).toHaveLength(22)
+    expect(description).toContain('only the earliest are shown')
+  })
+
+  test('shows at most 2000 slots in all, the earliest of all schedules', async () => {
+    await using world = await createTestApp({ clock })
+    for (let hour = 0; hour < 24; hour += 1) {
+      const cadence = { kind: 'cron', expression: `${hour} * * * *` } as const
+      await world.scheduler.create(CALLER, { ...DIGEST, name: `at ${hour}`, cadence })
+    }
+
+    const { events, description } = await readCalendar(world)
+
+    // 24 schedules of one slot an hour: 83 whole hours, and the first 8 of the next.
+    const starts = events.map(({ start }) => start)
+    expect(events).toHaveLength(2000)
+    expect(starts).toEqual(starts.toSorted())
+    expect(starts.at(-1)).toBe('2026-03-05T17:07:00.000Z')
+    expect(description).toContain('only the earliest are shown')
+  })
+
+  test('is opened by a key as a password as well, and asks for it', async () => {
+    await using world = await createTestApp({ clock })
+    const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`
+
+    for (const text of [`:${ADMIN_KEY}`, `anybody:${ADMIN_KEY}`]) {
+      const headers = { authorization: basic(text) }
+      expect((await world.request('GET', URL_OF_CALENDAR, { key: null, headers })).statusCode).toBe(200)
+    }
+    const refused = await world.request('GET', URL_OF_CALENDAR, { key: null, headers: { authorization: basic('a:b') } })
+    expect(refused.statusCode).toBe(401)
+    expect(refused.headers['www-authenticate']).toBe('Bearer, Basic realm="Carillon"')
+  })
+})

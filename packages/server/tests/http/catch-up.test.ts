@@ -1,0 +1,149 @@
+import type { Readable } from 'node:stream'
+
+import { createDb, Feed, Scheduler, type Caller, type FeedPage } from '@carillon/core'
+import { createDatabase } from '@carillon/core/testing'
+import { expect, test } from 'vitest'
+
+import { FeedHub } from '../../src/http/events/feed-hub.ts'
+import { INSTALLATION } from '../../src/http/identity.ts'
+import { EchoTarget } from './echo-target.ts'
+import { DIGEST } from './example-schedules.ts'
+import { ManualClock } from './manual-clock.ts'
+
+const POLL_MS = 250
+
+type Step = (read: () => Promise<FeedPage>) => Promise<FeedPage>
+
+/** The feed of the database, with what the test does around the reads that it names, counted from 1. */
+class SteppedFeed extends Feed {
+  readonly steps = new Map<number, Step>()
+  reads = 0
+
+  override read(caller: Caller, after: string, options?: { readonly limit?: number }): Promise<FeedPage> {
+    this.reads += 1
+    const step = this.steps.get(this.reads)
+    return step === undefined ? super.read(caller, after, options) : step(() => this.readSome(caller, after))
+  }
+
+  /** Until there is something: what is committed shows when no older transaction is under way on the whole server. */
+  async readSome(caller: Caller, after: string): Promise<FeedPage> {
+    for (;;) {
+      const page = await super.read(caller, after)
+      if (page.entries.length > 0) return page
+    }
+  }
+}
+
+async function open() {
+  const database = await createDatabase()
+  const db = createDb(database.pool)
+  const clock = new ManualClock()
+  const feed = new SteppedFeed({ db })
+  const hub = new FeedHub({ feed, clock, streamsPerKey: 50 })
+  const target = new EchoTarget()
+  const scheduler = new Scheduler({ db, targets: new Map([[target.kind, target]]) })
+  let streams = 0
+  const turn = (): Promise<void> => new Promise(setImmediate)
+  /** A heartbeat each, and the poller asleep. */
+  const whenAsleep = async (): Promise<void> => {
+    while (clock.waiting < streams + 1) await turn()
+  }
+  /** Lets a poll happen from beginning to end. */
+  const poll = async (): Promise<void> => {
+    await whenAsleep()
+    clock.advance(POLL_MS)
+    await whenAsleep()
+    await turn()
+  }
+  return {
+    feed,
+    /** The name of what was made. */
+    create: async (name: string) => {
+      await scheduler.create(INSTALLATION.caller, { ...DIGEST, name, target: { kind: 'echo' } })
+    },
+    /** Asked, it is polled until a name was told, and answers all that were. */
+    follow: async (lastEventId?: string): Promise<(until: string) => Promise<string[]>> => {
+      const stream = await hub.follow({ identity: INSTALLATION, lastEventId, isStillAllowed: async () => true })
+      streams += 1
+      const names = namesIn(stream)
+      return async (until) => {
+        while (!names().includes(until)) await poll()
+        return names()
+      }
+    },
+    poll,
+    whenRead: async (reads: number) => {
+      while (feed.reads < reads) await turn()
+    },
+    async [Symbol.asyncDispose]() {
+      hub.close()
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** The names of the schedules that a stream has told of so far. */
+function namesIn(stream: Readable): () => string[] {
+  let text = ''
+  stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+  return () => [...text.matchAll(/"name":"(\w+)"/g)].map(([, name = '']) => name)
+}
+
+test('what a follower read by itself while it was handed over is not told again by the poller', async () => {
+  await using world = await open()
+  // 1: its own, 2: the poll that it waits for, 3: its own again, once it is handed over.
+  world.feed.steps.set(3, async (read) => {
+    await world.create('between')
+    return read()
+  })
+  const told = await world.follow(await world.feed.tail())
+
+  await world.poll()
+  await world.whenRead(4)
+  await world.poll()
+  await world.create('last')
+
+  expect(await told('last')).toEqual(['between', 'last'])
+})
+
+test('what the poller finds while a follower is handed over waits for what comes before it', async () => {
+  await using world = await open()
+  const gate = Promise.withResolvers<void>()
+  const hasRead = Promise.withResolvers<void>()
+  world.feed.steps.set(3, async (read) => {
+    await world.create('before')
+    const page = await read()
+    hasRead.resolve()
+    await gate.promise
+    return page
+  })
+  const other = await world.follow()
+  const told = await world.follow(await world.feed.tail())
+
+  await world.poll()
+  await hasRead.promise
+  await world.create('after')
+  await other('after')
+  gate.resolve()
+  await world.create('last')
+
+  expect(await told('last')).toEqual(['before', 'after', 'last'])
+})
+
+test('what a follower read by itself before the poller did is not told again by the poller', async () => {
+  await using world = await open()
+  const tail = await world.feed.tail()
+  // The poller stands still from here on, as somebody else follows already.
+  const other = await world.follow()
+  await world.create('early')
+  await world.feed.readSome(INSTALLATION.caller, tail)
+
+  const told = await world.follow(tail)
+  // Two reads of its own, the second of which finds nothing.
+  await world.whenRead(2)
+  await world.poll()
+  await world.create('last')
+
+  expect(await told('last')).toEqual(['early', 'last'])
+  expect(await other('last')).toEqual(['early', 'last'])
+})

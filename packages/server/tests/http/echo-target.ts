@@ -1,0 +1,19 @@
+import type { Outcome, RetryPolicy, Target, TargetContext } from '@carillon/core'
+import { z } from 'zod'
+
+const SPEC = z.looseObject({ kind: z.literal('echo') })
+
+/** Succeeds at once, and says what it was called for. */
+export class EchoTarget implements Target {
+  readonly kind = 'echo'
+  readonly schema = SPEC
+  readonly retry: RetryPolicy = { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 }
+
+  timeoutMs(): number {
+    return 1000
+  }
+
+  async dispatch({ scheduleId }: TargetContext<{ readonly kind: string }>): Promise<Outcome> {
+    return { kind: 'succeeded', result: { echoed: scheduleId } }
+  }
+}

@@ -1,0 +1,236 @@
+import { ApiError, type Schedule } from '@carillon/api'
+import { createDb, createPool, Feed, type Caller, type FeedPage } from '@carillon/core'
+import { createDatabase, type TestDatabase } from '@carillon/core/testing'
+import { describe, expect, inject, test } from 'vitest'
+
+import { Follower } from '../../src/http/events/follower.ts'
+import { EventReader, summaryOf } from './event-reader.ts'
+import { DIGEST } from './example-schedules.ts'
+import { ManualClock } from './manual-clock.ts'
+import { ADMIN_KEY, createTestApp, type TestApp } from './test-app.ts'
+
+const HEARTBEAT_MS = 15_000
+const POLL_MS = 250
+
+/** A stream as text, piece by piece, over a real connection. */
+async function openStream(url: string, key = ADMIN_KEY): Promise<{ read: () => Promise<string>; close: () => void }> {
+  const abort = new AbortController()
+  const response = await fetch(`${url}/api/v1/events`, {
+    headers: { authorization: `Bearer ${key}` },
+    signal: abort.signal,
+  })
+  expect(response.status).toBe(200)
+  const reader = response.body?.getReader()
+  return {
+    read: async () => {
+      const chunk = await reader?.read()
+      return chunk === undefined || chunk.done ? 'the end' : new TextDecoder().decode(chunk.value as Uint8Array)
+    },
+    close: () => abort.abort(),
+  }
+}
+
+describe('a stream', () => {
+  test('is kept alive by a comment every 15 seconds', async () => {
+    const clock = new ManualClock()
+    await using world = await createTestApp({ clock })
+    const stream = await openStream(await world.listen())
+    expect(await stream.read()).toMatch(/^retry: 2000/)
+
+    for (let beat = 0; beat < 3; beat += 1) {
+      clock.advance(HEARTBEAT_MS)
+      expect(await stream.read()).toMatch(/^: .*\n\n$/)
+    }
+    stream.close()
+  })
+
+  test('ends with the next heartbeat after its key was revoked', async () => {
+    const clock = new ManualClock()
+    await using world = await createTestApp({ clock })
+    const { key, id } = await world.admin.keys.create({ project: 'default', subject: 'user:a', role: 'member' })
+    const stream = await openStream(await world.listen(), key)
+    await stream.read()
+    clock.advance(HEARTBEAT_MS)
+    expect(await stream.read()).toMatch(/^:/)
+
+    await world.admin.keys.revoke(id)
+    clock.advance(HEARTBEAT_MS)
+
+    expect(await stream.read()).toMatch(/^:/)
+    expect(await stream.read()).toBe('the end')
+  })
+
+  test('is one of a few per key; who leaves makes room', async () => {
+    await using world = await createTestApp({ limits: { streamsPerKey: 2 } })
+    const url = await world.listen()
+    const left = whenAnswerCloses(world)
+    const first = await openStream(url)
+    const second = await openStream(url)
+
+    const refused = await fetch(`${url}/api/v1/events`, { headers: { authorization: `Bearer ${ADMIN_KEY}` } })
+    const { key } = await world.admin.keys.create({ project: 'default', subject: 'user:a', role: 'member' })
+    const other = await openStream(url, key)
+    first.close()
+    await left
+    const third = await openStream(url)
+
+    expect(refused.headers.get('retry-after')).toBe('10')
+    expect(await refused.json()).toMatchObject({ status: 429, code: 'rate_limited' })
+    for (const stream of [second, third, other]) stream.close()
+  })
+
+  test('leaves one line in the log, when it is over', async () => {
+    await using world = await createTestApp()
+    const left = whenAnswerCloses(world)
+    const stream = await openStream(await world.listen())
+    expect(world.log).toEqual([])
+
+    stream.close()
+    await left
+
+    expect(world.log).toMatchObject([{ route: '/api/v1/events', status: 200, keyId: 'installation' }])
+  })
+})
+
+test('however many follow a project, its feed is read once; when nobody does, not at all', async () => {
+  const clock = new ManualClock()
+  await using database = await createDatabase()
+  const feed = new CountingFeed({ db: createDb(database.pool) })
+  await using world = await createTestApp({ clock, database, feed })
+  const url = await world.listen()
+  const streams = [await openStream(url), await openStream(url), await openStream(url)]
+
+  for (let poll = 1; poll <= 3; poll += 1) {
+    clock.advance(POLL_MS)
+    await feed.whenRead(poll)
+  }
+
+  expect(feed.reads).toBe(3)
+  for (const stream of streams) stream.close()
+  await whenNothingWaits(clock)
+  clock.advance(10 * POLL_MS)
+  expect(feed.reads).toBe(3)
+})
+
+test('while the database is away, streams stay, requests get 503, and then all goes on', async () => {
+  await using database = await createDatabase()
+  await using world = await createTestApp({ database })
+  const url = await world.listen()
+  await using reader = new EventReader(url, { lastEventId: await world.feed.tail() })
+  const before = await world.admin.schedules.create(DIGEST)
+  expect(summaryOf(await reader.next())).toBe(`schedule created ${before.id}`)
+
+  await using outage = await cutOff(database)
+  await expect(world.admin.schedules.list()).rejects.toMatchObject({ status: 503, code: 'unavailable' })
+  await outage.end()
+  const after = await createWhenBack(world)
+
+  expect(summaryOf(await reader.next())).toBe(`schedule created ${after.id}`)
+})
+
+describe('a follower', () => {
+  test('that does not read is let go once a mebibyte waits for it', () => {
+    const follower = new Follower()
+
+    follower.send('x'.repeat(1_048_576))
+    expect(follower.stream.destroyed).toBe(false)
+    follower.send('x')
+
+    expect(follower.stream.destroyed).toBe(true)
+  })
+
+  test('that catches up is waited for while it reads slowly', async () => {
+    const follower = new Follower()
+    follower.send('x'.repeat(100_000))
+    let isDrained = false
+
+    const drained = follower.whenDrained().then(() => (isDrained = true))
+    await new Promise(setImmediate)
+    expect(isDrained).toBe(false)
+    follower.stream.resume()
+
+    expect(await drained).toBe(true)
+    follower.stream.destroy()
+  })
+
+  test('gets what was held for it once, without what it has read by itself', () => {
+    const follower = new Follower()
+    const change = (cursor: string) => ({ cursor, text: `${cursor} ` })
+
+    follower.hold()
+    for (const cursor of ['2', '3']) follower.give(change(cursor))
+    follower.send('1 2 ')
+    follower.release(new Set(['1', '2', '4']))
+    for (const cursor of ['4', '5']) follower.give(change(cursor))
+    follower.forget()
+
+    expect(String(follower.stream.read())).toBe('1 2 3 5 ')
+    follower.stream.destroy()
+  })
+
+  test('that was told goodbye is told nothing more', async () => {
+    const follower = new Follower()
+
+    follower.end()
+    follower.send('late')
+    follower.end()
+
+    const chunks: unknown[] = []
+    for await (const chunk of follower.stream) chunks.push(chunk)
+    expect(chunks).toEqual([])
+  })
+})
+
+/** As the answer says: ask again. Connections that were cut are found out one by one. */
+async function createWhenBack({ admin }: TestApp): Promise<Schedule> {
+  for (;;) {
+    try {
+      return await admin.schedules.create(DIGEST)
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== 'unavailable') throw error
+    }
+  }
+}
+
+class CountingFeed extends Feed {
+  reads = 0
+  #waiters: { readonly count: number; readonly resolve: () => void }[] = []
+
+  override async read(caller: Caller, after: string, options?: { readonly limit?: number }): Promise<FeedPage> {
+    this.reads += 1
+    const page = await super.read(caller, after, options)
+    for (const { count, resolve } of this.#waiters) if (this.reads >= count) resolve()
+    return page
+  }
+
+  async whenRead(count: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#waiters.push({ count, resolve })
+    await promise
+    // Until the poller sleeps again.
+    await new Promise(setImmediate)
+  }
+}
+
+/** Resolves when the answer to the next request is over. */
+function whenAnswerCloses({ app }: TestApp): Promise<void> {
+  return new Promise((resolve) => {
+    app.server.once('request', (_request, response) => response.once('close', () => setImmediate(resolve)))
+  })
+}
+
+async function whenNothingWaits(clock: ManualClock): Promise<void> {
+  while (clock.waiting > 0) await new Promise(setImmediate)
+}
+
+/** Nobody gets into a database, and whoever was in it is thrown out. */
+async function cutOff({ name }: TestDatabase): Promise<AsyncDisposable & { readonly end: () => Promise<void> }> {
+  const url = new URL(inject('postgresUrl'))
+  const pool = createPool({ connectionString: url.href, maxConnections: 1 })
+  await pool.query(`alter database ${name} with allow_connections false`)
+  await pool.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [name])
+  return {
+    end: async () => void (await pool.query(`alter database ${name} with allow_connections true`)),
+    [Symbol.asyncDispose]: () => pool.end(),
+  }
+}

@@ -1,0 +1,53 @@
+import type { Clock } from '@carillon/core'
+
+interface Timer {
+  readonly dueMs: number
+  readonly callback: () => void
+}
+
+/** Timers come due only when a test says so. What statements take for now is Postgres' own time. */
+export class ManualClock implements Clock {
+  readonly #timers = new Set<Timer>()
+  #elapsedMs = 0
+
+  databaseNow(): null {
+    return null
+  }
+
+  monotonicMs(): number {
+    return this.#elapsedMs
+  }
+
+  /** How many timers wait. */
+  get waiting(): number {
+    return this.#timers.size
+  }
+
+  advance(ms: number): void {
+    this.#elapsedMs += ms
+    for (const timer of [...this.#timers].toSorted((a, b) => a.dueMs - b.dueMs)) {
+      if (timer.dueMs <= this.#elapsedMs && this.#timers.delete(timer)) timer.callback()
+    }
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    if (signal?.aborted === true) return Promise.resolve()
+    return new Promise((resolve) => {
+      const cancel = this.after(ms, resolve)
+      signal?.addEventListener(
+        'abort',
+        () => {
+          cancel()
+          resolve()
+        },
+        { once: true },
+      )
+    })
+  }
+
+  after(ms: number, callback: () => void): () => void {
+    const timer = { dueMs: this.#elapsedMs + ms, callback }
+    this.#timers.add(timer)
+    return () => this.#timers.delete(timer)
+  }
+}

@@ -1,0 +1,108 @@
+import type { Problem } from '@carillon/api'
+import { afterAll, describe, expect, test } from 'vitest'
+
+import { DIGEST } from './example-schedules.ts'
+import { createTestApp, type TestApp } from './test-app.ts'
+
+const world = await createTestApp()
+const { admin, request } = world
+afterAll(() => world[Symbol.asyncDispose]())
+
+interface List {
+  readonly items: readonly { readonly id: string }[]
+  readonly nextCursor: string | null
+}
+
+async function everything(app: TestApp, url: string): Promise<string[][]> {
+  const pages: string[][] = []
+  for (let cursor: string | null = ''; cursor !== null;) {
+    const answer = await app.request('GET', `${url}${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`)
+    const { items, nextCursor } = answer.json<List>()
+    pages.push(items.map(({ id }) => id))
+    cursor = nextCursor
+  }
+  return pages
+}
+
+describe('pages', () => {
+  test('of schedules follow each other, the newest first, and the last one says so', async () => {
+    const made: string[] = []
+    for (let count = 0; count < 5; count += 1) made.push((await admin.schedules.create(DIGEST)).id)
+
+    const pages = await everything(world, '/api/v1/schedules?limit=2')
+
+    expect(pages.map(({ length }) => length)).toEqual([2, 2, 1])
+    expect(pages.flat()).toEqual(made.toReversed())
+  })
+
+  test('of runs, keys and grants do so too', async () => {
+    const { id } = await admin.schedules.create({ ...DIGEST, policy: { overlap: 'allow' } })
+    const runs: string[] = []
+    for (let count = 0; count < 3; count += 1) {
+      runs.push((await admin.schedules.run(id)).id)
+      await admin.keys.create({ project: 'default', subject: 'user:alice', role: 'member' })
+      await admin.grants.create({ scopes: ['http:dispatch:*'] })
+    }
+
+    expect(await everything(world, `/api/v1/schedules/${id}/runs?limit=2`)).toEqual([[runs[2], runs[1]], [runs[0]]])
+    expect((await everything(world, '/api/v1/keys?limit=2')).map(({ length }) => length)).toEqual([2, 1])
+    expect((await everything(world, '/api/v1/grants?limit=2')).map(({ length }) => length)).toEqual([2, 1])
+  })
+
+  test('that are full and the last have no next one, also at the greatest length', async () => {
+    await using other = await createTestApp()
+    for (let count = 0; count < 200; count += 1) await other.scheduler.create(CALLER, DIGEST)
+
+    const full = await other.admin.schedules.list({ limit: 200 })
+    await other.scheduler.create(CALLER, DIGEST)
+    const more = await other.admin.schedules.list({ limit: 200 })
+    const last = await other.admin.schedules.list({ limit: 200, cursor: more.nextCursor ?? '' })
+
+    expect([full.items.length, full.nextCursor]).toEqual([200, null])
+    expect([more.items.length, more.nextCursor]).toEqual([200, expect.any(String)])
+    expect([last.items.length, last.nextCursor]).toEqual([1, null])
+  })
+})
+
+describe('a cursor', () => {
+  test.each(['', 'x', '%00', 'bnVsbA', 'W10', 'eyJhIjoxfQ', 'x'.repeat(3000)])(
+    'that is %j is refused by name',
+    async (cursor) => {
+      const answer = await request('GET', `/api/v1/schedules?cursor=${cursor}`)
+
+      expect(answer.statusCode).toBe(400)
+      expect(answer.json<Problem>().errors).toMatchObject([{ field: 'query.cursor' }])
+    },
+  )
+
+  test('of one list is none of another, nor one of another schedule', async () => {
+    const { id } = await admin.schedules.create({ ...DIGEST, policy: { overlap: 'allow' } })
+    const { id: other } = await admin.schedules.create(DIGEST)
+    await admin.schedules.run(id)
+    await admin.schedules.run(id)
+    const ofRuns = (await admin.schedules.runs(id, { limit: 1 })).nextCursor ?? ''
+    const ofSchedules = (await admin.schedules.list({ limit: 1 })).nextCursor ?? ''
+    const refused = { status: 400, errors: [{ field: 'query.cursor' }] }
+
+    expect(ofRuns).not.toBe('')
+    await expect(admin.schedules.list({ cursor: ofRuns })).rejects.toMatchObject(refused)
+    await expect(admin.schedules.runs(other, { cursor: ofRuns })).rejects.toMatchObject(refused)
+    await expect(admin.grants.list({ cursor: ofSchedules })).rejects.toMatchObject(refused)
+    await expect(admin.keys.list({ cursor: ofSchedules })).rejects.toMatchObject(refused)
+  })
+
+  test('of an older version, or with a place that is none, is refused', async () => {
+    for (const content of [
+      [0, 'schedules', DIGEST.name],
+      [1, 'schedules', 'x'],
+      [1, 'schedules', null],
+      [1, 'schedules'],
+    ]) {
+      const cursor = Buffer.from(JSON.stringify(content)).toString('base64url')
+
+      await expect(admin.schedules.list({ cursor })).rejects.toMatchObject({ status: 400 })
+    }
+  })
+})
+
+const CALLER = { tenantId: 'default', projectId: 'default', subject: 'service:installation' }

@@ -1,0 +1,77 @@
+import { Worker } from '@carillon/core'
+import { afterAll, describe, expect, test } from 'vitest'
+
+import { EchoTarget } from './echo-target.ts'
+import { DIGEST, UNKNOWN_ID } from './example-schedules.ts'
+import { createTestApp } from './test-app.ts'
+
+const target = new EchoTarget()
+const world = await createTestApp({ targets: [target] })
+const { admin, request } = world
+afterAll(() => world[Symbol.asyncDispose]())
+
+const ECHO = { ...DIGEST, target: { kind: 'echo' } }
+
+describe('running now', () => {
+  test('answers 201 with where the run is, and that it waits or is under way', async () => {
+    const { id } = await admin.schedules.create(ECHO)
+
+    const answer = await request('POST', `/api/v1/schedules/${id}/run`)
+
+    const run = answer.json<{ id: string }>()
+    expect(answer.statusCode).toBe(201)
+    expect(answer.headers.location).toBe(`/api/v1/runs/${run.id}`)
+    expect(run).toMatchObject({ scheduleId: id, trigger: 'manual', latenessMs: 0, attemptCount: 0, error: null })
+    expect((await request('GET', answer.headers.location as string)).json()).toEqual({ ...run, attempts: [] })
+  })
+
+  test('is refused while another run is under way and the policy forbids two', async () => {
+    const { id } = await admin.schedules.create(ECHO)
+    await admin.schedules.run(id)
+
+    await expect(admin.schedules.run(id)).rejects.toMatchObject({ status: 409, code: 'overlap' })
+  })
+
+  test('is refused when the grant was revoked', async () => {
+    const { id: grantId } = await admin.grants.create({ scopes: ['echo:dispatch:*'] })
+    const { id } = await admin.schedules.create({ ...ECHO, grantId })
+    await admin.grants.revoke(grantId)
+
+    await expect(admin.schedules.run(id)).rejects.toMatchObject({ status: 409, code: 'grant_invalid' })
+  })
+})
+
+test('a run that was tried shows its attempts, results and a sentence that explains it', async () => {
+  const { id } = await admin.schedules.create(ECHO)
+  const run = await admin.schedules.run(id)
+  const worker = new Worker({ databaseUrl: world.database.url, targets: [target] })
+  const settled = new Promise<void>((resolve) => {
+    worker.events.on('attempt.settled', ({ runId }) => void (runId === run.id && resolve()))
+  })
+  await worker.start()
+  await settled
+  await worker.stop()
+
+  const done = await admin.runs.get(run.id)
+
+  expect(done).toMatchObject({ id: run.id, state: 'succeeded', explanation: 'Ran.', attemptCount: 1, reason: null })
+  expect(done.attempts).toMatchObject([{ attempt: 1, outcome: 'succeeded', result: { echoed: id }, error: null }])
+  expect(done.completedAt).toMatch(/^\d{4}-.*\.\d{3}Z$/)
+})
+
+describe('cancelling', () => {
+  test('ends a run that waits, once', async () => {
+    const { id } = await admin.schedules.create(ECHO)
+    const run = await admin.schedules.run(id)
+
+    const cancelled = await admin.runs.cancel(run.id)
+
+    expect(cancelled).toMatchObject({ state: 'cancelled', explanation: 'Was cancelled.' })
+    await expect(admin.runs.cancel(run.id)).rejects.toMatchObject({ status: 409, code: 'state_conflict' })
+  })
+
+  test('a run that is not there is a 404', async () => {
+    await expect(admin.runs.cancel(UNKNOWN_ID)).rejects.toMatchObject({ status: 404, code: 'run_not_found' })
+    await expect(admin.runs.get('nonsense')).rejects.toMatchObject({ status: 404, code: 'run_not_found' })
+  })
+})

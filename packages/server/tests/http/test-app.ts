@@ -1,0 +1,114 @@
+import { createClient, type Client } from '@carillon/api'
+import { createDb, Feed, Grants, Keys, Scheduler, systemClock, type Clock, type Db, type Target } from '@carillon/core'
+import { createDatabase, type TestDatabase } from '@carillon/core/testing'
+import { createHttpTarget } from '@carillon/targets'
+import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
+
+import { createApp, type AppDeps } from '../../src/app.ts'
+import { createLogger } from '../../src/logger.ts'
+import { injectFetch } from './inject-fetch.ts'
+
+export const ADMIN_KEY = 'the-admin-key-of-this-very-test'
+
+/** One line that the app wrote into its log. */
+export type LogLine = Readonly<Record<string, unknown>>
+
+export interface TestAppOptions extends Partial<Omit<AppDeps, 'scheduler' | 'keys' | 'grants'>> {
+  /** One of the caller's own, which is left as it is; a fresh one unless told. */
+  readonly database?: TestDatabase
+  /** Where schedules are kept, if not in the database itself: a proxy before it, or nowhere. */
+  readonly db?: Db
+  /** Besides http, which may call this machine. */
+  readonly targets?: readonly Target[]
+  readonly minimumSeconds?: number
+}
+
+interface RequestOptions {
+  /** Null: none. @default the admin key */
+  readonly key?: string | null
+  readonly headers?: Readonly<Record<string, string | string[]>>
+  /** Sent as JSON unless it is a text. */
+  readonly body?: unknown
+}
+
+/** The app on a database of its own, asked without a port unless it listens. */
+export interface TestApp extends AsyncDisposable {
+  readonly app: FastifyInstance
+  readonly database: TestDatabase
+  readonly scheduler: Scheduler
+  readonly keys: Keys
+  readonly grants: Grants
+  readonly feed: Feed
+  /** With the installation's key. */
+  readonly admin: Client
+  readonly client: (key: string) => Client
+  readonly request: (method: string, path: string, options?: RequestOptions) => Promise<LightMyRequestResponse>
+  /** Everything that was written into the log so far. */
+  readonly log: readonly LogLine[]
+  /** Listens on some port of this machine; returns the URL. */
+  readonly listen: () => Promise<string>
+}
+
+export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
+  const { database = await createDatabase(), targets = [], clock = systemClock, minimumSeconds, ...overrides } = options
+  const db = options.db ?? createDb(database.pool)
+  const log: LogLine[] = []
+  const core = createCore(db, clock, targets, minimumSeconds)
+  const app = await createApp({
+    ...core,
+    clock,
+    adminKey: ADMIN_KEY,
+    version: '0.0.0-test',
+    logger: createLogger({ logLevel: 'info' }, { write: (line) => void log.push(JSON.parse(line) as LogLine) }),
+    renderMetrics: async () => '# nothing is counted\n',
+    readiness: async () => [],
+    ...overrides,
+  })
+  const client = (key: string): Client => createClient('http://carillon.test', key, { fetch: injectFetch(app) })
+  return {
+    ...core,
+    app,
+    database,
+    client,
+    admin: client(options.adminKey ?? ADMIN_KEY),
+    request: (method, path, request) => inject(app, method, path, options.adminKey ?? ADMIN_KEY, request),
+    log,
+    listen: () => app.listen({ host: '127.0.0.1', port: 0 }),
+    async [Symbol.asyncDispose]() {
+      await app.close()
+      if (options.database === undefined) await database[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function createCore(db: Db, clock: Clock, targets: readonly Target[], minimumSeconds: number | undefined) {
+  const http = createHttpTarget({ allowedHosts: ['127.0.0.1', 'localhost'] })
+  const known = new Map<string, Target>([http as Target, ...targets].map((target) => [target.kind, target]))
+  return {
+    scheduler: new Scheduler({ db, clock, targets: known }, minimumSeconds === undefined ? {} : { minimumSeconds }),
+    keys: new Keys({ db, clock }),
+    grants: new Grants({ db, clock }),
+    feed: new Feed({ db }),
+  }
+}
+
+function inject(
+  app: FastifyInstance,
+  method: string,
+  path: string,
+  adminKey: string,
+  { key = adminKey, headers = {}, body }: RequestOptions = {},
+): Promise<LightMyRequestResponse> {
+  return app.inject({
+    method: method as 'GET',
+    url: path,
+    headers: {
+      ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined
+      ? {}
+      : { payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body) }),
+  })
+}

@@ -1,0 +1,116 @@
+import { createDb, createPool } from '@carillon/core'
+import { createDatabase } from '@carillon/core/testing'
+import { describe, expect, test } from 'vitest'
+
+import { isUnreachableDatabase } from '../../src/http/problems/unreachable-database.ts'
+import { DIGEST } from './example-schedules.ts'
+import { createTestApp } from './test-app.ts'
+
+const NOWHERE = 'postgres://nobody@127.0.0.1:1/nothing'
+const REFUSED = { status: 503, code: 'unavailable', detail: expect.stringContaining('ask again') as unknown }
+
+describe('while the database cannot be reached', () => {
+  test('every request that needs it is answered 503, and when to come back', async () => {
+    await using database = await createDatabase({ content: 'empty' })
+    const pool = createPool({ connectionString: NOWHERE })
+    await using world = await createTestApp({ database, db: createDb(pool) })
+
+    for (const [method, path, body] of [
+      ['GET', 'schedules', undefined],
+      ['POST', 'schedules', DIGEST],
+      ['GET', 'events', undefined],
+      ['GET', 'schedules.ics', undefined],
+      ['POST', 'cadence/preview', { cadence: DIGEST.cadence }],
+      ['POST', 'audit', undefined],
+    ] as const) {
+      const answer = await world.request(method, `/api/v1/${path}`, { body })
+
+      expect(answer.json()).toMatchObject(REFUSED)
+      expect(answer.headers['retry-after']).toBe('1')
+      expect(answer.body).not.toMatch(/ECONN|127\.0\.0\.1/)
+    }
+    expect(world.log[0]).toMatchObject({ level: 'error', problem: 'unavailable', error: { code: 'ECONNREFUSED' } })
+    await pool.end()
+  })
+
+  test('a key cannot be looked up either, and nobody is told that it is wrong', async () => {
+    await using database = await createDatabase()
+    await using sound = await createTestApp({ database })
+    const { key } = await sound.admin.keys.create({ project: 'default', subject: 'user:a', role: 'admin' })
+    const pool = createPool({ connectionString: NOWHERE })
+    await using world = await createTestApp({ database, db: createDb(pool) })
+
+    expect((await world.request('GET', '/api/v1/schedules', { key })).json()).toMatchObject(REFUSED)
+    await pool.end()
+  })
+
+  test('health does not ask it', async () => {
+    const pool = createPool({ connectionString: NOWHERE })
+    await using database = await createDatabase({ content: 'empty' })
+    await using world = await createTestApp({ database, db: createDb(pool) })
+
+    expect((await world.request('GET', '/healthz', { key: null })).statusCode).toBe(200)
+    await pool.end()
+  })
+
+  test('a statement that is cut, and a database without tables, differ: one is 503, the other a fault', async () => {
+    await using database = await createDatabase({ content: 'empty' })
+    await using world = await createTestApp({ database })
+
+    const answer = await world.request('GET', '/api/v1/schedules')
+
+    expect(answer.json()).toMatchObject({ status: 500, code: 'internal' })
+  })
+})
+
+describe('an error says that the database is away', () => {
+  const ofPostgres = (code: string): Error => Object.assign(new Error('x'), { code, severity: 'ERROR' })
+
+  test.each([
+    '08006',
+    '08P01',
+    '53300',
+    '57P01',
+    '57P03',
+    '57014',
+    '55P03',
+    '40001',
+    '25006',
+    '25P03',
+    '3D000',
+    '28P01',
+  ])('with SQLSTATE %s', (code) => expect(isUnreachableDatabase(ofPostgres(code))).toBe(true))
+
+  test('with a severity that ends the session, whatever its SQLSTATE', () => {
+    const error = Object.assign(new Error('x'), { code: '55000', severity: 'FATAL' })
+
+    expect(isUnreachableDatabase(error)).toBe(true)
+  })
+
+  test.each(['23505', '42P01', '22P02', '54001', 'XX000'])('but not with SQLSTATE %s', (code) =>
+    expect(isUnreachableDatabase(ofPostgres(code))).toBe(false),
+  )
+
+  test.each(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT'])('with the code %s of a socket', (code) => {
+    const error = Object.assign(new Error('x'), { code })
+
+    expect(isUnreachableDatabase(error)).toBe(true)
+    expect(isUnreachableDatabase(new AggregateError([error, error]))).toBe(true)
+  })
+
+  test.each([
+    'Connection terminated unexpectedly',
+    'Connection terminated due to connection timeout',
+    'Query read timeout',
+    'timeout exceeded when trying to connect',
+    'Cannot use a pool after calling end on the pool',
+  ])('with what the driver says: %s', (message) => {
+    expect(isUnreachableDatabase(new Error(message))).toBe(true)
+    expect(isUnreachableDatabase(new Error('x', { cause: new Error(message) }))).toBe(true)
+  })
+
+  test.each([new TypeError('x is not a function'), new AggregateError([]), undefined, 'ECONNREFUSED', null])(
+    'but not with %o',
+    (error) => expect(isUnreachableDatabase(error)).toBe(false),
+  )
+})

@@ -1,0 +1,112 @@
+import { join } from 'node:path'
+
+import { expect, test } from 'vitest'
+
+import { ServiceError } from '../src/service-error.ts'
+import { readSettings, type Settings } from '../src/settings.ts'
+
+function refusalOf(env: Record<string, string>, flags: Partial<Settings> = {}): string {
+  try {
+    readSettings(env, flags)
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === 'settings_invalid') return error.message
+    throw error
+  }
+  return 'nothing was refused'
+}
+
+test('without any variable everything runs on this machine, in a folder of the working directory', () => {
+  expect(readSettings({})).toEqual({
+    host: '127.0.0.1',
+    port: 7400,
+    dataDir: join(process.cwd(), '.carillon'),
+    databaseUrl: null,
+    adminKey: null,
+    allowedTargets: null,
+    requestsPerMinute: null,
+    logLevel: 'info',
+  })
+})
+
+test('every variable is read, and one that is empty counts as unset', () => {
+  const env = {
+    CARILLON_HOST: '::1',
+    CARILLON_PORT: '0',
+    CARILLON_DATA_DIR: '/var/lib/carillon',
+    DATABASE_URL: 'postgresql://carillon:secret@db:5432/carillon?sslmode=require',
+    CARILLON_ADMIN_KEY: 'abcdefghijklmnopqrstuvwx',
+    CARILLON_ALLOWED_TARGETS: 'digest.internal:8443, *.hooks.example.com,[::1]',
+    CARILLON_RATE_LIMIT: '600',
+    CARILLON_LOG_LEVEL: 'debug',
+  }
+
+  expect(readSettings(env)).toEqual({
+    host: '::1',
+    port: 0,
+    dataDir: '/var/lib/carillon',
+    databaseUrl: env.DATABASE_URL,
+    adminKey: env.CARILLON_ADMIN_KEY,
+    allowedTargets: ['digest.internal:8443', '*.hooks.example.com', '[::1]'],
+    requestsPerMinute: 600,
+    logLevel: 'debug',
+  })
+  expect(readSettings(Object.fromEntries(Object.keys(env).map((name) => [name, ' '])))).toEqual(readSettings({}))
+})
+
+test('a flag outweighs its variable, even to say that there is none', () => {
+  const env = { CARILLON_PORT: '1', DATABASE_URL: 'postgres://db/carillon' }
+
+  expect(readSettings(env, { port: 8080, databaseUrl: null, allowedTargets: ['localhost'] })).toMatchObject({
+    port: 8080,
+    databaseUrl: null,
+    allowedTargets: ['localhost'],
+  })
+})
+
+test.each([
+  ['CARILLON_PORT', '70000', 'expected a port from 0 (any that is free) to 65535, got "70000"'],
+  ['CARILLON_PORT', '74oo', 'expected a port from 0 (any that is free) to 65535, got "74oo"'],
+  [
+    'CARILLON_HOST',
+    'http://localhost',
+    'expected an address or a host name to listen on, such as 127.0.0.1 or ::, got "http://localhost"',
+  ],
+  [
+    'CARILLON_ALLOWED_TARGETS',
+    'localhost,https://x.example',
+    'expected a host such as api.example.com, *.example.com, 127.0.0.1 or [::1], with :port or without, or *, ' +
+      'got "https://x.example"',
+  ],
+  ['CARILLON_RATE_LIMIT', '0', 'expected a whole number of requests per minute, 1 or more, got "0"'],
+  ['CARILLON_RATE_LIMIT', '1.5', 'expected a whole number of requests per minute, 1 or more, got "1.5"'],
+  ['CARILLON_LOG_LEVEL', 'loud', 'expected one of silent, error, warn, info, debug, got "loud"'],
+])('%s=%s is refused by name', (variable, value, message) => {
+  expect(refusalOf({ [variable]: value })).toBe(`${variable}: ${message}`)
+})
+
+test('a flag that is wrong is named as a flag', () => {
+  expect(refusalOf({ CARILLON_PORT: '80' }, { port: -1 })).toBe(
+    '--port: expected a port from 0 (any that is free) to 65535, got "-1"',
+  )
+})
+
+test('an admin key that is too short, or that no header can carry, is refused without being told', () => {
+  const expected = 'CARILLON_ADMIN_KEY: expected 24 characters or more, each of them visible ASCII'
+
+  expect(refusalOf({ CARILLON_ADMIN_KEY: 'hunter2' })).toBe(`${expected}, got 7 characters that are not`)
+  expect(refusalOf({ CARILLON_ADMIN_KEY: 'a pass phrase with blanks in it' })).toBe(
+    `${expected}, got 31 characters that are not`,
+  )
+})
+
+test('a database URL that cannot be read is refused without telling the password in it', () => {
+  const expected = 'DATABASE_URL: expected a URL such as postgres://user:password@host:5432/database'
+
+  expect(refusalOf({ DATABASE_URL: 'mysql://root:hunter2@db/x' })).toBe(
+    `${expected}, got one of mysql:// that cannot be read`,
+  )
+  expect(refusalOf({ DATABASE_URL: 'postgres://root:hunter2@db:port/x' })).toBe(
+    `${expected}, got one of postgres:// that cannot be read`,
+  )
+  expect(refusalOf({ DATABASE_URL: 'root:hunter2@db' })).toBe(`${expected}, got something that is no URL`)
+})
