@@ -1,0 +1,139 @@
+import type { AuditReport, Grant, NewApiKey } from '@carillon/api'
+import { createDatabase } from '@carillon/core/testing'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { CliRig } from './rig.ts'
+
+let rig: CliRig
+
+beforeAll(async () => {
+  rig = await CliRig.start()
+})
+
+afterAll(() => rig[Symbol.asyncDispose]())
+
+test('keys are made, shown once, listed and revoked', async () => {
+  const made = await rig.run('keys create', ['--project', 'default', '--subject', 'user:alice'])
+  const [, key = ''] = /^Key +(\S+)$/m.exec(made.stdout) ?? []
+  const [, id = ''] = /^Id +(\S+)$/m.exec(made.stdout) ?? []
+
+  const asMember = { env: { CARILLON_API_KEY: key } }
+  const read = await rig.run('schedules list', ['--json'], asMember)
+  const change = await rig.run('grants create', ['--scope', 'http:dispatch:*'], asMember)
+  const list = await rig.run('keys list')
+  const revoked = await rig.run('keys revoke', [id])
+  const after = await rig.run('schedules list', [], asMember)
+
+  expect(made.stderr).toBe('the key is not kept anywhere: store it now\n')
+  expect(read.exitCode).toBe(0)
+  expect(change).toMatchObject({ exitCode: 1, stdout: '' })
+  expect(change.stderr).toContain('the key was taken from CARILLON_API_KEY: use one with the role admin')
+  expect(list.stdout).toMatch(
+    new RegExp(`^KEY +SUBJECT +ROLE +CREATED +REVOKED +ID\n\\S+… +user:alice +member +\\S+Z +- +${id}\n$`),
+  )
+  expect(list.stdout).not.toContain(key)
+  expect(revoked.stdout).toMatch(/^the key \S+… of user:alice is revoked\n$/)
+  expect(after.exitCode).toBe(1)
+  expect(after.stderr).toContain('the key was taken from CARILLON_API_KEY: correct it')
+})
+
+test('a key of another project sees nothing of this one (I9)', async () => {
+  const { key } = await rig.ask<NewApiKey>('keys create', [
+    '--project',
+    'other',
+    '--subject',
+    'user:bob',
+    '--role',
+    'admin',
+  ])
+  await rig.client.schedules.create({
+    name: 'Ours',
+    cadence: { kind: 'cron', expression: '@daily' },
+    target: { kind: 'http', url: rig.target('/ok') },
+  })
+
+  const { stderr, exitCode } = await rig.run('schedules get', ['Ours', '--json'], { env: { CARILLON_API_KEY: key } })
+
+  expect(exitCode).toBe(1)
+  expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'schedule_not_found' } })
+})
+
+test('grants are given, listed and revoked', async () => {
+  const flags = [
+    '--scope',
+    'http:dispatch:a',
+    '--scope',
+    'http:dispatch:b',
+    '--subject',
+    'user:alice',
+    '--expires-at',
+    '2099-01-01 00:00:00Z',
+  ]
+  const given = await rig.ask<Grant>('grants create', flags)
+  const list = await rig.run('grants list')
+  const revoked = await rig.ask<Grant>('grants revoke', [given.id])
+
+  expect(given).toMatchObject({
+    scopes: ['http:dispatch:a', 'http:dispatch:b'],
+    subject: 'user:alice',
+    expiresAt: '2099-01-01T00:00:00.000Z',
+  })
+  expect(list.stdout).toContain(
+    `user:alice  http:dispatch:a, http:dispatch:b  2099-01-01T00:00:00.000Z  -        ${given.id}\n`,
+  )
+  expect(revoked.revokedBy).toBe('service:installation')
+})
+
+test('an audit is asked for, waited for and shown', async () => {
+  const before = await rig.run('audit')
+  const report = await rig.ask<AuditReport>('audit', ['--run', '--timeout', '25s'])
+  const after = await rig.run('audit')
+
+  expect(before).toMatchObject({ stdout: 'no audit yet\n', exitCode: 0 })
+  expect(before.stderr).toContain('`carillon audit --run` makes one')
+  expect(report).toMatchObject({ latest: { findings: 0 }, findings: [] })
+  expect(after.stdout).toMatch(/^Findings +0, of which 0 repaired$/m)
+})
+
+describe('the database', () => {
+  test('is examined though no service is asked, and is sound', async () => {
+    const { stdout, exitCode } = await rig.run('doctor', [], {
+      env: { DATABASE_URL: rig.database.url, CARILLON_URL: 'http://127.0.0.1:1' },
+    })
+
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(/^ok +database: Postgres \d+/)
+    expect(
+      stdout
+        .trimEnd()
+        .split('\n')
+        .every((line) => /^(ok|warning) +\w+: \S/.test(line)),
+    ).toBe(true)
+  })
+
+  test('that cannot be reached is what the doctor finds: 5', async () => {
+    const { stdout, stderr, exitCode } = await rig.run('doctor', ['--json'], {
+      env: { DATABASE_URL: 'postgres://127.0.0.1:1/none' },
+    })
+
+    expect({ stderr, exitCode }).toEqual({ stderr: '', exitCode: 5 })
+    expect(JSON.parse(stdout)).toMatchObject({ checks: [{ name: 'database', status: 'failed' }] })
+  })
+
+  test('is migrated, told of, and taken back if that is confirmed', async () => {
+    await using database = await createDatabase({ content: 'empty' })
+    const options = { env: { DATABASE_URL: database.url } }
+
+    const missing = await rig.run('migrate status', [], options)
+    const up = await rig.ask<{ applied: string[] }>('migrate up', [], options)
+    const unconfirmed = await rig.run('migrate down', ['--to', '1'], options)
+    const down = await rig.run('migrate down', ['--to', '1', '--yes'], options)
+    const mixed = await rig.run('migrate status', [], options)
+
+    expect(missing.stdout).toMatch(/^(missing {2}\d{4}_\w+\n)+$/)
+    expect(up.applied[0]).toBe('0001_schedules_and_ledger')
+    expect(unconfirmed.exitCode).toBe(2)
+    expect(down.stdout).toMatch(/^(took back \d{4}_\w+\n)+$/)
+    expect(mixed.stdout).toMatch(/^applied {2}0001_schedules_and_ledger\n(missing {2}\d{4}_\w+\n)+$/)
+  })
+})

@@ -1,0 +1,173 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { createClient, type Client } from '@carillon/api'
+import { createDb, Feed } from '@carillon/core'
+import { createDatabase, type TestDatabase } from '@carillon/core/testing'
+import { startEverything, type RunningService } from '@carillon/server'
+
+import { CarillonProcess, type Ended } from './carillon-process.ts'
+
+const ADMIN_KEY = 'carillon_admin_of_the_command_line_tests'
+
+interface RunOptions {
+  readonly input?: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** What the target does with a call: it succeeds, fails for good, or is answered when it is released. */
+type TargetPath = '/ok' | '/fail' | `/held/${string}`
+
+class TargetServer {
+  readonly #server: Server
+  readonly #held = new Map<string, PromiseWithResolvers<ServerResponse>>()
+
+  private constructor() {
+    this.#server = createServer(({ url = '' }, response) => {
+      if (url.startsWith('/held/')) this.#heldAt(url).resolve(response)
+      else response.writeHead(url === '/fail' ? 400 : 200, { 'content-type': 'application/json' }).end('{"sent":3}')
+    })
+  }
+
+  static async start(): Promise<TargetServer> {
+    const target = new TargetServer()
+    target.#server.listen(0, '127.0.0.1')
+    await once(target.#server, 'listening')
+    return target
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  #heldAt(path: string): PromiseWithResolvers<ServerResponse> {
+    const held = this.#held.get(path) ?? Promise.withResolvers<ServerResponse>()
+    this.#held.set(path, held)
+    return held
+  }
+
+  /** The call of a path that is held, once it has come. */
+  async called(path: TargetPath): Promise<ServerResponse> {
+    return this.#heldAt(path).promise
+  }
+
+  close(): void {
+    this.#server.close()
+    this.#server.closeAllConnections()
+  }
+}
+
+interface RigParts {
+  readonly database: TestDatabase
+  readonly folder: string
+  readonly service: RunningService
+  readonly target: TargetServer
+}
+
+/** A service with a worker, something that it may call, and the command line as a program. */
+export class CliRig implements AsyncDisposable {
+  readonly database: TestDatabase
+  /** Where the command line is run. */
+  readonly folder: string
+  readonly client: Client
+  readonly #service: RunningService
+  readonly #target: TargetServer
+  readonly #begun: CarillonProcess[] = []
+
+  private constructor({ database, folder, service, target }: RigParts) {
+    this.database = database
+    this.folder = folder
+    this.#service = service
+    this.#target = target
+    this.client = createClient(service.url, ADMIN_KEY)
+  }
+
+  static async start(): Promise<CliRig> {
+    const folder = mkdtempSync(join(tmpdir(), 'carillon-cli-'))
+    const database = await createDatabase()
+    const target = await TargetServer.start()
+    const service = await startEverything({
+      host: '127.0.0.1',
+      port: 0,
+      dataDir: join(folder, 'data'),
+      databaseUrl: database.url,
+      adminKey: ADMIN_KEY,
+      allowedTargets: ['127.0.0.1'],
+      requestsPerMinute: null,
+      logLevel: 'silent',
+    })
+    return new CliRig({ database, folder, service, target })
+  }
+
+  get url(): string {
+    return this.#service.url
+  }
+
+  /** Where the command line finds the service and its key. */
+  get env(): Readonly<Record<string, string>> {
+    return { CARILLON_URL: this.url, CARILLON_API_KEY: ADMIN_KEY }
+  }
+
+  target(path: TargetPath): string {
+    return `http://127.0.0.1:${this.#target.port}${path}`
+  }
+
+  /** Resolves once the worker has called a path that is held. */
+  async called(path: TargetPath): Promise<void> {
+    await this.#target.called(path)
+  }
+
+  /** Answers a call that is held, once it has come. */
+  async release(path: TargetPath): Promise<void> {
+    const response = await this.#target.called(path)
+    response.end('{}')
+  }
+
+  /** Where the feed of events ends now. */
+  tail(): Promise<string> {
+    return new Feed({ db: createDb(this.database.pool) }).tail()
+  }
+
+  /** Runs a command to its end. */
+  run(command: string, args: readonly string[] = [], options: RunOptions = {}): Promise<Ended> {
+    return this.begin(command, args, options).ended
+  }
+
+  /** Runs a command, and leaves it running. */
+  begin(command: string, args: readonly string[] = [], { env, input = '' }: RunOptions = {}): CarillonProcess {
+    const begun = new CarillonProcess([...command.split(' '), ...args], {
+      env: { ...this.env, ...env },
+      cwd: this.folder,
+      input,
+    })
+    this.#begun.push(begun)
+    return begun
+  }
+
+  /** Runs a command with `--json`, and reads what it answers. */
+  async ask<Answer>(command: string, args: readonly string[] = [], options: RunOptions = {}): Promise<Answer> {
+    const { stdout, stderr } = await this.run(command, [...args, '--json'], options)
+    if (stdout === '') throw new Error(`no answer: ${stderr}`)
+    return JSON.parse(stdout) as Answer
+  }
+
+  /** A file in the folder where the command line is run. */
+  write(name: string, content: string): string {
+    writeFileSync(join(this.folder, name), content)
+    return name
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // A test that failed may have left some that would wait for ever.
+    for (const { child } of this.#begun) child.kill('SIGKILL')
+    // What is still held ends with the target, so that the worker need not wait for it.
+    this.#target.close()
+    await this.#service.stop()
+    await this.database[Symbol.asyncDispose]()
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}

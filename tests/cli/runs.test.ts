@@ -1,0 +1,167 @@
+import type { FeedEvent, RunWithAttempts, Schedule } from '@carillon/api'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { CliRig } from './rig.ts'
+
+let rig: CliRig
+
+beforeAll(async () => {
+  rig = await CliRig.start()
+})
+
+afterAll(() => rig[Symbol.asyncDispose]())
+
+/** It comes due long after these tests. */
+function make(name: string, path: Parameters<CliRig['target']>[0] = '/ok'): Promise<Schedule> {
+  const cadence = { kind: 'cron' as const, expression: '0 9 1 1 *' }
+  return rig.client.schedules.create({ name, cadence, target: { kind: 'http', url: rig.target(path) } })
+}
+
+describe('running a schedule now', () => {
+  test('shows the run and does not wait unless told to', async () => {
+    const { id } = await make('Now')
+
+    const { stdout, stderr, exitCode } = await rig.run('schedules run', ['Now'])
+
+    const [run] = (await rig.client.schedules.runs(id)).items
+    expect(exitCode).toBe(0)
+    expect(stdout).toContain(`Run            ${run?.id ?? ''}\n`)
+    expect(stderr).toBe(`\`carillon runs get ${run?.id ?? ''}\` shows what becomes of it\n`)
+  })
+
+  test('waits for its end, and shows its attempts', async () => {
+    await make('Waited for')
+
+    const run = await rig.ask<RunWithAttempts>('schedules run', ['Waited for', '--wait', '--timeout', '20s'])
+
+    expect(run).toMatchObject({
+      state: 'succeeded',
+      trigger: 'manual',
+      attempts: [{ outcome: 'succeeded', result: { body: { sent: 3 } } }],
+    })
+  })
+
+  test('ends with 3 if the run did not succeed', async () => {
+    await make('Fails', '/fail')
+
+    const { stdout, exitCode } = await rig.run('schedules run', ['Fails', '--wait'])
+
+    expect(exitCode).toBe(3)
+    expect(stdout).toMatch(/State +failed\nWhat happened +Failed after 1 attempt\. .*400/)
+    expect(stdout).toMatch(/^ATTEMPT +OUTCOME +STARTED +TOOK +ANSWER\n1 +failed /m)
+  })
+
+  test('ends with 4 if that takes too long, and the run goes on', async () => {
+    const { id } = await make('Held', '/held/timeout')
+
+    const { stdout, stderr, exitCode } = await rig.run('schedules run', [
+      'Held',
+      '--wait',
+      '--timeout',
+      '500ms',
+      '--json',
+    ])
+
+    const [run] = (await rig.client.schedules.runs(id)).items
+    expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 4 })
+    expect(JSON.parse(stderr)).toEqual({
+      error: { code: 'timed_out', message: `run ${run?.id ?? ''} was not over after 500 ms`, errors: [] },
+    })
+    expect(run?.completedAt).toBeNull()
+  })
+
+  test('ends with 130 if it is interrupted while it waits', async () => {
+    await make('Interrupted', '/held/interrupt')
+    const waiting = rig.begin('schedules run', ['Interrupted', '--wait'])
+    await waiting.shown(/under way/, 'stderr')
+
+    const { stdout, exitCode } = await waiting.stop('SIGINT')
+
+    expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 130 })
+  })
+})
+
+describe('the runs of a schedule', () => {
+  test('are waited for until one is over', async () => {
+    const { id } = await make('Listed', '/held/listed')
+    const waiting = rig.begin('schedules runs', ['Listed', '--wait'])
+    await waiting.shown(/^waiting for the slot \d{4}-01-01 09:00:00Z/, 'stderr')
+    await rig.client.schedules.run(id)
+    await rig.release('/held/listed')
+
+    const { stdout, exitCode } = await waiting.ended
+
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(
+      /^SLOT +STATE +LATE +TOOK +ATTEMPTS +WHAT HAPPENED +ID\n.* succeeded +\d+ ms +\d+ ms +1 +Ran\. +[\da-f-]{36}\n$/,
+    )
+  })
+
+  test('are shown at once if one is over; 3 tells that the latest did not succeed', async () => {
+    const { id } = await make('Over', '/fail')
+    await rig.ask('schedules run', ['Over', '--wait'])
+
+    const { stdout, exitCode } = await rig.run('schedules runs', ['Over', '--wait', '--json'])
+
+    expect(exitCode).toBe(3)
+    expect(JSON.parse(stdout)).toEqual(await rig.client.schedules.runs(id))
+  })
+
+  test('are waited for from the making of the schedule on', async () => {
+    const made = await rig.run('schedules create', ['Once', '--in', '1s', '--url', rig.target('/ok'), '--wait'])
+
+    expect(made.exitCode).toBe(0)
+    expect(made.stdout).toMatch(/State +succeeded\nWhat happened +Ran\.\n/)
+    expect(made.stderr).toMatch(/^created [\da-f-]{36}, waiting for its first run…\n$/)
+  })
+})
+
+describe('a single run', () => {
+  test('is shown with its attempts, in the zone of its schedule', async () => {
+    const { id } = await make('Shown')
+    const run = await rig.ask<RunWithAttempts>('schedules run', ['Shown', '--wait'])
+
+    const { stdout } = await rig.run('runs get', [run.id])
+
+    expect(stdout).toContain(`Schedule       ${id}\n`)
+    expect(stdout).toMatch(/Trigger +manual\n/)
+    expect(stdout).toMatch(/^1 +succeeded .* \{"status":200,/m)
+  })
+
+  test('is asked to stop', async () => {
+    const { id } = await make('Cancelled', '/held/cancelled')
+    const { id: runId } = await rig.client.schedules.run(id)
+    await rig.called('/held/cancelled')
+
+    const { stdout } = await rig.run('runs cancel', [runId])
+    const again = await rig.run('runs get', ['01995c0e-0000-7000-8000-000000000001', '--json'])
+
+    expect(stdout).toMatch(new RegExp(`^run ${runId} (was asked to stop|is cancelled)\n$`))
+    expect(again.exitCode).toBe(1)
+    expect(JSON.parse(again.stderr)).toMatchObject({ error: { code: 'run_not_found' } })
+  })
+})
+
+test('events are followed live, or after one that was seen, a line each', async () => {
+  const before = await rig.tail()
+  const people = rig.begin('events')
+  await people.shown(/following/, 'stderr')
+  const { id } = await make('Followed')
+  await rig.client.schedules.pause(id, { reason: 'to be seen' })
+
+  const lines = await people.shown(/paused/)
+  const interrupted = await people.stop('SIGINT')
+  const { stdout, exitCode } = await rig.run('events', ['--json', '--count', '2', '--after', before])
+
+  const events = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as FeedEvent)
+  expect(exitCode).toBe(0)
+  expect(events.map(({ event, data }) => [event, 'change' in data ? data.change : ''])).toEqual([
+    ['schedule', 'created'],
+    ['schedule', 'paused'],
+  ])
+  expect(lines).toBe(`schedule  created    Followed  schedule ${id}\nschedule  paused     Followed  schedule ${id}\n`)
+  expect(interrupted.exitCode).toBe(130)
+})

@@ -1,0 +1,252 @@
+import type { EditPlan, Schedule, ScheduleInput } from '@carillon/api'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { startProxy } from './proxy.ts'
+import { CliRig } from './rig.ts'
+
+let rig: CliRig
+
+beforeAll(async () => {
+  rig = await CliRig.start()
+})
+
+afterAll(() => rig[Symbol.asyncDispose]())
+
+function make(name: string, more: Partial<ScheduleInput> = {}): Promise<Schedule> {
+  const cadence = { kind: 'cron' as const, expression: '0 9 * * 1-5', timezone: 'Europe/Madrid' }
+  return rig.client.schedules.create({ name, cadence, target: { kind: 'http', url: rig.target('/ok') }, ...more })
+}
+
+describe('making a schedule', () => {
+  test('shows people what was made, with times in its zone, and nothing else on stdout', async () => {
+    const args = ['Digest', '--cron', '0 9 * * 1-5', '--timezone', 'Europe/Madrid', '--url', rig.target('/ok')]
+
+    const { stdout, stderr, exitCode } = await rig.run('schedules create', args)
+
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    expect(stdout).toMatch(/^Name +Digest\nId +[\da-f-]{36}\nState +active\n/)
+    expect(stdout).toContain('At 09:00 on Monday through Friday, in Europe/Madrid')
+    expect(stdout).toMatch(/Next slot +\d{4}-\d\d-\d\d 09:00:00\+0[12]:00 \(in \d+ (min|h|d)\)/)
+  })
+
+  test('sends what the flags say, and with --json answers what the service answered', async () => {
+    const flags =
+      '--cron @daily --method put --header X-List:a --timeout 45s --overlap queue --missed run_once --deadline 10m ' +
+      '--retries 0 --auto-pause 5 --spread 1m --owner user:alice'
+    const made = await rig.ask<Schedule>('schedules create', [
+      'All flags',
+      ...flags.split(' '),
+      '--url',
+      rig.target('/ok'),
+      '--header',
+      'X-Of: b: c',
+      '--payload',
+      '{"list":["a"]}',
+    ])
+
+    expect(made).toEqual(await rig.client.schedules.get(made.id))
+    expect(made).toMatchObject({
+      target: {
+        kind: 'http',
+        method: 'PUT',
+        headers: { 'X-List': 'a', 'X-Of': 'b: c' },
+        payload: { list: ['a'] },
+        timeoutSeconds: 45,
+      },
+      policy: {
+        overlap: 'queue',
+        missed: 'run_once',
+        startingDeadlineSeconds: 600,
+        retry: { maxAttempts: 1 },
+        autoPauseThreshold: 5,
+        spreadSeconds: 60,
+      },
+      ownerSubject: 'user:alice',
+    })
+  })
+
+  test('takes all of it from standard input, and makes one schedule of one idempotency key', async () => {
+    const body = {
+      name: 'Piped',
+      cadence: { kind: 'interval', every: 'PT15M', startAt: '2027-01-01T00:00:00Z' },
+      target: { kind: 'http', url: rig.target('/ok') },
+    }
+    const options = { input: JSON.stringify(body) }
+
+    const first = await rig.ask<Schedule>('schedules create', ['--file', '-', '--idempotency-key', 'one'], options)
+    const again = await rig.ask<Schedule>('schedules create', ['--file', '-', '--idempotency-key', 'one'], options)
+
+    expect(again.id).toBe(first.id)
+    expect(first.cadence).toMatchObject(body.cadence)
+  })
+})
+
+describe('reading schedules', () => {
+  test('lists a page as the service answers it, and tells people how to go on', async () => {
+    await make('Listed one')
+    await make('Listed two')
+
+    const page = await rig.ask<{ items: Schedule[]; nextCursor: string }>('schedules list', [
+      '--query',
+      'listed',
+      '--limit',
+      '1',
+    ])
+    const { stdout, stderr } = await rig.run('schedules list', ['--query', 'listed', '--limit', '1'])
+
+    expect(page.items.map(({ name }) => name)).toEqual(['Listed two'])
+    expect(stdout).toMatch(
+      /^NAME +STATE +WHEN +NEXT +RUNS +FAILED +ID\nListed two +active +At 09:00 .* in \d+ \w+ +0 +0 +[\da-f-]{36}\n$/,
+    )
+    expect(stderr).toBe(`more: --cursor ${page.nextCursor}\n`)
+  })
+
+  test('gets one by its exact name, its slots and its history', async () => {
+    const { id } = await make('By name')
+
+    expect(await rig.ask('schedules get', ['By name'])).toEqual(await rig.client.schedules.get(id))
+    expect(await rig.ask('schedules slots', ['By name', '--limit', '2'])).toEqual(
+      await rig.client.schedules.slots(id, { limit: 2 }),
+    )
+    const history = await rig.run('schedules history', [id])
+    expect(history.stdout).toMatch(/^WHEN +WHAT +WHO +REVISION +NEXT SLOT +WHY\n.* created +service:installation +1 /)
+  })
+
+  test('refuses a name that several have, and lists their ids', async () => {
+    const made = [await make('Twice'), await make('Twice')]
+
+    const { stderr, exitCode } = await rig.run('schedules get', ['Twice'])
+
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('error: 2 schedules are called "Twice": name one by its id')
+    for (const { id } of made) expect(stderr).toContain(`  ${id}: active, At 09:00`)
+  })
+
+  test('hints at names that are alike where none is exact', async () => {
+    await make('Nightly report')
+
+    const { stderr, exitCode } = await rig.run('schedules get', ['report'])
+
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('expected the id or the exact name of a schedule, got "report": there is "Nightly report"')
+  })
+})
+
+describe('changing schedules', () => {
+  test('an edit shows what it would do, and does it', async () => {
+    const { id } = await make('Edited', { target: { kind: 'http', url: rig.target('/ok'), method: 'PUT' } })
+
+    const plan = await rig.ask<EditPlan>('schedules edit', ['Edited', '--cron', '0 8 * * 1-5', '--dry-run'])
+    const shown = await rig.run('schedules edit', ['Edited', '--cron', '0 8 * * 1-5', '--dry-run'])
+    const unchanged = await rig.client.schedules.get(id)
+    const edited = await rig.ask<Schedule>('schedules edit', [
+      'Edited',
+      '--cron',
+      '0 8 * * 1-5',
+      '--url',
+      rig.target('/fail'),
+      '--name',
+      'Renamed',
+    ])
+
+    expect(plan.added.every(({ local }) => local.includes('T08:00:00'))).toBe(true)
+    expect(shown.stdout).toMatch(/^At 08:00 .*\n\n[+] .* 08:00:00[+]0[12]:00 {2}in .*\n- .* 09:00:00/)
+    expect(shown.stderr).toBe('nothing was changed\n')
+    expect(unchanged).toMatchObject({ revision: 1, name: 'Edited' })
+    expect(edited).toMatchObject({
+      revision: 2,
+      name: 'Renamed',
+      cadence: { timezone: 'Europe/Madrid' },
+      target: { method: 'PUT', url: rig.target('/fail') },
+    })
+  })
+
+  test('an edit does not undo what somebody else changed after it was read', async () => {
+    const { id } = await make('Contended')
+    await using meanwhile = await startProxy(rig.url, async ({ method }) => {
+      if (method === 'PATCH') await rig.client.schedules.edit(id, { name: 'Theirs' })
+    })
+
+    const { stderr, exitCode } = await rig.run('schedules edit', [id, '--name', 'Mine'], {
+      env: { CARILLON_URL: meanwhile.url },
+    })
+
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('somebody changed it meanwhile: look at it, and do it again')
+    expect((await rig.client.schedules.get(id)).name).toBe('Theirs')
+  })
+
+  test('an edit that says nothing is a mistake of who typed it', async () => {
+    const { id } = await make('Left alone')
+
+    const { stderr, exitCode } = await rig.run('schedules edit', [id])
+
+    expect({ stderr, exitCode }).toEqual({
+      stderr: 'error: expected something to change, got no flag that says what\n',
+      exitCode: 2,
+    })
+  })
+
+  test('pauses with a reason, resumes, and says what is next', async () => {
+    const { id } = await make('Paused')
+
+    const paused = await rig.run('schedules pause', ['Paused', '--reason', 'the provider is down'])
+    const { pausedReason } = await rig.client.schedules.get(id)
+    const resumed = await rig.run('schedules resume', ['Paused'])
+    const again = await rig.run('schedules resume', ['Paused', '--json'])
+
+    expect(paused.stdout).toBe('Paused is paused\n')
+    expect(pausedReason).toBe('the provider is down')
+    expect(resumed.stdout).toMatch(/^Paused is active, next .* 09:00:00/)
+    expect(again).toMatchObject({ exitCode: 1, stdout: '' })
+    expect(JSON.parse(again.stderr)).toMatchObject({ error: { code: 'state_conflict', errors: [] } })
+  })
+
+  test('skips the next slot and takes that back', async () => {
+    const { nextSlotAt } = await make('Skipped')
+
+    const skipped = await rig.ask<Schedule>('schedules skip', ['Skipped', 'next'])
+    const restored = await rig.ask<Schedule>('schedules restore', ['Skipped', nextSlotAt ?? ''])
+    const unknown = await rig.run('schedules skip', ['Skipped', '2027-01-01T00:00:01Z', '--json'])
+
+    expect(skipped.skippedSlots).toEqual([nextSlotAt])
+    expect(restored.skippedSlots).toEqual([])
+    expect(JSON.parse(unknown.stderr)).toMatchObject({ error: { code: 'slot_not_found' } })
+  })
+
+  test('deletes only what is confirmed, where nobody can be asked', async () => {
+    const { id } = await make('Deleted')
+
+    const refused = await rig.run('schedules delete', ['Deleted'])
+    const kept = await rig.client.schedules.get(id)
+    const deleted = await rig.run('schedules delete', ['Deleted', '--yes', '--json'])
+
+    expect(refused).toEqual({
+      stdout: '',
+      stderr: 'error: expected --yes, as nobody can be asked here: nothing was changed\n',
+      exitCode: 2,
+    })
+    expect(kept.id).toBe(id)
+    expect(JSON.parse(deleted.stdout)).toEqual({ id, name: 'Deleted', isDeleted: true })
+    await expect(rig.client.schedules.get(id)).rejects.toMatchObject({ code: 'schedule_not_found' })
+  })
+})
+
+test('previews a cadence in words, slots and warnings', async () => {
+  const { stdout, exitCode } = await rig.run('schedules preview', [
+    '--cron',
+    '30 2 * * *',
+    '--timezone',
+    'America/New_York',
+    '--from',
+    '2027-03-13T12:00:00Z',
+    '--count',
+    '2',
+  ])
+
+  expect(exitCode).toBe(0)
+  const lines = stdout.split('\n')
+  expect(lines[0]).toBe('At 02:30 every day, in America/New_York')
+  expect(lines[3]).toMatch(/^2027-03-14 03:00:00-04:00 {2}2027-03-14T07:00:00.000Z {2}in \d+ d$/)
+  expect(stdout).toContain('On 14 March 2027, 02:30 does not exist')
+})

@@ -1,0 +1,98 @@
+import { PassThrough } from 'node:stream'
+
+import type { Schedule } from '@carillon/api'
+import { runCli, systemClock } from '@carillon/cli'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { CliRig } from './rig.ts'
+
+let rig: CliRig
+
+beforeAll(async () => {
+  rig = await CliRig.start()
+})
+
+afterAll(() => rig[Symbol.asyncDispose]())
+
+function make(name: string): Promise<Schedule> {
+  const target = { kind: 'http' as const, url: rig.target('/ok') }
+  return rig.client.schedules.create({ name, cadence: { kind: 'cron', expression: '@daily' }, target })
+}
+
+/** The command line on a terminal, in this process: a program that is started from here has none. */
+async function onTerminal(args: readonly string[], { typed = '', width = 100, hasColor = false } = {}) {
+  let [stdout, stderr] = ['', '']
+  const stdin = new PassThrough()
+  stdin.end(typed)
+  const exitCode = await runCli(args, {
+    env: rig.env,
+    cwd: rig.folder,
+    clock: systemClock,
+    stdin,
+    signal: new AbortController().signal,
+    terminal: {
+      writeOut: (text) => (stdout += text),
+      writeError: (text) => (stderr += text),
+      width,
+      hasColor,
+      canAsk: true,
+      canRedraw: true,
+    },
+  })
+  return { stdout, stderr, exitCode }
+}
+
+describe('on a terminal', () => {
+  test('a deletion is asked for, and done if the answer is yes', async () => {
+    const { id } = await make('Asked yes')
+
+    const { stdout, stderr, exitCode } = await onTerminal(['schedules', 'delete', 'Asked yes'], { typed: 'y\n' })
+
+    expect({ stdout, exitCode }).toEqual({ stdout: 'Asked yes is deleted\n', exitCode: 0 })
+    expect(stderr).toContain(`Delete "Asked yes" (${id})? [y/N] `)
+    await expect(rig.client.schedules.get(id)).rejects.toMatchObject({ code: 'schedule_not_found' })
+  })
+
+  test.each(['n\n', '\n', 'maybe\n'])('a deletion is not done if the answer is %j', async (typed) => {
+    const { id } = await make('Asked no')
+
+    const { stdout, stderr, exitCode } = await onTerminal(['schedules', 'delete', id], { typed })
+
+    expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 2 })
+    expect(stderr).toContain('not confirmed: nothing was changed')
+    expect((await rig.client.schedules.get(id)).id).toBe(id)
+  })
+
+  test('tables fit, ids stay whole, and a name cannot take the screen over', async () => {
+    const { id } = await make('A name as long as \u001B[31mnobody\u001B[0m would have thought, with 日本語 in it')
+
+    const { stdout } = await onTerminal(['schedules', 'list', '--query', 'as long as'], { width: 100 })
+
+    const [, line = ''] = stdout.split('\n')
+    expect(line).toContain(id)
+    expect(line).toContain('…')
+    expect(line).not.toContain('\u001B')
+    expect(line.length).toBeLessThanOrEqual(100)
+  })
+
+  test('states have colours', async () => {
+    await make('Coloured')
+
+    const { stdout } = await onTerminal(['schedules', 'list', '--query', 'Coloured'], { hasColor: true })
+
+    expect(stdout).toContain('\u001B[32mactive')
+  })
+
+  test('an import draws a bar, and takes it away', async () => {
+    const schedule = {
+      name: 'Bar',
+      cadence: { kind: 'cron', expression: '@daily' },
+      target: { kind: 'http', url: rig.target('/ok') },
+    }
+
+    const { stdout, stderr } = await onTerminal(['import', '-'], { typed: JSON.stringify([schedule]) })
+
+    expect(stdout).toBe('1 created, 0 already there, 0 refused\n')
+    expect(stderr).toMatch(/^\rimporting █{30} 1\/1\r +\r$/)
+  })
+})

@@ -1,0 +1,156 @@
+import {
+  operations,
+  PROBLEM_TYPES,
+  problemsOf,
+  problemTypeUri,
+  type OperationId,
+  type Problem,
+  type ProblemCode,
+} from '@carillon/api'
+import { afterAll, describe, expect, test } from 'vitest'
+
+import { documentedOperations, faultsOf, type DocumentedOperation } from './document.ts'
+import { GRANTED, NO_SUCH_ID, REFUSED } from './requests.ts'
+import type { WireRequest } from './wire-request.ts'
+import { openWorld, type World } from './world.ts'
+
+// Every route and every documented status, read from the document. What is documented and has no request here fails.
+const world = await openWorld()
+const limited = await openWorld({ requestsPerMinute: 1 })
+const unplugged = await openWorld({ isUnplugged: true })
+afterAll(async () => {
+  for (const opened of [world, limited, unplugged]) await opened.close()
+})
+
+type Refusal = (operation: DocumentedOperation) => Promise<Response>
+
+function granted(operationId: string, inWorld: World = world): Promise<WireRequest> | WireRequest {
+  return GRANTED[operationId as OperationId](inWorld)
+}
+
+/** Refusals that every operation meets alike, or all that take an id, a body or an If-Match. */
+const MET_ALIKE: Partial<Record<ProblemCode, Refusal>> = {
+  unauthenticated: async (operation) =>
+    world.send(operation, await granted(operation.operationId), { key: 'car_nobody' }),
+  forbidden: async (operation) =>
+    world.send(operation, await granted(operation.operationId), { key: await world.memberKey() }),
+  invalid_input: async (operation) => world.send(operation, await invalidFor(operation)),
+  malformed_json: async (operation) =>
+    world.send(operation, { ...(await granted(operation.operationId)), body: undefined }, { text: '{"name": ' }),
+  body_too_large: async (operation) =>
+    world.send(operation, { ...(await granted(operation.operationId)), body: { name: 'x'.repeat(2_000_000) } }),
+  unsupported_media_type: async (operation) =>
+    world.send(operation, await granted(operation.operationId), { mediaType: 'text/plain' }),
+  schedule_not_found: (operation) => world.send(operation, missing(operation)),
+  run_not_found: (operation) => world.send(operation, missing(operation)),
+  grant_not_found: (operation) => world.send(operation, missing(operation)),
+  key_not_found: (operation) => world.send(operation, missing(operation)),
+  project_not_found: (operation) => world.send(operation, missing(operation)),
+  revision_conflict: async (operation) => {
+    const request = await granted(operation.operationId)
+    return world.send(operation, { ...request, headers: { 'if-match': '"999"' } })
+  },
+  rate_limited: async (operation) => {
+    await limited.send(operation, missing(operation))
+    return limited.send(operation, missing(operation))
+  },
+  unavailable: (operation) => {
+    // The only id that is not looked for in the database.
+    const own = operation.operationId === 'deleteProjectSchedules' ? { id: 'default' } : {}
+    return unplugged.send(operation, { ...missing(operation), ...own })
+  },
+}
+
+/** Sound but for its id, where it has one. */
+function missing({ operationId, path }: DocumentedOperation): WireRequest {
+  const bodies: Partial<Record<string, unknown>> = {
+    editSchedule: { name: 'Other' },
+    pauseSchedule: { reason: 'gone' },
+    skipSlot: { scheduledFor: '2027-01-01T00:00:00Z' },
+    restoreSlot: { scheduledFor: '2027-01-01T00:00:00Z' },
+  }
+  if (!path.includes('{id}')) return granted(operationId, world) as WireRequest
+  return {
+    id: NO_SUCH_ID,
+    body: bodies[operationId],
+    ...(operationId === 'editSchedule' ? { headers: { 'if-match': '"1"' } } : {}),
+  }
+}
+
+/** Granted but for a field that nobody knows, in the body or else in the query. */
+async function invalidFor({ operationId, requestBody }: DocumentedOperation): Promise<WireRequest> {
+  const request = await granted(operationId)
+  return requestBody === undefined ? { ...request, query: { nonsense: '1' } } : { ...request, body: { nonsense: 1 } }
+}
+
+test('every operation is documented, and nothing else', () => {
+  expect(documentedOperations.map(({ operationId }) => operationId).toSorted()).toEqual(
+    Object.keys(operations).toSorted(),
+  )
+})
+
+describe.each(documentedOperations)('$method $path', (operation) => {
+  const { operationId, responses } = operation
+  const codes = problemsOf(operations[operationId as OperationId])
+
+  test('is granted as documented', async () => {
+    const response = await world.send(operation, await granted(operationId))
+
+    await expectDocumented(operation, response)
+    expect(response.ok).toBe(true)
+  })
+
+  test('documents the status of every refusal, and no other', () => {
+    const statuses = new Set(codes.map((code) => String(PROBLEM_TYPES[code].status)))
+    const refusals = Object.keys(responses).filter((status) => Number(status) >= 400)
+
+    expect(new Set(refusals)).toEqual(statuses)
+  })
+
+  test.each(codes)('is refused with %s as documented', async (code) => {
+    const special = REFUSED[`${operationId} ${code}`]
+    const meet = special === undefined ? MET_ALIKE[code] : () => meetSpecially(operation, special)
+    if (meet === undefined) throw new Error(`no request here meets ${code} of ${operationId}`)
+
+    const response = await meet(operation)
+    const problem = await expectDocumented(operation, response)
+
+    expect(problem).toMatchObject({ code, type: problemTypeUri(code), status: PROBLEM_TYPES[code].status })
+    if (code === 'invalid_input') {
+      const { errors } = problem as Problem
+      expect(errors.find(({ field }) => field.includes('nonsense'))?.message).toMatch(/^expected /)
+    }
+  })
+})
+
+async function meetSpecially(
+  operation: DocumentedOperation,
+  prepare: (world: World) => Promise<WireRequest>,
+): Promise<Response> {
+  const request = await prepare(world)
+  const response = await world.send(operation, request)
+  await request.release?.()
+  return response
+}
+
+/** Holds an answer against the document: its status, its type, its headers and its body, which is returned. */
+async function expectDocumented(operation: DocumentedOperation, response: Response): Promise<unknown> {
+  const { status, headers } = response
+  const documented = operation.responses[status]
+  if (documented === undefined) throw new Error(`${status} is not documented: ${await response.text()}`)
+  const required = Object.keys(documented.headers ?? {}).filter((name) => name !== 'Idempotency-Replayed')
+  expect(required.filter((name) => !headers.has(name))).toEqual([])
+  const [mediaType] = Object.keys(documented.content ?? {})
+  if (mediaType === undefined) {
+    expect(await response.text()).toBe('')
+    return undefined
+  }
+  expect(headers.get('content-type')?.split(';')[0]).toBe(mediaType)
+  if (!mediaType.endsWith('json')) {
+    await response.body?.cancel()
+    return undefined
+  }
+  const body: unknown = await response.json()
+  expect(faultsOf(operation, status, mediaType, body)).toEqual([])
+  return body
+}

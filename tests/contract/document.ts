@@ -1,0 +1,54 @@
+import { createOpenApi } from '@carillon/api'
+import formats from 'ajv-formats'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+
+interface DocumentedResponse {
+  readonly description: string
+  readonly headers?: Readonly<Record<string, unknown>>
+  readonly content?: Readonly<Record<string, { readonly schema: unknown }>>
+}
+
+export interface DocumentedOperation {
+  readonly operationId: string
+  readonly method: string
+  readonly path: string
+  readonly parameters: readonly { readonly name: string; readonly in: string; readonly required: boolean }[]
+  readonly requestBody?: unknown
+  readonly responses: Readonly<Record<string, DocumentedResponse>>
+}
+
+/** The document as any stranger has it: JSON, without our schemas. */
+const document = JSON.parse(JSON.stringify(createOpenApi({ version: '0.1.0', url: 'http://127.0.0.1:7400' }))) as {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, DocumentedOperation>>>>
+}
+
+export const documentedOperations: readonly DocumentedOperation[] = Object.entries(document.paths).flatMap(
+  ([path, methods]) => Object.entries(methods).map(([method, operation]) => ({ ...operation, method, path })),
+)
+
+const ajv = new Ajv2020({ strict: false, allErrors: true })
+// It is CommonJS: the function is the default of its default.
+formats.default(ajv)
+ajv.addSchema(document, 'openapi')
+
+const validators = new Map<string, ValidateFunction>()
+
+/** What in a body is not as documented; empty if nothing. */
+export function faultsOf(operation: DocumentedOperation, status: number, mediaType: string, body: unknown): string[] {
+  const pointer = [
+    'paths',
+    operation.path,
+    operation.method,
+    'responses',
+    String(status),
+    'content',
+    mediaType,
+    'schema',
+  ]
+    .map((part) => part.replaceAll('~', '~0').replaceAll('/', '~1'))
+    .join('/')
+  const validate = validators.get(pointer) ?? ajv.compile({ $ref: `openapi#/${encodeURI(pointer)}` })
+  validators.set(pointer, validate)
+  if (validate(body)) return []
+  return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message ?? ''}`)
+}

@@ -1,0 +1,100 @@
+import { operations, type OperationId, type Problem } from '@carillon/api'
+import fc from 'fast-check'
+import { afterAll, expect, test } from 'vitest'
+
+import { documentedOperations, faultsOf, type DocumentedOperation } from './document.ts'
+import { mutated, text } from './mutations.ts'
+import { GRANTED } from './requests.ts'
+import type { WireRequest } from './wire-request.ts'
+import { openWorld } from './world.ts'
+
+const BODIES_PER_ROUTE = 2000
+const PARAMETERS_PER_ROUTE = 300
+const AT_ONCE = 20
+// The same every time: a red run can be looked into.
+const SEED = 7400
+const MINUTES = 60_000
+
+const world = await openWorld({ requestsPerMinute: 1_000_000_000 })
+afterAll(() => world.close())
+
+const withBody = documentedOperations.filter(({ requestBody }) => requestBody !== undefined)
+
+test.each(withBody)(
+  '2,000 bodies sent to $method $path are granted or refused with a field and a reason, and never break it',
+  async (operation) => {
+    const granted = await GRANTED[operation.operationId as OperationId](world)
+    const bodies = fc.sample(mutated(granted.body), { numRuns: BODIES_PER_ROUTE, seed: SEED })
+
+    await fuzz(
+      operation,
+      bodies.map((body) => ({ ...granted, body })),
+    )
+  },
+  5 * MINUTES,
+)
+
+test.each(documentedOperations)(
+  'no id, query or header breaks $method $path',
+  async (operation) => {
+    const granted = await GRANTED[operation.operationId as OperationId](world)
+    const { query = { shape: {} }, headers = { shape: {} } } = operations[operation.operationId as OperationId] as {
+      query?: { shape: object }
+      headers?: { shape: object }
+    }
+    const some = (names: object): fc.Arbitrary<Record<string, string>> =>
+      fc.dictionary(fc.constantFrom(...Object.keys(names), 'x-other'), text, { maxKeys: 4 })
+    const requests = fc.sample(
+      fc.record({ id: text, query: some(query.shape), headers: some(headers.shape) }, { requiredKeys: [] }),
+      { numRuns: PARAMETERS_PER_ROUTE, seed: SEED },
+    )
+
+    await fuzz(
+      operation,
+      requests.map((request) => ({ ...granted, ...request, headers: sendable(request.headers ?? {}) })),
+    )
+  },
+  5 * MINUTES,
+)
+
+/** Fetch itself refuses some characters in a header; they cannot be sent. */
+function sendable(headers: Record<string, string>): Record<string, string> {
+  const held = Object.entries(headers).filter(([, value]) => /^[\t\x20-\x7e\x80-\xff]*$/.test(value))
+  return Object.fromEntries(held)
+}
+
+async function fuzz(operation: DocumentedOperation, requests: readonly WireRequest[]): Promise<void> {
+  const counts = new Map<number, number>()
+  for (let from = 0; from < requests.length; from += AT_ONCE) {
+    const batch = requests.slice(from, from + AT_ONCE)
+    for (const status of await Promise.all(batch.map((request) => meet(operation, request)))) {
+      counts.set(status, (counts.get(status) ?? 0) + 1)
+    }
+  }
+  const sum = [...counts.values()].reduce((total, count) => total + count, 0)
+  expect(sum).toBe(requests.length)
+}
+
+/** One request: its status is documented, its problem is whole, and one of an input names field and reason. */
+async function meet(operation: DocumentedOperation, request: WireRequest): Promise<number> {
+  const response = await world.send(operation, request)
+  const { status } = response
+  if (response.ok) {
+    await response.body?.cancel()
+    return status
+  }
+  const answer = await response.text()
+  const told = `${status} for ${JSON.stringify(request).slice(0, 2000)}: ${answer.slice(0, 1000)}`
+  expect(status, told).toBeLessThan(500)
+  // An id may be a text that leads to another route or to none, or one that is too long for any.
+  if (operation.responses[status] === undefined) expect([400, 404, 405, 431], told).toContain(status)
+  const problem = JSON.parse(answer) as Problem
+  if (operation.responses[status] !== undefined) {
+    expect(faultsOf(operation, status, 'application/problem+json', problem), told).toEqual([])
+  }
+  if (problem.code === 'invalid_input') {
+    expect(problem.errors.length, told).toBeGreaterThan(0)
+    for (const { message } of problem.errors) expect(message, told).toMatch(/expected/i)
+  }
+  return status
+}

@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto'
+
+import { createClient, type Client, type Run, type ScheduleInput } from '@carillon/api'
+import { createDatabase } from '@carillon/core/testing'
+import { readSettings, startServer } from '@carillon/server'
+
+import type { DocumentedOperation } from './document.ts'
+import { openRelay } from './relay.ts'
+import { SCHEDULE, type WireRequest } from './wire-request.ts'
+
+interface WorldOptions {
+  /** Of one key. @default no limit that a test would meet */
+  readonly requestsPerMinute?: number
+  /** The database goes away once the service has started. */
+  readonly isUnplugged?: boolean
+}
+
+interface SendOptions {
+  /** @default the key of the installation */
+  readonly key?: string
+  /** Sent as the body, as it is. */
+  readonly text?: string
+  /** @default 'application/json' */
+  readonly mediaType?: string
+}
+
+/** A service on a database of its own, and what can be found in it. No worker: what is to run stays as it is. */
+export interface World {
+  readonly url: string
+  readonly adminKey: string
+  readonly client: Client
+  send(operation: DocumentedOperation, request: WireRequest, options?: SendOptions): Promise<Response>
+  /** Each makes what it names, and returns its id. */
+  schedule(): Promise<string>
+  pausedSchedule(): Promise<string>
+  grant(): Promise<string>
+  key(): Promise<string>
+  run(): Promise<Run>
+  nextSlot(scheduleId: string): Promise<string>
+  memberKey(): Promise<string>
+  unique(name: string): string
+  /** Begins a create and keeps it from ending. @returns how to let it go on */
+  holdCreate(input: ScheduleInput, idempotencyKey: string): Promise<() => Promise<void>>
+  close(): Promise<void>
+}
+
+const ADMIN_KEY = 'the-key-of-this-installation'
+const UNLIMITED = 1_000_000_000
+
+export async function openWorld(options: WorldOptions = {}): Promise<World> {
+  const database = await createDatabase()
+  const relay = await openRelay(database.url)
+  const settings = readSettings({
+    DATABASE_URL: relay.url,
+    CARILLON_PORT: '0',
+    CARILLON_ADMIN_KEY: ADMIN_KEY,
+    CARILLON_ALLOWED_TARGETS: '127.0.0.1',
+    CARILLON_LOG_LEVEL: 'silent',
+    CARILLON_RATE_LIMIT: String(options.requestsPerMinute ?? UNLIMITED),
+  })
+  const service = await startServer(settings)
+  if (options.isUnplugged === true) await relay.unplug()
+  const { url } = service
+  const client = createClient(url, ADMIN_KEY)
+
+  const schedule = async (): Promise<string> => (await client.schedules.create(SCHEDULE)).id
+  return {
+    url,
+    adminKey: ADMIN_KEY,
+    client,
+    send: (operation, request, { key = ADMIN_KEY, text, mediaType = 'application/json' } = {}) => {
+      const target = new URL(
+        operation.path.replace('{id}', () =>
+          encodeURIComponent((request.id ?? '').toWellFormed()).replace(/^\.+$/, '%2e'),
+        ),
+        url,
+      )
+      for (const [name, value] of Object.entries(request.query ?? {})) target.searchParams.set(name, value)
+      const body = text ?? (request.body === undefined ? undefined : JSON.stringify(request.body))
+      return fetch(target, {
+        method: operation.method.toUpperCase(),
+        headers: {
+          authorization: `Bearer ${key}`,
+          ...request.headers,
+          ...(body === undefined ? {} : { 'content-type': mediaType }),
+        },
+        ...(body === undefined ? {} : { body }),
+      })
+    },
+    schedule,
+    pausedSchedule: async () => (await client.schedules.pause(await schedule(), { reason: 'for a test' })).id,
+    grant: async () => (await client.grants.create({ scopes: ['http:dispatch:*'] })).id,
+    key: async () => (await client.keys.create({ project: 'default', subject: 'user:bob', role: 'admin' })).id,
+    run: async () => client.schedules.run(await schedule()),
+    nextSlot: async (id) => (await client.schedules.slots(id, { limit: 1 })).items[0]?.scheduledFor ?? 'no slot',
+    memberKey: async () =>
+      (await client.keys.create({ project: 'default', subject: 'user:carol', role: 'member' })).key,
+    unique: (name) => `${name}-${randomUUID()}`,
+    holdCreate: async (input, idempotencyKey) => {
+      const holder = await database.pool.connect()
+      await holder.query('begin; lock table carillon.schedules in access exclusive mode')
+      const created = client.schedules.create(input, { idempotencyKey })
+      const waiting = `select from pg_locks where not granted and relation = 'carillon.schedules'::regclass`
+      while ((await holder.query(waiting)).rowCount === 0);
+      return async () => {
+        await holder.query('rollback')
+        holder.release()
+        await created
+      }
+    },
+    close: async () => {
+      await service.stop()
+      await relay.unplug()
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
