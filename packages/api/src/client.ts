@@ -33,6 +33,13 @@ type AnswerOf<Id extends OperationId> = (typeof operations)[Id]['success'] exten
   ? z.infer<Schema>
   : undefined
 
+interface FollowOptions {
+  /** Go on after this event. */
+  readonly lastEventId?: string | undefined
+  /** Told from where to go on, before each event and also while nothing happens. */
+  readonly onPosition?: (lastEventId: string) => void
+}
+
 interface Request {
   readonly id?: string
   readonly query?: Readonly<Record<string, string | number | undefined>>
@@ -104,20 +111,20 @@ export function createClient(url: string, key: string, options: ClientOptions = 
     keys: {
       create: (body: KeyInput) => ask('createKey', { body }),
       list: (query: QueryOf<'listKeys'> = {}) => ask('listKeys', { query }),
-      revoke: (id: string) => ask('revokeKey', { id }),
+      revoke: (id: string, query: QueryOf<'revokeKey'> = {}) => ask('revokeKey', { id, query }),
     },
     projects: { deleteSchedules: (id: string) => ask('deleteProjectSchedules', { id }) },
     audit: { get: () => ask('getAudit'), request: () => ask('requestAudit') },
     /**
      * What happens from now on, or after an event. Ends when the service closes the connection, and throws UnreachableError
-     * when it breaks: either way, ask again after the last id.
+     * when it breaks: either way, ask again after the last id that `onPosition` was told of.
      */
-    async *events({ lastEventId }: { readonly lastEventId?: string } = {}): AsyncGenerator<FeedEvent, void, undefined> {
+    async *events({ lastEventId, onPosition }: FollowOptions = {}): AsyncGenerator<FeedEvent, void, undefined> {
       const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
       const { body } = await send('followEvents', { headers })
       if (body === null) return
       try {
-        yield* readEventStream(body)
+        yield* readEventStream(body, onPosition)
       } catch (error) {
         throw unlessAborted(error, options, `the connection to ${url} broke: ask again after the last event`)
       }

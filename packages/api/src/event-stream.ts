@@ -3,17 +3,24 @@ import { feedEvents, type FeedEvent, type FeedEventName } from './schemas/feed.t
 /**
  * Reads server-sent events as browsers do, from chunks that may end anywhere. What is not complete when the stream ends is
  * left out: whoever asks again after the last id gets it whole.
+ * @param onPosition told of every id, also of one that comes without an event: nothing before it is missing
  */
-export async function* readEventStream(stream: ReadableStream<Uint8Array>): AsyncGenerator<FeedEvent, void, undefined> {
+export async function* readEventStream(
+  stream: ReadableStream<Uint8Array>,
+  onPosition: (lastEventId: string) => void = () => undefined,
+): AsyncGenerator<FeedEvent, void, undefined> {
   const decoder = new TextDecoder()
-  const parser = new EventParser()
+  const parser = new EventParser(onPosition)
   // Not `for await`: not every browser can iterate a stream.
   const reader = stream.getReader()
   try {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return
-      yield* parser.push(decoder.decode(value, { stream: true }))
+      for (const line of parser.linesOf(decoder.decode(value, { stream: true }))) {
+        const event = parser.read(line)
+        if (event !== undefined) yield event
+      }
     }
   } finally {
     // Lets the service know that nobody listens any more, should the caller have left in between.
@@ -28,22 +35,28 @@ class EventParser {
   #lastId = ''
   #name = ''
   #data: string[] = []
+  #position = ''
+  readonly #onPosition: (lastEventId: string) => void
 
-  push(text: string): FeedEvent[] {
-    const events: FeedEvent[] = []
-    for (const line of this.#linesOf(text)) {
-      if (line === '') {
-        const event = this.#take()
-        if (event !== undefined) events.push(event)
-      } else {
-        this.#readField(line)
-      }
+  constructor(onPosition: (lastEventId: string) => void) {
+    this.#onPosition = onPosition
+  }
+
+  /** Gives the event that a line completes, if it does. */
+  read(line: string): FeedEvent | undefined {
+    if (line !== '') {
+      this.#readField(line)
+      return undefined
     }
-    return events
+    if (this.#lastId !== this.#position) {
+      this.#position = this.#lastId
+      this.#onPosition(this.#lastId)
+    }
+    return this.#take()
   }
 
   /** Lines end with LF, CR or both; the two may come in different chunks. */
-  #linesOf(text: string): string[] {
+  linesOf(text: string): string[] {
     const isHalfEnding = this.#isAfterReturn && text.startsWith('\n')
     if (text !== '') this.#isAfterReturn = text.endsWith('\r')
     const lines = (this.#rest + (isHalfEnding ? text.slice(1) : text)).split(/\r\n|\n|\r/)

@@ -36,6 +36,11 @@ const ifMatch = z
   .meta({ description: 'The ETag of what was read; refused with 412 if it has changed since. `*` means any.' })
 
 const mayMatch = z.object({ 'if-match': ifMatch.optional() })
+const keyPlace = {
+  tenant: z.string(expected('the id of a tenant')).optional().meta({ description: 'Without it the caller’s.' }),
+  project: z.string(expected('the id of a project')).optional().meta({ description: 'Without it the caller’s.' }),
+}
+
 const lastEventId = z.string(expected('an id of an event'))
 
 /** Every operation by its id. */
@@ -316,8 +321,9 @@ export const operations = {
     path: '/keys',
     tag: 'keys',
     summary: 'List API keys, the newest first',
+    description: 'Only the key of the installation may name another tenant or project.',
     role: 'admin',
-    query: z.strictObject(pageQuery),
+    query: z.strictObject({ ...keyPlace, ...pageQuery }),
     success: { status: 200, description: 'A page.', schema: apiKeyPage },
     problems: [],
   },
@@ -326,8 +332,10 @@ export const operations = {
     path: '/keys/{id}',
     tag: 'keys',
     summary: 'Revoke an API key',
+    description: 'At once. Only the key of the installation may name another tenant or project.',
     role: 'admin',
     params: byId,
+    query: z.strictObject(keyPlace),
     success: { status: 200, description: 'The key.', schema: apiKey },
     problems: ['key_not_found'],
   },

@@ -46,6 +46,16 @@ describe('an event stream', () => {
     expect(events).toEqual([{ ...AS_READ, id: '1' }])
   })
 
+  test('tells of every place it has got to, also where nothing happens, and before the event of that place', async () => {
+    const told: string[] = []
+    const text = `retry: 2000\nid: 1\n\n: still here\n\n${RESET}: still here\nid: 9\n\n`
+    const stream = streamOf([new TextEncoder().encode(text)])
+
+    for await (const { id } of readEventStream(stream, (position) => told.push(position))) told.push(`event ${id}`)
+
+    expect(told).toEqual(['1', '7', 'event 7', '9'])
+  })
+
   test('may spread data over lines, and leave out the space', async () => {
     expect(await read('id:7\nevent:reset\ndata:{"reason":\ndata: "x"}\n\n')).toEqual([AS_READ])
   })

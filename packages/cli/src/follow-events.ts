@@ -29,11 +29,14 @@ export async function* followEvents(cli: Cli, options: FollowOptions): AsyncGene
   let hasBeenOpen = false
   while (!signal.aborted) {
     try {
-      for await (const followed of openFeed(cli, lastEventId, signal)) {
+      const onPosition = (position: string): void => {
+        lastEventId = position
+      }
+      for await (const followed of openFeed(cli, { lastEventId, onPosition }, signal)) {
         if (followed.event === 'open') {
           hasBeenOpen = true
           waitMs = WAIT_FIRST_MS
-        } else if (followed.id !== '') lastEventId = followed.id
+        }
         yield followed
       }
     } catch (error) {
@@ -48,7 +51,11 @@ export async function* followEvents(cli: Cli, options: FollowOptions): AsyncGene
 }
 
 /** One connection. What breaks it is thrown; an end without an error is a server that stops. */
-async function* openFeed(cli: Cli, lastEventId: string | undefined, signal: AbortSignal): AsyncGenerator<Followed> {
+async function* openFeed(
+  cli: Cli,
+  from: { lastEventId: string | undefined; onPosition: (position: string) => void },
+  signal: AbortSignal,
+): AsyncGenerator<Followed> {
   const opened = Promise.withResolvers<void>()
   const closing = new AbortController()
   const client = connect(cli, {
@@ -59,7 +66,7 @@ async function* openFeed(cli: Cli, lastEventId: string | undefined, signal: Abor
       return response
     },
   })
-  const events = client.events(lastEventId === undefined ? {} : { lastEventId })
+  const events = client.events(from)
   const first = events.next()
   // Who has seen enough closes it while this waits, and nobody is left to hear of that.
   first.catch(() => undefined)

@@ -38,19 +38,36 @@ export function addKeys(program: Command, define: Define): void {
   addList(keys, define)
 
   const revoke = keys.command('revoke').description('revoke a key').argument('<id>', 'its id, not the key itself')
+  addPlaceOptions(revoke)
   examples(revoke, 'carillon keys revoke 01995c0e-0000-7000-8000-000000000001')
-  define(revoke, async ({ cli, args, show }) => {
-    const revoked = await connect(cli).keys.revoke(args[0] ?? '')
+  define<KeyPlace>(revoke, async ({ cli, args, options, show }) => {
+    const revoked = await connect(cli).keys.revoke(args[0] ?? '', placeQuery(options))
     show(revoked, () => [`the key ${revoked.prefix}… of ${revoked.subject} is revoked`])
   })
 }
 
+interface KeyPlace {
+  readonly tenant?: string
+  readonly project?: string
+}
+
+function addPlaceOptions(command: Command): void {
+  command
+    .option('--project <id>', 'of another project; for the key of the installation')
+    .option('--tenant <id>', 'of another tenant; likewise')
+}
+
+function placeQuery({ tenant, project }: KeyPlace): KeyPlace {
+  return { ...(tenant === undefined ? {} : { tenant }), ...(project === undefined ? {} : { project }) }
+}
+
 function addList(keys: Command, define: Define): void {
   const list = keys.command('list').description('list the keys of the project, the newest first')
+  addPlaceOptions(list)
   addPageOptions(list)
-  examples(list, 'carillon keys list')
-  define<PageOptions>(list, async ({ cli, options, show, note }) => {
-    const page = await connect(cli).keys.list(pageQuery(options))
+  examples(list, 'carillon keys list', 'carillon keys list --project garden')
+  define<PageOptions & KeyPlace>(list, async ({ cli, options, show, note }) => {
+    const page = await connect(cli).keys.list({ ...placeQuery(options), ...pageQuery(options) })
     show(page, () =>
       tableLines<ApiKey>(
         cli.terminal,

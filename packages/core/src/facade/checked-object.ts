@@ -24,7 +24,7 @@ export function checkedObject<Value>(
   throw invalidInput(
     schemaProblems(parsed.error, ROOT).map(({ path, message }) => {
       const field = path.slice(ROOT.length + 1)
-      return { path: names[field] ?? field, message }
+      return { path: Object.hasOwn(names, field) ? (names[field] ?? field) : field, message }
     }),
   )
 }

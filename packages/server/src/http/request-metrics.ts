@@ -21,7 +21,7 @@ export function measureRequests(app: FastifyInstance, { meter, clock }: Pick<App
 }
 
 function createDuration(meter: Meter) {
-  return meter.createHistogram('http.server.request.duration', {
+  return meter.createHistogram('http.server.request.duration_seconds', {
     unit: 's',
     description: 'from the request to the end of its answer',
     advice: { explicitBucketBoundaries: BOUNDARIES_SECONDS },

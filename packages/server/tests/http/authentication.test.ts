@@ -103,6 +103,21 @@ describe('roles', () => {
     expect(listed.items.every(({ tenant }) => tenant === 'acme')).toBe(true)
     expect(listed.items.map((key) => key.id)).toContain(memberKeyId)
     await expect(acme.keys.revoke(id)).rejects.toMatchObject({ status: 404, code: 'key_not_found' })
+    const elsewhere = { tenant: 'default', project: 'default' }
+    await expect(acme.keys.list(elsewhere)).rejects.toMatchObject({ status: 403, code: 'forbidden' })
+    await expect(acme.keys.revoke(id, elsewhere)).rejects.toMatchObject({ status: 403, code: 'forbidden' })
+  })
+
+  test('the installation lists and revokes the keys of any project that it names', async () => {
+    const place = { tenant: 'umbrella', project: 'lab' }
+    const { id, key } = await admin.keys.create({ ...place, subject: 'user:frank', role: 'admin' })
+
+    const listed = await admin.keys.list(place)
+    const revoked = await admin.keys.revoke(id, place)
+
+    expect(listed.items.map((item) => item.id)).toEqual([id])
+    expect(revoked).toMatchObject({ id, ...place, revokedBy: 'service:installation' })
+    await expect(world.client(key).schedules.list()).rejects.toMatchObject({ status: 401 })
   })
 })
 

@@ -39,8 +39,22 @@ describe('a stream', () => {
 
     for (let beat = 0; beat < 3; beat += 1) {
       clock.advance(HEARTBEAT_MS)
-      expect(await stream.read()).toMatch(/^: .*\n\n$/)
+      expect(await stream.read()).toMatch(/^: [^]*\n\n$/)
     }
+    stream.close()
+  })
+
+  test('tells with each heartbeat how far it has got, so that a quiet project is not forgotten', async () => {
+    const clock = new ManualClock()
+    await using world = await createTestApp({ clock })
+    const stream = await openStream(await world.listen())
+    await stream.read()
+
+    clock.advance(HEARTBEAT_MS)
+    const [, cursor = ''] = /^: .*\nid: (\S+)\n\n$/.exec(await stream.read()) ?? []
+
+    const installation = { tenantId: 'default', projectId: 'default', subject: 'service:installation' }
+    expect(await world.feed.read(installation, cursor)).toMatchObject({ entries: [], isExpired: false })
     stream.close()
   })
 

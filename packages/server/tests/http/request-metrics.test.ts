@@ -22,7 +22,7 @@ test('answers are measured by method, route and status, and no label names anybo
   await reader.forceFlush()
   const [metric] = exporter.getMetrics().at(-1)?.scopeMetrics[0]?.metrics ?? []
   await provider.shutdown()
-  expect(metric?.descriptor).toMatchObject({ name: 'http.server.request.duration', unit: 's' })
+  expect(metric?.descriptor).toMatchObject({ name: 'http.server.request.duration_seconds', unit: 's' })
   expect(metric?.dataPoints.map(({ attributes, value }) => [attributes, (value as { count: number }).count])).toEqual([
     [{ method: 'GET', route: '/api/v1/schedules/:id', status: 404 }, 2],
     [{ method: 'GET', route: 'none', status: 404 }, 1],

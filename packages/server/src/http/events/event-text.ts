@@ -18,5 +18,10 @@ export function resetText(cursor: string): string {
   return eventText({ id: cursor, event: 'reset', data: { reason } })
 }
 
-/** A comment, which keeps the connection and whatever is between alive. */
-export const HEARTBEAT_TEXT = ': still here\n\n'
+/**
+ * A comment, which keeps the connection and whatever is between alive. With the place that its client has got to: where
+ * nothing happens for hours, the place of the last event would be forgotten.
+ */
+export function heartbeatText(cursor: string | undefined): string {
+  return cursor === undefined ? ': still here\n\n' : `: still here\nid: ${cursor}\n\n`
+}

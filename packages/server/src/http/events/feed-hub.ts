@@ -5,7 +5,7 @@ import type { Caller, Clock, Feed } from '@carillon/core'
 import type { Identity } from '../identity.ts'
 import { ProblemError } from '../problems/problem-error.ts'
 import { CatchUp } from './catch-up.ts'
-import { HEARTBEAT_TEXT, openingText } from './event-text.ts'
+import { heartbeatText, openingText } from './event-text.ts'
 import { Follower } from './follower.ts'
 import { ProjectFeed } from './project-feed.ts'
 
@@ -57,7 +57,7 @@ export class FeedHub {
       throw error
     }
     this.#followers.add(follower)
-    this.#beat(follower, isStillAllowed)
+    this.#beat(follower, project, isStillAllowed)
     // The app began to close while this one was on its way.
     if (this.#isClosed) follower.end()
     return follower.stream
@@ -74,14 +74,15 @@ export class FeedHub {
     // At once, one after the other: nothing may come between what is told and what follows.
     follower.send(openingText(project.cursor))
     project.add(follower)
+    follower.goLive()
   }
 
-  #beat(follower: Follower, isStillAllowed: () => Promise<boolean>): void {
+  #beat(follower: Follower, project: ProjectFeed, isStillAllowed: () => Promise<boolean>): void {
     const cancel = this.#deps.clock.after(HEARTBEAT_MS, () => {
       follower.signal.removeEventListener('abort', cancel)
-      follower.send(HEARTBEAT_TEXT)
+      follower.send(heartbeatText(follower.isLive ? project.cursor : undefined))
       void this.#endIfRefused(follower, isStillAllowed)
-      this.#beat(follower, isStillAllowed)
+      this.#beat(follower, project, isStillAllowed)
     })
     if (follower.signal.aborted) cancel()
     else follower.signal.addEventListener('abort', cancel, { once: true })

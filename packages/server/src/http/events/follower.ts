@@ -24,6 +24,7 @@ export class Follower {
   #seen = new Set<string>()
   #drained = Promise.withResolvers<void>()
   #isEnded = false
+  #isLive = false
 
   constructor() {
     const ended = new AbortController()
@@ -35,6 +36,16 @@ export class Follower {
     })
     // Who destroys it says so by `close`; a socket that broke is no fault of ours.
     this.stream.on('error', () => undefined)
+  }
+
+  /** Whether it has got as far as the poller of its project. */
+  get isLive(): boolean {
+    return this.#isLive
+  }
+
+  /** From now on all it gets comes from the poller, and it has missed nothing. */
+  goLive(): void {
+    this.#isLive = true
   }
 
   send(text: string): void {
@@ -79,5 +90,6 @@ export class Follower {
   /** The poller has passed all that the follower had read by itself. */
   forget(): void {
     this.#seen.clear()
+    this.goLive()
   }
 }

@@ -36,6 +36,10 @@ export async function serveReference(app: FastifyInstance, version: string): Pro
         withDefaultFonts: false,
         telemetry: false,
         proxyUrl: '',
+        // Each of these would lead to a service of somebody else.
+        showDeveloperTools: 'never',
+        agent: { disabled: true },
+        mcp: { disabled: true },
       },
     })
   })

@@ -1,3 +1,5 @@
+import type { Caller } from '@carillon/core'
+
 import type { HandlersOf } from '../handler.ts'
 import type { Identity } from '../identity.ts'
 import { byId, readPage } from '../page.ts'
@@ -7,18 +9,14 @@ import { toApiKey } from '../wire/api-key.ts'
 const LIST = byId('keys')
 
 export const keyHandlers: HandlersOf<'createKey' | 'listKeys' | 'revokeKey'> = {
-  createKey: async ({
-    service: { keys },
-    identity,
-    caller,
-    body: { tenant = caller.tenantId, project, subject, role },
-  }) => {
-    requirePlace(identity, tenant, project)
-    const { apiKey, secret } = await keys.create(caller, { tenantId: tenant, projectId: project, subject, role })
+  createKey: async ({ service: { keys }, identity, caller, body: { subject, role, ...place } }) => {
+    const { tenantId, projectId } = callerIn(identity, place)
+    const { apiKey, secret } = await keys.create(caller, { tenantId, projectId, subject, role })
     return { body: { ...toApiKey(apiKey), key: secret } }
   },
 
-  listKeys: async ({ service: { keys }, caller, query }) => {
+  listKeys: async ({ service: { keys }, identity, query: { tenant, project, ...query } }) => {
+    const caller = callerIn(identity, { tenant, project })
     const { items, nextCursor } = await readPage(query, {
       kind: LIST,
       fetch: (page) => keys.list(caller, page),
@@ -27,14 +25,22 @@ export const keyHandlers: HandlersOf<'createKey' | 'listKeys' | 'revokeKey'> = {
     return { body: { items: items.map(toApiKey), nextCursor } }
   },
 
-  revokeKey: async ({ service: { keys }, caller, params: { id } }) => ({
-    body: toApiKey(await keys.revoke(caller, id)),
+  revokeKey: async ({ service: { keys }, identity, params: { id }, query }) => ({
+    body: toApiKey(await keys.revoke(callerIn(identity, query), id)),
   }),
 }
 
-/** I9: nobody makes a key to another tenant or project than their own, but for the installation. */
-function requirePlace({ isInstallation, caller }: Identity, tenant: string, project: string): void {
-  if (isInstallation || (tenant === caller.tenantId && project === caller.projectId)) return
+/** Whoever asks, in a place. I9: nobody gets at the keys of another tenant or project than their own, but for the installation. */
+function callerIn(
+  { isInstallation, caller }: Identity,
+  {
+    tenant = caller.tenantId,
+    project = caller.projectId,
+  }: { tenant?: string | undefined; project?: string | undefined },
+): Caller {
+  if (isInstallation || (tenant === caller.tenantId && project === caller.projectId)) {
+    return { ...caller, tenantId: tenant, projectId: project }
+  }
   const detail = 'expected the tenant and project of the key that asks, got others: use the key of the installation'
   throw new ProblemError('forbidden', detail)
 }
