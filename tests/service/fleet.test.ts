@@ -6,7 +6,8 @@ import { createClient, type Client, type FeedEvent } from '@carillon/api'
 import { createDatabase } from '@carillon/core/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { startCarillon, type CarillonProcess } from './carillon-process.ts'
+import { CarillonProcess } from '../cli/carillon-process.ts'
+import { REPOSITORY } from '../house/run-tool.ts'
 
 const ADMIN_KEY = 'the-key-of-this-installation'
 const SCHEDULES = 60
@@ -18,8 +19,13 @@ const target = createServer((request, response) => {
   calls.push(String(request.headers['idempotency-key']))
   request.resume().on('end', () => response.end())
 })
-let servers: readonly [CarillonProcess, CarillonProcess]
-let workers: readonly [CarillonProcess, CarillonProcess]
+interface Serving {
+  readonly url: string
+  readonly process: CarillonProcess
+}
+
+let servers: readonly [Serving, Serving]
+let workers: readonly [Serving, Serving]
 let one: Client
 let two: Client
 
@@ -33,17 +39,24 @@ beforeAll(async () => {
     CARILLON_PORT: '0',
   }
   const work = ['worker', '--targets', 'http', '--concurrency', '5', '--metrics-port', '0']
-  servers = [await startCarillon(['server'], env), await startCarillon(['server'], env)]
-  workers = [await startCarillon([...work, '--name', 'one'], env), await startCarillon([...work, '--name', 'two'], env)]
+  servers = [await serve(['server'], env), await serve(['server'], env)]
+  workers = [await serve([...work, '--name', 'one'], env), await serve([...work, '--name', 'two'], env)]
   one = createClient(servers[0].url, ADMIN_KEY)
   two = createClient(servers[1].url, ADMIN_KEY)
 }, 60_000)
 
 afterAll(async () => {
-  for (const started of [...workers, ...servers]) await started[Symbol.asyncDispose]()
+  for (const { process } of [...workers, ...servers]) await process.stop('SIGKILL')
   target.close()
   await database[Symbol.asyncDispose]()
 })
+
+/** Resolves once it says where it listens. */
+async function serve(args: readonly string[], env: Readonly<Record<string, string>>): Promise<Serving> {
+  const process = new CarillonProcess(args, { env, cwd: REPOSITORY })
+  const [url = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(await process.shown(/http:\/\/127\.0\.0\.1:\d+/)) ?? []
+  return { url, process }
+}
 
 function url(path: string): string {
   return `http://127.0.0.1:${(target.address() as AddressInfo).port}${path}`
@@ -126,8 +139,8 @@ test('what is made through one server is run once by some worker, and followed t
 }, 60_000)
 
 test('with one server and one worker killed, the others go on, and the audit finds nothing (I6)', async () => {
-  await servers[0].end('SIGKILL')
-  await workers[0].end('SIGKILL')
+  await servers[0].process.stop('SIGKILL')
+  await workers[0].process.stop('SIGKILL')
   calls.length = 0
   const events = two.events()
   const listening = readUntil(events, countdown(10))
@@ -143,8 +156,8 @@ test('with one server and one worker killed, the others go on, and the audit fin
 }, 60_000)
 
 test('told to stop, a server and a worker end by themselves, and in order', async () => {
-  expect(await workers[1].end('SIGTERM')).toBe(0)
-  expect(await servers[1].end('SIGTERM')).toBe(0)
+  expect(await workers[1].process.stop('SIGTERM')).toMatchObject({ exitCode: 0 })
+  expect(await servers[1].process.stop('SIGTERM')).toMatchObject({ exitCode: 0 })
 })
 
 /** True for the last of so many runs that succeed. */
