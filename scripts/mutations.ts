@@ -4,7 +4,7 @@
  * minutes, so it is not part of `npm test`.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, constants, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -24,16 +24,20 @@ const SUITES: Readonly<Record<string, readonly Mutation[]>> = {
 // Fewer cases than usual: a guard worth having is missed soon.
 const RUNS = '300'
 const TIMEOUT_MS = 180_000
+const COPY_OPTIONS = { recursive: true, verbatimSymlinks: true, mode: constants.COPYFILE_FICLONE }
 
 function copyTree(): string {
   const root = mkdtempSync(join(tmpdir(), 'carillon-mutations-'))
+  // As root, Postgres runs as another user, who has to get to its binaries.
+  chmodSync(root, 0o711)
   const files = execFileSync('git', ['ls-files', '-z'], { cwd: REPOSITORY, encoding: 'utf8' })
     .split('\0')
     .filter(Boolean)
   for (const file of files) cpSync(join(REPOSITORY, file), join(root, file))
+  // Copied, not linked: of a linked package there would be two, and an error of one is no instance of the other's class.
   for (const folder of ['', ...Object.keys(SUITES).map((name) => `packages/${name}`)]) {
     const modules = join(REPOSITORY, folder, 'node_modules')
-    if (existsSync(modules)) symlinkSync(modules, join(root, folder, 'node_modules'))
+    if (existsSync(modules)) cpSync(modules, join(root, folder, 'node_modules'), COPY_OPTIONS)
   }
   return root
 }
