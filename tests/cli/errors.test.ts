@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -134,14 +135,29 @@ describe('the program', () => {
     expect(completion.stdout).toContain('complete -o default -F _carillon carillon\n')
   })
 
+  test.each([[''], ['--json']])('says in one sentence that its output cannot be written %s', async (flag) => {
+    const command = [process.execPath, BINARY, 'schedules', 'preview', '--cron', '@daily']
+      .map((word) => JSON.stringify(word))
+      .join(' ')
+    const shell = spawn('bash', ['-c', `${command} ${flag} > /dev/full`], {
+      env: { ...process.env, ...rig.env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    const [stderr, [exitCode]] = await Promise.all([text(shell.stderr), once(shell, 'close') as Promise<[number]>])
+
+    expect(exitCode).toBe(1)
+    if (flag === '') expect(stderr).toMatch(/^error: the output cannot be written: .*no space left on device.*\n$/)
+    else expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'output_unwritable' } })
+  })
+
   test('ends quietly when whoever reads its output has enough of it', async () => {
     const env = { ...process.env, ...rig.env }
     const node = JSON.stringify(process.execPath)
     const script = `${node} ${JSON.stringify(BINARY)} events --json | head -n 1; echo "\${PIPESTATUS[0]}"`
     const shell = spawn('bash', ['-c', script], { env, stdio: ['ignore', 'pipe', 'pipe'] })
     const output = { out: '', err: '' }
-    shell.stdout.on('data', (text: Buffer) => (output.out += text.toString()))
-    shell.stderr.on('data', (text: Buffer) => (output.err += text.toString()))
+    shell.stdout.on('data', (chunk: Buffer) => (output.out += chunk.toString()))
+    shell.stderr.on('data', (chunk: Buffer) => (output.err += chunk.toString()))
     // Until it has connected and been told of two, of which head reads one.
     const closed = once(shell, 'close')
     const ended = new AbortController()

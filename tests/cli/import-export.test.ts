@@ -1,6 +1,7 @@
 import { createClient } from '@carillon/api'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
+import { startProxy } from './proxy.ts'
 import { CliRig } from './rig.ts'
 
 interface Outcome {
@@ -130,19 +131,147 @@ describe('an import', () => {
     expect(items).toEqual([])
   })
 
-  test('goes on where only a target is refused, and says which', async () => {
-    const { options } = await project('targets')
-    const bad = scheduleOf('bad', { target: { kind: 'http', url: 'http://nowhere.example/' } })
-
-    const outcome = await rig.ask<Outcome>('import', ['-'], {
-      ...options,
-      input: JSON.stringify([scheduleOf('good'), bad]),
-    })
-
-    expect(outcome.created).toMatchObject([{ name: 'good' }])
-    expect(outcome.refused).toMatchObject([
-      { place: 'schedules[1]', name: 'bad', reason: expect.stringContaining('nowhere.example') as string },
+  test('makes nothing if policies, targets or their parts are refused; a dry run tells each beforehand', async () => {
+    const { options, schedules } = await project('parts')
+    const target = { kind: 'http', url: rig.target('/ok') }
+    const input = JSON.stringify([
+      scheduleOf('sound'),
+      scheduleOf('overlap', { policy: { overlap: 'nope' } }),
+      scheduleOf('timeout', { target: { ...target, timeoutSeconds: -1 } }),
+      scheduleOf('url', { target: { kind: 'http', url: 'nonsense', method: 'FROB' } }),
     ])
+
+    const plan = await rig.run('import', ['-', '--dry-run'], { ...options, input })
+    const real = await rig.run('import', ['-'], { ...options, input })
+    const { items: none } = await schedules.list()
+    const { created } = await rig.ask<Outcome>('import', ['-', '--keep-going'], { ...options, input })
+
+    expect([plan.exitCode, real.exitCode]).toEqual([1, 1])
+    expect(plan.stdout).toMatch(/\n1 would be created, 0 already there, 3 refused\n$/)
+    expect(plan.stdout.split('\n').filter((line) => line.includes('refused:'))).toEqual([
+      expect.stringMatching(/^schedules\[1\]: "overlap": refused: policy\.overlap: expected .*"nope"/),
+      expect.stringMatching(/^schedules\[2\]: "timeout": refused: target\.timeoutSeconds: .*found -1$/),
+      expect.stringMatching(/^schedules\[3\]: "url": refused: target\.url: .*"nonsense"; target\.method: .*FROB/),
+    ])
+    expect(real.stdout).toMatch(/\n0 created, 0 already there, 3 refused\n$/)
+    expect(none).toEqual([])
+    expect(created).toMatchObject([{ name: 'sound' }])
+  })
+
+  test.each([
+    [
+      'a target that may not be called',
+      { target: { kind: 'http', url: 'http://nowhere.example/' } },
+      'nowhere.example',
+    ],
+    ['a slot to skip that is none', { skippedSlots: ['2098-01-01T09:01:00Z'] }, '2098-01-01T09:01:00Z, which is none'],
+  ])('makes nothing if there is %s', async (_what, more, reason) => {
+    const { options, schedules } = await project(`held-${reason.length}`)
+    const input = JSON.stringify([scheduleOf('good'), scheduleOf('bad', more)])
+
+    const { created, refused } = await rig.ask<Outcome>('import', ['-'], { ...options, input })
+    const { items } = await schedules.list()
+
+    expect({ created, items }).toEqual({ created: [], items: [] })
+    expect(refused).toMatchObject([{ place: 'schedules[1]', reason: expect.stringContaining(reason) as string }])
+  })
+
+  test('refuses a call of a crontab that holds a credential before anything is made', async () => {
+    const { options, schedules } = await project('credentials')
+    const url = rig.target('/ok')
+    const input = `@daily curl ${url}\n@daily curl -H 'Authorization: x' ${url}\n`
+
+    const { stdout, exitCode } = await rig.run('import', ['-', '--format', 'crontab'], { ...options, input })
+    const { items } = await schedules.list()
+
+    expect({ exitCode, items }).toEqual({ exitCode: 1, items: [] })
+    expect(stdout).toMatch(
+      /line 2: .*refused: target\.headers\.Authorization: .*\n0 created, 0 already there, 1 refused/,
+    )
+  })
+
+  test('refuses a YAML file that its parser refuses, with the reason', async () => {
+    const levels = Array.from({ length: 9 }, (_, at) => `a${at + 1}: &a${at + 1} [${`*a${at},`.repeat(9)}]`)
+    const input = ['a0: &a0 [x]', ...levels, 'schedules: *a9'].join('\n')
+
+    const { stderr, exitCode } = await rig.run('import', ['-', '--format', 'yaml'], { input })
+
+    expect(exitCode).toBe(1)
+    expect(stderr).toMatch(/^error: expected YAML: Excessive alias count[^\n]*\n$/)
+  })
+})
+
+describe('an import that broke off before a schedule was paused', () => {
+  const slot = '2098-01-02T00:00:00.000Z'
+
+  /** Makes the schedule, and dies when it is to be paused. */
+  async function broken(name: string) {
+    const { options, schedules } = await project(name)
+    const input = JSON.stringify([
+      scheduleOf('a', {
+        cadence: { kind: 'interval', every: 'P1D', startAt: '2098-01-01T00:00:00Z' },
+        paused: { reason: 'moving' },
+        skippedSlots: [slot],
+      }),
+    ])
+    await using proxy = await startProxy(rig.url, async ({ url = '' }) => {
+      if (url.endsWith('/pause')) throw new Error('the service has died')
+    })
+    const env = { ...options.env, CARILLON_URL: proxy.url }
+    const { exitCode, stderr } = await rig.run('import', ['-'], { env, input })
+    const [left] = (await schedules.list()).items
+    expect({ exitCode, stderr, state: left?.state }).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('nobody answers') as string,
+      state: 'active',
+    })
+    return { options: { ...options, input }, schedules, id: left?.id ?? '' }
+  }
+
+  test('is finished when it is run again, which is said, and a third time changes nothing', async () => {
+    const { options, schedules, id } = await broken('broken')
+
+    const plan = await rig.run('import', ['-', '--dry-run'], options)
+    const planned = await schedules.get(id)
+    const again = await rig.run('import', ['-'], options)
+    const finished = await schedules.get(id)
+    const third = await rig.run('import', ['-'], options)
+    const { items } = await schedules.history(id)
+
+    expect(plan.stdout).toMatch(
+      /"a": is there already, made by an import that broke off: importing it again finishes it/,
+    )
+    expect(planned.state).toBe('active')
+    expect(again).toEqual({
+      stdout: '0 created, 1 already there, 0 refused\n',
+      stderr: 'schedules[0]: "a" was made by an import that broke off: it was finished now\n',
+      exitCode: 0,
+    })
+    expect(finished).toMatchObject({ state: 'paused', pausedReason: 'moving', skippedSlots: [slot] })
+    expect(third).toEqual({ stdout: '0 created, 1 already there, 0 refused\n', stderr: '', exitCode: 0 })
+    expect(items.map(({ change }) => change)).toEqual(['created', 'paused', 'slot_skipped'])
+  })
+
+  test('is not finished if the file is refused', async () => {
+    const { options, schedules, id } = await broken('broken-refused')
+    const input = JSON.stringify([...(JSON.parse(options.input) as object[]), { name: 'b' }])
+
+    const { exitCode } = await rig.run('import', ['-'], { ...options, input })
+
+    expect(exitCode).toBe(1)
+    expect((await schedules.get(id)).state).toBe('active')
+  })
+
+  test('stays as it is if somebody has done something to it since', async () => {
+    const { options, schedules, id } = await broken('broken-touched')
+    await schedules.pause(id, { reason: 'somebody looks at it' })
+    await schedules.resume(id)
+
+    const { stdout, exitCode } = await rig.run('import', ['-'], options)
+
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(/"a": a schedule of this name is there, which may differ: it stays as it is\n0 created, 1 /)
+    expect((await schedules.get(id)).state).toBe('active')
   })
 })
 

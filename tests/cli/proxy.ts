@@ -14,12 +14,14 @@ export async function startProxy(
       await before(request)
       const { method = 'GET', url = '', headers } = request
       const { 'content-type': contentType, authorization = '', 'if-match': ifMatch } = headers
+      const { 'idempotency-key': idempotencyKey } = headers
       const answered = await fetch(new URL(url, service), {
         method,
         headers: {
           authorization,
           ...(contentType === undefined ? {} : { 'content-type': contentType }),
           ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
+          ...(typeof idempotencyKey === 'string' ? { 'idempotency-key': idempotencyKey } : {}),
         },
         ...(body.length === 0 ? {} : { body }),
       })

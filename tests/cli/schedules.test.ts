@@ -1,4 +1,4 @@
-import type { EditPlan, Schedule, ScheduleInput } from '@carillon/api'
+import type { EditPlan, Schedule, ScheduleInput, SchedulePreview } from '@carillon/api'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { startProxy } from './proxy.ts'
@@ -63,6 +63,25 @@ describe('making a schedule', () => {
       },
       ownerSubject: 'user:alice',
     })
+  })
+
+  test('is tried without making anything: what it would be, its next slots, and what the clocks do to it', async () => {
+    const flags = ['Tried', '--cron', '30 2 * * *', '--timezone', 'America/New_York', '--dry-run']
+    const sound = [...flags, '--url', rig.target('/ok')]
+
+    const people = await rig.run('schedules create', sound)
+    const programs = await rig.ask<SchedulePreview>('schedules create', sound)
+    const refused = await rig.run('schedules create', [...flags, '--url', 'nonsense', '--method', 'FROB'])
+    const { items } = await rig.client.schedules.list({ q: 'Tried' })
+
+    expect(people).toMatchObject({ exitCode: 0, stderr: 'nothing was made\n' })
+    expect(people.stdout).toMatch(
+      /^At 02:30.*New_York\n\nLOCAL +UTC\n(\d{4}-\d\d-\d\d 0[23]:\d\d:00-0[45]:00 .*\n){5}\n.+/,
+    )
+    expect(programs).toMatchObject({ name: 'Tried', target: { kind: 'http' }, policy: { overlap: 'forbid' } })
+    expect(programs.slots).toHaveLength(5)
+    expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/target\.url.*\n.*FROB/) as string })
+    expect(items).toEqual([])
   })
 
   test('takes all of it from standard input, and makes one schedule of one idempotency key', async () => {

@@ -8,6 +8,7 @@ export const NO_SUCH_ID = '01890000-0000-7000-8000-000000000000'
 /** For every operation a request that is granted, once what it is about has been made. */
 export const GRANTED: { readonly [Id in OperationId]: (world: World) => Promise<WireRequest> | WireRequest } = {
   createSchedule: () => ({ body: SCHEDULE }),
+  previewSchedule: () => ({ body: SCHEDULE }),
   listSchedules: () => ({ query: { state: 'active', targetKind: 'http', q: 'dig', limit: '10' } }),
   getCalendar: () => ({}),
   getSchedule: async (world) => ({ id: await world.schedule() }),

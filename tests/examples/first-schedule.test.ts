@@ -22,12 +22,11 @@ test('a first schedule is made, fires, and its run is in the ledger', async () =
   })
 })
 
-test('what the README of core shows are lines of the program that runs', () => {
+test.each(['README.md', 'packages/core/README.md'])('what %s shows are lines of the program that runs', (page) => {
   const program = readFileSync(join(REPOSITORY, 'examples/first-schedule.ts'), 'utf8').split('\n')
-  const [, shown = ''] =
-    /```ts\n(.*?)```/s.exec(readFileSync(join(REPOSITORY, 'packages/core/README.md'), 'utf8')) ?? []
+  const [, shown = ''] = /```ts\n(.*?)```/s.exec(readFileSync(join(REPOSITORY, page), 'utf8')) ?? []
 
   const lines = shown.split('\n').filter(Boolean)
-  expect(lines.length).toBeGreaterThan(5)
+  expect(lines.length).toBeGreaterThan(3)
   expect(lines.filter((line) => !program.includes(line))).toEqual([])
 })

@@ -65,6 +65,12 @@ test('every variable they and the guide name is a setting', () => {
   expect(named.size).toBeGreaterThan(5)
 })
 
+test('no pod is given the links of services: those of one called carillon would be taken for settings', () => {
+  for (const file of ['migrate', 'server', 'worker']) {
+    expect(textOf(join(REPOSITORY, 'deploy/kubernetes', `${file}.yaml`))).toMatch(/^ {6}enableServiceLinks: false$/m)
+  }
+})
+
 test('the image copies what is there, and starts what is there', () => {
   const dockerfile = textOf(join(REPOSITORY, 'deploy/Dockerfile'))
   const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, paths = '']) => paths.split(' '))

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
 import { createClient } from '@carillon/api'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 
 import { REPOSITORY, runTool } from '../house/run-tool.ts'
 
@@ -45,7 +45,17 @@ test('what the README says to type makes a schedule, which fires within its seco
   const service = spawn(start, { shell: true, cwd: REPOSITORY, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
   const lines: string[] = []
   const output = createInterface(service.stdout).on('line', (line) => lines.push(line))
-  while (!lines.some((line) => line.includes('npx carillon schedules create'))) await once(output, 'line')
+  const exited = once(service, 'exit')
+  onTestFinished(async () => {
+    if (service.exitCode === null && service.signalCode === null) process.kill(-(service.pid ?? 0), 'SIGKILL')
+    await exited
+    // Its Postgres may still be putting things away.
+    rmSync(folder, { recursive: true, force: true, maxRetries: 20 })
+  })
+  while (!lines.some((line) => line.includes('npx carillon schedules create'))) {
+    const isOver = await Promise.race([once(output, 'line').then(() => false), exited.then(() => true)])
+    if (isOver) throw new Error(`${start} ended: ${lines.join('\n')}`)
+  }
 
   const shown: string[] = []
   for (const command of commands) {
@@ -57,7 +67,7 @@ test('what the README says to type makes a schedule, which fires within its seco
   const [schedule] = (await client.schedules.list()).items
   const { items: runs } = await client.schedules.runs(schedule?.id ?? '')
   process.kill(-(service.pid ?? 0), 'SIGTERM')
-  await once(service, 'exit')
+  await exited
 
   expect(shown[0]).toContain('First light')
   expect(shown[1]).toMatch(/^First light +active/m)
@@ -65,5 +75,4 @@ test('what the README says to type makes a schedule, which fires within its seco
   expect(runs).toMatchObject([{ state: 'succeeded', attemptCount: 1 }])
   expect(runs[0]?.latenessMs).toBeLessThan(1000)
   expect(lines.join('\n')).toContain(`sign-in?token=`)
-  rmSync(folder, { recursive: true })
 }, 120_000)

@@ -72,6 +72,8 @@ export function createClient(url: string, key: string, options: ClientOptions = 
           body,
           headers: idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey },
         }),
+      /** What `create` would make; makes nothing. */
+      preview: (body: ScheduleInput) => ask('previewSchedule', { body }),
       list: (query: QueryOf<'listSchedules'> = {}) => ask('listSchedules', { query }),
       get: (id: string) => ask('getSchedule', { id }),
       edit: (id: string, body: ScheduleEdit, matching: Matching = {}) =>

@@ -9,7 +9,7 @@ import { feedEvents } from './schemas/feed.ts'
 import { grant, grantInput, grantPage } from './schemas/grant.ts'
 import { apiKey, apiKeyPage, keyRequest, newApiKey } from './schemas/key.ts'
 import { pageQuery } from './schemas/page.ts'
-import { preview, previewRequest } from './schemas/preview.ts'
+import { preview, previewRequest, schedulePreview } from './schemas/preview.ts'
 import { run, runPage, runQuery, runWithAttempts } from './schemas/run.ts'
 import {
   deletedSchedules,
@@ -32,14 +32,21 @@ const ETAG = { ETag: 'The revision, quoted.' }
 
 const ifMatch = z
   .string(expected('an If-Match such as "3"'))
-  .regex(/^(?:\*|(?:W\/)?"[1-9]\d{0,8}")$/, expected('an If-Match such as "3", or *'))
+  .regex(
+    /^(?:\*|(?:W\/)?"[1-9]\d{0,8}"(?:[ \t]*,[ \t]*(?:W\/)?"[1-9]\d{0,8}"){0,9})$/,
+    expected('an If-Match such as "3", a list of at most 10, or *'),
+  )
   .meta({ description: 'The ETag of what was read; refused with 412 if it has changed since. `*` means any.' })
 
 const mayMatch = z.object({ 'if-match': ifMatch.optional() })
-const keyPlace = {
-  tenant: z.string(expected('the id of a tenant')).optional().meta({ description: 'Without it the caller’s.' }),
-  project: z.string(expected('the id of a project')).optional().meta({ description: 'Without it the caller’s.' }),
-}
+const placeName = (what: string) =>
+  z
+    .string(expected(what))
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, expected(what))
+    .optional()
+    .meta({ description: 'Without it the caller’s.' })
+
+const keyPlace = { tenant: placeName('the id of a tenant'), project: placeName('the id of a project') }
 
 const lastEventId = z.string(expected('an id of an event'))
 
@@ -66,6 +73,17 @@ export const operations = {
       headers: { ...ETAG, Location: 'Where it is.', 'Idempotency-Replayed': '`true` if the answer was given before.' },
     },
     problems: ['idempotency_in_flight', 'idempotency_key_reused'],
+  },
+  previewSchedule: {
+    method: 'post',
+    path: '/schedules/preview',
+    tag: 'schedules',
+    summary: 'See what a create would make',
+    description: 'Refuses what a create would refuse, and makes nothing.',
+    role: 'member',
+    body: checkedByCore(scheduleInput),
+    success: { status: 200, description: 'Every default filled in, and the next slots.', schema: schedulePreview },
+    problems: [],
   },
   listSchedules: {
     method: 'get',
@@ -258,7 +276,8 @@ export const operations = {
     summary: 'Follow what happens in the project',
     description:
       'Server-sent events from the ledger: `run`, `schedule` and `reset`, with RunEvent, ScheduleEvent and ResetEvent as ' +
-      'data, in the order of commits and without gaps. Without a Last-Event-ID from now on.',
+      'data, without gaps and in the order in which transactions began to write. So two changes of one thing that were ' +
+      'made at the same time may come in either order; what is shown of it is as it is now. Without a Last-Event-ID from now on.',
     role: 'member',
     headers: z.object({
       'last-event-id': lastEventId.optional().meta({ description: 'Go on after this event. Browsers send it.' }),

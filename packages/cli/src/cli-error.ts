@@ -9,6 +9,7 @@ export type CliErrorCode =
   | 'name_ambiguous'
   | 'file_unreadable'
   | 'file_invalid'
+  | 'output_unwritable'
   | 'not_confirmed'
   | 'timed_out'
   | 'interrupted'

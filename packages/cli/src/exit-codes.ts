@@ -28,6 +28,7 @@ export const EXIT_OF_ERROR: Readonly<Record<ErrorCode, Exit>> = {
   name_ambiguous: 'refused',
   file_unreadable: 'refused',
   file_invalid: 'refused',
+  output_unwritable: 'refused',
   unexpected: 'refused',
   timed_out: 'timed_out',
   interrupted: 'interrupted',

@@ -18,7 +18,8 @@ export async function runCli(args: readonly string[], cli: Cli): Promise<number>
   }
 }
 
-function endWith(error: unknown, args: readonly string[], cli: Cli): number {
+/** Says what went wrong, and answers the exit code. */
+export function endWith(error: unknown, args: readonly string[], cli: Cli): number {
   if (error instanceof CommanderError && error.exitCode === 0) return EXIT_CODES.ok.code
   // The help was shown instead of an error: no command was given.
   if (error instanceof CommanderError && error.code === 'commander.help') return EXIT_CODES.usage.code

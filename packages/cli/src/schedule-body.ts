@@ -6,6 +6,7 @@ import type { Cli } from './cli.ts'
 import { readPolicy, type PolicyOptions } from './policy-options.ts'
 import { readText } from './read-text.ts'
 import { readTarget, type TargetOptions } from './target-options.ts'
+import { uncheckedInput } from './unchecked-input.ts'
 
 export interface BodyOptions extends CadenceOptions, TargetOptions, PolicyOptions {
   readonly file?: string
@@ -42,8 +43,7 @@ async function readInputFile(
 ): Promise<ScheduleInput> {
   requireFileAlone(options, world)
   const body = await readJsonObject(file, world)
-  // Checked by the service, which knows better what is wrong with it.
-  return { ...body, ...(name === undefined ? {} : { name }) } as unknown as ScheduleInput
+  return uncheckedInput({ ...body, ...(name === undefined ? {} : { name }) })
 }
 
 /** What is to change about a schedule. */

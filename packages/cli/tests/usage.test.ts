@@ -45,6 +45,11 @@ describe('a mistake in typing', () => {
     ['half a second of what has whole ones', 'schedules create x --timeout 500ms', 'expected whole seconds'],
     ['a list of nothing', 'worker --targets ,', 'expected a list such as http,graph'],
     ['a file beside flags', 'schedules create --file x --in 5s', 'expected --file alone'],
+    [
+      'a trial that is waited for',
+      'schedules create x --dry-run --wait',
+      "'--dry-run' cannot be used with option '--wait'",
+    ],
     ['a shell that is none', 'completion tcsh', "'tcsh' is invalid"],
     ['a URL that is none', 'schedules list', 'expected a URL such as', { CARILLON_URL: 'localhost' }],
   ])('ends with 2 and says what was expected: %s', async (_what, line, message, env) => {

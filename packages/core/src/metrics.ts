@@ -91,6 +91,10 @@ export function gaugeWorker(
   gauge('scheduler.queue.scheduled', 'runs that wait for a retry, their turn or a worker').addCallback((result) => {
     if (worker.census !== undefined) result.observe(worker.census.waiting)
   })
+  gauge('pg.replication.lag_seconds', 'of the replica that is furthest behind').addCallback((result) => {
+    const lag = worker.census?.replicationLagSeconds ?? null
+    if (lag !== null) result.observe(lag)
+  })
   gauge('scheduler.worker.in_flight', 'runs that this worker holds').addCallback((result) => {
     result.observe(worker.inFlight)
   })

@@ -93,22 +93,13 @@ test('of a server that is none, and one that hangs up, only that is said', async
 })
 
 describe('schema', () => {
-  test('a database without one lacks every migration, and the rest cannot be examined', async () => {
+  test('a database without one lacks every migration, and nothing is said of what is not there', async () => {
     await using empty = await createDatabase({ content: 'empty' })
 
     const checks = await doctor(empty).examine()
 
-    expect(statuses(checks)).toEqual([
-      'database ok',
-      'schema failed',
-      'clock ok',
-      'tzdata failed',
-      'workers failed',
-      'jobs failed',
-      'audit failed',
-    ])
-    expect(checks[1]?.message).toMatch(/^the database lacks 0001_schedules_and_ledger, .*: migrate it$/)
-    expect(checks[4]?.message).toMatch(/^could not be examined: relation .* does not exist$/)
+    expect(statuses(checks)).toEqual(['database ok', 'schema failed', 'clock ok'])
+    expect(checks[1]?.message).toMatch(/^the database lacks 0001_schedules_and_ledger, .*: run `carillon migrate up`$/)
   })
 
   test('a newer database is told as such', async () => {

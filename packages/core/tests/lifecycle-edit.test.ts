@@ -89,7 +89,10 @@ test.each([
   { what: 'target', edit: { target: { kind: 'test', body: 'new' } } },
   { what: 'name', edit: { name: 'renamed' } },
   { what: 'policy', edit: { policy: { overlap: 'queue' } } },
-  { what: 'cadence, to the same,', edit: { cadence: { timezone: 'UTC', expression: '* * * * *', kind: 'cron' } } },
+  {
+    what: 'name, with the same cadence,',
+    edit: { name: 'renamed', cadence: { timezone: 'UTC', expression: '* * * * *', kind: 'cron' } },
+  },
 ])('an edit of the $what alone keeps the next slot, also one that is due', async ({ edit }) => {
   const { pipeline, worker, schedule, scheduler } = await setup()
   pipeline.clock.advance(MINUTE / 2)
@@ -99,6 +102,40 @@ test.each([
 
   expect(edited.nextSlotAt).toBe(schedule.nextSlotAt)
   expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'succeeded', revision: 2 }])
+})
+
+test.each([
+  { what: 'nothing', edit: {} },
+  { what: 'the same name, but for spaces around it', edit: { name: ' once a minute ' } },
+  { what: 'the same cadence', edit: { cadence: { timezone: 'UTC', expression: '* * * * *', kind: 'cron' } } },
+  { what: 'the same target', edit: { target: { kind: 'test', body: { a: 1, b: [2] } } } },
+  { what: 'a part of the same policy', edit: { policy: { retry: { maxAttempts: 7 }, overlap: 'queue' } } },
+  { what: 'no grant, as before', edit: { grantId: null } },
+])('an edit that says $what makes no revision, and leaves no trace', async ({ edit }) => {
+  const { pipeline, schedule, scheduler } = await setup({
+    name: 'once a minute',
+    policy: { overlap: 'queue', retry: { maxAttempts: 7 } },
+    target: { kind: 'test', body: { a: 1, b: [2] } },
+  })
+  const told: unknown[] = []
+  pipeline.events.on('schedule.edited', (event) => told.push(event))
+  const before = await countRows(pipeline)
+  pipeline.clock.advance(HOUR)
+
+  const edited = await scheduler.edit(BOB, schedule.id, edit, { revision: 1 })
+
+  expect(edited).toEqual(schedule)
+  expect(await scheduler.get(CALLER, schedule.id)).toEqual(schedule)
+  expect(await countRows(pipeline)).toEqual(before)
+  expect(told).toEqual([])
+})
+
+test('an edit that changes nothing is refused all the same if it is for another revision', async () => {
+  const { schedule, scheduler } = await setup()
+
+  const edited = scheduler.edit(CALLER, schedule.id, {}, { revision: 7 })
+
+  await expect(edited).rejects.toMatchObject({ code: 'revision_conflict' })
 })
 
 test('what an edit leaves out stays', async () => {

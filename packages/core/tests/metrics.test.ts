@@ -101,3 +101,15 @@ test('E-52: the margin between what a target remembers and how long its retries 
 
   expect(await read()).toEqual({ 'scheduler.dispatch.idempotency_window_safety': [[{ target_kind: 'http' }, 4]] })
 })
+
+test('E-63: how far the slowest replica is behind is told where there is one', async () => {
+  const census = { schedules: [], due: 0, waiting: 0, running: 0 }
+  const read = async (replicationLagSeconds: number | null): Promise<unknown> => {
+    const { meter, read: scrape } = createMeter()
+    gaugeWorker({ census: { ...census, replicationLagSeconds }, inFlight: 0, connectionsInUse: 0 }, meter)
+    return (await scrape())['pg.replication.lag_seconds']
+  }
+
+  expect(await read(0.25)).toEqual([[{}, 0.25]])
+  expect(await read(null)).toBeUndefined()
+})

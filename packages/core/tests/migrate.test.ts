@@ -56,6 +56,23 @@ test('several processes that migrate at once apply each migration once', async (
   await Promise.all(pools.map((pool) => pool.end()))
 })
 
+test('a migration that has to wait for a table lets those pass who write to it, and is made when the table is free', async () => {
+  await using database = await createDatabase()
+  await migrateDown(database.pool, { to: 1 })
+  const reader = await database.pool.connect()
+  await reader.query('begin; lock table carillon.workers in access share mode')
+
+  const migrating = migrate(database.pool)
+  const waiting = `select from pg_locks where not granted and relation = 'carillon.workers'::regclass`
+  while ((await reader.query(waiting)).rowCount === 0);
+  // Behind the migration, which waits for the reader. Its own limit is five seconds, the migration's one.
+  await database.pool.query('delete from carillon.workers')
+  await reader.query('commit')
+  reader.release()
+
+  expect(await migrating).toEqual({ applied: ALL.slice(1) })
+})
+
 test('a migration that fails leaves nothing of itself, and those before it stay', async () => {
   await using database = await createDatabase({ content: 'empty' })
   const migrations = [

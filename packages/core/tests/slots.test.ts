@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
+import { slotsOf } from '../src/facade/cadence-slots.ts'
 import { emptiedPipelines } from './emptied-pipeline.ts'
 import { CALLER, DAY, HOUR, MINUTE } from './pipeline.ts'
 
@@ -155,4 +156,15 @@ test('a cadence that has become too sparse to follow is refused in words, and ch
     problems: [{ path: 'scheduledFor' }],
   })
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'paused', runCount: 0 })
+})
+
+test('of a schedule that was read already slots are told without asking anybody, the same ones', async () => {
+  const { schedule, scheduler } = await setup()
+  const skipped = await scheduler.skip(CALLER, schedule.id, TOMORROW)
+  const range = { from: TOMORROW, to: TOMORROW + 3 * DAY, limit: 2 }
+
+  const slots = slotsOf(skipped, range)
+
+  expect(slots).toEqual(await scheduler.slots(CALLER, schedule.id, range))
+  expect(slots.map(({ isSkipped }) => isSkipped)).toEqual([true, false])
 })

@@ -16,6 +16,7 @@ import {
 import { join } from 'node:path'
 
 import type { Binaries } from './binaries.ts'
+import { makeDirectory } from './make-directory.ts'
 import { PostgresError, systemCodeOf } from './postgres-error.ts'
 import { runToEnd } from './server-process.ts'
 import { requireReachable, type ServerUser } from './server-user.ts'
@@ -43,7 +44,7 @@ interface PrepareOptions {
 export async function prepareDataDirectory(options: PrepareOptions): Promise<DataDirectory> {
   const { path, user, binaries } = options
   try {
-    mkdirSync(path, { recursive: true })
+    makeDirectory(path)
     requireReachable(path, user)
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
     if (!hasDatabase(path)) await initialise(options)

@@ -58,7 +58,7 @@ export async function serveApi(
     signIn,
     ...(settings.requestsPerMinute === null ? {} : { limits: { requestsPerMinute: settings.requestsPerMinute } }),
   })
-  registerSignIn(app, signIn)
+  await registerSignIn(app, signIn)
   registerHomePage(app, { scheduler, signIn, host: settings.host })
   start.defer(() => close(app))
   start.defer(() => readiness.stopping())

@@ -7,6 +7,7 @@ import { closeGracefully } from './http/closing.ts'
 import { FeedHub } from './http/events/feed-hub.ts'
 import { handlers } from './http/handlers.ts'
 import { readJsonBodies } from './http/json-body.ts'
+import { KeyPlaces } from './http/key-places.ts'
 import { refuseInsteadOfNode } from './http/node-refusals.ts'
 import { registerOperations } from './http/operation-routes.ts'
 import { serveHealth } from './http/pages/health.ts'
@@ -19,6 +20,9 @@ import { decorateRequests } from './http/request-state.ts'
 import { setSecurityHeaders } from './http/security-headers.ts'
 import { CONNECTIONS_MAX, serverOptions } from './http/server-options.ts'
 import { refuseUnknownRoutes } from './http/unknown-routes.ts'
+
+/** Programs ask for a calendar every few minutes; one that asks faster than it is answered must not slow down others. */
+const CALENDARS_PER_KEY = 2
 
 export type { AppDeps } from './http/app-deps.ts'
 
@@ -49,7 +53,8 @@ export async function createApp(deps: AppDeps): Promise<FastifyInstance> {
 
   serveHealth(app, deps)
   await serveReference(app, version)
-  const service = { scheduler, keys, grants, clock, feedHub }
+  const calendarPlaces = new KeyPlaces({ max: CALENDARS_PER_KEY, noun: 'calendars', retryAfterSeconds: 2 })
+  const service = { scheduler, keys, grants, clock, feedHub, calendarPlaces }
   await registerOperations(app, { service, authenticate: createAuthenticate(deps), handlers })
   return app
 }

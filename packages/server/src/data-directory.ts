@@ -1,7 +1,8 @@
-import { accessSync, chmodSync, constants, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { accessSync, chmodSync, constants, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { VERSION } from '@carillon/core'
+import { makeDirectory } from '@carillon/postgres'
 import { z } from 'zod'
 
 import { replaceFile, UNFINISHED_PREFIX } from './atomic-file.ts'
@@ -56,7 +57,7 @@ export function findDataDirectory(path: string): DataDirectory | undefined {
 }
 
 function createDirectory(path: string): void {
-  const isNew = mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE }) !== undefined
+  const isNew = makeDirectory(path, DIRECTORY_MODE)
   // Again, because the process may take rights away from what it makes. Folders that were there are not ours to open.
   if (isNew) chmodSync(path, DIRECTORY_MODE)
 }

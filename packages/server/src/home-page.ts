@@ -62,7 +62,10 @@ function homePage(shown: readonly ShownSchedule[], url: string): { title: string
     title: 'Schedules · Carillon',
     body: html`<header>
         <h1>Carillon</h1>
-        <nav><a href="/docs">API reference</a><a href="/sign-out">Sign out</a></nav>
+        <nav>
+          <a href="/docs">API reference</a>
+          <form method="post" action="/sign-out"><button>Sign out</button></form>
+        </nav>
       </header>
       ${shown.length === 0 ? emptyState(url) : scheduleTable(shown)}
       <footer>

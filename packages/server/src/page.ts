@@ -13,7 +13,8 @@ header, footer { display: flex; flex-wrap: wrap; gap: 1.25rem; align-items: base
 footer { margin-top: 2rem; color: var(--soft) }
 h1 { margin: 0; font-size: 1.5rem }
 nav { margin-left: auto; display: flex; gap: 1.25rem }
-a { color: var(--accent) }
+a, button { color: var(--accent) }
+button { padding: 0; border: 0; background: none; font: inherit; text-decoration: underline; cursor: pointer }
 pre { padding: .75rem 1rem; overflow-x: auto; background: var(--panel); border: 1px solid var(--line); border-radius: .4rem }
 code, pre { font: .9rem/1.5 ui-monospace, monospace }
 .wide { overflow-x: auto }
@@ -32,7 +33,7 @@ const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
   "base-uri 'none'",
-  "form-action 'none'",
+  "form-action 'self'",
   "frame-ancestors 'none'",
 ].join('; ')
 
@@ -56,10 +57,14 @@ export function sendPage(
         ${body}
       </body>
     </html> `
-  return reply
-    .code(status)
-    .header('content-type', 'text/html; charset=utf-8')
-    .header('content-security-policy', CONTENT_SECURITY_POLICY)
-    .header('cache-control', 'no-store')
-    .send(page.text)
+  return (
+    reply
+      .code(status)
+      .header('content-type', 'text/html; charset=utf-8')
+      .header('content-security-policy', CONTENT_SECURITY_POLICY)
+      // Under the default, no-referrer, a browser says `Origin: null` of a form: nobody could tell that it is from here.
+      .header('referrer-policy', 'same-origin')
+      .header('cache-control', 'no-store')
+      .send(page.text)
+  )
 }

@@ -1,4 +1,5 @@
-import { migrationStatus, type Clock } from '@carillon/core'
+import { CarillonError, migrationStatus, type Clock, type ErrorCode } from '@carillon/core'
+import type { Logger } from 'pino'
 
 import type { Pool } from './database.ts'
 
@@ -7,9 +8,24 @@ const CACHED_MS = 1000
 /** A probe wants an answer, and a database that takes longer is none to send requests to. */
 const PATIENCE_MS = 2000
 
+/** All that is ever told: anybody may ask, and what a driver says names hosts, users and databases. */
+const NOT_STARTED = 'the worker has not started'
+const STOPPING = 'the service is stopping'
+const UNUSABLE = 'the database cannot be used'
+const OTHER_SCHEMA = 'the schema is not of this version: run `carillon migrate up`'
+
+const SCHEMA_CODES: readonly ErrorCode[] = ['schema_outdated', 'schema_too_new', 'schema_changed']
+
 interface ReadinessDeps {
   readonly pool: Pool
   readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** What is wrong with the database: what everybody is told, and what only the log is. */
+interface Finding {
+  readonly problem: string
+  readonly error: unknown
 }
 
 /** Whether this process should be sent work, and what stands in the way. */
@@ -17,6 +33,7 @@ export class Readiness {
   readonly #deps: ReadinessDeps
   #stage: 'starting' | 'started' | 'stopping' = 'starting'
   #latest: { readonly askedAt: number; readonly problems: Promise<readonly string[]> } | undefined
+  #logged: string | undefined
 
   constructor(deps: ReadinessDeps) {
     this.#deps = deps
@@ -35,9 +52,9 @@ export class Readiness {
   async problems(): Promise<readonly string[]> {
     switch (this.#stage) {
       case 'starting':
-        return ['This process is starting.']
+        return [NOT_STARTED]
       case 'stopping':
-        return ['This process is stopping.']
+        return [STOPPING]
       case 'started':
         return this.#problemsOfDatabase()
     }
@@ -53,19 +70,32 @@ export class Readiness {
   }
 
   async #askInTime(): Promise<readonly string[]> {
-    const late = Promise.withResolvers<readonly string[]>()
-    const cancel = this.#deps.clock.after(PATIENCE_MS, () => late.resolve(['The database does not answer in time.']))
-    const problems = await Promise.race([this.#ask(), late.promise])
+    const late = Promise.withResolvers<Finding>()
+    const error = new Error(`the database did not answer within ${PATIENCE_MS} ms`)
+    const cancel = this.#deps.clock.after(PATIENCE_MS, () => late.resolve({ problem: UNUSABLE, error }))
+    const finding = await Promise.race([this.#ask(), late.promise])
     cancel()
-    return problems
+    this.#logChange(finding)
+    return finding === undefined ? [] : [finding.problem]
   }
 
-  async #ask(): Promise<readonly string[]> {
+  async #ask(): Promise<Finding | undefined> {
     try {
       const { pending } = await migrationStatus(this.#deps.pool)
-      return pending.length === 0 ? [] : [`The database lacks ${pending.join(', ')}: run \`carillon migrate up\`.`]
+      if (pending.length === 0) return undefined
+      return { problem: OTHER_SCHEMA, error: new Error(`the database lacks ${pending.join(', ')}`) }
     } catch (error) {
-      return [`The database cannot be used: ${error instanceof Error ? error.message : String(error)}.`]
+      const isOfSchema = error instanceof CarillonError && SCHEMA_CODES.includes(error.code)
+      return { problem: isOfSchema ? OTHER_SCHEMA : UNUSABLE, error }
     }
+  }
+
+  /** Once, however often it is asked for: probes come every second. */
+  #logChange(finding: Finding | undefined): void {
+    if (finding?.problem === this.#logged) return
+    this.#logged = finding?.problem
+    const { logger } = this.#deps
+    if (finding === undefined) logger.info({ event: 'service.ready' }, 'service ready again')
+    else logger.warn({ event: 'service.not_ready', ...finding }, 'service not ready')
   }
 }

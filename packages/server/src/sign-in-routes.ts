@@ -1,14 +1,17 @@
 import type { FastifyInstance } from 'fastify'
 
 import { html } from './html.ts'
+import { ignoreBodies } from './http/json-body.ts'
+import { ProblemError } from './http/problems/problem-error.ts'
+import { isSameOrigin } from './http/same-origin.ts'
 import { sendPage } from './page.ts'
 import { SESSION_COOKIE, SESSION_MS, type SignIn } from './sign-in.ts'
 
 // Strict: no other site can make a browser act here. `auto`: only over TLS, where the connection is.
 const COOKIE = { path: '/', httpOnly: true, sameSite: 'strict', secure: 'auto' } as const
 
-/** GET /sign-in, which a link that was printed leads to, and GET /sign-out. */
-export function registerSignIn(app: FastifyInstance, signIn: SignIn): void {
+/** GET /sign-in, which a link that was printed leads to, and POST /sign-out, which is a button of the start page. */
+export async function registerSignIn(app: FastifyInstance, signIn: SignIn): Promise<void> {
   // No HEAD: what previews a link must not use it up.
   app.get<{ Querystring: { token?: unknown } }>('/sign-in', { exposeHeadRoute: false }, async (request, reply) => {
     const { token } = request.query
@@ -20,9 +23,17 @@ export function registerSignIn(app: FastifyInstance, signIn: SignIn): void {
       .redirect('/', 303)
   })
 
-  app.get('/sign-out', async (_request, reply) =>
-    reply.clearCookie(SESSION_COOKIE, COOKIE).header('cache-control', 'no-store').redirect('/', 303),
-  )
+  await app.register(async (scope) => {
+    // A form that says nothing is sent as one all the same.
+    ignoreBodies(scope)
+    scope.post('/sign-out', async ({ headers }, reply) => {
+      if (!isSameOrigin(headers)) {
+        const detail = 'expected a request of a page of this service, got one of another: sign out on the start page'
+        throw new ProblemError('forbidden', detail)
+      }
+      return reply.clearCookie(SESSION_COOKIE, COOKIE).header('cache-control', 'no-store').redirect('/', 303)
+    })
+  })
 }
 
 const USED_UP = {

@@ -43,7 +43,7 @@ export async function startEverything(settings: Settings, options: StartOptions 
     // Before it starts, and before the API listens: it is to end after the API, and starts when nothing can fail any more
     // but itself. So a port that is taken calls no target.
     start.defer(() => worker.stop())
-    const readiness = new Readiness({ pool, clock: systemClock })
+    const readiness = new Readiness({ pool, clock: systemClock, logger })
     const served = await serveApi(start, { settings, adminKey, pool, targets, events, metrics, readiness, logger })
     start.checkpoint()
     await speakingOf(url, () => worker.start())

@@ -30,7 +30,7 @@ export async function startServer(settings: Settings, options: StartOptions = {}
     start.defer(() => endPool(pool, systemClock))
     await requireCurrentSchema(pool, url)
     start.checkpoint()
-    const readiness = new Readiness({ pool, clock: systemClock })
+    const readiness = new Readiness({ pool, clock: systemClock, logger })
     const [metrics, targets] = [createMetrics(), createTargets(settings)]
     const served = await serveApi(start, { settings, adminKey, pool, targets, events, metrics, readiness, logger })
     readiness.started()

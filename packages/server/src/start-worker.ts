@@ -61,7 +61,7 @@ export async function startWorker(settings: Settings, options: StartWorkerOption
       ...(concurrency === undefined ? {} : { concurrency }),
     })
     start.defer(() => worker.stop())
-    const readiness = new Readiness({ pool, clock: systemClock })
+    const readiness = new Readiness({ pool, clock: systemClock, logger })
     const address = { host: settings.host, port: metricsPort ?? 0, remedy: 'choose another with --metrics-port' }
     const url = metricsPort === null ? '' : await serveWorkerHealth(start, address, { metrics, readiness })
     start.checkpoint()

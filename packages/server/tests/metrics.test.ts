@@ -8,8 +8,8 @@ import { createMetrics, gaugePool } from '../src/metrics.ts'
 /**
  * E-63, as Prometheus prints it: dots become underscores, and a counter ends in `_total`.
  *
- * `pg.replication.lag_seconds` is not here: whether there is a replica, and how far behind it is, knows the primary that
- * feeds it, and a process of Carillon sees a single address. Take it from the exporter of that Postgres.
+ * `pg.replication.lag_seconds` is not here: it is printed where there is a replica, and this Postgres has none. Core's own test
+ * shows it.
  */
 const E63 = {
   scheduler_schedules_total: 'gauge',

@@ -1,8 +1,12 @@
-import { createPool, migrateDown, systemClock, type Clock } from '@carillon/core'
+import { createPool, migrate, migrateDown, systemClock, type Clock } from '@carillon/core'
 import { createDatabase } from '@carillon/core/testing'
 import { expect, onTestFinished, test } from 'vitest'
 
+import { createLogger } from '../src/logger.ts'
 import { Readiness } from '../src/readiness.ts'
+
+const UNUSABLE = 'the database cannot be used'
+const OTHER_SCHEMA = 'the schema is not of this version: run `carillon migrate up`'
 
 /** A clock that a test moves. */
 function createClock() {
@@ -28,8 +32,15 @@ async function setup() {
   const database = await createDatabase()
   onTestFinished(() => database[Symbol.asyncDispose]())
   const { clock, advance, timers } = createClock()
-  const readiness = new Readiness({ pool: createPoolOf(database.url), clock })
-  return { database, readiness, advance, timers }
+  const { logger, log } = createLog()
+  const readiness = new Readiness({ pool: createPoolOf(database.url), clock, logger })
+  return { database, readiness, advance, timers, log }
+}
+
+function createLog() {
+  const log: unknown[] = []
+  const logger = createLogger({ logLevel: 'info' }, { write: (line) => void log.push(JSON.parse(line)) })
+  return { logger, log }
 }
 
 function createPoolOf(url: string) {
@@ -41,13 +52,13 @@ function createPoolOf(url: string) {
 test('it is ready once it has started, and not any more once it stops', async () => {
   const { readiness } = await setup()
 
-  expect(await readiness.problems()).toEqual(['This process is starting.'])
+  expect(await readiness.problems()).toEqual(['the worker has not started'])
   readiness.started()
   expect(await readiness.problems()).toEqual([])
   readiness.stopping()
-  expect(await readiness.problems()).toEqual(['This process is stopping.'])
+  expect(await readiness.problems()).toEqual(['the service is stopping'])
   readiness.started()
-  expect(await readiness.problems()).toEqual(['This process is stopping.'])
+  expect(await readiness.problems()).toEqual(['the service is stopping'])
 })
 
 test('a schema that falls behind is seen within a second, and the database is not asked more often', async () => {
@@ -59,22 +70,69 @@ test('a schema that falls behind is seen within a second, and the database is no
   advance(999)
   expect(await readiness.problems()).toEqual([])
   advance(1)
-  expect(await readiness.problems()).toEqual([
-    expect.stringMatching(/^The database lacks 0002_.*: run `carillon migrate up`\.$/),
-  ])
+  expect(await readiness.problems()).toEqual([OTHER_SCHEMA])
   expect(timers.size).toBe(0)
 })
 
-test('a database that is gone is told in the words of the driver', async () => {
+test('what the driver says is for the log alone: whoever asks is told that the database cannot be used', async () => {
   const { clock } = createClock()
-  const readiness = new Readiness({ pool: createPoolOf('postgres://nobody@127.0.0.1:1/nothing'), clock })
+  const { logger, log } = createLog()
+  const readiness = new Readiness({ pool: createPoolOf('postgres://nobody@127.0.0.1:1/nothing'), clock, logger })
   readiness.started()
 
-  expect(await readiness.problems()).toEqual(['The database cannot be used: connect ECONNREFUSED 127.0.0.1:1.'])
+  expect(await readiness.problems()).toEqual([UNUSABLE])
+  expect(log).toMatchObject([
+    {
+      level: 'warn',
+      event: 'service.not_ready',
+      problem: UNUSABLE,
+      error: { code: 'ECONNREFUSED', message: expect.stringContaining('127.0.0.1:1') as unknown },
+    },
+  ])
+})
+
+test('a schema of a later version is told as such, and how it differs is for the log', async () => {
+  const { database, readiness, log } = await setup()
+  readiness.started()
+  await database.pool.query(
+    `insert into carillon.migrations (number, name, checksum, applied_at)
+     select max(number) + 1, 'from_the_future', 'x', now() from carillon.migrations`,
+  )
+
+  expect(await readiness.problems()).toEqual([OTHER_SCHEMA])
+  expect(log).toMatchObject([
+    { level: 'warn', error: { message: expect.stringContaining('from_the_future') as unknown } },
+  ])
+})
+
+test('the log is told of every change, once, however often somebody asks', async () => {
+  const { database, readiness, advance, log } = await setup()
+  readiness.started()
+  const askTwice = async (): Promise<void> => {
+    for (let times = 0; times < 2; times += 1) {
+      advance(1000)
+      await readiness.problems()
+    }
+  }
+
+  await askTwice()
+  await migrateDown(database.pool, { to: 1 })
+  await askTwice()
+  await migrate(database.pool)
+  await askTwice()
+
+  expect(log).toMatchObject([
+    {
+      level: 'warn',
+      event: 'service.not_ready',
+      error: { message: expect.stringMatching(/^the database lacks 0002_/) as unknown },
+    },
+    { level: 'info', event: 'service.ready' },
+  ])
 })
 
 test('a database that says nothing is given two seconds', async () => {
-  const { database, readiness, advance } = await setup()
+  const { database, readiness, advance, log } = await setup()
   readiness.started()
   const client = await database.pool.connect()
   await client.query('begin; lock table carillon.migrations in access exclusive mode')
@@ -82,7 +140,8 @@ test('a database that says nothing is given two seconds', async () => {
   const problems = readiness.problems()
   advance(2000)
 
-  expect(await problems).toEqual(['The database does not answer in time.'])
+  expect(await problems).toEqual([UNUSABLE])
+  expect(log).toMatchObject([{ error: { message: 'the database did not answer within 2000 ms' } }])
   await client.query('rollback')
   client.release()
 })

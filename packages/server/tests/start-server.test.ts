@@ -186,10 +186,25 @@ test('a session is the installation’s: it reads what the admin key reads, unti
   await browser.get(signInUrl ?? '')
 
   expect(await browser.text(url)).toContain('There is no schedule yet.')
-  const signedOut = await browser.get(`${url}/sign-out`)
+  expect(await browser.text(url)).toContain('<form method="post" action="/sign-out">')
+  const signedOut = await browser.submit(`${url}/sign-out`)
 
   expect([signedOut.status, browser.cookie]).toEqual([303, 'carillon_session='])
   expect(await browser.text(url)).toContain('You are not signed in.')
+})
+
+test('nobody is signed out by a link or by a page of another site', async () => {
+  const { settings } = await prepare()
+  const { url, signInUrl } = await start(settings)
+  const browser = new Browser()
+  await browser.get(signInUrl ?? '')
+
+  const followed = await browser.get(`${url}/sign-out`)
+  const foreign = await browser.submit(`${url}/sign-out`, { origin: 'https://elsewhere.example' })
+
+  expect([followed.status, followed.headers.get('allow')]).toEqual([405, 'POST'])
+  expect(await foreign.json()).toMatchObject({ status: 403, code: 'forbidden' })
+  expect(await browser.text(url)).toContain('Sign out')
 })
 
 test('the start page shows schedules as text, whatever they are called, and runs no script', async () => {
@@ -218,5 +233,8 @@ test('the start page shows schedules as text, whatever they are called, and runs
   const style = /<style>(?<style>[^]*)<\/style>/.exec(page)?.groups?.['style'] ?? ''
   const hash = createHash('sha256').update(style).digest('base64')
   expect(response.headers.get('content-security-policy')).toContain(`default-src 'none'; style-src 'sha256-${hash}';`)
+  expect(response.headers.get('content-security-policy')).toContain("form-action 'self'")
+  // Else a browser would not say where the form is from.
+  expect(response.headers.get('referrer-policy')).toBe('same-origin')
   expect(response.headers.get('cache-control')).toBe('no-store')
 })

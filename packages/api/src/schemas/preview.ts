@@ -4,6 +4,8 @@ import { checkedByCore, component } from '../component.ts'
 import { expected } from '../expected.ts'
 import { cadence } from './cadence.ts'
 import { instant, instantInput } from './instant.ts'
+import { policy } from './policy.ts'
+import { target } from './target.ts'
 
 const COUNT = expected('a whole number from 1 to 100')
 
@@ -19,25 +21,38 @@ export const previewRequest = component(
   ),
 )
 
-export const preview = component(
-  'Preview',
+const outlook = {
+  description: z.string().meta({ description: 'The cadence in plain English.' }),
+  slots: z.array(z.object({ scheduledFor: instant, local: z.string() })),
+  warnings: z
+    .array(
+      z.object({
+        code: z.enum(['dst_gap', 'dst_fold']),
+        at: instant.meta({ description: 'When the clocks change.' }),
+        local: z.string().meta({ description: 'The first local time concerned.' }),
+        count: z.int(),
+        effect: z.enum(['shifted', 'skipped', 'first_pass', 'second_pass', 'both_passes']),
+        message: z.string(),
+      }),
+    )
+    .meta({ description: 'Changes of the clocks in the next two years that touch it.' }),
+}
+
+export const preview = component('Preview', z.object(outlook), 'What a cadence would do.')
+
+export const schedulePreview = component(
+  'SchedulePreview',
   z.object({
-    description: z.string().meta({ description: 'The cadence in plain English.' }),
-    slots: z.array(z.object({ scheduledFor: instant, local: z.string() })),
-    warnings: z
-      .array(
-        z.object({
-          code: z.enum(['dst_gap', 'dst_fold']),
-          at: instant.meta({ description: 'When the clocks change.' }),
-          local: z.string().meta({ description: 'The first local time concerned.' }),
-          count: z.int(),
-          effect: z.enum(['shifted', 'skipped', 'first_pass', 'second_pass', 'both_passes']),
-          message: z.string(),
-        }),
-      )
-      .meta({ description: 'Changes of the clocks in the next two years that touch it.' }),
+    name: z.string(),
+    cadence,
+    target,
+    policy,
+    grantId: z.uuid().nullable(),
+    ownerSubject: z.string(),
+    ...outlook,
   }),
-  'What a cadence would do.',
+  'What a create would make, with every default filled in.',
 )
 
 export type Preview = z.infer<typeof preview>
+export type SchedulePreview = z.infer<typeof schedulePreview>

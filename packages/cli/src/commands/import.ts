@@ -1,15 +1,24 @@
 import { Option, type Command } from 'commander'
 
+import type { Cli } from '../cli.ts'
 import { examples, type Define, type Invocation } from '../define.ts'
 import type { Exit } from '../exit-codes.ts'
 import { checkEntries } from '../import/check-entries.ts'
 import { createEntries } from '../import/create-entries.ts'
-import { matchExisting } from '../import/existing-schedules.ts'
+import { matchExisting, type MatchedEntry } from '../import/existing-schedules.ts'
+import { finishEntries, settleExisting, type ExistingEntry } from '../import/finish-entries.ts'
 import { IMPORT_FORMATS, type ImportFormat } from '../import/import-format.ts'
 import { readImportFile } from '../import/read-import-file.ts'
 import { listAllSchedules } from '../list-all.ts'
 import { harmlessText } from '../output/harmless-text.ts'
-import { outcomeAnswer, outcomeLines, planAnswer, planLines } from '../output/import-view.ts'
+import {
+  outcomeAnswer,
+  outcomeLines,
+  planAnswer,
+  planLines,
+  type ImportOutcome,
+  type ImportPlan,
+} from '../output/import-view.ts'
 import { readText } from '../read-text.ts'
 
 interface ImportOptions {
@@ -39,7 +48,7 @@ export function addImport(program: Command, define: Define): void {
   define<ImportOptions>(command, importFile)
 }
 
-/** Checks all of it first: bad input writes nothing. What is refused only when it is made does not hold up the rest. */
+/** Checks all of it first: bad input writes nothing. */
 async function importFile({ cli, args, options, note, show }: Invocation<ImportOptions>): Promise<Exit> {
   const [path = ''] = args
   const { notes, ...file } = await readImportFile(path, await readText(path, cli), {
@@ -49,7 +58,8 @@ async function importFile({ cli, args, options, note, show }: Invocation<ImportO
     machineTimezone: new Intl.DateTimeFormat().resolvedOptions().timeZone,
   })
   for (const text of notes) note(harmlessText(text))
-  const { existing, missing } = matchExisting(file.entries, await listAllSchedules(cli))
+  const { matched, missing } = matchExisting(file.entries, await listAllSchedules(cli), cli.clock.now())
+  const { existing, unfinished } = await settleExisting(cli, matched)
   const { checked, refusals } = await checkEntries(cli, missing)
   const refused = [...file.refusals, ...refusals]
   if (options.dryRun === true) {
@@ -57,22 +67,38 @@ async function importFile({ cli, args, options, note, show }: Invocation<ImportO
     show(planAnswer(plan), () => planLines(cli.terminal, plan, cli.clock.now()))
     return refused.length > 0 ? 'refused' : 'ok'
   }
-  const isHeld = refused.length > 0 && options.keepGoing !== true
-  const made = isHeld
-    ? NOTHING_MADE
-    : await createEntries(
-        cli,
-        checked.map(({ entry }) => entry),
-      )
-  const outcome = {
-    created: made.created,
-    existing: [...existing, ...made.replayed.map((each) => ({ ...each, isSame: true }))],
-    refused: [...refused, ...made.refusals],
-    notes,
+  if (refused.length > 0 && options.keepGoing !== true) {
+    const outcome = { created: [], existing, refused, notes }
+    show(outcomeAnswer(outcome), () => outcomeLines(outcome))
+    note('nothing was imported: correct what is refused, or pass --keep-going to import the rest')
+    return 'refused'
   }
+  const outcome = await carryOut(cli, { checked, existing, refused, notes }, unfinished)
+  for (const text of outcome.notes.slice(notes.length)) note(harmlessText(text))
   show(outcomeAnswer(outcome), () => outcomeLines(outcome))
-  if (isHeld) note('nothing was imported: correct what is refused, or pass --keep-going to import the rest')
   return outcome.refused.length > 0 ? 'refused' : 'ok'
 }
 
-const NOTHING_MADE = { created: [], replayed: [], refusals: [] } as const
+/** What was half done before comes first: a schedule that should be paused comes due. */
+async function carryOut(
+  cli: Cli,
+  { checked, existing, refused, notes }: ImportPlan,
+  unfinished: readonly MatchedEntry[],
+): Promise<ImportOutcome> {
+  const finished = await finishEntries(cli, unfinished)
+  const made = await createEntries(
+    cli,
+    checked.map(({ entry }) => entry),
+  )
+  const replayed = made.replayed.map((each) => ({ ...each, likeness: 'same' as const }))
+  return {
+    created: made.created,
+    existing: [...existing.map(asFinished), ...replayed],
+    refused: [...refused, ...made.refusals],
+    notes: [...notes, ...finished],
+  }
+}
+
+function asFinished(existing: ExistingEntry): ExistingEntry {
+  return existing.likeness === 'unfinished' ? { ...existing, likeness: 'same' } : existing
+}

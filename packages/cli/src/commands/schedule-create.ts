@@ -1,4 +1,4 @@
-import type { Client, Schedule } from '@carillon/api'
+import type { Client, Schedule, ScheduleInput } from '@carillon/api'
 import { Option, type Command } from 'commander'
 
 import { addCadenceOptions } from '../cadence-options.ts'
@@ -6,6 +6,7 @@ import { connect } from '../connection.ts'
 import { examples, type Define, type Invocation } from '../define.ts'
 import type { Exit } from '../exit-codes.ts'
 import { durationMs } from '../option-values.ts'
+import { previewLines } from '../output/preview-view.ts'
 import { runFields } from '../output/run-view.ts'
 import { scheduleFields, zoneOf } from '../output/schedule-view.ts'
 import { addPolicyOptions } from '../policy-options.ts'
@@ -15,6 +16,7 @@ import { exitOf, isOver, waitForRun } from '../wait-for-run.ts'
 
 interface CreateOptions extends BodyOptions {
   readonly idempotencyKey?: string
+  readonly dryRun?: boolean
   readonly wait?: boolean
   readonly waitTimeout?: number
 }
@@ -31,6 +33,7 @@ export function addCreate(schedules: Command, define: Define): void {
     .option('--owner <subject>', 'whose it is, such as user:alice (yours)')
     .option('--file <path>', 'all of it as JSON, as the API takes it; - is standard input')
     .option('--idempotency-key <key>', 'the same key and body within a day make one schedule')
+    .addOption(new Option('--dry-run', 'make nothing, and show what would be made and when').conflicts('wait'))
     .option('--wait', 'wait until its first run is over, and show it')
     .addOption(new Option('--wait-timeout <duration>', 'how long at most (for ever)').argParser(durationMs))
   examples(
@@ -38,6 +41,7 @@ export function addCreate(schedules: Command, define: Define): void {
     'carillon schedules create "First light" --in 5s --url http://127.0.0.1:7400/healthz --method GET',
     'carillon schedules create Digest --cron "0 9 * * 1-5" --timezone Europe/Madrid --url https://digest.internal/run',
     'carillon schedules create Beat --every 15m --url https://hooks.example.com/beat --payload \'{"list":"a"}\' --overlap queue',
+    'carillon schedules create --file schedule.json --dry-run',
     'carillon schedules create --file schedule.json --wait',
   )
   define<CreateOptions>(create, createSchedule)
@@ -46,11 +50,23 @@ export function addCreate(schedules: Command, define: Define): void {
 async function createSchedule(invocation: Invocation<CreateOptions>): Promise<Exit> {
   const { cli, args, options } = invocation
   const input = await readInput(args[0], options, cli)
-  const { idempotencyKey, wait } = options
+  const { idempotencyKey, wait, dryRun } = options
   const client = connect(cli)
+  if (dryRun === true) return showPreview(invocation, client, input)
   const schedule = await client.schedules.create(input, idempotencyKey === undefined ? {} : { idempotencyKey })
   if (wait === true) return showFirstRun(invocation, client, schedule)
   invocation.show(schedule, () => scheduleFields(cli.terminal, schedule, cli.clock.now()))
+  return 'ok'
+}
+
+async function showPreview(
+  { cli, note, show }: Invocation<CreateOptions>,
+  client: Client,
+  input: ScheduleInput,
+): Promise<Exit> {
+  const preview = await client.schedules.preview(input)
+  show(preview, () => previewLines(cli.terminal, preview, zoneOf(preview), cli.clock.now()))
+  note('nothing was made')
   return 'ok'
 }
 

@@ -1,14 +1,10 @@
-import type { Preview } from '@carillon/api'
 import { Option, type Command } from 'commander'
 
 import { addCadenceOptions, requireCadence, type CadenceOptions } from '../cadence-options.ts'
 import { connect } from '../connection.ts'
 import { examples, type Define } from '../define.ts'
 import { moment, wholeNumber } from '../option-values.ts'
-import { formatLocal, formatRelative } from '../output/format-time.ts'
-import { styled } from '../output/style.ts'
-import { tableLines } from '../output/table.ts'
-import type { Terminal } from '../output/terminal.ts'
+import { previewLines } from '../output/preview-view.ts'
 
 interface PreviewOptions extends CadenceOptions {
   readonly from?: string
@@ -36,24 +32,4 @@ export function addPreview(schedules: Command, define: Define): void {
     })
     show(answer, () => previewLines(cli.terminal, answer, cadence.timezone ?? 'UTC', cli.clock.now()))
   })
-}
-
-function previewLines(screen: Terminal, preview: Preview, timezone: string, now: number): string[] {
-  const { description, slots, warnings } = preview
-  const table = tableLines(
-    screen,
-    [
-      { title: 'LOCAL', of: ({ scheduledFor }) => formatLocal(scheduledFor, timezone) },
-      { title: 'UTC', of: ({ scheduledFor }) => scheduledFor },
-      { title: '', of: ({ scheduledFor }) => formatRelative(scheduledFor, now) },
-    ],
-    slots,
-  )
-  return [
-    styled(screen, 'bold', description),
-    '',
-    ...(slots.length === 0 ? ['It does not come due any more.'] : table),
-    ...(warnings.length === 0 ? [] : ['']),
-    ...warnings.map(({ message }) => styled(screen, 'yellow', message)),
-  ]
 }

@@ -1,10 +1,10 @@
-import { ApiError, type Preview } from '@carillon/api'
+import { ApiError } from '@carillon/api'
 
 import type { Cli } from '../cli.ts'
 import { connect } from '../connection.ts'
 import { inParallel } from '../in-parallel.ts'
 import { patiently } from '../patiently.ts'
-import { canonicalJson } from '../portable-schedule.ts'
+import { findNoSlot } from './check-slots.ts'
 import type { ImportEntry, Refusal } from './import-entry.ts'
 
 export interface CheckedEntry {
@@ -20,26 +20,26 @@ interface CheckedEntries {
 
 const CONCURRENCY = 8
 
-/** Asks the service what it makes of each cadence, once for those that are equal. Nothing is made. */
+/** Asks the service what it would make of each entry, and refuses what it would refuse. Nothing is made. */
 export async function checkEntries(cli: Cli, entries: readonly ImportEntry[]): Promise<CheckedEntries> {
-  const client = connect(cli)
-  const cadences = new Map(entries.map(({ input }) => [canonicalJson(input.cadence), input.cadence]))
-  const answers = await inParallel([...cadences], CONCURRENCY, async ([text, cadence]) => {
-    const ask = () => patiently(cli, () => client.cadence.preview({ cadence, count: 1 }))
-    return [text, await refusalOr(ask)] as const
-  })
-  const byCadence = new Map<string, Preview | ApiError>(answers)
-  const checked: CheckedEntry[] = []
-  const refusals: Refusal[] = []
-  for (const entry of entries) {
-    const answer = byCadence.get(canonicalJson(entry.input.cadence))
-    if (answer instanceof ApiError) refusals.push(refusalOf(entry, answer))
-    else if (answer !== undefined) {
-      const { description, slots } = answer
-      checked.push({ entry, description, nextSlotAt: slots[0]?.scheduledFor ?? null })
-    }
+  const answers = await inParallel(entries, CONCURRENCY, (entry) => checkEntry(cli, entry))
+  return {
+    checked: answers.filter((answer) => 'entry' in answer),
+    refusals: answers.filter((answer) => 'reason' in answer),
   }
-  return { checked, refusals }
+}
+
+async function checkEntry(cli: Cli, entry: ImportEntry): Promise<CheckedEntry | Refusal> {
+  const client = connect(cli)
+  const answer = await refusalOr(() => patiently(cli, () => client.schedules.preview(entry.input)))
+  if (answer instanceof ApiError) return refusalOf(entry, answer)
+  const { description, slots, cadence } = answer
+  const noSlot = await findNoSlot(cli, client, entry, cadence)
+  if (noSlot !== undefined) {
+    const reason = `skippedSlots: expected slots of the schedule, got ${noSlot}, which is none: leave it out`
+    return { place: entry.place, name: entry.input.name, reason }
+  }
+  return { entry, description, nextSlotAt: slots[0]?.scheduledFor ?? null }
 }
 
 /** What is wrong with an input is told with it; everything else ends the import. */
@@ -53,7 +53,8 @@ export async function refusalOr<Answer>(ask: () => Promise<Answer>): Promise<Ans
 }
 
 export function refusalOf({ place, input }: ImportEntry, { message, errors }: ApiError): Refusal {
-  const reason =
-    errors.length === 0 ? message : errors.map((problem) => `${problem.field}: ${problem.message}`).join('; ')
+  // Some are sentences, and some are parts of one.
+  const reasons = errors.map((problem) => `${problem.field}: ${problem.message.replace(/\.$/, '')}`)
+  const reason = errors.length === 0 ? message : reasons.join('; ')
   return { place, name: input.name, reason }
 }

@@ -6,6 +6,7 @@ import { inParallel } from '../in-parallel.ts'
 import { Progress } from '../output/progress.ts'
 import { patiently } from '../patiently.ts'
 import { refusalOf, refusalOr } from './check-entries.ts'
+import { applyState, isUntouched } from './entry-state.ts'
 import { idempotencyKeys, keyAfter } from './idempotency-keys.ts'
 import type { ImportEntry, Refusal } from './import-entry.ts'
 
@@ -56,7 +57,12 @@ async function createEntry(cli: Cli, entry: ImportEntry, firstKey: string): Prom
       await applyState(cli, entry, answer.schedule)
       return answer
     }
-    if (await exists(cli, answer.schedule.id)) return answer
+    const schedule = await findAgain(cli, answer.schedule.id)
+    if (schedule !== undefined) {
+      // The first answer may have been lost before it was paused.
+      if (await isUntouched(cli, entry, schedule.id)) await applyState(cli, entry, schedule)
+      return answer
+    }
     key = keyAfter(key, answer.schedule.id)
   }
 }
@@ -75,19 +81,11 @@ async function createOnce(cli: Cli, { input }: ImportEntry, idempotencyKey: stri
 }
 
 /** An answer that is given again is as old as the first: the schedule may have been deleted since. */
-async function exists(cli: Cli, id: string): Promise<boolean> {
+async function findAgain(cli: Cli, id: string): Promise<Schedule | undefined> {
   try {
-    await patiently(cli, () => connect(cli).schedules.get(id))
-    return true
+    return await patiently(cli, () => connect(cli).schedules.get(id))
   } catch (error) {
-    if (error instanceof ApiError && error.code === 'schedule_not_found') return false
+    if (error instanceof ApiError && error.code === 'schedule_not_found') return undefined
     throw error
   }
-}
-
-async function applyState(cli: Cli, { pausedReason, skippedSlots }: ImportEntry, { id }: Schedule): Promise<void> {
-  const client = connect(cli)
-  if (pausedReason !== null) await patiently(cli, () => client.schedules.pause(id, { reason: pausedReason }))
-  const ahead = skippedSlots.filter((slot) => Date.parse(slot) > cli.clock.now())
-  for (const slot of ahead) await patiently(cli, () => client.schedules.skip(id, slot))
 }

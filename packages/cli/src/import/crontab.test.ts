@@ -96,6 +96,14 @@ describe('a crontab', () => {
     ['0 9 * * * /usr/bin/backup', /expected a call of curl or wget, got \/usr\/bin\/backup: .*--url/],
     ['0 9 * * * curl http://a | mail me', /needs a shell \(\|\)/],
     ['0 9 * * * curl -u me:secret http://a', /-u is not understood/],
+    ['0 0 9 * * * curl http://a', /expected five fields and a command, got 6 fields \(0 0 9 \* \* \*\): take out/],
+    ['0 0 9 ? * MON-FRI curl http://a', /got 6 fields \(0 0 9 \? \* MON-FRI\)/],
+    ['0 0/5 9 * * 1-5 2027 curl http://a', /got 7 fields/],
+    [
+      '17 * * * * root cd / && run-parts /etc/cron.hourly',
+      /got root before the command: .*system crontab.*take it out/,
+    ],
+    ['@daily alice /usr/bin/curl http://a', /got alice before the command: .*system crontab/],
   ])('%s is refused with its line and the reason', (line, reason) => {
     const { entries, refusals } = parse(`\n${line}`)
 
@@ -113,6 +121,17 @@ describe('a crontab', () => {
       method: 'POST',
       payload: { command: '/usr/bin/backup --all | gzip' },
     })
+  })
+
+  test.each(['7z a backup.7z', 'nice curl http://a', 'sudo wget http://a', 'root-check --all'])(
+    'takes %s for a command, and for nothing before one',
+    (command) => {
+      expect(parse(`0 9 * * * ${command}`, HOOK).entries[0]?.input.target).toMatchObject({ payload: { command } })
+    },
+  )
+
+  test('refuses what other schedulers write before a command, though there is a hook', () => {
+    expect(parse('0 0 9 * * * backup\n0 9 * * * root backup', HOOK).refusals).toHaveLength(2)
   })
 
   test('refuses @reboot and flags that are not understood though there is a hook', () => {

@@ -6,6 +6,7 @@ import { translateCurl } from './curl-command.ts'
 import type { Translated } from './http-call.ts'
 import type { ImportEntry, ImportFile, Refusal } from './import-entry.ts'
 import { splitShellWords } from './shell-words.ts'
+import { isUser, userReason } from './system-crontab.ts'
 import { UniqueNames } from './unique-names.ts'
 import { translateWget } from './wget-command.ts'
 
@@ -37,9 +38,8 @@ export function parseCrontab(text: string, { timezone, hookUrl }: CrontabOptions
     const line = readCrontabLine(content)
     if (line.kind === 'variable' && ZONE_VARIABLES.includes(line.name)) zone = line.value
     else if (line.kind === 'variable') notes.push(`${place}: ${line.name} is ignored: a schedule has no environment`)
-    else if (line.kind === 'unreadable') {
-      refusals.push({ place, name: null, reason: 'expected five fields or a macro such as @daily, and a command' })
-    } else if (line.kind === 'entry') {
+    else if (line.kind === 'unreadable') refusals.push({ place, name: null, reason: line.reason })
+    else if (line.kind === 'entry') {
       const base = comment ?? cutText(line.command, NAME_COLUMNS)
       const translated = translate(line, hookUrl)
       if (translated.ok) {
@@ -67,6 +67,7 @@ function translate(entry: Entry, hookUrl: string | undefined): Translated {
   const { words, outputs, shellOnly } = splitShellWords(entry.command)
   const [program = '', ...rest] = words
   const name = program.replace(/^.*\//, '')
+  if (isUser(program, rest[0])) return { ok: false, reason: userReason(program) }
   if (shellOnly === null && (name === 'curl' || name === 'wget')) {
     const translated = name === 'curl' ? translateCurl(rest) : translateWget(rest)
     return translated.ok ? { ...translated, notes: [...translated.notes, ...callNotes(entry, outputs)] } : translated

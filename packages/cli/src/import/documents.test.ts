@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { parseJson, parseNdjson, parseYaml } from './documents.ts'
+import { parseJson, parseNdjson } from './documents.ts'
 
 const SCHEDULE = {
   name: 'a',
@@ -26,12 +26,22 @@ describe('a document', () => {
     ])
   })
 
+  test('gives a pause that was nobody’s a reason that may be given', () => {
+    const text = JSON.stringify([{ ...SCHEDULE, paused: { reason: 'auto:consecutive_failures' } }])
+
+    expect(parseJson(text).entries).toMatchObject([{ pausedReason: 'paused automatically: consecutive_failures' }])
+  })
+
   test.each<[unknown, string]>([
     [1, 'expected an object with name, cadence and target'],
     [{ ...SCHEDULE, id: '1', runCount: 3 }, 'expected no field id, runCount: leave it out'],
     [{ name: 'a' }, 'expected cadence and target, got nothing'],
-    [{ ...SCHEDULE, paused: true }, 'expected paused to be { "reason": "…" }'],
-    [{ ...SCHEDULE, skippedSlots: ['soon'] }, 'expected skippedSlots to be a list of instants'],
+    [{ ...SCHEDULE, paused: true }, 'expected paused to be { "reason": "…" }, a text of 1 to 500 characters'],
+    [
+      { ...SCHEDULE, paused: { reason: ' ' } },
+      'expected paused to be { "reason": "…" }, a text of 1 to 500 characters',
+    ],
+    [{ ...SCHEDULE, skippedSlots: ['soon'] }, 'expected skippedSlots to be a list of at most 100 instants'],
   ])('refuses %j', (value, reason) => {
     expect(parseJson(JSON.stringify([SCHEDULE, value])).refusals).toMatchObject([{ place: 'schedules[1]', reason }])
   })
@@ -45,25 +55,5 @@ describe('a document', () => {
 
     expect(entries.map(({ place }) => place)).toEqual(['line 1', 'line 4'])
     expect(refusals).toMatchObject([{ place: 'line 3', reason: expect.stringMatching(/^expected JSON/) as string }])
-  })
-
-  test('in YAML tells the line of each schedule', async () => {
-    const text = [
-      'schedules:',
-      '  # the first',
-      '  - name: a',
-      '    cadence: { kind: cron, expression: "@daily" }',
-      '    target: { kind: http, url: http://a }',
-      '  - name: b',
-    ].join('\n')
-
-    const { entries, refusals } = await parseYaml(text)
-
-    expect(entries).toMatchObject([{ place: 'line 3', input: SCHEDULE }])
-    expect(refusals).toEqual([{ place: 'line 6', name: 'b', reason: 'expected cadence and target, got nothing' }])
-  })
-
-  test('that is no YAML is refused with the place', async () => {
-    await expect(parseYaml('a: [')).rejects.toThrow(/expected YAML: .*line 1/)
   })
 })

@@ -1,6 +1,5 @@
-import type { ScheduleInput } from '@carillon/api'
-
 import { CliError } from '../cli-error.ts'
+import { uncheckedInput } from '../unchecked-input.ts'
 import type { ImportEntry, ImportFile, Refusal } from './import-entry.ts'
 
 /** One thing of a file, before anybody looked what it is. */
@@ -10,6 +9,11 @@ interface Item {
 }
 
 const FIELDS = ['name', 'cadence', 'target', 'policy', 'grantId', 'ownerSubject', 'paused', 'skippedSlots']
+
+const REASON_MAX = 500
+const SLOTS_MAX = 100
+const PAUSED_REASON = `expected paused to be { "reason": "…" }, a text of 1 to ${REASON_MAX} characters`
+const SLOTS_REASON = `expected skippedSlots to be a list of at most ${SLOTS_MAX} instants`
 
 /** An array, or an object with `schedules` as `carillon export` writes it, or a single schedule. */
 export function parseJson(text: string): ImportFile {
@@ -33,22 +37,6 @@ export function parseNdjson(text: string): ImportFile {
   return { ...file, refusals: [...refusals, ...file.refusals] }
 }
 
-/** As JSON, in YAML 1.2. The line of each schedule is known. */
-export async function parseYaml(text: string): Promise<ImportFile> {
-  const { isMap, isNode, isSeq, LineCounter, parseDocument } = await import('yaml')
-  const lineCounter = new LineCounter()
-  const document = parseDocument(text, { lineCounter })
-  const [fault] = document.errors
-  if (fault !== undefined) throw new CliError('file_invalid', `expected YAML: ${fault.message.split('\n')[0] ?? ''}`)
-  const { contents } = document
-  const list = isMap(contents) && contents.has('schedules') ? contents.get('schedules', true) : contents
-  const places = isSeq(list)
-    ? list.items.map((item) => `line ${lineCounter.linePos(isNode(item) ? (item.range?.[0] ?? 0) : 0).line}`)
-    : []
-  const items = itemsOf(document.toJS())
-  return readItems(items.map(({ place, value }, index) => ({ place: places[index] ?? place, value })))
-}
-
 function parseWhole(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -57,14 +45,14 @@ function parseWhole(text: string): unknown {
   }
 }
 
-function itemsOf(value: unknown): Item[] {
+export function itemsOf(value: unknown): Item[] {
   const list = isObject(value) && 'schedules' in value ? value['schedules'] : value
   if (Array.isArray(list)) return list.map((item: unknown, index) => ({ place: `schedules[${index}]`, value: item }))
   if (isObject(list) && 'name' in list) return [{ place: 'the schedule', value: list }]
   throw new CliError('file_invalid', 'expected a list of schedules, or an object with one in "schedules"')
 }
 
-function readItems(items: readonly Item[]): ImportFile {
+export function readItems(items: readonly Item[]): ImportFile {
   const entries: ImportEntry[] = []
   const refusals: Refusal[] = []
   for (const { place, value } of items) {
@@ -85,21 +73,30 @@ function readEntry(place: string, value: unknown): ImportEntry | Refusal {
   const missing = ['name', 'cadence', 'target'].filter((field) => input[field] === undefined)
   if (missing.length > 0) return { place, name, reason: `expected ${missing.join(' and ')}, got nothing` }
   const pausedReason = readPaused(paused)
-  if (pausedReason === undefined) return { place, name, reason: 'expected paused to be { "reason": "…" }' }
+  if (pausedReason === undefined) return { place, name, reason: PAUSED_REASON }
   const slots = readSlots(skippedSlots)
-  if (slots === undefined) return { place, name, reason: 'expected skippedSlots to be a list of instants' }
-  return { place, input: input as unknown as ScheduleInput, pausedReason, skippedSlots: slots }
+  if (slots === undefined) return { place, name, reason: SLOTS_REASON }
+  return { place, input: uncheckedInput(input), pausedReason, skippedSlots: slots }
 }
 
+/**
+ * What the service would hear of only after the schedule is made, too late to refuse the file. A pause that is not
+ * somebody's has a reason that begins with auto:, which nobody may give.
+ */
 function readPaused(value: unknown): string | null | undefined {
   if (value === undefined || value === null || value === false) return null
-  return isObject(value) && typeof value['reason'] === 'string' ? value['reason'] : undefined
+  const written = isObject(value) && typeof value['reason'] === 'string' ? value['reason'].trim() : ''
+  const reason = written.replace(/^auto:\s*/, 'paused automatically: ')
+  const isReason = reason !== '' && reason.length <= REASON_MAX && !reason.includes('\0') && reason.isWellFormed()
+  return isReason ? reason : undefined
 }
 
 function readSlots(value: unknown): string[] | undefined {
   if (value === undefined) return []
   const isList =
-    Array.isArray(value) && value.every((slot) => typeof slot === 'string' && !Number.isNaN(Date.parse(slot)))
+    Array.isArray(value) &&
+    value.length <= SLOTS_MAX &&
+    value.every((slot) => typeof slot === 'string' && !Number.isNaN(Date.parse(slot)))
   return isList ? (value as string[]) : undefined
 }
 
@@ -107,6 +104,6 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function messageOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

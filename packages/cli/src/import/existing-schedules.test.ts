@@ -5,6 +5,9 @@ import { matchExisting } from './existing-schedules.ts'
 import { idempotencyKeys, keyAfter } from './idempotency-keys.ts'
 import type { ImportEntry } from './import-entry.ts'
 
+const NOW = Date.parse('2026-12-24T00:00:00Z')
+const PAUSED = { pausedReason: 'moving' }
+
 function entryOf(name: string, url = 'http://a', more: Partial<ImportEntry> = {}): ImportEntry {
   const input = {
     name,
@@ -31,9 +34,9 @@ function scheduleOf(id: string, name: string, url = 'http://a', state: Schedule[
 }
 
 function matched(entries: readonly ImportEntry[], schedules: readonly Schedule[]) {
-  const { existing, missing } = matchExisting(entries, schedules)
+  const { matched: found, missing } = matchExisting(entries, schedules, NOW)
   return {
-    existing: existing.map(({ entry, scheduleId, isSame }) => [entries.indexOf(entry), scheduleId, isSame]),
+    existing: found.map(({ entry, schedule, likeness }) => [entries.indexOf(entry), schedule.id, likeness]),
     missing: missing.map((entry) => entries.indexOf(entry)),
   }
 }
@@ -41,22 +44,36 @@ function matched(entries: readonly ImportEntry[], schedules: readonly Schedule[]
 describe('what is there already', () => {
   test('is told by its exact name', () => {
     expect(matched([entryOf('a'), entryOf('b')], [scheduleOf('1', 'a'), scheduleOf('2', 'B')])).toEqual({
-      existing: [[0, '1', true]],
+      existing: [[0, '1', 'same']],
       missing: [1],
     })
   })
 
-  test.each([
+  test.each<[string, ImportEntry, Schedule]>([
     ['another target', entryOf('a', 'http://b'), scheduleOf('1', 'a')],
     ['paused, which the entry is not', entryOf('a'), scheduleOf('1', 'a', 'http://a', 'paused')],
-    ['not paused, which the entry is', entryOf('a', 'http://a', { pausedReason: 'x' }), scheduleOf('1', 'a')],
     [
-      'a slot that is not skipped',
-      entryOf('a', 'http://a', { skippedSlots: ['2026-12-24T18:00:00Z'] }),
-      scheduleOf('1', 'a'),
+      'completed, and the entry paused',
+      entryOf('a', 'http://a', PAUSED),
+      scheduleOf('1', 'a', 'http://a', 'completed'),
     ],
   ])('may differ: %s', (_what, entry, schedule) => {
-    expect(matched([entry], [schedule])).toEqual({ existing: [[0, '1', false]], missing: [] })
+    expect(matched([entry], [schedule])).toEqual({ existing: [[0, '1', 'different']], missing: [] })
+  })
+
+  test.each<[string, Partial<ImportEntry>]>([
+    ['a pause', PAUSED],
+    ['a slot taken out', { skippedSlots: ['2026-12-24T18:00:00Z'] }],
+  ])('may lack %s', (_what, more) => {
+    const entry = entryOf('a', 'http://a', more)
+
+    expect(matched([entry], [scheduleOf('1', 'a')])).toEqual({ existing: [[0, '1', 'lacking']], missing: [] })
+  })
+
+  test('lacks no slot that is over', () => {
+    const entry = entryOf('a', 'http://a', { skippedSlots: ['2026-12-23T18:00:00Z'] })
+
+    expect(matched([entry], [scheduleOf('1', 'a')])).toEqual({ existing: [[0, '1', 'same']], missing: [] })
   })
 
   test('of several with one name is matched by what it says, and then by order', () => {
@@ -64,8 +81,8 @@ describe('what is there already', () => {
 
     expect(matched(entries, [scheduleOf('x', 'a', 'http://2'), scheduleOf('y', 'a', 'http://9')])).toEqual({
       existing: [
-        [1, 'x', true],
-        [0, 'y', false],
+        [1, 'x', 'same'],
+        [0, 'y', 'different'],
       ],
       missing: [2],
     })

@@ -1,38 +1,46 @@
 import type { Schedule } from '@carillon/api'
 
 import { canonicalJson, toPortable } from '../portable-schedule.ts'
+import { lackingState } from './entry-state.ts'
 import type { ImportEntry } from './import-entry.ts'
 
+/**
+ * `same`: all that the entry says is what the schedule says. `lacking`: but for being paused, or slots taken out.
+ * `different`: it may be another, or the same spelt otherwise.
+ */
+type Likeness = 'same' | 'lacking' | 'different'
+
 /** An entry whose name a schedule has already. */
-export interface ExistingEntry {
+export interface MatchedEntry {
   readonly entry: ImportEntry
-  readonly scheduleId: string
-  /** Whether all that the entry says is what the schedule says. Otherwise it may be another, or the same spelt otherwise. */
-  readonly isSame: boolean
+  readonly schedule: Schedule
+  readonly likeness: Likeness
 }
 
 interface Match {
-  readonly existing: readonly ExistingEntry[]
+  readonly matched: readonly MatchedEntry[]
   readonly missing: readonly ImportEntry[]
 }
 
+const LIKEST_FIRST: readonly Likeness[] = ['same', 'lacking', 'different']
+
 /**
- * Tells what is there already, by exact name. Of several with one name, those that are the same belong together; what is
+ * Tells what is there already, by exact name. Of several with one name, those that are most alike belong together; what is
  * left belongs together in its order, so that as many are missing as there are fewer schedules than entries.
  */
-export function matchExisting(entries: readonly ImportEntry[], schedules: readonly Schedule[]): Match {
+export function matchExisting(entries: readonly ImportEntry[], schedules: readonly Schedule[], now: number): Match {
   const byName = Map.groupBy(schedules, ({ name }) => name)
-  const found = new Map<ImportEntry, ExistingEntry>()
-  for (const isSame of [true, false]) {
+  const found = new Map<ImportEntry, MatchedEntry>()
+  for (const likeness of LIKEST_FIRST) {
     for (const entry of entries) {
       if (found.has(entry)) continue
       const candidates = byName.get(entry.input.name) ?? []
-      const index = isSame ? candidates.findIndex((schedule) => isEqual(entry, schedule)) : 0
+      const index = candidates.findIndex((schedule) => likenessOf(entry, schedule, now) === likeness)
       const [schedule] = index === -1 ? [] : candidates.splice(index, 1)
-      if (schedule !== undefined) found.set(entry, { entry, scheduleId: schedule.id, isSame })
+      if (schedule !== undefined) found.set(entry, { entry, schedule, likeness })
     }
   }
-  return { existing: [...found.values()], missing: entries.filter((entry) => !found.has(entry)) }
+  return { matched: [...found.values()], missing: entries.filter((entry) => !found.has(entry)) }
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -40,11 +48,12 @@ type Fields = Readonly<Record<string, unknown>>
 /** These parts the service completes with what is left open. */
 const COMPLETED_PARTS = ['cadence', 'target', 'policy', 'retry']
 
-function isEqual({ input, pausedReason, skippedSlots }: ImportEntry, schedule: Schedule): boolean {
+function likenessOf(entry: ImportEntry, schedule: Schedule, now: number): Likeness {
   const portable: Fields = { grantId: schedule.grantId, ...toPortable(schedule) }
-  const isPausedAlike = (pausedReason === null) === (schedule.state !== 'paused')
-  const hasSlots = skippedSlots.every((slot) => schedule.skippedSlots.includes(new Date(slot).toISOString()))
-  return isPausedAlike && hasSlots && isWithin(input, portable)
+  if (!isWithin(entry.input, portable)) return 'different'
+  const { pauseFor, slots } = lackingState(entry, schedule, now)
+  if (pauseFor !== null || slots.length > 0) return 'lacking'
+  return (entry.pausedReason !== null) === (schedule.state === 'paused') ? 'same' : 'different'
 }
 
 /** Whether all that is given is so; what is left open may be anything. */

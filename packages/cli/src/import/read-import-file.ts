@@ -1,7 +1,8 @@
 import { parseCrontab, type CrontabOptions } from './crontab.ts'
-import { parseJson, parseNdjson, parseYaml } from './documents.ts'
+import { parseJson, parseNdjson } from './documents.ts'
 import type { ImportFile } from './import-entry.ts'
 import { detectFormat, type ImportFormat } from './import-format.ts'
+import { parseYaml } from './yaml-document.ts'
 
 interface ReadOptions {
   readonly format?: ImportFormat | undefined

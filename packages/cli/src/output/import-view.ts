@@ -1,6 +1,6 @@
 import type { CheckedEntry } from '../import/check-entries.ts'
 import type { MadeEntry } from '../import/create-entries.ts'
-import type { ExistingEntry } from '../import/existing-schedules.ts'
+import type { ExistingEntry } from '../import/finish-entries.ts'
 import type { ImportEntry, Refusal } from '../import/import-entry.ts'
 import { formatRelative } from './format-time.ts'
 import { harmlessText } from './harmless-text.ts'
@@ -38,7 +38,11 @@ export function outcomeAnswer({ created, ...rest }: ImportOutcome): object {
 }
 
 function restAnswer({ existing, refused, notes }: Rest): object {
-  const there = existing.map(({ entry, scheduleId, isSame }) => ({ ...named(entry), id: scheduleId, isSame }))
+  const there = existing.map(({ entry, scheduleId, likeness }) => ({
+    ...named(entry),
+    id: scheduleId,
+    isSame: likeness === 'same',
+  }))
   return { existing: there, refused, notes }
 }
 
@@ -60,7 +64,7 @@ export function planLines(terminal: Terminal, { checked, existing, refused }: Im
 
 export function outcomeLines({ created, existing, refused }: ImportOutcome): string[] {
   return [
-    ...existing.filter(({ isSame }) => !isSame).map(existingLine),
+    ...existing.filter(({ likeness }) => likeness !== 'same').map(existingLine),
     ...refused.map(refusedLine),
     `${created.length} created, ${existing.length} already there, ${refused.length} refused`,
   ]
@@ -70,9 +74,14 @@ function named({ place, input }: ImportEntry): { place: string; name: string } {
   return { place, name: input.name }
 }
 
-function existingLine({ entry, isSame }: ExistingEntry): string {
-  const what = isSame ? 'is there already' : 'a schedule of this name is there, which may differ: it stays as it is'
-  return harmlessText(`${entry.place}: "${entry.input.name}": ${what}`)
+const LIKENESS_TEXTS: Readonly<Record<ExistingEntry['likeness'], string>> = {
+  same: 'is there already',
+  unfinished: 'is there already, made by an import that broke off: importing it again finishes it',
+  different: 'a schedule of this name is there, which may differ: it stays as it is',
+}
+
+function existingLine({ entry, likeness }: ExistingEntry): string {
+  return harmlessText(`${entry.place}: "${entry.input.name}": ${LIKENESS_TEXTS[likeness]}`)
 }
 
 function refusedLine({ place, name, reason }: Refusal): string {

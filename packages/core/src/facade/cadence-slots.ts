@@ -1,5 +1,6 @@
 import type { Caller } from '../caller.ts'
 import { invalidInput } from '../errors.ts'
+import type { Schedule } from '../schedule.ts'
 import { readNow } from '../store/now.ts'
 import { checkedCount, checkedInstant } from './checked-arguments.ts'
 import { cadenceOf, findingSlots } from './schedule-cadence.ts'
@@ -40,9 +41,18 @@ export async function slots(
   const limit = checkedCount(range.limit ?? SLOTS_DEFAULT, SLOTS_MAX, 'limit')
   const schedule = await get(context, caller, id)
   const start = from ?? (await readNow(context.db, context.clock.databaseNow()))
+  return slotsOf(schedule, { from: start, to: to ?? Infinity, limit })
+}
+
+/**
+ * The slots in `[from, to)` of a schedule that was read already; asks nobody. `Scheduler.slots` for one of which only the
+ * id is known.
+ * @throws CarillonError `invalid_input` if the cadence cannot be read or followed any more
+ */
+export function slotsOf(schedule: Schedule, { from, to, limit }: Required<SlotRange>): ScheduleSlot[] {
   const cadence = cadenceOf(schedule)
   const excluded = new Set(schedule.excludedSlots)
-  return findingSlots('from', () => cadence.slots(start, { limit, ...(to === null ? {} : { to }) })).map((slot) => ({
+  return findingSlots('from', () => cadence.slots(from, { limit, ...(to === Infinity ? {} : { to }) })).map((slot) => ({
     scheduledFor: slot,
     local: cadence.local(slot),
     isSkipped: excluded.has(slot),

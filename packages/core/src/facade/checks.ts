@@ -44,7 +44,7 @@ export function checkDatabase({ version, versionNumber }: Server, answeredInMs: 
 export function checkSchema({ applied, pending }: MigrationStatus, drift: SchemaDrift | null): Check {
   const latest = applied.at(-1)?.name ?? null
   if (drift === null || pending.length > 0) {
-    const message = `the database lacks ${pending.join(', ')}: migrate it`
+    const message = `the database lacks ${pending.join(', ')}: run \`carillon migrate up\``
     return { name: 'schema', status: 'failed', message, detail: { applied: latest, pending } }
   }
   const { missing, unexpected } = drift

@@ -44,13 +44,17 @@ export class Doctor {
     this.#machineNow = deps.machineNow ?? machineNow
   }
 
-  /** Never throws: what cannot be examined has failed. Of a database that does not answer, only that is said. */
+  /** Never throws: what cannot be examined has failed. Of a database that does not answer, or is not of this version, only
+   * that is said. */
   async examine(): Promise<Check[]> {
     const answered = await this.#reach()
     if (!answered.isReached) return [answered.database]
+    const schema = await examined('schema', () => this.#schema())
+    // Of tables that are not there nothing can be said.
+    if (await this.#isOutdated()) return [answered.database, schema, answered.clock]
     return [
       answered.database,
-      await examined('schema', () => this.#schema()),
+      schema,
       answered.clock,
       await examined('tzdata', async () => checkTzdata(TZDATA_VERSION, await this.listWorkers())),
       await examined('workers', async () => checkWorkers(await this.listWorkers(), await countActiveKinds(this.#db))),
@@ -80,6 +84,15 @@ export class Doctor {
     } catch (error) {
       const message = `expected a database that answers, got "${errorText(error)}": start it, or correct its address`
       return { isReached: false, database: { name: 'database', status: 'failed', message } }
+    }
+  }
+
+  async #isOutdated(): Promise<boolean> {
+    try {
+      return (await migrationStatus(this.#pool)).pending.length > 0
+    } catch {
+      // The check of the schema has said why.
+      return false
     }
   }
 

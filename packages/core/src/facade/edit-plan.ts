@@ -16,7 +16,9 @@ import type { ChangeOptions, SlotPreview } from './scheduler-options.ts'
 
 /** What an edit would do. */
 export interface EditPlan {
-  /** As it would be. */
+  /** The revision that it was made from. */
+  readonly basedOn: number
+  /** As it would be; as it is, if the edit changes nothing. */
   readonly schedule: Schedule
   /** Slots that only the edited cadence has, the earliest first; at most 50. */
   readonly added: readonly SlotPreview[]
@@ -53,10 +55,11 @@ export async function planEdit(
   const decision = decideEdit(context, schedule, edit, now)
   const { grantId } = decision.checked
   if (grantId !== null && (await findGrant(db, { ...within(caller), id: grantId })) === undefined) throw unknownGrant()
-  const planned = plannedSchedule(schedule, decision, { actor: caller.subject, now })
-  if (!decision.isNewCadence) return { schedule: planned, added: [], removed: [], comparedUntil: null }
+  const planned = decision.isUnchanged ? schedule : plannedSchedule(schedule, decision, { actor: caller.subject, now })
+  const plan = { basedOn: schedule.revision, schedule: planned }
+  if (!decision.isNewCadence) return { ...plan, added: [], removed: [], comparedUntil: null }
   const old = outlookOf(readableCadence(schedule), firstAwaited(schedule, now))
-  return { schedule: planned, ...compareOutlooks(old, outlookOf(decision.checked.cadence, now + 1)) }
+  return { ...plan, ...compareOutlooks(old, outlookOf(decision.checked.cadence, now + 1)) }
 }
 
 function plannedSchedule(
@@ -82,7 +85,7 @@ function plannedSchedule(
   }
 }
 
-function compareOutlooks(old: Outlook, edited: Outlook): Omit<EditPlan, 'schedule'> {
+function compareOutlooks(old: Outlook, edited: Outlook): Pick<EditPlan, 'added' | 'removed' | 'comparedUntil'> {
   const until = Math.min(old.until, edited.until)
   return {
     added: onlyIn(edited, old, until),

@@ -5,6 +5,7 @@ import { findLatestAudit, listFindings, type Audit, type Finding } from '../stor
 import { requestAudit } from './audit-request.ts'
 import { preview, slots } from './cadence-slots.ts'
 import { checkedCount, PAGE_DEFAULT, PAGE_MAX } from './checked-arguments.ts'
+import { planCreate, type CreatePlan } from './create-plan.ts'
 import { create } from './created-schedule.ts'
 import { planEdit, type EditPlan } from './edit-plan.ts'
 import { restore, skip } from './excluded-slots.ts'
@@ -54,6 +55,11 @@ export class Scheduler {
    */
   async createOnce(caller: Caller, input: ScheduleInput, idempotencyKey: string): Promise<CreatedOnce> {
     return createOnce(this.#context, caller, input, idempotencyKey)
+  }
+
+  /** What a create would make; refuses what it would refuse. Writes nothing. */
+  async planCreate(caller: Caller, input: ScheduleInput): Promise<CreatePlan> {
+    return planCreate(this.#context, caller, input)
   }
 
   async get(caller: Caller, id: string): Promise<Schedule> {

@@ -11,6 +11,8 @@ export interface Census {
   /** Runs that wait for a retry, their turn or a worker. */
   readonly waiting: number
   readonly running: number
+  /** Of the replica that is furthest behind; null if there is none, or if this role may not know. */
+  readonly replicationLagSeconds: number | null
 }
 
 /** Counts schedules and what is under way. Reads every schedule, so it is asked for now and then, not per slot. */
@@ -26,6 +28,9 @@ export async function takeCensus(db: Db, p: { now: Date | null }): Promise<Censu
     from carillon.runs
     where runs.state in ('pending', 'running', 'retrying')
     group by runs.state`.execute(db)
+  const { rows: replicas } = await sql<{ lag_seconds: number | null }>`
+    select extract(epoch from max(replicas.replay_lag))::float8 as lag_seconds
+    from pg_stat_replication as replicas`.execute(db)
   const openIn = (...states: string[]): number =>
     open.filter(({ state }) => states.includes(state)).reduce((sum, { count }) => sum + Number(count), 0)
   return {
@@ -37,5 +42,6 @@ export async function takeCensus(db: Db, p: { now: Date | null }): Promise<Censu
     due: schedules.reduce((sum, { due }) => sum + Number(due), 0),
     waiting: openIn('pending', 'retrying'),
     running: openIn('running'),
+    replicationLagSeconds: replicas[0]?.lag_seconds ?? null,
   }
 }

@@ -18,6 +18,7 @@ import { JOBS_SCHEMA } from './jobs-schema.ts'
 import { readMigrations, type Migration } from './migration-files.ts'
 import { readNow } from './now.ts'
 import { ensurePartitions } from './partitions.ts'
+import { SQLSTATE, sqlStateOf } from './sqlstate.ts'
 
 interface MigrateOptions {
   /** Number of the last migration to apply. @default the last there is */
@@ -34,6 +35,10 @@ export interface MigrationStatus {
 
 /** What the driver waits for an answer at most, where the pool's own limit is meant for statements of the pipeline. */
 const PATIENCE_MS = 2 ** 31 - 1
+const LOCK_TIMEOUT_MS = 1000
+const LOCK_PAUSE_SECONDS = 1
+/** Some ten minutes. */
+const LOCK_TRIES_MAX = 300
 
 /**
  * Brings the schema, and then the engine's, up to this code, and makes the ledger's first months. Each migration is one transaction: a crash leaves whole
@@ -45,7 +50,7 @@ export async function migrate(pool: pg.Pool, options: MigrateOptions = {}): Prom
   requireKnown(to, migrations)
   const names: string[] = []
   for (;;) {
-    const migration = await inLockedTransaction(pool, (client) => applyNext(client, migrations, to))
+    const migration = await stepwise(pool, (client) => applyNext(client, migrations, to))
     if (!migration) break
     names.push(migration.name)
   }
@@ -66,7 +71,7 @@ export async function migrateDown(
   requireKnown(to, migrations)
   const names: string[] = []
   for (;;) {
-    const migration = await inLockedTransaction(pool, (client) => revertLast(client, migrations, to))
+    const migration = await stepwise(pool, (client) => revertLast(client, migrations, to))
     if (!migration) return { reverted: names }
     names.push(migration.name)
   }
@@ -121,6 +126,21 @@ async function runScript(client: pg.ClientBase, text: string): Promise<void> {
   await client.query({ text, query_timeout: PATIENCE_MS } as pg.QueryConfig)
 }
 
+/**
+ * A step that waits for a table keeps everybody who writes to it waiting behind it. So it gives up soon, lets them pass, and
+ * tries again: a long report does not stop the pipeline, only the migration.
+ */
+async function stepwise<Result>(pool: pg.Pool, work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await inLockedTransaction(pool, work)
+    } catch (error) {
+      if (sqlStateOf(error) !== SQLSTATE.lockNotAvailable || tries >= LOCK_TRIES_MAX) throw error
+      await pool.query('select pg_sleep($1)', [LOCK_PAUSE_SECONDS])
+    }
+  }
+}
+
 async function inLockedTransaction<Result>(
   pool: pg.Pool,
   work: (client: pg.ClientBase) => Promise<Result>,
@@ -131,6 +151,7 @@ async function inLockedTransaction<Result>(
     // Another process may be in the middle of a long migration: wait for it, whatever limits the pool sets.
     await client.query(`set local lock_timeout = 0; set local statement_timeout = 0; set local search_path = ''`)
     await lockMigrations(client)
+    await client.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
     const result = await work(client)
     await client.query('commit')
     client.release()

@@ -7,10 +7,13 @@ import type { z } from 'zod'
 import type { AppDeps } from './app-deps.ts'
 import type { FeedHub } from './events/feed-hub.ts'
 import type { Identity } from './identity.ts'
+import type { KeyPlaces } from './key-places.ts'
 
 /** What handlers work with. */
 export interface Service extends Pick<AppDeps, 'scheduler' | 'keys' | 'grants' | 'clock'> {
   readonly feedHub: FeedHub
+  /** A calendar is the one answer that takes many reads. */
+  readonly calendarPlaces: KeyPlaces
 }
 
 type OperationOf<Id extends OperationId> = (typeof operations)[Id]

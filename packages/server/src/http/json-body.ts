@@ -1,4 +1,5 @@
-import type { FastifyInstance } from 'fastify'
+import { foundText } from '@carillon/api'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 import { jsonFault } from './json-faults.ts'
 import { invalidInput, ProblemError } from './problems/problem-error.ts'
@@ -6,8 +7,13 @@ import { invalidInput, ProblemError } from './problems/problem-error.ts'
 /** Reads bodies as JSON, and refuses every other kind. */
 export function readJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) =>
-    readJson(body),
+  app.addContentTypeParser<Buffer>(
+    'application/json',
+    { parseAs: 'buffer' },
+    async ({ headers }: FastifyRequest, body: Buffer) => {
+      requireUncoded(headers['content-encoding'])
+      return readJson(body)
+    },
   )
 }
 
@@ -15,6 +21,16 @@ export function readJsonBodies(app: FastifyInstance): void {
 export function ignoreBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', async () => undefined)
+}
+
+/** Nothing is unpacked: a small body could become one without end. */
+function requireUncoded(encoding = ''): void {
+  if (/^(?:identity)?$/i.test(encoding)) return
+  const message = `expected identity, or no such header, got ${foundText(encoding)}: send the body as it is`
+  throw new ProblemError('unsupported_media_type', `Content-Encoding: ${message}`, {
+    errors: [{ field: 'Content-Encoding', message }],
+    headers: { 'accept-encoding': 'identity' },
+  })
 }
 
 function readJson(bytes: Buffer): unknown {

@@ -1,12 +1,16 @@
+import { createDb, type Db } from '@carillon/core'
+import { createDatabase, type TestDatabase } from '@carillon/core/testing'
 import ICAL from 'ical.js'
 import { describe, expect, test } from 'vitest'
 
+import { earliestSchedules } from '../../src/http/calendar/earliest-schedules.ts'
 import { DIGEST } from './example-schedules.ts'
 import { clockAt } from './fixed-clock.ts'
 import { ADMIN_KEY, createTestApp, type TestApp } from './test-app.ts'
 
 const URL_OF_CALENDAR = '/api/v1/schedules.ics'
 const CALLER = { tenantId: 'default', projectId: 'default', subject: 'service:installation' }
+const DAY_MS = 86_400_000
 const clock = clockAt('2026-03-02T06:00:00Z')
 
 interface ReadEvent {
@@ -125,6 +129,57 @@ describe('the calendar', () => {
     expect(description).toContain('only the earliest are shown')
   })
 
+  test('looks at no more schedules than can have one of the earliest slots', async () => {
+    await using world = await createTestApp({ clock })
+    await createMany(world, 205)
+    const from = Date.parse('2026-03-03T00:00:02Z')
+    const until = (to: number, count: number) => earliestSchedules(world.scheduler, CALLER, { from, to }, count)
+
+    const some = await until(from + DAY_MS, 3)
+    const all = await until(from + DAY_MS, 204)
+    const none = await until(from - 1000, 3)
+
+    // The first is overdue, and may have any slot.
+    expect(some.schedules.map(({ nextSlotAt }) => nextSlotAt)).toEqual([-1000, 0, 1000, 2000].map((ms) => from + ms))
+    expect(some).toMatchObject({ to: from + 2001, isCut: true })
+    expect(all).toMatchObject({ to: from + DAY_MS, isCut: false })
+    expect(all.schedules).toHaveLength(205)
+    expect(none).toEqual({ schedules: [], to: from - 1000, isCut: false })
+  })
+
+  test('reads schedules in pages, and asks nothing for each of them', async () => {
+    await using database = await createDatabase()
+    const { db, sent } = countedDb(database)
+    await using world = await createTestApp({ clock, database, db })
+    await createMany(world, 450)
+    const before = sent()
+
+    const { events } = await readCalendar(world)
+
+    expect(events).toHaveLength(450)
+    expect(sent() - before).toBe(3)
+  })
+
+  test('is made for a key at most twice at a time; another key is answered meanwhile', async () => {
+    await using world = await createTestApp({ clock })
+    await world.admin.schedules.create(DIGEST)
+    const { key } = await world.admin.keys.create({ project: 'default', subject: 'user:a', role: 'member' })
+    const held = await world.database.pool.connect()
+    await held.query('begin; lock table carillon.schedule_revisions in access exclusive mode')
+    const ask = async (asker = ADMIN_KEY) => world.request('GET', URL_OF_CALENDAR, { key: asker })
+
+    const under = [ask(), ask()]
+    const refused = await ask()
+    const other = ask(key)
+    await held.query('rollback')
+    held.release()
+
+    expect(refused.json()).toMatchObject({ status: 429, code: 'rate_limited' })
+    expect(refused.headers['retry-after']).toBe('2')
+    expect((await Promise.all([...under, other])).map(({ statusCode }) => statusCode)).toEqual([200, 200, 200])
+    expect((await ask()).statusCode).toBe(200)
+  })
+
   test('is opened by a key as a password as well, and asks for it', async () => {
     await using world = await createTestApp({ clock })
     const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`
@@ -138,3 +193,27 @@ describe('the calendar', () => {
     expect(refused.headers['www-authenticate']).toBe('Bearer, Basic realm="Carillon"')
   })
 })
+
+/** Schedules of one slot each, a second apart. */
+async function createMany({ scheduler }: TestApp, count: number): Promise<void> {
+  const first = Date.parse('2026-03-03T00:00:00Z')
+  await Promise.all(
+    Array.from({ length: count }, (_, index) => {
+      const at = new Date(first + (index + 1) * 1000).toISOString()
+      return scheduler.create(CALLER, { ...DIGEST, cadence: { kind: 'once', at } })
+    }),
+  )
+}
+
+/** The database, and how many statements it was sent. */
+function countedDb({ pool }: TestDatabase): { readonly db: Db; readonly sent: () => number } {
+  let statements = 0
+  const db = createDb(pool).withPlugin({
+    transformQuery: ({ node }) => {
+      statements += 1
+      return node
+    },
+    transformResult: async ({ result }) => result,
+  })
+  return { db, sent: () => statements }
+}

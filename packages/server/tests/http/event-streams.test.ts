@@ -4,13 +4,16 @@ import { createDatabase, type TestDatabase } from '@carillon/core/testing'
 import { describe, expect, inject, test } from 'vitest'
 
 import { Follower } from '../../src/http/events/follower.ts'
+import { Permission } from '../../src/http/events/permission.ts'
 import { EventReader, summaryOf } from './event-reader.ts'
 import { DIGEST } from './example-schedules.ts'
 import { ManualClock } from './manual-clock.ts'
+import { PatientFeed } from './patient-feed.ts'
 import { ADMIN_KEY, createTestApp, type TestApp } from './test-app.ts'
 
 const HEARTBEAT_MS = 15_000
 const POLL_MS = 250
+const KEY_GOOD_FOR_MS = 2000
 
 /** A stream as text, piece by piece, over a real connection. */
 async function openStream(url: string, key = ADMIN_KEY): Promise<{ read: () => Promise<string>; close: () => void }> {
@@ -71,6 +74,21 @@ describe('a stream', () => {
     clock.advance(HEARTBEAT_MS)
 
     expect(await stream.read()).toMatch(/^:/)
+    expect(await stream.read()).toBe('the end')
+  })
+
+  test('tells nothing any more two seconds after its key was revoked, but ends instead', async () => {
+    const clock = new ManualClock()
+    await using database = await createDatabase()
+    await using world = await createTestApp({ clock, database, feed: new PatientFeed({ db: createDb(database.pool) }) })
+    const { key, id } = await world.admin.keys.create({ project: 'default', subject: 'user:a', role: 'member' })
+    const stream = await openStream(await world.listen(), key)
+    expect(await stream.read()).toMatch(/^retry: 2000/)
+
+    await world.admin.keys.revoke(id)
+    await world.admin.schedules.create(DIGEST)
+    clock.advance(KEY_GOOD_FOR_MS + 1)
+
     expect(await stream.read()).toBe('the end')
   })
 
@@ -144,7 +162,7 @@ test('while the database is away, streams stay, requests get 503, and then all g
 
 describe('a follower', () => {
   test('that does not read is let go once a mebibyte waits for it', () => {
-    const follower = new Follower()
+    const follower = createFollower()
 
     follower.send('x'.repeat(1_048_576))
     expect(follower.stream.destroyed).toBe(false)
@@ -154,7 +172,7 @@ describe('a follower', () => {
   })
 
   test('that catches up is waited for while it reads slowly', async () => {
-    const follower = new Follower()
+    const follower = createFollower()
     follower.send('x'.repeat(100_000))
     let isDrained = false
 
@@ -168,7 +186,7 @@ describe('a follower', () => {
   })
 
   test('gets what was held for it once, without what it has read by itself', () => {
-    const follower = new Follower()
+    const follower = createFollower()
     const change = (cursor: string) => ({ cursor, text: `${cursor} ` })
 
     follower.hold()
@@ -183,7 +201,7 @@ describe('a follower', () => {
   })
 
   test('that was told goodbye is told nothing more', async () => {
-    const follower = new Follower()
+    const follower = createFollower()
 
     follower.end()
     follower.send('late')
@@ -194,6 +212,11 @@ describe('a follower', () => {
     expect(chunks).toEqual([])
   })
 })
+
+/** One whose key was just looked at. */
+function createFollower(): Follower {
+  return new Follower(new Permission({ clock: new ManualClock(), isStillAllowed: async () => true }))
+}
 
 /** As the answer says: ask again. Connections that were cut are found out one by one. */
 async function createWhenBack({ admin }: TestApp): Promise<Schedule> {

@@ -29,7 +29,7 @@ describe('health', () => {
 
   test('is not ready as long as something stands in the way, and says what', async () => {
     await using other = await createTestApp({
-      readiness: async () => ['The schema is outdated.', 'The worker is not up.'],
+      readiness: async () => ['the database cannot be used', 'the worker has not started'],
     })
 
     const answer = await other.request('GET', '/readyz', { key: null })
@@ -37,7 +37,7 @@ describe('health', () => {
     expect(answer.json()).toMatchObject({
       status: 503,
       code: 'unavailable',
-      detail: 'The schema is outdated. The worker is not up.',
+      detail: 'the database cannot be used; the worker has not started',
     })
     expect(answer.headers['retry-after']).toBe('1')
   })

@@ -1,3 +1,5 @@
+import { gzipSync } from 'node:zlib'
+
 import { PROBLEM_TYPES, problemTypeUri, type Problem } from '@carillon/api'
 import type { LightMyRequestResponse } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -54,6 +56,21 @@ describe('a body', () => {
       )
     },
   )
+
+  test.each(['gzip', 'br', 'zstd', 'identity, gzip', 'x'])('packed as %s is not understood', async (encoding) => {
+    const headers = { 'content-encoding': encoding }
+    const answer = await request('POST', CREATE, { headers, body: gzipSync(JSON.stringify(DIGEST)) })
+
+    const { errors } = expectProblem(answer, 'unsupported_media_type')
+    expect(errors).toMatchObject([{ field: 'Content-Encoding' }])
+    expect(answer.headers['accept-encoding']).toBe('identity')
+  })
+
+  test.each(['identity', 'Identity', ''])('that says it is packed as "%s" is not packed', async (encoding) => {
+    const answer = await request('POST', CREATE, { headers: { 'content-encoding': encoding }, body: DIGEST })
+
+    expect(answer.statusCode).toBe(201)
+  })
 
   test('without a type, or with one that is none, is not understood', async () => {
     const payload = JSON.stringify(DIGEST)

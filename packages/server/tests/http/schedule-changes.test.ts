@@ -1,7 +1,7 @@
 import type { EditPlan, Problem, Schedule } from '@carillon/api'
 import { afterAll, describe, expect, test } from 'vitest'
 
-import { DIGEST } from './example-schedules.ts'
+import { DIGEST, UNKNOWN_ID } from './example-schedules.ts'
 import { clockAt } from './fixed-clock.ts'
 import { createTestApp } from './test-app.ts'
 
@@ -32,17 +32,20 @@ describe('an edit', () => {
     expect((await request('GET', url)).json()).toMatchObject({ name: 'First', revision: 2 })
   })
 
-  test.each(['"1"', 'W/"1"', '*'])('with If-Match %s is made, and answers the new ETag', async (ifMatch) => {
-    const url = await made()
+  test.each(['"1"', '*', '"7", "1"', 'W/"7","1"', '"3" ,\t"1", "2"'])(
+    'with If-Match %s is made, and answers the new ETag',
+    async (ifMatch) => {
+      const url = await made()
 
-    const answer = await request('PATCH', url, { headers: { 'if-match': ifMatch }, body: { name: 'Other' } })
+      const answer = await request('PATCH', url, { headers: { 'if-match': ifMatch }, body: { name: 'Other' } })
 
-    expect(answer.statusCode).toBe(200)
-    expect(answer.headers.etag).toBe('"2"')
-    expect(answer.json()).toMatchObject({ name: 'Other', revision: 2, updatedBy: 'service:installation' })
-  })
+      expect(answer.statusCode).toBe(200)
+      expect(answer.headers.etag).toBe('"2"')
+      expect(answer.json()).toMatchObject({ name: 'Other', revision: 2, updatedBy: 'service:installation' })
+    },
+  )
 
-  test.each(['1', '"0"', '"a"', '"1", "2"', '""', '"99999999999"'])(
+  test.each(['1', '"0"', '"a"', '"1",', '*, "1"', '"1" "2"', Array(11).fill('"1"').join(), '""', '"99999999999"'])(
     'with the If-Match %s is refused by the name of the header',
     async (ifMatch) => {
       const answer = await request('PATCH', await made(), { headers: { 'if-match': ifMatch }, body: { name: 'Other' } })
@@ -51,6 +54,38 @@ describe('an edit', () => {
       expect(answer.json<Problem>().errors).toMatchObject([{ field: 'If-Match' }])
     },
   )
+
+  test.each(['W/"1"', 'W/"1", W/"2"', '"2", "3"', 'W/"1", "2"'])(
+    'with If-Match %s matches nothing, and is refused with 412',
+    async (ifMatch) => {
+      const url = await made()
+
+      const answer = await request('PATCH', url, { headers: { 'if-match': ifMatch }, body: { name: 'Other' } })
+
+      expect(answer.statusCode).toBe(412)
+      expect(answer.json()).toMatchObject({ code: 'revision_conflict', errors: [{ field: 'If-Match' }] })
+      expect((await request('GET', url)).json()).toMatchObject({ name: DIGEST.name, revision: 1 })
+    },
+  )
+
+  test('of a schedule that is not there is refused with 404, whatever If-Match lists', async () => {
+    const url = `/api/v1/schedules/${UNKNOWN_ID}`
+
+    for (const ifMatch of ['"1"', '"1", "2"', 'W/"1"', '*']) {
+      const answer = await request('PATCH', url, { headers: { 'if-match': ifMatch }, body: { name: 'Other' } })
+      expect(answer.json()).toMatchObject({ status: 404, code: 'schedule_not_found' })
+    }
+  })
+
+  test.each([{}, { name: DIGEST.name }, DIGEST])('that changes nothing keeps the ETag: %j', async (body) => {
+    const url = await made()
+
+    const answer = await request('PATCH', url, { headers: { 'if-match': '"1"' }, body })
+
+    expect([answer.statusCode, answer.headers.etag]).toEqual([200, '"1"'])
+    expect(answer.json()).toMatchObject({ revision: 1, updatedBy: null })
+    expect((await request('GET', `${url}/history`)).json()).toMatchObject({ items: [{ change: 'created' }] })
+  })
 
   test('of whatever there is holds its own among others at the same time', async () => {
     const { id } = await admin.schedules.create(DIGEST)
@@ -118,6 +153,16 @@ describe('pause and resume', () => {
 
     expect(resumed.json()).toMatchObject({ status: 409, code: 'state_conflict' })
     expect(paused.json()).toMatchObject({ status: 400, errors: [{ field: 'reason' }] })
+  })
+
+  test.each(['pause', 'resume'])('honour If-Match with a list: %s', async (what) => {
+    const url = await made()
+    if (what === 'resume') await request('POST', `${url}/pause`, { body: { reason: 'test' } })
+    const body = what === 'pause' ? { body: { reason: 'test' } } : {}
+    const change = (ifMatch: string) => request('POST', `${url}/${what}`, { headers: { 'if-match': ifMatch }, ...body })
+
+    expect((await change('"2", "3"')).statusCode).toBe(412)
+    expect((await change('"2", "1"')).statusCode).toBe(200)
   })
 
   test.each(['pause', 'resume'])('honour If-Match: %s', async (what) => {

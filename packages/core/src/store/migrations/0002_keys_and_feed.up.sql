@@ -43,7 +43,7 @@ create table carillon.idempotent_answers (
 -- Serves forgetting.
 create index idempotent_answers_age_idx on carillon.idempotent_answers (answered_at);
 
--- What changed, in the order of commits, for whoever follows it live. One row per statement and project, whatever number of
+-- What changed, for whoever follows it live. One row per statement and project, whatever number of
 -- runs the statement wrote: a herd is followed at the price of its batches. Kept for hours; the ledger is the record.
 create table carillon.feed_entries (
   id bigint generated always as identity primary key,

@@ -1,4 +1,14 @@
-import { CarillonError, type Caller, type Schedule, type Scheduler, type ScheduleSlot } from '@carillon/core'
+import {
+  CarillonError,
+  slotsOf,
+  type Caller,
+  type Clock,
+  type Schedule,
+  type Scheduler,
+  type ScheduleSlot,
+} from '@carillon/core'
+
+import { earliestSchedules, type Span } from './earliest-schedules.ts'
 
 /** A slot of some schedule. */
 export interface UpcomingSlot extends ScheduleSlot {
@@ -12,66 +22,52 @@ export interface Upcoming {
   readonly isCut: boolean
 }
 
-interface Span {
-  readonly from: number
-  readonly to: number
+interface UpcomingDeps {
+  readonly scheduler: Pick<Scheduler, 'list'>
+  readonly clock: Clock
 }
 
 const SLOTS_MAX = 2000
 const SLOTS_PER_SCHEDULE = 100
-const SCHEDULES_MAX = 10_000
-const PAGE = 200
-const AT_ONCE = 8
+const AT_ONCE = 5
+/** For how long slots are looked for before other requests get their turn. */
+const TURN_MS = 10
 
 /** The earliest slots of a project's active schedules within a span. */
-export async function upcomingSlots(scheduler: Scheduler, caller: Caller, span: Span): Promise<Upcoming> {
-  const { schedules, isCut } = await activeSchedules(scheduler, caller)
-  const within = schedules.filter(({ nextSlotAt }) => nextSlotAt !== null && nextSlotAt < span.to)
+export async function upcomingSlots(
+  { scheduler, clock }: UpcomingDeps,
+  caller: Caller,
+  { from, to: end }: Span,
+): Promise<Upcoming> {
+  const { schedules, to: bound, isCut } = await earliestSchedules(scheduler, caller, { from, to: end }, SLOTS_MAX)
   const found: UpcomingSlot[] = []
-  let isMore = isCut
-  let { to } = span
+  let [isMore, to, turnBegan] = [isCut, bound, clock.monotonicMs()]
   // Those with the earliest next slot first: once there are enough, whoever comes due later has nothing to add.
-  const queue = within.toSorted((a, b) => (a.nextSlotAt ?? 0) - (b.nextSlotAt ?? 0))
-  for (let at = 0; at < queue.length; at += AT_ONCE) {
-    const batch = queue.slice(at, at + AT_ONCE)
-    if ((batch[0]?.nextSlotAt ?? 0) > to) return { slots: found, isCut: true }
-    const slots = await Promise.all(batch.map((schedule) => slotsOf(scheduler, caller, schedule, { ...span, to })))
+  for (let at = 0; at < schedules.length; at += AT_ONCE) {
+    const batch = schedules.slice(at, at + AT_ONCE)
+    if ((batch[0]?.nextSlotAt ?? 0) >= to) return { slots: found, isCut: true }
+    const slots = batch.map((schedule) => readableSlots(schedule, { from, to }))
     isMore ||= slots.some(({ length }) => length > SLOTS_PER_SCHEDULE)
     found.push(...slots.flatMap((some) => some.slice(0, SLOTS_PER_SCHEDULE)))
     found.sort((a, b) => a.scheduledFor - b.scheduledFor)
-    if (found.length <= SLOTS_MAX) continue
-    isMore = true
-    found.length = SLOTS_MAX
-    to = (found.at(-1)?.scheduledFor ?? to) + 1
+    if (found.length > SLOTS_MAX) {
+      isMore = true
+      found.length = SLOTS_MAX
+      to = (found.at(-1)?.scheduledFor ?? to) + 1
+    }
+    if (clock.monotonicMs() - turnBegan < TURN_MS) continue
+    await clock.sleep(0)
+    turnBegan = clock.monotonicMs()
   }
   return { slots: found, isCut: isMore }
 }
 
-async function activeSchedules(
-  scheduler: Scheduler,
-  caller: Caller,
-): Promise<{ schedules: Schedule[]; isCut: boolean }> {
-  const schedules: Schedule[] = []
-  for (;;) {
-    const before = schedules.at(-1)?.id
-    const page = await scheduler.list(caller, {
-      state: 'active',
-      limit: PAGE,
-      ...(before === undefined ? {} : { before }),
-    })
-    schedules.push(...page)
-    if (page.length < PAGE) return { schedules, isCut: false }
-    if (schedules.length >= SCHEDULES_MAX) return { schedules, isCut: true }
-  }
-}
-
 /** One more than is shown, to know whether there is more. */
-async function slotsOf(scheduler: Scheduler, caller: Caller, schedule: Schedule, span: Span): Promise<UpcomingSlot[]> {
+function readableSlots(schedule: Schedule, span: Span): UpcomingSlot[] {
   try {
-    const slots = await scheduler.slots(caller, schedule.id, { ...span, limit: SLOTS_PER_SCHEDULE + 1 })
-    return slots.map((slot) => ({ ...slot, schedule }))
+    return slotsOf(schedule, { ...span, limit: SLOTS_PER_SCHEDULE + 1 }).map((slot) => ({ ...slot, schedule }))
   } catch (error) {
-    // Deleted meanwhile, or too sparse to be followed: the others are shown all the same.
+    // Too sparse to be followed, or of another version: the others are shown all the same.
     if (error instanceof CarillonError) return []
     throw error
   }

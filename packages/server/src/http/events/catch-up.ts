@@ -42,7 +42,7 @@ export class CatchUp {
     const { project, follower } = this.#deps
     const cursor = await this.#sendFrom(first)
     await project.nextPoll()
-    if (follower.signal.aborted) return
+    if (follower.isOver) return
     follower.hold()
     project.add(follower)
     const seen = new Set<string>()
@@ -56,15 +56,15 @@ export class CatchUp {
   async #sendFrom(first: FeedPage, seen?: Set<string>): Promise<string> {
     const { follower } = this.#deps
     let page = first
-    if (page.isExpired) follower.send(resetText(page.cursor))
-    while (page.entries.length > 0 && !follower.signal.aborted) {
+    if (page.isExpired) follower.tell(resetText(page.cursor))
+    while (page.entries.length > 0 && !follower.isOver) {
       for (const { cursor, text } of page.entries.map(toFeedText)) {
-        follower.send(text)
+        follower.tell(text)
         seen?.add(cursor)
       }
       await follower.whenDrained()
       page = await this.#read(page.cursor)
-      if (page.isExpired) follower.send(resetText(page.cursor))
+      if (page.isExpired) follower.tell(resetText(page.cursor))
     }
     return page.cursor
   }
@@ -76,7 +76,7 @@ export class CatchUp {
       try {
         return await feed.read(caller, cursor, { limit: PAGE })
       } catch (error) {
-        if (error instanceof CarillonError || follower.signal.aborted) return { entries: [], cursor, isExpired: false }
+        if (error instanceof CarillonError || follower.isOver) return { entries: [], cursor, isExpired: false }
         await clock.sleep(POLL_MS, follower.signal)
       }
     }

@@ -3,14 +3,15 @@ import type { Readable } from 'node:stream'
 import type { Caller, Clock, Feed } from '@carillon/core'
 
 import type { Identity } from '../identity.ts'
-import { ProblemError } from '../problems/problem-error.ts'
+import { KeyPlaces } from '../key-places.ts'
 import { CatchUp } from './catch-up.ts'
 import { heartbeatText, openingText } from './event-text.ts'
 import { Follower } from './follower.ts'
+import { Permission } from './permission.ts'
 import { ProjectFeed } from './project-feed.ts'
 
 const HEARTBEAT_MS = 15_000
-const RETRY_AFTER_SECONDS = '10'
+const RETRY_AFTER_SECONDS = 10
 
 interface FeedHubDeps {
   readonly feed: Feed
@@ -21,7 +22,7 @@ interface FeedHubDeps {
 interface FollowRequest {
   readonly identity: Identity
   readonly lastEventId: string | undefined
-  /** Asked now and then: a key may be revoked while it is used. */
+  /** Asked again and again: a key may be revoked while it is used. */
   readonly isStillAllowed: () => Promise<boolean>
 }
 
@@ -35,19 +36,22 @@ export class FeedHub {
   readonly #deps: FeedHubDeps
   readonly #projects = new Map<string, OpenProject>()
   readonly #followers = new Set<Follower>()
-  readonly #streams = new Map<string, number>()
+  readonly #places: KeyPlaces
   #isClosed = false
 
   constructor(deps: FeedHubDeps) {
     this.#deps = deps
+    const { streamsPerKey: max } = deps
+    this.#places = new KeyPlaces({ max, noun: 'streams', retryAfterSeconds: RETRY_AFTER_SECONDS })
   }
 
   /** A stream of server-sent events. Whatever stands against it is thrown before it begins. */
   async follow({ identity, lastEventId, isStillAllowed }: FollowRequest): Promise<Readable> {
     const { caller, keyId } = identity
-    this.#countStream(keyId)
+    this.#places.take(keyId)
     const project = this.#enter(caller)
-    const follower = new Follower()
+    const permission = new Permission({ clock: this.#deps.clock, isStillAllowed })
+    const follower = new Follower(permission)
     follower.signal.addEventListener('abort', () => this.#leave(follower, caller, keyId), { once: true })
     try {
       if (lastEventId === undefined) await this.#begin(project, follower)
@@ -57,7 +61,7 @@ export class FeedHub {
       throw error
     }
     this.#followers.add(follower)
-    this.#beat(follower, project, isStillAllowed)
+    this.#beat(follower, project)
     // The app began to close while this one was on its way.
     if (this.#isClosed) follower.end()
     return follower.stream
@@ -77,32 +81,15 @@ export class FeedHub {
     follower.goLive()
   }
 
-  #beat(follower: Follower, project: ProjectFeed, isStillAllowed: () => Promise<boolean>): void {
+  #beat(follower: Follower, project: ProjectFeed): void {
     const cancel = this.#deps.clock.after(HEARTBEAT_MS, () => {
       follower.signal.removeEventListener('abort', cancel)
       follower.send(heartbeatText(follower.isLive ? project.cursor : undefined))
-      void this.#endIfRefused(follower, isStillAllowed)
-      this.#beat(follower, project, isStillAllowed)
+      void follower.endIfRefused()
+      this.#beat(follower, project)
     })
     if (follower.signal.aborted) cancel()
     else follower.signal.addEventListener('abort', cancel, { once: true })
-  }
-
-  async #endIfRefused(follower: Follower, isStillAllowed: () => Promise<boolean>): Promise<void> {
-    try {
-      if (!(await isStillAllowed())) follower.end()
-    } catch {
-      // Nobody knows while the database is away, and nothing is sent that would need it.
-    }
-  }
-
-  #countStream(keyId: string): void {
-    const streams = this.#streams.get(keyId) ?? 0
-    if (streams >= this.#deps.streamsPerKey) {
-      const detail = `expected at most ${this.#deps.streamsPerKey} streams of one key, got another: close one first`
-      throw new ProblemError('rate_limited', detail, { headers: { 'retry-after': RETRY_AFTER_SECONDS } })
-    }
-    this.#streams.set(keyId, streams + 1)
   }
 
   #enter(caller: Caller): ProjectFeed {
@@ -116,9 +103,7 @@ export class FeedHub {
 
   #leave(follower: Follower, caller: Caller, keyId: string): void {
     this.#followers.delete(follower)
-    const streams = (this.#streams.get(keyId) ?? 0) - 1
-    if (streams > 0) this.#streams.set(keyId, streams)
-    else this.#streams.delete(keyId)
+    this.#places.giveBack(keyId)
     const name = projectName(caller)
     const open = this.#projects.get(name)
     if (open === undefined) return

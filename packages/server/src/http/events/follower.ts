@@ -1,5 +1,7 @@
 import { Readable } from 'node:stream'
 
+import type { Permission } from './permission.ts'
+
 /** One change, as it is sent. */
 export interface FeedText {
   /** Behind it; the same for whoever reads the same change. */
@@ -23,10 +25,16 @@ export class Follower {
   /** Read by itself, and perhaps yet to come from the poller. */
   #seen = new Set<string>()
   #drained = Promise.withResolvers<void>()
+  readonly #permission: Permission
+  /** What may be sent only once its key has been looked at again, in order. */
+  #waiting: string[] = []
+  #waitingBytes = 0
+  #asking: Promise<void> | undefined
   #isEnded = false
   #isLive = false
 
-  constructor() {
+  constructor(permission: Permission) {
+    this.#permission = permission
     const ended = new AbortController()
     this.signal = ended.signal
     this.stream = new Readable({ highWaterMark: HIGH_WATER_BYTES, read: () => this.#drained.resolve() })
@@ -40,7 +48,12 @@ export class Follower {
 
   /** Whether it has got as far as the poller of its project. */
   get isLive(): boolean {
-    return this.#isLive
+    return this.#isLive && this.#waiting.length === 0
+  }
+
+  /** Whether whatever is sent from now on is lost. */
+  get isOver(): boolean {
+    return this.#isEnded || this.signal.aborted
   }
 
   /** From now on all it gets comes from the poller, and it has missed nothing. */
@@ -48,21 +61,41 @@ export class Follower {
     this.#isLive = true
   }
 
+  /** At once; for what tells nothing of the project. */
   send(text: string): void {
-    if (this.#isEnded || this.signal.aborted) return
+    if (this.isOver) return
     this.stream.push(text)
-    if (this.stream.readableLength > BUFFERED_MAX_BYTES) this.stream.destroy()
+    this.#destroyIfFull()
+  }
+
+  /** Sends an event: at once if the key was looked at lately, else once it has been. */
+  tell(text: string): void {
+    if (this.isOver) return
+    if (this.#waiting.length === 0 && this.#permission.isFresh) {
+      this.send(text)
+      return
+    }
+    this.#waiting.push(text)
+    this.#waitingBytes += Buffer.byteLength(text)
+    this.#asking ??= this.#askThenSend()
+    this.#destroyIfFull()
+  }
+
+  /** Looks at the key again. Nobody knows while the database is away, and nothing is sent that would need it. */
+  async endIfRefused(): Promise<void> {
+    if ((await this.#permission.ask()) === false) this.end()
   }
 
   /** Says goodbye. What was sent before still arrives. */
   end(): void {
-    if (this.#isEnded || this.signal.aborted) return
+    if (this.isOver) return
     this.#isEnded = true
     this.stream.push(null)
   }
 
   /** Resolves once the client has taken what it was sent, or is gone. */
   async whenDrained(): Promise<void> {
+    await this.#asking
     if (this.signal.aborted || this.stream.readableLength < HIGH_WATER_BYTES) return
     this.#drained = Promise.withResolvers()
     await this.#drained.promise
@@ -71,7 +104,7 @@ export class Follower {
   /** From the poller that all followers of a project share. */
   give(change: FeedText): void {
     if (this.#held !== undefined) this.#held.push(change)
-    else if (!this.#seen.delete(change.cursor)) this.send(change.text)
+    else if (!this.#seen.delete(change.cursor)) this.tell(change.text)
   }
 
   /** Keeps what the poller gives until `release`. */
@@ -91,5 +124,20 @@ export class Follower {
   forget(): void {
     this.#seen.clear()
     this.goLive()
+  }
+
+  async #askThenSend(): Promise<void> {
+    const isAllowed = await this.#permission.settled(this.signal)
+    // At once, one after the other: what is told from here on must come behind what waits.
+    const waiting = this.#waiting
+    this.#waiting = []
+    this.#waitingBytes = 0
+    this.#asking = undefined
+    if (!isAllowed) this.end()
+    for (const text of waiting) this.send(text)
+  }
+
+  #destroyIfFull(): void {
+    if (this.stream.readableLength + this.#waitingBytes > BUFFERED_MAX_BYTES) this.stream.destroy()
   }
 }

@@ -12,7 +12,7 @@ export function serveHealth(app: FastifyInstance, { readiness, renderMetrics }: 
 
   app.get('/readyz', UNLIMITED, async () => {
     const reasons = await readiness()
-    if (reasons.length > 0) throw new ProblemError('unavailable', reasons.join(' '))
+    if (reasons.length > 0) throw new ProblemError('unavailable', reasons.join('; '))
     return { status: 'ready' }
   })
 

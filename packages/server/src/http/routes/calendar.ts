@@ -7,10 +7,15 @@ const DAYS = 30
 const DAY_MS = 86_400_000
 
 export const calendarHandlers: HandlersOf<'getCalendar'> = {
-  getCalendar: async ({ service: { scheduler, clock }, caller }) => {
-    const now = wallNow(clock)
-    const upcoming = await upcomingSlots(scheduler, caller, { from: now, to: now + DAYS * DAY_MS })
-    const body = renderCalendar({ ...upcoming, project: caller.projectId, days: DAYS, stampedAt: now })
-    return { body, headers: { 'content-type': 'text/calendar; charset=utf-8' } }
+  getCalendar: async ({ service: { scheduler, clock, calendarPlaces }, caller, identity: { keyId } }) => {
+    calendarPlaces.take(keyId)
+    try {
+      const now = wallNow(clock)
+      const upcoming = await upcomingSlots({ scheduler, clock }, caller, { from: now, to: now + DAYS * DAY_MS })
+      const body = renderCalendar({ ...upcoming, project: caller.projectId, days: DAYS, stampedAt: now })
+      return { body, headers: { 'content-type': 'text/calendar; charset=utf-8' } }
+    } finally {
+      calendarPlaces.giveBack(keyId)
+    }
   },
 }

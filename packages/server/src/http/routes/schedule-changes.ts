@@ -2,7 +2,7 @@ import type { Schedule as WireSchedule } from '@carillon/api'
 import { CarillonError, type Caller, type Schedule, type ScheduleEdit, type Scheduler } from '@carillon/core'
 
 import type { HandlersOf } from '../handler.ts'
-import { etagOf, matching, requireIfMatch, revisionOf } from '../revision.ts'
+import { etagOf, matching, requireIfMatch } from '../revision.ts'
 import { toEditPlan } from '../wire/edit-plan.ts'
 import { toSchedule } from '../wire/schedule.ts'
 
@@ -13,15 +13,15 @@ export const scheduleChangeHandlers: HandlersOf<
   'editSchedule' | 'deleteSchedule' | 'pauseSchedule' | 'resumeSchedule' | 'skipSlot' | 'restoreSlot'
 > = {
   editSchedule: async ({ service: { scheduler }, caller, params: { id }, query, headers, body }) => {
-    const ifMatch = requireIfMatch(headers['if-match'])
+    const match = await matching(requireIfMatch(headers['if-match']), () => scheduler.get(caller, id))
     // Whatever it is: the core checks it.
     const edit = body as ScheduleEdit
     if (query.dryRun === 'true') {
-      const plan = await scheduler.planEdit(caller, id, edit, matching(ifMatch))
+      const plan = await scheduler.planEdit(caller, id, edit, match)
       // Of what the plan is about: with it as If-Match the edit does what was planned, or nothing.
-      return { body: toEditPlan(plan), headers: { etag: etagOf({ revision: plan.schedule.revision - 1 }) } }
+      return { body: toEditPlan(plan), headers: { etag: etagOf({ revision: plan.basedOn }) } }
     }
-    const revision = revisionOf(ifMatch)
+    const { revision } = match
     return answer(
       revision === undefined
         ? await editLatest(scheduler, caller, id, edit)
@@ -30,15 +30,19 @@ export const scheduleChangeHandlers: HandlersOf<
   },
 
   deleteSchedule: async ({ service: { scheduler }, caller, params: { id }, headers }) => {
-    await scheduler.delete(caller, id, matching(headers['if-match']))
+    await scheduler.delete(caller, id, await matching(headers['if-match'], () => scheduler.get(caller, id)))
     return { body: undefined }
   },
 
-  pauseSchedule: async ({ service: { scheduler }, caller, params: { id }, headers, body: { reason } }) =>
-    answer(await scheduler.pause(caller, id, { reason, ...matching(headers['if-match']) })),
+  pauseSchedule: async ({ service: { scheduler }, caller, params: { id }, headers, body: { reason } }) => {
+    const match = await matching(headers['if-match'], () => scheduler.get(caller, id))
+    return answer(await scheduler.pause(caller, id, { reason, ...match }))
+  },
 
-  resumeSchedule: async ({ service: { scheduler }, caller, params: { id }, headers }) =>
-    answer(await scheduler.resume(caller, id, matching(headers['if-match']))),
+  resumeSchedule: async ({ service: { scheduler }, caller, params: { id }, headers }) => {
+    const match = await matching(headers['if-match'], () => scheduler.get(caller, id))
+    return answer(await scheduler.resume(caller, id, match))
+  },
 
   skipSlot: async ({ service: { scheduler }, caller, params: { id }, body: { scheduledFor } }) =>
     answer(await scheduler.skip(caller, id, Date.parse(scheduledFor))),

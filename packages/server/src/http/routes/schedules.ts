@@ -1,4 +1,4 @@
-import { API_PREFIX } from '@carillon/api'
+import { API_PREFIX, type SchedulePreview } from '@carillon/api'
 import type { ScheduleInput } from '@carillon/core'
 
 import { naming } from '../field-names.ts'
@@ -6,6 +6,7 @@ import type { HandlersOf } from '../handler.ts'
 import { byId, readPage } from '../page.ts'
 import { etagOf } from '../revision.ts'
 import { toInstant, toInstantOrNull } from '../wire/instant.ts'
+import { toPreview } from '../wire/preview.ts'
 import { toSchedule } from '../wire/schedule.ts'
 import { toSlot } from '../wire/slot.ts'
 
@@ -14,7 +15,7 @@ const QUERY_NAMES = { nameContains: 'query.q', targetKind: 'query.targetKind', s
 const SLOT_NAMES = { from: 'query.from', to: 'query.to', limit: 'query.limit' }
 
 export const scheduleHandlers: HandlersOf<
-  'createSchedule' | 'listSchedules' | 'getSchedule' | 'listSlots' | 'getHistory'
+  'createSchedule' | 'previewSchedule' | 'listSchedules' | 'getSchedule' | 'listSlots' | 'getHistory'
 > = {
   createSchedule: async ({ service: { scheduler }, caller, headers, body }) => {
     const key = headers['idempotency-key']
@@ -32,6 +33,14 @@ export const scheduleHandlers: HandlersOf<
         ...(isReplayed ? { 'idempotency-replayed': 'true' } : {}),
       },
     }
+  },
+
+  previewSchedule: async ({ service: { scheduler }, caller, body }) => {
+    const plan = await scheduler.planCreate(caller, body as ScheduleInput)
+    const { name, target, policy, grantId, ownerSubject } = plan
+    // The same but for lists that are not to be changed.
+    const cadence = plan.cadence as SchedulePreview['cadence']
+    return { body: { name, cadence, target, policy, grantId, ownerSubject, ...toPreview(plan) } }
   },
 
   listSchedules: async ({ service: { scheduler }, caller, query: { state, targetKind, q, ...page } }) => {

@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest'
+
+import { parseYaml } from './yaml-document.ts'
+
+const SCHEDULE = {
+  name: 'a',
+  cadence: { kind: 'cron', expression: '@daily' },
+  target: { kind: 'http', url: 'http://a' },
+}
+
+/** Each line names the one before it nine times. */
+const ALIAS_BOMB = [
+  'a0: &a0 [x]',
+  ...Array.from({ length: 9 }, (_, level) => `a${level + 1}: &a${level + 1} [${`*a${level},`.repeat(9)}]`),
+  'schedules: *a9',
+].join('\n')
+
+describe('a document in YAML', () => {
+  test('tells the line of each schedule', async () => {
+    const text = [
+      'schedules:',
+      '  # the first',
+      '  - name: a',
+      '    cadence: { kind: cron, expression: "@daily" }',
+      '    target: { kind: http, url: http://a }',
+      '  - name: b',
+    ].join('\n')
+
+    const { entries, refusals } = await parseYaml(text)
+
+    expect(entries).toMatchObject([{ place: 'line 3', input: SCHEDULE }])
+    expect(refusals).toEqual([{ place: 'line 6', name: 'b', reason: 'expected cadence and target, got nothing' }])
+  })
+
+  test('may share what several schedules say, by merge keys and by aliases', async () => {
+    const text = [
+      'shared: &shared { kind: http, url: "http://a", method: PUT }',
+      'daily: &daily { kind: cron, expression: "@daily" }',
+      'schedules:',
+      ...['a', 'b'].map((name) => `  - { name: ${name}, cadence: *daily, target: { <<: *shared, method: GET } }`),
+    ].join('\n')
+
+    const { entries, refusals } = await parseYaml(text)
+
+    expect(refusals).toEqual([])
+    expect(entries.map(({ input }) => input)).toEqual(
+      ['a', 'b'].map((name) => ({ ...SCHEDULE, name, target: { ...SCHEDULE.target, method: 'GET' } })),
+    )
+  })
+
+  test('may share one cadence among more schedules than anybody counts', async () => {
+    const items = Array.from(
+      { length: 500 },
+      (_, index) => `- { name: s${index}, cadence: *c, target: { kind: http } }`,
+    )
+    const text = [
+      `- { name: first, cadence: &c { kind: cron, expression: "@daily" }, target: { kind: http } }`,
+      ...items,
+    ]
+
+    expect((await parseYaml(text.join('\n'))).entries).toHaveLength(501)
+  })
+
+  test.each([
+    ['is not closed', 'a: [', /^expected YAML: .*line 1/],
+    ['multiplies its aliases', ALIAS_BOMB, /^expected YAML: Excessive alias count/],
+    ['names an alias that is not there', 'schedules: *nowhere', /^expected YAML: .*nowhere/],
+    ['contains itself', 'schedules: &a [*a]', /^expected YAML: .*circular/],
+    ['merges what is no map', 'schedules: [{ <<: 1, name: a }]', /^expected YAML: Merge sources must be maps/],
+    ['is nested without end', '['.repeat(100_000), /^expected YAML: /],
+  ])('that %s is refused with the reason', async (_what, text, message) => {
+    await expect(parseYaml(text)).rejects.toMatchObject({
+      code: 'file_invalid',
+      message: expect.stringMatching(message) as string,
+    })
+  })
+})

@@ -1,0 +1,17 @@
+import { Feed, type Caller, type FeedPage } from '@carillon/core'
+
+/**
+ * A feed whose first read lasts until there is something: what is committed shows when no older transaction is under way on
+ * the whole server.
+ */
+export class PatientFeed extends Feed {
+  #hasFound = false
+
+  override async read(caller: Caller, after: string, options?: { readonly limit?: number }): Promise<FeedPage> {
+    for (;;) {
+      const page = await super.read(caller, after, options)
+      this.#hasFound ||= page.entries.length > 0
+      if (this.#hasFound) return page
+    }
+  }
+}
