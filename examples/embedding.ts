@@ -46,7 +46,7 @@ const over = new Promise<void>((resolve) => {
 })
 const { id } = await scheduler.create(alice, {
   name: 'Water the plants',
-  cadence: { kind: 'once', at: new Date(Date.now() + 1000).toISOString() },
+  cadence: { kind: 'once', at: new Date(Date.now() + 2000).toISOString() },
   target: { kind: 'reminder', to: 'alice@example.com', text: 'the plants are thirsty' },
 })
 await over

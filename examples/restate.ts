@@ -47,7 +47,7 @@ await worker.start()
 const caller = { tenantId: 'default', projectId: 'default', subject: 'user:you' }
 const { id } = await scheduler.create(caller, {
   name: 'Digest',
-  cadence: { kind: 'once', at: new Date(Date.now() + 1000).toISOString() },
+  cadence: { kind: 'once', at: new Date(Date.now() + 2000).toISOString() },
   target: { kind: 'http', url: `${server.ingressUrl}/digest/send`, payload: { list: 'a' }, timeoutSeconds: 1 },
   policy: { retry: { baseSeconds: 1 } },
 })

@@ -47,7 +47,7 @@ const allSettled = new Promise<void>((resolve) => {
 
 const scheduler = new Scheduler({ db: createDb(database.pool), targets: new Map([['count', countingTarget()]]) })
 const caller = { tenantId: 'default', projectId: 'default', subject: 'user:you' }
-const at = Date.now() + 3000
+const at = Date.now() + 4000
 for (let n = 0; n < SCHEDULES; n += 1) {
   // Half of them come due a moment later.
   const due = new Date(at + (n < SCHEDULES / 2 ? 0 : 1500)).toISOString()

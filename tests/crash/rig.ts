@@ -70,7 +70,7 @@ export class CrashRig implements AsyncDisposable {
     const { port } = this.#server.address() as AddressInfo
     return this.scheduler.create(CALLER, {
       name: 'once',
-      cadence: { kind: 'once', at: new Date(Date.now() + 500).toISOString() },
+      cadence: { kind: 'once', at: new Date(Date.now() + 1500).toISOString() },
       target: { kind: 'http', url: `http://127.0.0.1:${port}/run`, method: 'POST', payload: PAYLOAD },
     })
   }

@@ -47,7 +47,7 @@ test('a slot whose first attempt is cut at its time limit is tried again, and a 
 
   const { id } = await scheduler.create(CALLER, {
     name: 'Digest',
-    cadence: { kind: 'once', at: new Date(Date.now() + 100).toISOString() },
+    cadence: { kind: 'once', at: new Date(Date.now() + 1500).toISOString() },
     target: { kind: 'http', url: `${server.ingressUrl}/digest/send`, payload: { list: 'a' }, timeoutSeconds: 1 },
     policy: { retry: { baseSeconds: 1 } },
   })

@@ -34,7 +34,7 @@ function clientOf({ url, dataDir }: RunningService): Client {
 }
 
 function soon(): { kind: 'once'; at: string } {
-  return { kind: 'once', at: new Date(Date.now() + 100).toISOString() }
+  return { kind: 'once', at: new Date(Date.now() + 1500).toISOString() }
 }
 
 function runningOn(dataDir: string): unknown {

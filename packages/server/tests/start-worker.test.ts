@@ -41,7 +41,7 @@ test('a worker runs what is due, and tells on a port of its own how it does', as
     { tenantId: 'default', projectId: 'default', subject: 'user:ada' },
     {
       name: 'Soon',
-      cadence: { kind: 'once', at: new Date(Date.now() + 100).toISOString() },
+      cadence: { kind: 'once', at: new Date(Date.now() + 1500).toISOString() },
       target: { kind: 'http', url: `http://127.0.0.1:${port}/soon` },
     },
   )
