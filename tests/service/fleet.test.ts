@@ -24,6 +24,8 @@ interface Serving {
   readonly process: CarillonProcess
 }
 
+/** Each from the moment it was started, should the start of another one fail. */
+const started: CarillonProcess[] = []
 let servers: readonly [Serving, Serving]
 let workers: readonly [Serving, Serving]
 let one: Client
@@ -46,7 +48,7 @@ beforeAll(async () => {
 }, 60_000)
 
 afterAll(async () => {
-  for (const { process } of [...workers, ...servers]) await process.stop('SIGKILL')
+  for (const process of started) await process.stop('SIGKILL')
   target.close()
   await database[Symbol.asyncDispose]()
 })
@@ -54,6 +56,7 @@ afterAll(async () => {
 /** Resolves once it says where it listens. */
 async function serve(args: readonly string[], env: Readonly<Record<string, string>>): Promise<Serving> {
   const process = new CarillonProcess(args, { env, cwd: REPOSITORY })
+  started.push(process)
   const [url = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(await process.shown(/http:\/\/127\.0\.0\.1:\d+/)) ?? []
   return { url, process }
 }
