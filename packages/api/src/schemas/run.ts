@@ -5,6 +5,10 @@ import { instant } from './instant.ts'
 import { json } from './json.ts'
 import { pageOf, pageQuery } from './page.ts'
 
+/*
+ * The words of the core, which this package may not import: it runs anywhere. Should the core know one more, the server no
+ * longer compiles where it maps a run.
+ */
 export const RUN_STATES = ['pending', 'running', 'retrying', 'succeeded', 'failed', 'cancelled', 'skipped'] as const
 
 export const RUN_REASONS = [

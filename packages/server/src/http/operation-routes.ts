@@ -63,6 +63,7 @@ function routeOf(
       const identity = requireIdentity(request, operation)
       const isStillAllowed = async (): Promise<boolean> => (await identify(request)) !== undefined
       const call = { service, identity, caller: identity.caller, isStillAllowed, ...readInput(operation, request) }
+      // As above: what `readInput` gave is what the schemas of this very operation read.
       return send(reply, operation, await handle(call as unknown as Call<'getSchedule'>))
     },
   }

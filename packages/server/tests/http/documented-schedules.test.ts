@@ -20,6 +20,7 @@ interface JsonSchema {
   readonly properties?: Readonly<Record<string, JsonSchema>>
 }
 
+// Typed as any JSON; these are the parts that are looked at.
 const document = createOpenApi({ version: '0.1.0', url: '/' }) as unknown as {
   readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>> }
 }
