@@ -6,14 +6,14 @@ import { expect, test } from 'vitest'
 
 import { makeDirectory } from '../src/make-directory.ts'
 
-test('a folder is made with those above it, once', () => {
+test('a folder is made with those above it, once, and as open as it was asked for', () => {
   const root = mkdtempSync(join(tmpdir(), 'carillon-directory-'))
   const path = join(root, 'a/b/c')
 
-  const made = [makeDirectory(path, 0o711), makeDirectory(path, 0o711)]
+  const made = [makeDirectory(path, 0o700), makeDirectory(path, 0o700)]
 
   expect(made).toEqual([true, false])
-  expect(statSync(path).isDirectory()).toBe(true)
+  expect([path, join(root, 'a')].map((folder) => statSync(folder).mode & 0o777)).toEqual([0o700, 0o700])
   rmSync(root, { recursive: true })
 })
 
