@@ -24,3 +24,13 @@ test('an audit that is asked for is one job however often, and is done by a work
   expect(rows).toEqual([{ task_identifier: 'upkeep.audit' }])
   expect(await scheduler.latestAudit()).toMatchObject({ findings: 0 })
 })
+
+test('a request is dated before a worker can see it, or its audit would be taken for an earlier one', async () => {
+  await using database = await createDatabase()
+  const scheduler = new Scheduler({ db: createDb(database.pool), targets: new Map() })
+
+  const requestedAt = await scheduler.requestAudit()
+
+  const { rows } = await database.pool.query<{ created_at: Date }>('select created_at from carillon_jobs.jobs')
+  expect(rows.map(({ created_at }) => created_at.getTime())).toEqual([requestedAt])
+})

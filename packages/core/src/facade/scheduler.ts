@@ -151,8 +151,11 @@ export class Scheduler {
     return history(this.#context, caller, id)
   }
 
-  /** Has a worker audit soon, not only at night; two requests that wait are one. Of no tenant, as the audit. */
-  async requestAudit(): Promise<void> {
+  /**
+   * Has a worker audit soon, not only at night; two requests that wait are one. Of no tenant, as the audit. Answers an
+   * instant that the audit's start does not precede.
+   */
+  async requestAudit(): Promise<number> {
     return requestAudit(this.#context)
   }
 

@@ -1,5 +1,4 @@
 import type { HandlersOf } from '../handler.ts'
-import { wallNow } from '../wall-clock.ts'
 import { toAuditReport } from '../wire/audit-report.ts'
 import { toInstant } from '../wire/instant.ts'
 
@@ -8,8 +7,7 @@ export const auditHandlers: HandlersOf<'getAudit' | 'requestAudit'> = {
     body: toAuditReport(await scheduler.latestAudit(), await scheduler.findings(caller)),
   }),
 
-  requestAudit: async ({ service: { scheduler, clock } }) => {
-    await scheduler.requestAudit()
-    return { body: { requestedAt: toInstant(wallNow(clock)) } }
-  },
+  requestAudit: async ({ service: { scheduler } }) => ({
+    body: { requestedAt: toInstant(await scheduler.requestAudit()) },
+  }),
 }
