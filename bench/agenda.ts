@@ -17,6 +17,7 @@ const SLOTS = Number(process.argv[2] ?? 20_000)
 const CREATES = Number(process.argv[3] ?? 4000)
 const ROUNDS = Number(process.argv[4] ?? 3)
 const CLIENTS = 20
+const WITHOUT_QUOTAS = { maxSchedulesPerProject: null, maxSchedulesPerUser: null }
 
 function noopTarget(): Target {
   const schema = z.looseObject({ kind: z.string() })
@@ -24,6 +25,7 @@ function noopTarget(): Target {
     kind: 'noop',
     schema,
     retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 },
+    requiredScope: () => 'noop:call:nothing',
     timeoutMs: () => 30_000,
     dispatch: () => Promise.resolve({ kind: 'succeeded', result: null }),
   }
@@ -70,7 +72,7 @@ async function drainBareAgenda(url: string): Promise<number> {
 async function createAgenda(url: string): Promise<number> {
   const pool = createPool({ connectionString: url, maxConnections: CLIENTS, isPrepared: true })
   const target = noopTarget()
-  const scheduler = new Scheduler({ db: createDb(pool), targets: new Map([[target.kind, target]]) })
+  const scheduler = new Scheduler({ db: createDb(pool), targets: new Map([[target.kind, target]]) }, WITHOUT_QUOTAS)
   const rate = await ratePerSecond((n) =>
     scheduler.create(
       { tenantId: 'default', projectId: 'default', subject: 'user:bench' },
@@ -89,7 +91,7 @@ async function createAgenda(url: string): Promise<number> {
 async function createWithJob(url: string): Promise<number> {
   const pool = createPool({ connectionString: url, maxConnections: CLIENTS, isPrepared: true })
   const target = noopTarget()
-  const scheduler = new Scheduler({ db: createDb(pool), targets: new Map([[target.kind, target]]) })
+  const scheduler = new Scheduler({ db: createDb(pool), targets: new Map([[target.kind, target]]) }, WITHOUT_QUOTAS)
   const caller = { tenantId: 'default', projectId: 'default', subject: 'user:bench' }
   const rate = await ratePerSecond(async (n) => {
     const { id, nextSlotAt } = await scheduler.create(caller, {

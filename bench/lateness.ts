@@ -29,6 +29,7 @@ function listeningTarget(lateness: number[], done: () => void): Target {
     kind: 'noop',
     schema,
     retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 },
+    requiredScope: () => 'noop:call:nothing',
     timeoutMs: () => 30_000,
     dispatch: (context) => {
       lateness.push(nowMs() - context.scheduledFor)

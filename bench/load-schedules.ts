@@ -28,22 +28,41 @@ export async function loadSchedules(
     await pool.query(
       `with schedule as (
         insert into carillon.schedules (
-          id, tenant_id, project_id, owner_subject, target_kind, state, revision, next_slot_at, due_at,
+          id, tenant_id, project_id, owner_subject, target_kind, state, revision, grant_id, next_slot_at, due_at,
           auto_pause_threshold, created_by_subject, created_at
         )
-        select uuidv7(), 'tenant-' || (n % $6), 'default', 'user:bench', $3, 'active', 1, slot, slot, 10, 'user:bench', now()
+        select id, 'tenant-' || (n % $6), 'default', 'user:bench', $3, 'active', 1, id, slot, slot, 10, 'user:bench', now()
         from generate_series($1::int, $2::int - 1) as n,
-          lateral (select date_trunc('milliseconds', to_timestamp($4::float8 / 1000) + n * $5 * interval '1 ms') as slot) as s
+          lateral (
+            select uuidv7() as id,
+              date_trunc('milliseconds', to_timestamp($4::float8 / 1000) + n * $5 * interval '1 ms') as slot
+          ) as s
         returning *
+      ), own_grant as (
+        insert into carillon.execution_grants (
+          id, tenant_id, project_id, subject, scopes, created_by_subject, created_at, schedule_id
+        )
+        select id, tenant_id, project_id, owner_subject, array[$9::text], 'user:bench', now(), id
+        from schedule
       )
       insert into carillon.schedule_revisions (
         schedule_id, revision, tenant_id, project_id, name, cadence_kind, cadence_interval, target_kind, target, policy,
-        changed_by_subject, changed_at
+        grant_id, required_scope, changed_by_subject, changed_at
       )
       select id, 1, tenant_id, project_id, 'bench', 'interval', $7::json, target_kind,
-        json_build_object('kind', target_kind), $8::json, 'user:bench', now()
+        json_build_object('kind', target_kind), $8::json, id, $9, 'user:bench', now()
       from schedule`,
-      [from, Math.min(from + BATCH, p.count), p.kind, p.firstSlotAt, p.spacingMs, p.tenants ?? 100, cadence, policy],
+      [
+        from,
+        Math.min(from + BATCH, p.count),
+        p.kind,
+        p.firstSlotAt,
+        p.spacingMs,
+        p.tenants ?? 100,
+        cadence,
+        policy,
+        `${p.kind}:call:nothing`,
+      ],
     )
   }
   // As after a night: the table is vacuumed and what was loaded is on disk, so that a measurement does not pay for it.

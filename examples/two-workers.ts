@@ -19,6 +19,7 @@ function countingTarget(): Target {
     kind: 'count',
     schema: z.strictObject({ kind: z.literal('count') }),
     retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 },
+    requiredScope: () => 'count:add:one',
     timeoutMs: () => 10_000,
     dispatch: ({ idempotencyKey }) => {
       calls.push(idempotencyKey)
@@ -45,7 +46,11 @@ const allSettled = new Promise<void>((resolve) => {
   }
 })
 
-const scheduler = new Scheduler({ db: createDb(database.pool), targets: new Map([['count', countingTarget()]]) })
+const scheduler = new Scheduler(
+  { db: createDb(database.pool), targets: new Map([['count', countingTarget()]]) },
+  // More than the 50 that one user may have unless told otherwise.
+  { maxSchedulesPerUser: SCHEDULES },
+)
 const caller = { tenantId: 'default', projectId: 'default', subject: 'user:you' }
 const at = Date.now() + 4000
 for (let n = 0; n < SCHEDULES; n += 1) {

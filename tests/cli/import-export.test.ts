@@ -1,4 +1,4 @@
-import { createClient } from '@carillon/api'
+import { createClient, type ScheduleInput } from '@carillon/api'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { startProxy } from './proxy.ts'
@@ -22,7 +22,8 @@ afterAll(() => rig[Symbol.asyncDispose]())
 /** A project that nobody else uses. */
 async function project(name: string) {
   const { key } = await rig.client.keys.create({ project: name, subject: 'user:alice', role: 'admin' })
-  return { options: { env: { CARILLON_API_KEY: key } }, schedules: createClient(rig.url, key).schedules }
+  const client = createClient(rig.url, key)
+  return { options: { env: { CARILLON_API_KEY: key } }, client, schedules: client.schedules }
 }
 
 function scheduleOf(name: string, more: object = {}): object {
@@ -319,5 +320,25 @@ test('what is exported is imported elsewhere as it was: the same is exported fro
     created: [],
     existing: Array.from({ length: 5 }, () => ({ isSame: true })),
     refused: [],
+  })
+})
+
+test('a grant of a schedule’s own is never exported, one that was given by name only on request', async () => {
+  const { options, client } = await project('granted')
+  const { id: grantId } = await client.grants.create({ scopes: ['http:dispatch:*'] })
+  await client.schedules.create({ ...(scheduleOf('by name') as ScheduleInput), grantId })
+  await client.schedules.create(scheduleOf('of its own') as ScheduleInput)
+
+  const plain = await rig.run('export', [], options)
+  const withGrants = await rig.run('export', ['--with-grants'], options)
+
+  expect(plain.stdout).not.toContain('grantId')
+  expect(plain.stderr).toBe('left out: the grants that 1 of them were given; give them again after the import\n')
+  expect(withGrants.stderr).toBe('')
+  expect(JSON.parse(withGrants.stdout)).toEqual({
+    schedules: [
+      expect.objectContaining({ name: 'by name', grantId }),
+      expect.not.objectContaining({ grantId: expect.anything() as unknown }),
+    ],
   })
 })

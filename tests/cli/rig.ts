@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { createClient, type Client } from '@carillon/api'
 import { createDb, Feed } from '@carillon/core'
 import { createDatabase, type TestDatabase } from '@carillon/core/testing'
-import { startEverything, type RunningService } from '@carillon/server'
+import { readSettings, startEverything, type RunningService } from '@carillon/server'
 
 import { CarillonProcess, type Ended } from './carillon-process.ts'
 
@@ -90,16 +90,16 @@ export class CliRig implements AsyncDisposable {
     const folder = mkdtempSync(join(tmpdir(), 'carillon-cli-'))
     const database = await createDatabase()
     const target = await TargetServer.start()
-    const service = await startEverything({
-      host: '127.0.0.1',
-      port: 0,
-      dataDir: join(folder, 'data'),
-      databaseUrl: database.url,
-      adminKey: ADMIN_KEY,
-      allowedTargets: ['127.0.0.1'],
-      requestsPerMinute: null,
-      logLevel: 'silent',
+    const settings = readSettings({
+      CARILLON_PORT: '0',
+      CARILLON_DATA_DIR: join(folder, 'data'),
+      DATABASE_URL: database.url,
+      CARILLON_ADMIN_KEY: ADMIN_KEY,
+      CARILLON_ALLOWED_TARGETS: '127.0.0.1',
+      CARILLON_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
+      CARILLON_LOG_LEVEL: 'silent',
     })
+    const service = await startEverything(settings)
     return new CliRig({ database, folder, service, target })
   }
 

@@ -20,12 +20,12 @@ function make(name: string): Promise<Schedule> {
 }
 
 /** The command line on a terminal, in this process: a program that is started from here has none. */
-async function onTerminal(args: readonly string[], { typed = '', width = 100, hasColor = false } = {}) {
+async function onTerminal(args: readonly string[], { typed = '', width = 100, hasColor = false, env = {} } = {}) {
   let [stdout, stderr] = ['', '']
   const stdin = new PassThrough()
   stdin.end(typed)
   const exitCode = await runCli(args, {
-    env: rig.env,
+    env: { ...rig.env, ...env },
     cwd: rig.folder,
     clock: systemClock,
     stdin,
@@ -61,6 +61,27 @@ describe('on a terminal', () => {
     expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 2 })
     expect(stderr).toContain('not confirmed: nothing was changed')
     expect((await rig.client.schedules.get(id)).id).toBe(id)
+  })
+
+  test('a purge shows what would go, and is done once the name is typed out', async () => {
+    const key = (await rig.client.keys.create({ project: 'shed', subject: 'user:a', role: 'admin' })).key
+    const env = { CARILLON_API_KEY: key }
+
+    const mistyped = await onTerminal(['project', 'purge', 'shed'], { typed: 'y\n', env })
+    const typed = await onTerminal(['project', 'purge', 'shed'], { typed: 'shed\n', env })
+
+    expect(mistyped).toMatchObject({ stdout: '', exitCode: 2 })
+    expect(mistyped.stderr).toMatch(
+      /^to be removed for good:\nSchedules +0\n[^]*Type the name of the project to go on: /,
+    )
+    expect(typed).toMatchObject({ stdout: 'what was left of shed is removed\n', exitCode: 0 })
+  })
+
+  test('a secret is not typed in where others could read it', async () => {
+    const { stdout, stderr, exitCode } = await onTerminal(['secrets', 'put', 'token'], { typed: 'canary\n' })
+
+    expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 2 })
+    expect(stderr).toContain('pass it with < file, or --value-file')
   })
 
   test('tables fit, ids stay whole, and a name cannot take the screen over', async () => {

@@ -3,6 +3,7 @@ import {
   PROBLEM_TYPES,
   problemsOf,
   problemTypeUri,
+  RETRY_AFTER_PROBLEMS,
   type OperationId,
   type Problem,
   type ProblemCode,
@@ -18,8 +19,9 @@ import { openWorld, type World } from './world.ts'
 const world = await openWorld()
 const limited = await openWorld({ requestsPerMinute: 1 })
 const unplugged = await openWorld({ isUnplugged: true })
+const keyless = await openWorld({ canKeepSecrets: false })
 afterAll(async () => {
-  for (const opened of [world, limited, unplugged]) await opened.close()
+  for (const opened of [world, limited, unplugged, keyless]) await opened.close()
 })
 
 type Refusal = (operation: DocumentedOperation) => Promise<Response>
@@ -32,8 +34,11 @@ function granted(operationId: string, inWorld: World = world): Promise<WireReque
 const MET_ALIKE: Partial<Record<ProblemCode, Refusal>> = {
   unauthenticated: async (operation) =>
     world.send(operation, await granted(operation.operationId), { key: 'car_nobody' }),
-  forbidden: async (operation) =>
-    world.send(operation, await granted(operation.operationId), { key: await world.memberKey() }),
+  forbidden: async (operation) => {
+    const isForAdmins = operations[operation.operationId as OperationId].role === 'admin'
+    const key = isForAdmins ? await world.memberKey() : await world.removedKey()
+    return world.send(operation, await granted(operation.operationId), { key })
+  },
   invalid_input: async (operation) => world.send(operation, await invalidFor(operation)),
   malformed_json: async (operation) =>
     world.send(operation, { ...(await granted(operation.operationId)), body: undefined }, { text: '{"name": ' }),
@@ -46,6 +51,9 @@ const MET_ALIKE: Partial<Record<ProblemCode, Refusal>> = {
   grant_not_found: (operation) => world.send(operation, missing(operation)),
   key_not_found: (operation) => world.send(operation, missing(operation)),
   project_not_found: (operation) => world.send(operation, missing(operation)),
+  secret_not_found: (operation) => world.send(operation, missing(operation)),
+  member_not_found: (operation) => world.send(operation, missing(operation)),
+  secrets_unavailable: async (operation) => keyless.send(operation, await granted(operation.operationId)),
   revision_conflict: async (operation) => {
     const request = await granted(operation.operationId)
     return world.send(operation, { ...request, headers: { 'if-match': '"999"' } })
@@ -55,8 +63,8 @@ const MET_ALIKE: Partial<Record<ProblemCode, Refusal>> = {
     return limited.send(operation, missing(operation))
   },
   unavailable: (operation) => {
-    // The only id that is not looked for in the database.
-    const own = operation.operationId === 'deleteProjectSchedules' ? { id: 'default' } : {}
+    // The only ids that are not looked for in the database.
+    const own = operation.path.includes('/projects/') ? { id: 'default' } : {}
     return unplugged.send(operation, { ...missing(operation), ...own })
   },
 }
@@ -68,10 +76,15 @@ function missing({ operationId, path }: DocumentedOperation): WireRequest {
     pauseSchedule: { reason: 'gone' },
     skipSlot: { scheduledFor: '2027-01-01T00:00:00Z' },
     restoreSlot: { scheduledFor: '2027-01-01T00:00:00Z' },
+    renewGrant: { expiresAt: null },
+    putSecret: { value: 'kept' },
+    putMember: { role: 'member' },
+    putTenant: {},
+    purgeProject: { name: 'default' },
   }
   if (!path.includes('{id}')) return granted(operationId, world) as WireRequest
   return {
-    id: NO_SUCH_ID,
+    id: path.includes('/members/') ? 'user:nobody' : NO_SUCH_ID,
     body: bodies[operationId],
     ...(operationId === 'editSchedule' ? { headers: { 'if-match': '"1"' } } : {}),
   }
@@ -116,6 +129,7 @@ describe.each(documentedOperations)('$method $path', (operation) => {
     const problem = await expectDocumented(operation, response)
 
     expect(problem).toMatchObject({ code, type: problemTypeUri(code), status: PROBLEM_TYPES[code].status })
+    expect(response.headers.has('retry-after')).toBe(RETRY_AFTER_PROBLEMS.includes(code))
     if (code === 'invalid_input') {
       const { errors } = problem as Problem
       expect(errors.find(({ field }) => field.includes('nonsense'))?.message).toMatch(/^expected /)
@@ -138,7 +152,9 @@ async function expectDocumented(operation: DocumentedOperation, response: Respon
   const { status, headers } = response
   const documented = operation.responses[status]
   if (documented === undefined) throw new Error(`${status} is not documented: ${await response.text()}`)
-  const required = Object.keys(documented.headers ?? {}).filter((name) => name !== 'Idempotency-Replayed')
+  const required = Object.keys(documented.headers ?? {}).filter(
+    (name) => !/^(Idempotency-Replayed|Retry-After)$/.test(name),
+  )
   expect(required.filter((name) => !headers.has(name))).toEqual([])
   const [mediaType] = Object.keys(documented.content ?? {})
   if (mediaType === undefined) {

@@ -47,11 +47,26 @@ export const GRANTED: { readonly [Id in OperationId]: (world: World) => Promise<
   followEvents: () => ({}),
   createGrant: () => ({ body: { scopes: ['http:dispatch:127.0.0.1'], expiresAt: '2099-01-01T00:00:00Z' } }),
   listGrants: () => ({ query: { limit: '1' } }),
+  getGrant: async (world) => ({ id: await world.grant() }),
+  renewGrant: async (world) => ({ id: await world.grant(), body: { expiresAt: '2099-01-01T00:00:00Z' } }),
   revokeGrant: async (world) => ({ id: await world.grant() }),
+  listSecrets: () => ({ query: { limit: '1' } }),
+  putSecret: () => ({ id: 'webhook-key', body: { value: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' } }),
+  deleteSecret: async (world) => ({ id: await world.secret() }),
+  listMembers: () => ({ query: { limit: '1' } }),
+  putMember: () => ({ id: 'user:alice', body: { role: 'member' } }),
+  removeMember: async (world) => ({ id: await world.member() }),
   createKey: () => ({ body: { project: 'default', subject: 'user:alice', role: 'member' } }),
   listKeys: () => ({ query: { limit: '1' } }),
   revokeKey: async (world) => ({ id: await world.key() }),
+  getTenant: () => ({ id: 'acme' }),
+  putTenant: () => ({ id: 'acme', body: { maxSchedulesPerUser: 10, allowedHosts: ['*.example.com'] } }),
   deleteProjectSchedules: () => ({ id: 'default' }),
+  previewPurge: () => ({ id: 'default' }),
+  purgeProject: async (world) => {
+    await world.client.projects.deleteSchedules('default')
+    return { id: 'default', body: { name: 'default' } }
+  },
   getAudit: () => ({}),
   requestAudit: () => ({}),
 }
@@ -71,6 +86,18 @@ export const REFUSED: Readonly<Record<string, (world: World) => Promise<WireRequ
     const { id } = await world.client.schedules.create({ ...SCHEDULE, grantId })
     await world.client.grants.revoke(grantId)
     return { id }
+  },
+  'renewGrant state_conflict': async (world) => {
+    const id = await world.grant()
+    await world.client.grants.revoke(id)
+    return { id, body: { expiresAt: null } }
+  },
+  'createSchedule quota_exceeded': async (world) => ({ key: await world.keyOfFullProject(), body: SCHEDULE }),
+  'getTenant tenant_not_found': async (world) => ({ key: await world.memberKey(), id: 'another' }),
+  'purgeProject purge_refused': async () => ({ id: 'default', body: { name: 'another' } }),
+  'purgeProject state_conflict': async (world) => {
+    await world.schedule()
+    return { id: 'default', body: { name: 'default' } }
   },
   'createSchedule idempotency_key_reused': async (world) => {
     const idempotencyKey = world.unique('reused')

@@ -1,11 +1,13 @@
 import type { ScheduleInput } from '@carillon/api'
 
-/** What is sent for one operation, besides the key. */
+/** What is sent for one operation. */
 export interface WireRequest {
   readonly id?: string
   readonly query?: Readonly<Record<string, string>>
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
+  /** @default that of the installation */
+  readonly key?: string
   /** To be done once it was answered. */
   readonly release?: () => Promise<void>
 }

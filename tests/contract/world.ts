@@ -11,6 +11,8 @@ import { SCHEDULE, type WireRequest } from './wire-request.ts'
 interface WorldOptions {
   /** Of one key. @default no limit that a test would meet */
   readonly requestsPerMinute?: number
+  /** @default true */
+  readonly canKeepSecrets?: boolean
   /** The database goes away once the service has started. */
   readonly isUnplugged?: boolean
 }
@@ -35,9 +37,15 @@ export interface World {
   pausedSchedule(): Promise<string>
   grant(): Promise<string>
   key(): Promise<string>
+  secret(): Promise<string>
+  member(): Promise<string>
   run(): Promise<Run>
   nextSlot(scheduleId: string): Promise<string>
   memberKey(): Promise<string>
+  /** An admin's, who was removed from the project since. */
+  removedKey(): Promise<string>
+  /** An admin's, in a project that has all the schedules that its tenant may have. */
+  keyOfFullProject(): Promise<string>
   unique(name: string): string
   /** Begins a create and keeps it from ending. @returns how to let it go on */
   holdCreate(input: ScheduleInput, idempotencyKey: string): Promise<() => Promise<void>>
@@ -57,6 +65,9 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     CARILLON_ALLOWED_TARGETS: '127.0.0.1',
     CARILLON_LOG_LEVEL: 'silent',
     CARILLON_RATE_LIMIT: String(options.requestsPerMinute ?? UNLIMITED),
+    // Those who fuzz make many.
+    CARILLON_MAX_SCHEDULES_PER_PROJECT: 'none',
+    ...(options.canKeepSecrets === false ? {} : { CARILLON_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64') }),
   })
   const service = await startServer(settings)
   if (options.isUnplugged === true) await relay.unplug()
@@ -68,7 +79,7 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     url,
     adminKey: ADMIN_KEY,
     client,
-    send: (operation, request, { key = ADMIN_KEY, text, mediaType = 'application/json' } = {}) => {
+    send: (operation, request, { key = request.key ?? ADMIN_KEY, text, mediaType = 'application/json' } = {}) => {
       const target = new URL(
         operation.path.replace('{id}', () =>
           encodeURIComponent((request.id ?? '').toWellFormed()).replace(/^\.+$/, '%2e'),
@@ -93,8 +104,29 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     key: async () => (await client.keys.create({ project: 'default', subject: 'user:bob', role: 'admin' })).id,
     run: async () => client.schedules.run(await schedule()),
     nextSlot: async (id) => (await client.schedules.slots(id, { limit: 1 })).items[0]?.scheduledFor ?? 'no slot',
+    secret: async () => (await client.secrets.put(`secret-${randomUUID()}`, { value: 'kept' })).name,
+    member: async () => (await client.members.put(`user:${randomUUID()}`, { role: 'member' })).subject,
     memberKey: async () =>
       (await client.keys.create({ project: 'default', subject: 'user:carol', role: 'member' })).key,
+    removedKey: async () => {
+      const subject = 'user:dora'
+      const { key } = await client.keys.create({ project: 'default', subject, role: 'admin' })
+      await client.members.put(subject, { role: 'admin' })
+      await client.members.remove(subject)
+      return key
+    },
+    keyOfFullProject: async () => {
+      const tenant = 'tiny'
+      await client.tenants.put(tenant, { maxSchedulesPerProject: 1 })
+      const { key } = await client.keys.create({
+        tenant,
+        project: randomUUID(),
+        subject: 'service:filler',
+        role: 'admin',
+      })
+      await createClient(url, key).schedules.create(SCHEDULE)
+      return key
+    },
     unique: (name) => `${name}-${randomUUID()}`,
     holdCreate: async (input, idempotencyKey) => {
       const holder = await database.pool.connect()

@@ -17,6 +17,7 @@ const service = await startEverything(
     CARILLON_PORT: '0',
     CARILLON_ADMIN_KEY: ADMIN_KEY,
     CARILLON_ALLOWED_TARGETS: '127.0.0.1,digest.internal',
+    CARILLON_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
     CARILLON_LOG_LEVEL: 'silent',
   }),
 )

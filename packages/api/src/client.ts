@@ -7,9 +7,13 @@ import type { Operation } from './operation.ts'
 import { operations, type OperationId } from './operations.ts'
 import { problem } from './problem.ts'
 import type { FeedEvent } from './schemas/feed.ts'
-import type { GrantInput } from './schemas/grant.ts'
+import type { GrantInput, GrantRenewal } from './schemas/grant.ts'
 import type { KeyInput } from './schemas/key.ts'
+import type { MemberInput } from './schemas/member.ts'
+import type { PurgeRequest } from './schemas/purge.ts'
 import type { EditPlan, Schedule, ScheduleEdit, ScheduleInput } from './schemas/schedule.ts'
+import type { SecretInput } from './schemas/secret.ts'
+import type { TenantInput } from './schemas/tenant.ts'
 
 export interface ClientOptions {
   /** @default the fetch of the runtime */
@@ -108,14 +112,36 @@ export function createClient(url: string, key: string, options: ClientOptions = 
     grants: {
       create: (body: GrantInput) => ask('createGrant', { body }),
       list: (query: QueryOf<'listGrants'> = {}) => ask('listGrants', { query }),
+      get: (id: string) => ask('getGrant', { id }),
+      renew: (id: string, body: GrantRenewal) => ask('renewGrant', { id, body }),
       revoke: (id: string) => ask('revokeGrant', { id }),
+    },
+    secrets: {
+      list: (query: QueryOf<'listSecrets'> = {}) => ask('listSecrets', { query }),
+      put: (name: string, body: SecretInput) => ask('putSecret', { id: name, body }),
+      delete: (name: string) => ask('deleteSecret', { id: name }),
+    },
+    members: {
+      list: (query: QueryOf<'listMembers'> = {}) => ask('listMembers', { query }),
+      put: (subject: string, body: MemberInput) => ask('putMember', { id: subject, body }),
+      remove: (subject: string) => ask('removeMember', { id: subject }),
     },
     keys: {
       create: (body: KeyInput) => ask('createKey', { body }),
       list: (query: QueryOf<'listKeys'> = {}) => ask('listKeys', { query }),
       revoke: (id: string, query: QueryOf<'revokeKey'> = {}) => ask('revokeKey', { id, query }),
     },
-    projects: { deleteSchedules: (id: string) => ask('deleteProjectSchedules', { id }) },
+    tenants: {
+      get: (id: string) => ask('getTenant', { id }),
+      /** In the place of all that was said before. */
+      put: (id: string, body: TenantInput) => ask('putTenant', { id, body }),
+    },
+    projects: {
+      deleteSchedules: (id: string) => ask('deleteProjectSchedules', { id }),
+      previewPurge: (id: string) => ask('previewPurge', { id }),
+      /** For good. `name` is that of the project, once more. */
+      purge: (id: string, body: PurgeRequest) => ask('purgeProject', { id, body }),
+    },
     audit: { get: () => ask('getAudit'), request: () => ask('requestAudit') },
     /**
      * What happens from now on, or after an event. Ends when the service closes the connection, and throws UnreachableError

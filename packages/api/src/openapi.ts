@@ -17,7 +17,10 @@ const TAGS = {
   cadence: 'The rule of time, asked without making anything.',
   events: 'What happens, live.',
   grants: 'Rights to execute.',
+  secrets: 'What targets prove by who calls. Kept, never told.',
+  members: 'Who may do what in a project.',
   keys: 'Who may call.',
+  tenants: 'What a tenant may have.',
   projects: 'All of a project at once.',
   audit: 'Whether every slot has its line.',
 } as const satisfies Record<Operation['tag'], string>
@@ -46,7 +49,7 @@ export function createOpenApi({ version, url }: { readonly version: string; read
     components: {
       schemas: componentSchemas(),
       securitySchemes: {
-        key: { type: 'http', scheme: 'bearer', description: 'An API key.' },
+        key: { type: 'http', scheme: 'bearer', description: 'An API key, or a token of the identity provider.' },
         calendarKey: { type: 'http', scheme: 'basic', description: 'An API key as the password, under any name.' },
       },
     },
@@ -96,7 +99,7 @@ function describeProblems(codes: readonly ProblemCode[]): JsonObject {
       {
         description: sameStatus.map((code) => `\`${code}\`: ${PROBLEM_TYPES[code].title}.`).join(' '),
         ...(sameStatus.some((code) => RETRY_AFTER_PROBLEMS.includes(code))
-          ? { headers: stringHeaders({ 'Retry-After': 'Seconds to wait.' }) }
+          ? { headers: stringHeaders({ 'Retry-After': 'Seconds to wait, where waiting helps.' }) }
           : {}),
         content: { 'application/problem+json': { schema: reference(problem) } },
       },

@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import type { ProblemCode } from './problem.ts'
 import type { ROLES } from './schemas/key.ts'
 
-type Method = 'get' | 'post' | 'patch' | 'delete'
+type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
 
 /** What a success looks like. */
 interface Success {
@@ -21,7 +21,18 @@ export interface Operation {
   readonly method: Method
   /** Below `/api/v1`, with parameters in braces. */
   readonly path: string
-  readonly tag: 'schedules' | 'runs' | 'cadence' | 'events' | 'grants' | 'keys' | 'projects' | 'audit'
+  readonly tag:
+    | 'schedules'
+    | 'runs'
+    | 'cadence'
+    | 'events'
+    | 'grants'
+    | 'secrets'
+    | 'members'
+    | 'keys'
+    | 'tenants'
+    | 'projects'
+    | 'audit'
   readonly summary: string
   readonly description?: string
   /** The least role that may ask. */

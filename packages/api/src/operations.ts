@@ -1,18 +1,16 @@
 import { z } from 'zod'
 
+import { accessOperations } from './access-operations.ts'
+import { byId } from './by-id.ts'
 import { checkedByCore } from './component.ts'
 import { expected } from './expected.ts'
 import type { Operation } from './operation.ts'
 import type { ProblemCode } from './problem.ts'
 import { auditReport, auditRequested } from './schemas/audit.ts'
 import { feedEvents } from './schemas/feed.ts'
-import { grant, grantInput, grantPage } from './schemas/grant.ts'
-import { apiKey, apiKeyPage, keyRequest, newApiKey } from './schemas/key.ts'
-import { pageQuery } from './schemas/page.ts'
 import { preview, previewRequest, schedulePreview } from './schemas/preview.ts'
 import { run, runPage, runQuery, runWithAttempts } from './schemas/run.ts'
 import {
-  deletedSchedules,
   editPlan,
   editQuery,
   pauseRequest,
@@ -27,7 +25,6 @@ import {
   upcomingSlots,
 } from './schemas/schedule.ts'
 
-const byId = z.strictObject({ id: z.string() })
 const ETAG = { ETag: 'The revision, quoted.' }
 
 const ifMatch = z
@@ -39,15 +36,6 @@ const ifMatch = z
   .meta({ description: 'The ETag of what was read; refused with 412 if it has changed since. `*` means any.' })
 
 const mayMatch = z.object({ 'if-match': ifMatch.optional() })
-const placeName = (what: string) =>
-  z
-    .string(expected(what))
-    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, expected(what))
-    .optional()
-    .meta({ description: 'Without it the caller’s.' })
-
-const keyPlace = { tenant: placeName('the id of a tenant'), project: placeName('the id of a project') }
-
 const lastEventId = z.string(expected('an id of an event'))
 
 /** Every operation by its id. */
@@ -72,7 +60,7 @@ export const operations = {
       schema: schedule,
       headers: { ...ETAG, Location: 'Where it is.', 'Idempotency-Replayed': '`true` if the answer was given before.' },
     },
-    problems: ['idempotency_in_flight', 'idempotency_key_reused'],
+    problems: ['quota_exceeded', 'idempotency_in_flight', 'idempotency_key_reused'],
   },
   previewSchedule: {
     method: 'post',
@@ -293,82 +281,7 @@ export const operations = {
     },
     problems: [],
   },
-  createGrant: {
-    method: 'post',
-    path: '/grants',
-    tag: 'grants',
-    summary: 'Give a right to execute',
-    role: 'admin',
-    body: grantInput,
-    success: { status: 201, description: 'The grant.', schema: grant },
-    problems: [],
-  },
-  listGrants: {
-    method: 'get',
-    path: '/grants',
-    tag: 'grants',
-    summary: 'List grants, the newest first',
-    role: 'member',
-    query: z.strictObject(pageQuery),
-    success: { status: 200, description: 'A page.', schema: grantPage },
-    problems: [],
-  },
-  revokeGrant: {
-    method: 'post',
-    path: '/grants/{id}/revoke',
-    tag: 'grants',
-    summary: 'Revoke a grant',
-    description: 'Slots that come due by it are skipped from now on. Revoking twice changes nothing.',
-    role: 'admin',
-    params: byId,
-    success: { status: 200, description: 'The grant.', schema: grant },
-    problems: ['grant_not_found'],
-  },
-  createKey: {
-    method: 'post',
-    path: '/keys',
-    tag: 'keys',
-    summary: 'Make an API key',
-    description: 'Only the key of the installation may make keys of another tenant or project.',
-    role: 'admin',
-    body: keyRequest,
-    success: { status: 201, description: 'The key, this once.', schema: newApiKey },
-    problems: [],
-  },
-  listKeys: {
-    method: 'get',
-    path: '/keys',
-    tag: 'keys',
-    summary: 'List API keys, the newest first',
-    description: 'Only the key of the installation may name another tenant or project.',
-    role: 'admin',
-    query: z.strictObject({ ...keyPlace, ...pageQuery }),
-    success: { status: 200, description: 'A page.', schema: apiKeyPage },
-    problems: [],
-  },
-  revokeKey: {
-    method: 'delete',
-    path: '/keys/{id}',
-    tag: 'keys',
-    summary: 'Revoke an API key',
-    description: 'At once. Only the key of the installation may name another tenant or project.',
-    role: 'admin',
-    params: byId,
-    query: z.strictObject(keyPlace),
-    success: { status: 200, description: 'The key.', schema: apiKey },
-    problems: ['key_not_found'],
-  },
-  deleteProjectSchedules: {
-    method: 'delete',
-    path: '/projects/{id}/schedules',
-    tag: 'projects',
-    summary: 'Delete everything of a project',
-    description: 'In one transaction. Only of the caller’s own project.',
-    role: 'admin',
-    params: byId,
-    success: { status: 200, description: 'How many were deleted.', schema: deletedSchedules },
-    problems: ['project_not_found'],
-  },
+  ...accessOperations,
   getAudit: {
     method: 'get',
     path: '/audit',
@@ -400,7 +313,8 @@ export function problemsOf(operation: Operation): ProblemCode[] {
     'invalid_input',
     ...(operation.body === undefined ? [] : (['malformed_json', 'body_too_large', 'unsupported_media_type'] as const)),
     'unauthenticated',
-    ...(operation.role === 'admin' ? (['forbidden'] as const) : []),
+    // Whoever was removed from a project may not even read it.
+    'forbidden',
     ...operation.problems,
     'rate_limited',
     'unavailable',

@@ -1,13 +1,23 @@
 import type { Run } from './schemas/run.ts'
 
+type Refusal = 'grant_expired' | 'grant_revoked' | 'grant_scope' | 'access_lost'
+
+/** Why a run may not act, and what gives it its right back. */
+const REFUSED: Readonly<Record<Refusal, string>> = {
+  grant_expired: 'the grant of the schedule had expired; renew it, or give the schedule another.',
+  grant_revoked: 'the grant of the schedule had been revoked; give the schedule another.',
+  grant_scope: 'the grant of the schedule does not cover its target; give the schedule one that does.',
+  access_lost: 'the owner of the schedule has lost access to the project; put the owner back as a member.',
+}
+
 const SKIPPED: Readonly<Record<NonNullable<Run['reason']>, string>> = {
   overlap: 'Did not run: the run before it was still under way, and the policy forbids two at once.',
   missed: 'Did not run: no worker could begin it within its starting deadline.',
   paused: 'Did not run: the schedule was paused.',
-  grant_expired: 'Did not run: the grant of the schedule had expired.',
-  grant_revoked: 'Did not run: the grant of the schedule had been revoked.',
-  grant_scope: 'Did not run: the grant of the schedule does not cover its target.',
-  access_lost: 'Did not run: the owner of the schedule has lost access to the project.',
+  grant_expired: `Did not run: ${REFUSED.grant_expired}`,
+  grant_revoked: `Did not run: ${REFUSED.grant_revoked}`,
+  grant_scope: `Did not run: ${REFUSED.grant_scope}`,
+  access_lost: `Did not run: ${REFUSED.access_lost}`,
   excluded: 'Did not run: somebody asked to skip this slot.',
   superseded: 'Did not run: a later slot, an edit or a deletion came before its turn.',
 }
@@ -30,12 +40,20 @@ export function explainRun({
     case 'succeeded':
       return attemptCount === 1 ? 'Ran.' : `Ran, after ${attempts}.`
     case 'failed':
-      return reason === 'superseded'
-        ? `Failed after ${attempts}: it still waited to be tried again when its next slot began.`
-        : `Failed after ${attempts}.`
+      return `Failed after ${attempts}${failureText(reason)}`
     case 'cancelled':
       return 'Was cancelled.'
     case 'skipped':
       return reason === null ? 'Did not run.' : SKIPPED[reason]
   }
+}
+
+/** A run that was tried, and was then refused another attempt, has failed by that. */
+function failureText(reason: Run['reason']): string {
+  if (reason === 'superseded') return ': it still waited to be tried again when its next slot began.'
+  return isRefusal(reason) ? `: ${REFUSED[reason]}` : '.'
+}
+
+function isRefusal(reason: Run['reason']): reason is Refusal {
+  return reason !== null && Object.hasOwn(REFUSED, reason)
 }

@@ -17,6 +17,14 @@ describe('a run is explained', () => {
       /^Failed after 2 attempts: .* next slot began\.$/,
     ],
     [{ ...RUN, state: 'skipped', reason: 'overlap' }, /^Did not run: .*still under way/],
+    [{ ...RUN, state: 'skipped', reason: 'grant_expired' }, /^Did not run: .*expired; renew it, or give .* another\.$/],
+    [{ ...RUN, state: 'skipped', reason: 'grant_revoked' }, /^Did not run: .*revoked; give the schedule another\.$/],
+    [{ ...RUN, state: 'skipped', reason: 'grant_scope' }, /^Did not run: .*cover its target; give .* one that does\.$/],
+    [{ ...RUN, state: 'skipped', reason: 'access_lost' }, /^Did not run: .*lost access.*; put the owner back .*\.$/],
+    [
+      { ...RUN, state: 'failed', reason: 'grant_revoked', attemptCount: 2 },
+      /^Failed after 2 attempts: the grant .* revoked; give the schedule another\.$/,
+    ],
   ] as const)('%j', (run, expected) => {
     expect(explainRun(run)).toMatch(expected)
   })

@@ -8,10 +8,14 @@ import { addExport } from './commands/export.ts'
 import { addGrants } from './commands/grants.ts'
 import { addImport } from './commands/import.ts'
 import { addKeys } from './commands/keys.ts'
+import { addMembers } from './commands/members.ts'
 import { addMigrate } from './commands/migrate.ts'
+import { addProject } from './commands/project.ts'
 import { addRuns } from './commands/runs.ts'
 import { addSchedules } from './commands/schedules.ts'
+import { addSecrets } from './commands/secrets.ts'
 import { addServer } from './commands/server.ts'
+import { addTenants } from './commands/tenants.ts'
 import { addUp } from './commands/up.ts'
 import { addWorker } from './commands/worker.ts'
 import { examples, type Define } from './define.ts'
@@ -65,8 +69,13 @@ export function createProgram({ define, terminal }: ProgramDeps): Command {
   addRuns(program, define)
   addEvents(program, define)
   addGrants(program, define)
-  addKeys(program, define)
+  addSecrets(program, define)
   addAudit(program, define)
+  program.commandsGroup('Say who may:')
+  addKeys(program, define)
+  addMembers(program, define)
+  addTenants(program, define)
+  addProject(program, define)
   program.commandsGroup('Move in and out:')
   addImport(program, define)
   addExport(program, define)

@@ -44,6 +44,15 @@ export interface EventMap {
   'schedule.resumed': ScheduleEvent
   'schedule.completed': ScheduleEvent
   'schedule.deleted': ScheduleEvent
+  /** A grant ends within a week; these schedules act by it. */
+  'grant.expiring': {
+    readonly tenantId: string
+    readonly projectId: string
+    readonly grantId: string
+    readonly subject: string
+    readonly expiresAt: number
+    readonly scheduleIds: readonly string[]
+  }
   /** This worker's lease ran out before it could be extended; everything it held was let go of. */
   'lease.lost': { readonly workerId: string }
   'audit.finished': {

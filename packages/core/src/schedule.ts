@@ -19,7 +19,11 @@ export interface Schedule {
   readonly cadence: CadenceSpec
   readonly target: { readonly kind: string } & { readonly [field: string]: Json }
   readonly policy: SchedulePolicy
-  readonly grantId: string | null
+  /** By what right it acts (I8). */
+  readonly grantId: string
+  /** When that right ends; null: it does not. */
+  readonly grantExpiresAt: number | null
+  readonly isGrantRevoked: boolean
   /** The next slot; null unless active. */
   readonly nextSlotAt: number | null
   /** The next slot plus the schedule's share of the spread. */

@@ -4,20 +4,20 @@ import type { Settled } from './store/settle.ts'
 
 /** Tells what was settled, and what followed from it: the same whether its own worker wrote it or a rescuer. */
 export function tellSettled(events: Events, run: Settled): void {
-  const { tenantId, projectId, scheduleId, targetKind, scheduledFor, runId, attempt, state, retryAt } = run
-  events.emit('attempt.settled', {
+  const { tenantId, projectId, scheduleId, targetKind, scheduledFor, runId, attempt, state, reason, retryAt } = run
+  const slot = { tenantId, projectId, scheduleId, targetKind, scheduledFor }
+  if (state === 'skipped') {
+    if (reason !== null) events.emit('slot.skipped', { ...slot, reason })
+  } else {
+    const durationMs = run.settledAt - run.startedAt
+    events.emit('attempt.settled', { ...slot, runId, attempt, state, retryAt, durationMs })
+  }
+  if (!run.isAutoPaused) return
+  events.emit('schedule.paused', {
     tenantId,
     projectId,
     scheduleId,
-    targetKind,
-    scheduledFor,
-    runId,
-    attempt,
-    state,
-    retryAt,
-    durationMs: run.settledAt - run.startedAt,
+    actor: 'system:carillon',
+    reason: AUTO_PAUSE_REASON,
   })
-  if (!run.isAutoPaused) return
-  const reason = AUTO_PAUSE_REASON
-  events.emit('schedule.paused', { tenantId, projectId, scheduleId, actor: 'system:carillon', reason })
 }

@@ -1,4 +1,5 @@
 import type { Json } from './json.ts'
+import type { Refusal } from './policy/grant.ts'
 import { decideRetry, type RetryPolicy } from './policy/retry.ts'
 import type { Settlement } from './store/settle.ts'
 import type { AttemptError, Outcome } from './target.ts'
@@ -6,6 +7,8 @@ import type { AttemptError, Outcome } from './target.ts'
 /** How an attempt ended, as the worker saw it. */
 export type Ending =
   | Outcome
+  /** It may not act any more; its target was not called. */
+  | { readonly kind: 'refused'; readonly reason: Refusal }
   /** Its worker died; another one says so. */
   | { readonly kind: 'lost' }
   /** Its worker is going down and gives it back untried: no attempt is charged. */
@@ -42,6 +45,9 @@ export function settlementOf(run: HeldRun, retry: RetryPolicy, ending: Ending): 
       return { ...base, state: 'cancelled', outcome: 'cancelled' }
     case 'malformed':
       return { ...base, state: 'failed', outcome: 'malformed', error: errorText(ending.error) }
+    case 'refused':
+      // Of a run that was tried before it cannot be said that it did not run.
+      return { ...base, state: run.attempt === 1 ? 'skipped' : 'failed', outcome: null, reason: ending.reason }
     case 'handed_back':
       return { ...base, state: 'retrying', outcome: null, retryInMs: 0 }
     case 'lost':

@@ -4,6 +4,12 @@ import type { Json } from './json.ts'
 import type { RetryPolicy } from './policy/retry.ts'
 import type { Problem } from './problem.ts'
 
+/** What a tenant's targets are held to, beyond what the installation allows to all. */
+export interface TargetLimits {
+  /** Host patterns; null: no others than the installation's. */
+  readonly allowedHosts: readonly string[] | null
+}
+
 /** One attempt at one run, as a target sees it. It says what to do and under which key, never who asked. */
 export interface TargetContext<Spec> {
   readonly tenantId: string
@@ -20,6 +26,18 @@ export interface TargetContext<Spec> {
   readonly idempotencyKey: string
   /** What the revision that began the run says, whatever was edited since (I5). */
   readonly spec: Spec
+  /** By what right (I8). It was checked a moment ago; an executor elsewhere checks it again there. */
+  readonly grant: TargetGrant
+  readonly limits: TargetLimits
+}
+
+/** The grant that a run acts by, as its target is told of it. */
+export interface TargetGrant {
+  readonly id: string
+  /** In whose name. */
+  readonly subject: string
+  /** Who pays. */
+  readonly billingAccountId: string | null
 }
 
 /** Why an attempt did not succeed. */
@@ -62,10 +80,17 @@ export interface Target<Spec extends { readonly kind: string } = { readonly kind
    * run must end within it (E-51), or a late attempt would be taken for a new call.
    */
   readonly idempotencyRetentionSeconds?: number
+  /**
+   * What a grant must carry for this spec, as `<kind>:<verb>:<object>`: `http:dispatch:example.com`. Asked on create and edit,
+   * and again before each attempt (I8).
+   */
+  requiredScope(spec: Spec): string
+  /** The names of the secrets that a spec refers to. They must be there on create and edit. */
+  secretRefs?(spec: Spec): readonly { readonly path: string; readonly name: string }[]
   /** After which an attempt is cut and recorded as failed. */
   timeoutMs(spec: Spec): number
   /** What is wrong with a spec beyond its shape, such as a host that may not be called. Asked on create and edit. */
-  check?(spec: Spec): readonly Problem[]
+  check?(spec: Spec, limits: TargetLimits): readonly Problem[]
   /** Must end soon after the signal fires; if it does not, its outcome is no longer waited for. */
   dispatch(context: TargetContext<Spec>, signal: AbortSignal): Promise<Outcome>
   /** Lets go of what it holds, once no attempt is under way. */

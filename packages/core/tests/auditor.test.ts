@@ -2,9 +2,11 @@ import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import { slotJobs } from '../src/engine/slot-jobs.ts'
+import { Grants } from '../src/facade/grants.ts'
 import { jobKey } from '../src/keys.ts'
 import { Auditor, type AuditorOptions } from '../src/services/auditor.ts'
 import { findLatestAudit, listFindings } from '../src/store/audits.ts'
+import { whenBlocked } from './blocked-statement.ts'
 import { CALLER, DAY, HOUR, MINUTE, Pipeline, type TestWorker } from './pipeline.ts'
 import { FAIL, held } from './scripted-target.ts'
 
@@ -19,7 +21,7 @@ const NOTHING = {
 
 const EVERY_QUARTER = { cadence: { kind: 'cron', expression: '*/15 * * * *', timezone: 'UTC' } }
 
-function auditorOf({ db, clock, events }: Pipeline, options: AuditorOptions = {}): Auditor {
+function auditorOf({ workerDb: db, clock, events }: Pipeline, options: AuditorOptions = {}): Auditor {
   return new Auditor({ db, clock, events, jobs: slotJobs }, options)
 }
 
@@ -354,12 +356,7 @@ test('a job that is needed again by the time it would be taken back stays', asyn
   await other.query('select from carillon.schedules for update')
 
   const audit = auditorOf(pipeline).runOnce()
-  for (let waits = false; !waits;) {
-    const { rowCount } = await other.query(
-      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-    )
-    waits = rowCount === 1
-  }
+  await whenBlocked(pipeline)
   await other.query(`update carillon.runs set state = 'retrying', retry_at = now(), completed_at = null`)
   await other.query('commit')
   other.release()
@@ -465,23 +462,27 @@ test('no further back is audited than the ledger remembers', async () => {
 test('more schedules than fit one page are all audited', async () => {
   await using pipeline = await Pipeline.at('2026-11-14T08:00:00Z')
   const { db } = pipeline
-  const { id } = await pipeline.create(EVERY_QUARTER)
+  // Of one grant: nobody's own, so that it carries all of them.
+  const { id: grantId } = await new Grants({ db, clock: pipeline.clock }).create(CALLER, {
+    scopes: ['test:dispatch:*'],
+  })
+  const { id } = await pipeline.create({ ...EVERY_QUARTER, grantId })
   await sql`
     with copies as (select gen_random_uuid() as id from generate_series(1, 450)), schedules as (
       insert into carillon.schedules (
-        id, tenant_id, project_id, owner_subject, target_kind, state, revision, next_slot_at, due_at, auto_pause_threshold,
-        created_by_subject, created_at
+        id, tenant_id, project_id, owner_subject, target_kind, state, revision, grant_id, next_slot_at, due_at,
+        auto_pause_threshold, created_by_subject, created_at
       )
-      select copies.id, tenant_id, project_id, owner_subject, target_kind, state, revision, next_slot_at, due_at,
+      select copies.id, tenant_id, project_id, owner_subject, target_kind, state, revision, grant_id, next_slot_at, due_at,
         auto_pause_threshold, created_by_subject, created_at
       from copies, carillon.schedules as original
     ), revisions as (
       insert into carillon.schedule_revisions (
         schedule_id, revision, tenant_id, project_id, name, cadence_kind, cadence_cron, target_kind, target, policy,
-        changed_by_subject, changed_at
+        grant_id, required_scope, changed_by_subject, changed_at
       )
       select copies.id, revision, tenant_id, project_id, name, cadence_kind, cadence_cron, target_kind, target, policy,
-        changed_by_subject, changed_at
+        grant_id, required_scope, changed_by_subject, changed_at
       from copies, carillon.schedule_revisions as original
     )
     insert into carillon.schedule_changes (

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../src/errors.ts'
 import { CarillonError } from '../src/errors.ts'
 import type { Schedule } from '../src/schedule.ts'
 import { Fleet, type FleetWorker } from './fleet.ts'
-import { CALLER, EVERY_MINUTE, MINUTE } from './pipeline.ts'
+import { ANY_NUMBER, CALLER, EVERY_MINUTE, MINUTE } from './pipeline.ts'
 import { FAIL, FAIL_FOR_GOOD, SUCCEEDED, type Script } from './scripted-target.ts'
 
 const NO_FINDINGS = {
@@ -28,12 +28,12 @@ function seededRandom(seed: number): () => number {
 }
 
 function create(worker: FleetWorker, index: number, policy: object = {}): Promise<Schedule> {
-  const caller = { ...CALLER, tenantId: `tenant ${index % 12}` }
+  const caller = { ...CALLER, tenantId: `tenant-${index % 12}` }
   return worker.scheduler.create(caller, { ...EVERY_MINUTE, name: `schedule ${index}`, policy })
 }
 
 test('two workers, 1,000 schedules, eight slots each: every slot runs exactly once, and an audit finds nothing (I2)', async () => {
-  await using fleet = await Fleet.at('2026-03-02T09:00:30Z')
+  await using fleet = await Fleet.at('2026-03-02T09:00:30Z', 2, ANY_NUMBER)
   const { target, workers, database } = fleet
   const [schedules, slots] = [1000, 8]
   await Promise.all(Array.from({ length: schedules }, (_, index) => create(workers[index % 2] as FleetWorker, index)))

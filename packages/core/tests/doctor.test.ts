@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import type { Clock } from '../src/clock.ts'
 import { slotJobs } from '../src/engine/slot-jobs.ts'
@@ -22,6 +22,7 @@ beforeAll(async () => {
   database = await createDatabase()
 })
 afterAll(() => database[Symbol.asyncDispose]())
+afterEach(() => pipeline.workerDb.destroy())
 beforeEach(async () => {
   // By the wall: jobs are added by it.
   pipeline = await Pipeline.at(new Date().toISOString(), database)
@@ -234,8 +235,8 @@ test('jobs that wait are counted by task, and the oldest that is overdue is name
 })
 
 test('the latest audit is told, its findings, and that there was none for too long', async () => {
-  const { db, clock, events } = pipeline
-  const auditor = new Auditor({ db, clock, events, jobs: slotJobs })
+  const { db, workerDb, clock, events } = pipeline
+  const auditor = new Auditor({ db: workerDb, clock, events, jobs: slotJobs })
   expect(await check('audit')).toMatchObject({
     status: 'ok',
     message: expect.stringContaining('no audit yet') as string,

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, afterEach, beforeAll } from 'vitest'
 
+import type { SchedulerOptions } from '../src/facade/scheduler-options.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { Pipeline } from './pipeline.ts'
 
@@ -16,18 +17,27 @@ const TABLES = [
   'carillon.api_keys',
   'carillon.idempotent_answers',
   'carillon.feed_entries',
+  'carillon.members',
+  'carillon.secrets',
+  'carillon.tenants',
   'carillon_jobs._private_jobs',
 ] as const
 
 /** A pipeline per test on one database per file, emptied in between: making a database takes ten times as long. */
-export function emptiedPipelines(): (now: string) => Promise<Pipeline> {
+export function emptiedPipelines(): (now: string, options?: SchedulerOptions) => Promise<Pipeline> {
   let database: TestDatabase | undefined
+  const made: Pipeline[] = []
   beforeAll(async () => {
     database = await createDatabase()
   })
+  // Their workers' connections are their own, and would add up.
+  afterEach(async () => {
+    for (const { workerDb } of made.splice(0)) await workerDb.destroy()
+  })
   afterAll(() => database?.[Symbol.asyncDispose]())
-  return async (now) => {
-    const pipeline = await Pipeline.at(now, database)
+  return async (now, options) => {
+    const pipeline = await Pipeline.at(now, database, options)
+    made.push(pipeline)
     for (const table of TABLES) await sql`delete from ${sql.raw(table)}`.execute(pipeline.db)
     return pipeline
   }

@@ -54,7 +54,7 @@ async function holdOf(
 }
 
 function settle(pipeline: Pipeline, run: HeldRun, ending: Ending): ReturnType<typeof settleBatch> {
-  const { db, clock } = pipeline
+  const { workerDb: db, clock } = pipeline
   const settlement = settlementOf(run, RETRY, ending)
   return settleBatch({ db, clock, jobs: slotJobs }, [{ settlement, mayFree: true }])
 }

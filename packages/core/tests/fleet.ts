@@ -4,6 +4,7 @@ import type pg from 'pg'
 import { systemClock } from '../src/clock.ts'
 import { slotJobs } from '../src/engine/slot-jobs.ts'
 import { Events, type EventMap } from '../src/events.ts'
+import type { SchedulerOptions } from '../src/facade/scheduler-options.ts'
 import { Scheduler } from '../src/facade/scheduler.ts'
 import { Keeper } from '../src/keeper/keeper.ts'
 import { Lease } from '../src/lease.ts'
@@ -36,21 +37,25 @@ export class FleetWorker {
   readonly keeper: Keeper
   readonly rescuer: Rescuer
   readonly scheduler: Scheduler
+  /** With the rights of a worker, and no others. */
   readonly #pool: pg.Pool
   readonly #db: Db
+  readonly #schedulerPool: pg.Pool
   readonly #clock: ManualClock
   readonly #heartbeat: Heartbeat
   #settled = 0
 
-  constructor(url: string, clock: ManualClock, targets: ReadonlyMap<string, Target>) {
-    this.#pool = createPool({ connectionString: url, maxConnections: 8 })
+  constructor(url: string, clock: ManualClock, targets: ReadonlyMap<string, Target>, options: SchedulerOptions) {
+    this.#pool = createPool({ connectionString: url, role: 'carillon_worker', maxConnections: 8 })
     this.#db = createDb(this.#pool)
+    this.#schedulerPool = createPool({ connectionString: url, maxConnections: 8 })
     this.#clock = clock
     const lease = new Lease(clock)
     const deps = { db: this.#db, clock, targets, lease, events: this.events, jobs: slotJobs }
     this.keeper = new Keeper(deps, { retentionMs: 90 * DAY })
     this.rescuer = new Rescuer(deps, { periodMs: HOUR })
-    this.scheduler = new Scheduler(deps)
+    const schedulerDeps = { db: createDb(this.#schedulerPool), clock, targets, events: this.events }
+    this.scheduler = new Scheduler(schedulerDeps, options)
     const heart = { engineWorkerIds: () => [], onCancel: (runId: string) => this.keeper.cancel(runId) }
     // A lease that outlasts the test: nobody dies here.
     this.#heartbeat = new Heartbeat(
@@ -93,7 +98,7 @@ export class FleetWorker {
 
   async stop(): Promise<void> {
     await this.keeper.drain(0)
-    await this.#pool.end()
+    await Promise.all([this.#pool.end(), this.#schedulerPool.end()])
   }
 }
 
@@ -105,15 +110,15 @@ export class Fleet implements AsyncDisposable {
   readonly workers: readonly FleetWorker[]
   #isStopped = false
 
-  private constructor(database: TestDatabase, now: string, size: number) {
+  private constructor(database: TestDatabase, now: string, size: number, options: SchedulerOptions) {
     this.database = database
     this.clock = new SteppedClock(now)
     const targets = new Map<string, Target>([['test', this.target]])
-    this.workers = Array.from({ length: size }, () => new FleetWorker(database.url, this.clock, targets))
+    this.workers = Array.from({ length: size }, () => new FleetWorker(database.url, this.clock, targets, options))
   }
 
-  static async at(now: string, size = 2): Promise<Fleet> {
-    const fleet = new Fleet(await createDatabase(), now, size)
+  static async at(now: string, size = 2, options: SchedulerOptions = {}): Promise<Fleet> {
+    const fleet = new Fleet(await createDatabase(), now, size, options)
     await Promise.all(fleet.workers.map((worker) => worker.beat()))
     return fleet
   }
@@ -139,8 +144,13 @@ export class Fleet implements AsyncDisposable {
   /** What an audit finds that looks at everything there is. */
   async audit(): Promise<AuditCounts> {
     const { clock } = this
-    const deps = { db: createDb(this.database.pool), clock, events: new Events(), jobs: slotJobs }
-    return new Auditor(deps, { windowMs: 2 * HOUR }).runOnce()
+    const db = createDb(createPool({ connectionString: this.database.url, role: 'carillon_worker' }))
+    const counts = await new Auditor(
+      { db, clock, events: new Events(), jobs: slotJobs },
+      { windowMs: 2 * HOUR },
+    ).runOnce()
+    await db.destroy()
+    return counts
   }
 
   /** Stops everybody. What Postgres counted of their sessions is complete only then. */

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { CarillonError } from '../src/errors.ts'
 import { Grants, type GrantInput } from '../src/facade/grants.ts'
@@ -18,6 +18,7 @@ beforeAll(async () => {
   database = await createDatabase()
 })
 afterAll(() => database[Symbol.asyncDispose]())
+afterEach(() => pipeline.workerDb.destroy())
 beforeEach(async () => {
   pipeline = await Pipeline.at(START, database)
   grants = new Grants({ db: pipeline.db, clock: pipeline.clock })
@@ -34,7 +35,7 @@ test('a grant is kept as it was given, for the caller unless told, and read agai
   const plain = await grants.create(CALLER, { scopes: SCOPES })
   const full = await grants.create(CALLER, {
     subject: 'service:billing',
-    scopes: ['http:dispatch:[::1]:8080', 'graph:run:*'],
+    scopes: ['http:dispatch:[::1]:8080', 'http:dispatch:*.example.com', 'graph:run:*'],
     billingAccountId: 'account 7',
     expiresAt: NOW + 1,
   })
@@ -45,6 +46,7 @@ test('a grant is kept as it was given, for the caller unless told, and read agai
     projectId: 'web',
     subject: 'user:alice',
     billingAccountId: null,
+    scheduleId: null,
     scopes: SCOPES,
     expiresAt: null,
     revokedAt: null,
@@ -54,7 +56,7 @@ test('a grant is kept as it was given, for the caller unless told, and read agai
   })
   expect(full).toMatchObject({
     subject: 'service:billing',
-    scopes: ['http:dispatch:[::1]:8080', 'graph:run:*'],
+    scopes: ['http:dispatch:[::1]:8080', 'http:dispatch:*.example.com', 'graph:run:*'],
     billingAccountId: 'account 7',
     expiresAt: NOW + 1,
     createdBy: 'user:alice',
@@ -141,7 +143,11 @@ describe('what is wrong is refused with the field at fault, and nothing is writt
     ['a scope of no object', { scopes: ['http:dispatch:'] }, 'scopes.0'],
     ['a star for a verb', { scopes: ['http:*:example.com'] }, 'scopes.0'],
     ['a star for a kind', { scopes: ['*:dispatch:example.com'] }, 'scopes.0'],
-    ['a star that is a part of an object', { scopes: ['http:dispatch:*.example.com'] }, 'scopes.0'],
+    ['a star that is a part of a name', { scopes: ['http:dispatch:api*.example.com'] }, 'scopes.0'],
+    ['a star in the middle of an object', { scopes: ['http:dispatch:api.*.com'] }, 'scopes.0'],
+    ['a star for a port', { scopes: ['http:dispatch:localhost:*'] }, 'scopes.0'],
+    ['a star below a star', { scopes: ['http:dispatch:*.*.com'] }, 'scopes.0'],
+    ['a star above nothing', { scopes: ['http:dispatch:*.'] }, 'scopes.0'],
     ['a scope with a space', { scopes: ['http:dispatch:a b'] }, 'scopes.0'],
     ['a scope with U+0000', { scopes: ['http:dispatch:a\0'] }, 'scopes.0'],
     ['a scope of half a character', { scopes: ['http:dispatch:\udfff'] }, 'scopes.0'],

@@ -4,19 +4,19 @@ import { sql } from 'kysely'
 
 import { CALLER, type Pipeline } from './pipeline.ts'
 
-/** Writes a grant as the service that will issue them does. */
+/** Writes a grant of whichever project. */
 export async function insertGrant(
   { db }: Pipeline,
-  options: { tenantId?: string; projectId?: string; expiresAt?: string; revokedAt?: string } = {},
+  options: { tenantId?: string; projectId?: string; expiresAt?: string } = {},
 ): Promise<string> {
   const id = randomUUID()
   await sql`
     insert into carillon.execution_grants (
-      id, tenant_id, project_id, subject, scopes, expires_at, revoked_at, created_by_subject, created_at
+      id, tenant_id, project_id, subject, scopes, expires_at, created_by_subject, created_at
     )
     values (
       ${id}, ${options.tenantId ?? CALLER.tenantId}, ${options.projectId ?? CALLER.projectId}, 'user:alice',
-      '{test:dispatch:*}', ${options.expiresAt ?? null}, ${options.revokedAt ?? null}, 'user:alice', '2026-01-01'
+      '{test:dispatch:*}', ${options.expiresAt ?? null}, 'user:alice', '2026-01-01'
     )`.execute(db)
   return id
 }

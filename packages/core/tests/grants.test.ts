@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { countRows, emptiedPipelines } from './emptied-pipeline.ts'
 import { insertGrant, revokeGrant } from './grant-rows.ts'
-import { CALLER, MINUTE } from './pipeline.ts'
+import { CALLER, MINUTE, type Pipeline } from './pipeline.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
@@ -31,8 +31,9 @@ test('a run acts by its grant: a slot at which it has ended is skipped and says 
 test('slots refused for their grant count as failures: in the end the schedule pauses itself (X-20, E-55)', async () => {
   const pipeline = await pipelineAt(START)
   const worker = pipeline.worker()
-  const grantId = await insertGrant(pipeline, { revokedAt: START })
+  const grantId = await insertGrant(pipeline)
   const schedule = await pipeline.create({ grantId, policy: { autoPauseThreshold: 3 } })
+  await revokeGrant(pipeline, grantId)
 
   for (let slot = 0; slot < 4; slot += 1) {
     pipeline.clock.advance(MINUTE)
@@ -51,11 +52,13 @@ test('slots refused for their grant count as failures: in the end the schedule p
 })
 
 test.each([
-  { what: 'revoked', grant: { revokedAt: START } },
-  { what: 'expired', grant: { expiresAt: START } },
-])('a run-now is refused while the grant is $what, and nothing is written (I8, X-22)', async ({ what, grant }) => {
+  { what: 'revoked', end: revokeGrant },
+  { what: 'expired', end: ({ clock }: Pipeline) => clock.advance(MINUTE / 2) },
+])('a run-now is refused while the grant is $what, and nothing is written (I8, X-22)', async ({ what, end }) => {
   const pipeline = await pipelineAt(START)
-  const schedule = await pipeline.create({ grantId: await insertGrant(pipeline, grant) })
+  const grantId = await insertGrant(pipeline, { expiresAt: '2026-03-02T09:01:00Z' })
+  const schedule = await pipeline.create({ grantId })
+  await end(pipeline, grantId)
   const before = await countRows(pipeline)
 
   const run = pipeline.scheduler.runNow(CALLER, schedule.id)

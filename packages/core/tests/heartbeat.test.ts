@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import type { EventMap } from '../src/events.ts'
+import { whenBlocked } from './blocked-statement.ts'
 import { emptiedPipelines } from './emptied-pipeline.ts'
 import { HEARTBEAT_MS, MINUTE, type Pipeline } from './pipeline.ts'
 import { held, SUCCEEDED } from './scripted-target.ts'
@@ -56,16 +57,6 @@ test('a worker says what it runs on: its version, and that of its time zone rule
   }
   expect(rows).toEqual([{ version, tzdata_version: process.versions['tz'] }])
 })
-
-/** Resolves once a statement in this database waits for a lock. */
-async function whenBlocked({ database }: Pipeline): Promise<void> {
-  for (;;) {
-    const { rows } = await database.pool.query(
-      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-    )
-    if (rows.length > 0) return
-  }
-}
 
 test('an answer that comes after the lease was let go of does not take it up again: its runs must be found (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')

@@ -30,7 +30,7 @@ test('a new schedule waits for a slot strictly ahead, also when it is made at th
   })
 })
 
-test('creating is one row, its revision, its history and a note in the feed, and touches no queue (A-29, X-04)', async () => {
+test('creating is one row, its revision, its grant, its history and a note in the feed, and touches no queue (A-29, X-04)', async () => {
   const pipeline = await pipelineAt(START)
 
   await pipeline.create()
@@ -41,11 +41,14 @@ test('creating is one row, its revision, its history and a note in the feed, and
     'carillon.schedule_changes': 1,
     'carillon.schedule_revisions': 1,
     'carillon.schedules': 1,
-    'carillon.execution_grants': 0,
+    'carillon.execution_grants': 1,
     'carillon.workers': 0,
     'carillon.api_keys': 0,
     'carillon.idempotent_answers': 0,
     'carillon.feed_entries': 1,
+    'carillon.members': 0,
+    'carillon.secrets': 0,
+    'carillon.tenants': 0,
     'carillon_jobs._private_jobs': 0,
   })
 })
@@ -74,7 +77,7 @@ test('what was written comes back with every default filled in', async () => {
       autoPauseThreshold: 10,
       spreadSeconds: 0,
     },
-    grantId: null,
+    grantId: expect.any(String) as string,
     excludedSlots: [],
   })
 })

@@ -155,7 +155,7 @@ test('what an edit leaves out stays', async () => {
     name: schedule.name,
     target: schedule.target,
     policy: schedule.policy,
-    grantId: null,
+    grantId: schedule.grantId,
   })
   expect(cadence).toMatchObject(AT_NOON)
 })

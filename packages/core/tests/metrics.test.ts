@@ -38,7 +38,7 @@ function createMeter() {
 
 test('what the pipeline does is counted under the names of E-63, without a label that names a tenant or schedule', async () => {
   await using pipeline = await Pipeline.at('2026-03-02T09:00:30Z')
-  const { clock, db, target } = pipeline
+  const { clock, workerDb: db, target } = pipeline
   const worker = pipeline.worker()
   const { meter, read } = createMeter()
   countEvents(worker.events, meter)

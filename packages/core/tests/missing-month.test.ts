@@ -15,7 +15,7 @@ const IN_MADRID = { kind: 'cron', expression: '* * * * *', timezone: 'Europe/Mad
 /** As a database is whose upkeep has not run for long: without a month of this year. */
 async function withoutMonths(): Promise<Pipeline> {
   const pipeline = await Pipeline.at(START)
-  await dropPartitions(pipeline.db, { before: new Date('2027-01-01T00:00:00Z') })
+  await dropPartitions(pipeline.workerDb, { before: new Date('2027-01-01T00:00:00Z') })
   return pipeline
 }
 

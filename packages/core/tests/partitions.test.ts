@@ -2,17 +2,26 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { createDb, type Db } from '../src/store/database.ts'
 import { dropPartitions, ensurePartitions, listPartitions } from '../src/store/partitions.ts'
+import { createPool } from '../src/store/pool.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { insertRun, insertSchedule } from './schema/rows.ts'
 
 let database: TestDatabase
+/** With the rights of a worker, who owns none of the tables. */
 let db: Db
 
 beforeAll(async () => {
   database = await createDatabase()
-  db = createDb(database.pool)
+  db = workerDbOf(database)
 })
-afterAll(() => database[Symbol.asyncDispose]())
+afterAll(async () => {
+  await db.destroy()
+  await database[Symbol.asyncDispose]()
+})
+
+function workerDbOf({ url }: TestDatabase): Db {
+  return createDb(createPool({ connectionString: url, role: 'carillon_worker' }))
+}
 
 function month(text: string): { from: Date; to: Date } {
   return { from: new Date(`${text}-01T00:00:00Z`), to: new Date(`${text}-28T00:00:00Z`) }
@@ -86,7 +95,7 @@ test('the ledger can be written to while a month is being attached', async () =>
 
 test('only whole months that ended are dropped', async () => {
   await using other = await createDatabase()
-  const otherDb = createDb(other.pool)
+  const otherDb = workerDbOf(other)
 
   expect(await dropPartitions(otherDb, { before: new Date('2026-02-28T23:59:59.999Z') })).toEqual([
     'runs_2026_01',
@@ -97,17 +106,20 @@ test('only whole months that ended are dropped', async () => {
     'attempts_2026_02',
   ])
   expect((await listPartitions(otherDb))[0]?.name).toBe('runs_2026_03')
+  await otherDb.destroy()
 })
 
 test('a drop that would wait for a reader gives up soon, so that nothing queues behind it for long', async () => {
   await using other = await createDatabase()
+  const otherDb = workerDbOf(other)
   const reader = await other.pool.connect()
   await reader.query('begin')
   await reader.query('select count(*) from carillon.runs')
 
-  await expect(
-    dropPartitions(createDb(other.pool), { before: new Date('2026-02-01T00:00:00Z') }),
-  ).rejects.toMatchObject({ code: '55P03' })
+  await expect(dropPartitions(otherDb, { before: new Date('2026-02-01T00:00:00Z') })).rejects.toMatchObject({
+    code: '55P03',
+  })
   await reader.query('rollback')
   reader.release()
+  await otherDb.destroy()
 })

@@ -1,8 +1,12 @@
+import { setImmediate } from 'node:timers/promises'
+
 import { sql } from 'kysely'
 
+import type { AuthorizationPort } from '../src/authorization.ts'
 import type { Caller } from '../src/caller.ts'
 import { slotJobs } from '../src/engine/slot-jobs.ts'
 import { Events } from '../src/events.ts'
+import type { SchedulerOptions } from '../src/facade/scheduler-options.ts'
 import { Scheduler } from '../src/facade/scheduler.ts'
 import { Keeper } from '../src/keeper/keeper.ts'
 import { Lease } from '../src/lease.ts'
@@ -10,11 +14,13 @@ import type { Run, Schedule } from '../src/schedule.ts'
 import { Heartbeat } from '../src/services/heartbeat.ts'
 import { Rescuer } from '../src/services/rescuer.ts'
 import { createDb, type Db } from '../src/store/database.ts'
+import { createPool } from '../src/store/pool.ts'
 import type { Target } from '../src/target.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { ManualClock } from './manual-clock.ts'
 import { ProcessClock } from './process-clock.ts'
 import { ScriptedTarget } from './scripted-target.ts'
+import { WatchedTarget } from './watched-target.ts'
 
 export const MINUTE = 60_000
 export const HOUR = 60 * MINUTE
@@ -30,6 +36,15 @@ export const EVERY_MINUTE = {
   target: { kind: 'test' },
 }
 
+/** For a herd of one user: more than anybody may have unless told. */
+export const ANY_NUMBER = { maxSchedulesPerProject: null, maxSchedulesPerUser: null }
+
+/** What a worker has of its own, unless it is the pipeline's. */
+interface WorkerParts {
+  readonly db?: Db
+  readonly authorization?: AuthorizationPort
+}
+
 /** The parts of a worker that a test drives by hand. */
 export class TestWorker {
   readonly events = new Events()
@@ -40,15 +55,18 @@ export class TestWorker {
   /** Stop it, and this worker is as good as dead, or asleep. */
   readonly process: ProcessClock
   readonly #pipeline: Pipeline
+  readonly #targets: readonly WatchedTarget[]
 
-  constructor(pipeline: Pipeline, name: string, concurrency: number) {
+  constructor(pipeline: Pipeline, name: string, concurrency: number, parts: WorkerParts) {
     this.#pipeline = pipeline
-    const { db, targets } = pipeline
+    this.#targets = [...pipeline.targets.values()].map((target) => new WatchedTarget(target))
+    const targets = new Map(this.#targets.map((target) => [target.kind, target]))
+    const { db = pipeline.workerDb, authorization } = parts
     const clock = new ProcessClock(pipeline.clock)
     this.process = clock
     this.lease = new Lease(clock)
     const deps = { db, clock, targets, events: this.events, jobs: slotJobs, lease: this.lease }
-    this.keeper = new Keeper(deps, { retentionMs: 90 * DAY, concurrency })
+    this.keeper = new Keeper({ ...deps, authorization }, { retentionMs: 90 * DAY, concurrency })
     const onCancel = (runId: string): void => this.keeper.cancel(runId)
     this.heartbeat = new Heartbeat(
       { ...deps, engineWorkerIds: () => [], onCancel },
@@ -63,12 +81,22 @@ export class TestWorker {
     await this.keeper.whenIdle()
   }
 
-  /** Begins everything that is due; does not wait for what hangs. */
+  /** Begins everything that is due, until the target has been called; does not wait for what hangs. */
   async begin(): Promise<void> {
     await this.heartbeat.runOnce()
     for (;;) {
       const { begun, skipped } = await this.keeper.runOnce()
-      if (begun + skipped === 0) return
+      if (begun + skipped === 0) break
+    }
+    await this.#whenCalled()
+  }
+
+  /** What was begun has a right to look up first. Then it calls its target, or is refused and over. */
+  async #whenCalled(): Promise<void> {
+    const sum = (count: (target: WatchedTarget) => number): number =>
+      this.#targets.reduce((total, target) => total + count(target), 0)
+    while (sum(({ approaching }) => approaching) > 0 && this.keeper.inFlight > sum(({ busy }) => busy)) {
+      await setImmediate()
     }
   }
 
@@ -107,6 +135,7 @@ export class TestWorker {
       await this.keeper.attempt({ scheduleId: payload.scheduleId, scheduledFor: Date.parse(payload.scheduledFor) })
       await sql`delete from carillon_jobs._private_jobs where id = ${id}`.execute(db)
     }
+    await this.#whenCalled()
     return rows.length
   }
 }
@@ -114,25 +143,29 @@ export class TestWorker {
 /** The whole pipeline on a database of its own, with a clock that only the test moves. */
 export class Pipeline implements AsyncDisposable {
   readonly database: TestDatabase
+  /** As superuser, past every wall: for what a test itself looks up. */
   readonly db: Db
+  /** With the rights of a worker, and no others. */
+  readonly workerDb: Db
   readonly clock: ManualClock
   readonly target = new ScriptedTarget()
   readonly targets: ReadonlyMap<string, Target>
   readonly scheduler: Scheduler
   readonly events = new Events()
 
-  private constructor(database: TestDatabase, now: string) {
+  private constructor(database: TestDatabase, now: string, options: SchedulerOptions) {
     this.database = database
     this.db = createDb(database.pool)
+    this.workerDb = createDb(createPool({ connectionString: database.url, role: 'carillon_worker' }))
     this.clock = new ManualClock(new Date(now))
     this.targets = new Map<string, Target>([[this.target.kind, this.target]])
     const { db, clock, targets, events } = this
-    this.scheduler = new Scheduler({ db, clock, targets, events })
+    this.scheduler = new Scheduler({ db, clock, targets, events }, options)
   }
 
   /** @param database one of the caller's own, in which nothing is left; a fresh one unless told */
-  static async at(now: string, database?: TestDatabase): Promise<Pipeline> {
-    return new Pipeline(database ?? (await createDatabase()), now)
+  static async at(now: string, database?: TestDatabase, options: SchedulerOptions = {}): Promise<Pipeline> {
+    return new Pipeline(database ?? (await createDatabase()), now, options)
   }
 
   /** Lets time pass while these workers live: each beats as often as it should, and holds what it holds. */
@@ -143,8 +176,8 @@ export class Pipeline implements AsyncDisposable {
     }
   }
 
-  worker(name = 'worker', concurrency = 200): TestWorker {
-    return new TestWorker(this, name, concurrency)
+  worker(name = 'worker', concurrency = 200, parts: WorkerParts = {}): TestWorker {
+    return new TestWorker(this, name, concurrency, parts)
   }
 
   create(input: object = {}): Promise<Schedule> {
@@ -164,6 +197,7 @@ export class Pipeline implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.workerDb.destroy()
     await this.database[Symbol.asyncDispose]()
   }
 }

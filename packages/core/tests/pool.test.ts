@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { systemClock } from '../src/clock.ts'
 import { createDb, transact, type Tx } from '../src/store/database.ts'
 import { createPool, type PoolOptions } from '../src/store/pool.ts'
+import { transactWithin } from '../src/store/walled-transaction.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { impatient, startFaultProxy } from './fault-proxy.ts'
 
@@ -33,18 +34,64 @@ async function pidOf(client: pg.Pool | pg.PoolClient): Promise<number> {
   return rows[0]?.pid ?? 0
 }
 
-test('every connection has a limit on statements, locks and transactions left open', async () => {
-  await using lent = singlePool()
-  const { rows } = await lent.pool.query(`
-    select name, setting::int from pg_settings
-    where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout') order by name`)
+const LIMITS = [
+  { name: 'idle_in_transaction_session_timeout', setting: 10_000 },
+  { name: 'lock_timeout', setting: 5000 },
+  { name: 'statement_timeout', setting: 25_000 },
+]
 
-  expect(rows).toEqual([
-    { name: 'idle_in_transaction_session_timeout', setting: 10_000 },
-    { name: 'lock_timeout', setting: 5000 },
-    { name: 'statement_timeout', setting: 25_000 },
-  ])
+const READ_LIMITS = sql`
+  select name, setting::int from pg_settings
+  where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout') order by name`
+
+test.each([
+  ['plans its statements once', { isPrepared: true }],
+  ['acts as a role', { role: 'pg_monitor' }],
+])(
+  'every connection of a pool that %s has a limit on statements, locks and transactions left open',
+  async (_, options) => {
+    await using lent = singlePool(options)
+
+    expect((await READ_LIMITS.execute(createDb(lent.pool))).rows).toEqual(LIMITS)
+    expect(lent.pool.options).toMatchObject({ query_timeout: 30_000, connectionTimeoutMillis: 10_000, keepAlive: true })
+  },
+)
+
+test('a pool that may be behind a pooler tells the server nothing; each transaction of the API sets its own limits, and leaves none behind', async () => {
+  await using migrated = await createDatabase()
+  await using lent = singlePool({ connectionString: migrated.url })
+  const db = createDb(lent.pool)
+  const none = LIMITS.map(({ name }) => ({ name, setting: 0 }))
+  const within = (work: () => void): Promise<unknown> =>
+    transactWithin(db, CLOCK, { tenantId: 'acme', projectId: 'web' }, async (tx) => {
+      const { rows } = await READ_LIMITS.execute(tx)
+      work()
+      return rows
+    })
+
+  expect(await within(() => undefined)).toEqual(LIMITS)
+  expect((await READ_LIMITS.execute(db)).rows).toEqual(none)
+  await expect(
+    within(() => {
+      throw new Error('as the test wants')
+    }),
+  ).rejects.toThrow('as the test wants')
+  expect((await READ_LIMITS.execute(db)).rows).toEqual(none)
   expect(lent.pool.options).toMatchObject({ query_timeout: 30_000, connectionTimeoutMillis: 10_000, keepAlive: true })
+})
+
+test.each([
+  ['none of its own', {}, 'on'],
+  ['options of its own', { options: '-c geqo=off' }, 'off'],
+  ['a role of its own', { options: '-c role=pg_read_all_data -c geqo=off', application_name: 'mine' }, 'off'],
+])('a pool acts as its role on every connection, also if its address has %s', async (_what, settings, geqo) => {
+  const connectionString = impatient(database.url, settings)
+  await using lent = singlePool({ connectionString, role: 'pg_monitor', isPrepared: true })
+
+  const { rows } = await lent.pool.query(`
+    select current_user::text as role, current_setting('plan_cache_mode') as plans, current_setting('geqo') as geqo`)
+
+  expect(rows).toEqual([{ role: 'pg_monitor', plans: 'force_generic_plan', geqo }])
 })
 
 test('a client on whose socket no answer will ever come is not lent again', async () => {
@@ -192,16 +239,21 @@ test('who waits for a lock longer than its limit is turned away, and its client 
 test('two transactions in each other’s way are both done in the end, each once: the victim is run again as a whole', async () => {
   const db = createDb(database.pool)
   const met = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
+  const over = Promise.withResolvers<void>()
   let tries = 0
-  const crossing = (own: 0 | 1, first: string, second: string): Promise<void> =>
-    transact(db, CLOCK, async (tx) => {
+  const crossing = async (own: 0 | 1, first: string, second: string): Promise<void> => {
+    await transact(db, CLOCK, async (tx) => {
       tries += 1
+      // Without a pause between its tries the victim could be in the other's way once more.
+      if (tries > 2) await over.promise
       await sql`set local deadlock_timeout = '20ms'`.execute(tx)
       await sql`update counters set value = value + 1 where name = ${first}`.execute(tx)
       met[own].resolve()
       await met[own === 0 ? 1 : 0].promise
       await sql`update counters set value = value + 1 where name = ${second}`.execute(tx)
     })
+    over.resolve()
+  }
 
   await Promise.all([crossing(0, 'a', 'b'), crossing(1, 'b', 'a')])
 

@@ -1,4 +1,3 @@
-import { Kysely, PostgresDialect, type CompiledQuery } from 'kysely'
 import { afterEach, expect, test, vi } from 'vitest'
 
 import { systemClock } from '../src/clock.ts'
@@ -10,11 +9,12 @@ import { lanesOf } from '../src/keeper/lanes.ts'
 import { Lease } from '../src/lease.ts'
 import { Heartbeat } from '../src/services/heartbeat.ts'
 import { claimDue, lookAhead } from '../src/store/agenda.ts'
-import { createDb, transact } from '../src/store/database.ts'
-import type { DB } from '../src/store/schema.generated.ts'
+import { createDb, transact, type Db } from '../src/store/database.ts'
+import { createPool } from '../src/store/pool.ts'
 import type { Target } from '../src/target.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { CALLER, DAY, EVERY_MINUTE, HOUR, MINUTE, Pipeline } from './pipeline.ts'
+import { nodesOf, plansOf, recordingDb, type PlanNode } from './query-plan.ts'
 import { ScriptedTarget } from './scripted-target.ts'
 
 afterEach(() => {
@@ -22,8 +22,8 @@ afterEach(() => {
 })
 
 /** A worker whose statements take Postgres' clock for now, as in production; the process's own is what the test makes it. */
-function productionWorker({ pool }: TestDatabase) {
-  const db = createDb(pool)
+function productionWorker({ pool, url }: TestDatabase) {
+  const db = createDb(createPool({ connectionString: url, role: 'carillon_worker' }))
   const target = new ScriptedTarget()
   const targets = new Map<string, Target>([['test', target]])
   const [clock, events, lease] = [systemClock, new Events(), new Lease(systemClock)]
@@ -33,7 +33,13 @@ function productionWorker({ pool }: TestDatabase) {
     { name: 'skewed', targetKinds: ['test'], heartbeatMs: HOUR },
   )
   const keeper = new Keeper(deps, { retentionMs: 90 * DAY })
-  return { db, target, heartbeat, keeper, scheduler: new Scheduler({ db, targets, events }) }
+  return {
+    target,
+    heartbeat,
+    keeper,
+    scheduler: new Scheduler({ db: createDb(pool), targets, events }),
+    [Symbol.asyncDispose]: () => db.destroy(),
+  }
 }
 
 /** Sets this process's clock so far off from Postgres'; timers go on as they are. */
@@ -53,7 +59,8 @@ test.each([
 ])('a process whose own clock is %s fires nothing early and nothing late (I10)', async (_name, skewMs) => {
   await using database = await createDatabase()
   skewBy(skewMs)
-  const { scheduler, keeper, heartbeat, target } = productionWorker(database)
+  await using worker = productionWorker(database)
+  const { scheduler, keeper, heartbeat, target } = worker
   const now = await databaseNow(database)
   const once = (at: number): object => ({ kind: 'once', at: new Date(at).toISOString() })
   const soon = await scheduler.create(CALLER, { ...EVERY_MINUTE, cadence: once(now + 1.5 * HOUR) })
@@ -82,7 +89,8 @@ test.each([
 test('a schedule that is made by a process with a wrong clock waits for the right slot, and has an id of the right time (I10)', async () => {
   await using database = await createDatabase()
   skewBy(DAY)
-  const { scheduler } = productionWorker(database)
+  await using worker = productionWorker(database)
+  const { scheduler } = worker
   const now = await databaseNow(database)
 
   const schedule = await scheduler.create(CALLER, EVERY_MINUTE)
@@ -95,7 +103,8 @@ test('a schedule that is made by a process with a wrong clock waits for the righ
 test('a lease that is taken with a wrong clock runs as long as any other (I10)', async () => {
   await using database = await createDatabase()
   skewBy(-DAY)
-  await productionWorker(database).heartbeat.runOnce()
+  await using worker = productionWorker(database)
+  await worker.heartbeat.runOnce()
 
   const { rows } = await database.pool.query(
     `select lease_expires_at - heartbeat_at = interval '2 hours' and heartbeat_at > now() - interval '1 minute' as is_right
@@ -104,77 +113,66 @@ test('a lease that is taken with a wrong clock runs as long as any other (I10)',
   expect(rows).toEqual([{ is_right: true }])
 })
 
-interface PlanNode {
-  readonly 'Node Type': string
-  readonly 'Relation Name'?: string
-  readonly 'Index Name'?: string
-  readonly 'Index Cond'?: string
-  readonly Filter?: string
-  readonly Plans?: readonly PlanNode[]
-}
-
-/** How Postgres goes about the statements that `work` runs on the schedules: with its parameters, and with any. */
-async function plansOf({ pool }: TestDatabase, work: (db: Kysely<DB>) => Promise<unknown>): Promise<PlanNode[]> {
-  const queries: CompiledQuery[] = []
-  const log = ({ query }: { query: CompiledQuery }): void => void queries.push(query)
-  await work(new Kysely<DB>({ dialect: new PostgresDialect({ pool }), log }))
-  const plans: PlanNode[] = []
-  for (const { sql, parameters } of queries.filter(({ sql: text }) => text.includes('carillon.schedules'))) {
-    const explained = [
-      await pool.query<ExplainRow>(`explain (format json) ${sql}`, [...parameters]),
-      await pool.query<ExplainRow>(`explain (generic_plan, format json) ${sql}`),
-    ]
-    plans.push(...explained.flatMap(({ rows }) => rows.map((row) => row['QUERY PLAN'][0].Plan)))
-  }
-  return plans
-}
-
-interface ExplainRow {
-  readonly 'QUERY PLAN': [{ readonly Plan: PlanNode }]
-}
-
-function nodesOf(plan: PlanNode): PlanNode[] {
-  return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
-}
-
-test('look and claim find what is due by index conditions alone, among 20,000 schedules (I10)', async () => {
+test('look and claim find what is due by index conditions alone, among 20,000 schedules, whatever the role (I10)', async () => {
   await using database = await createDatabase()
-  await database.pool.query(`
-    insert into carillon.schedules (id, tenant_id, project_id, owner_subject, target_kind, state, revision, next_slot_at,
-      due_at, auto_pause_threshold, created_by_subject, created_at)
-    select gen_random_uuid(), 'tenant ' || n % 200, 'web', 'user:alice', 'test', 'active', 1,
-      date_trunc('milliseconds', now()) + n * interval '1 second', date_trunc('milliseconds', now()) + n * interval '1 second',
-      10, 'user:alice', now()
-    from generate_series(1, 20000) as n`)
-  await database.pool.query('vacuum analyze carillon.schedules')
+  await insertHerd(database)
+  const worker = createPool({ connectionString: database.url, role: 'carillon_worker' })
   const lanes = lanesOf(['test'])
   const statements = [
-    (db: Kysely<DB>) => lookAhead(db, { lanes, horizonMs: 1000, from: null, now: null }),
-    (db: Kysely<DB>) => lookAhead(db, { lanes, horizonMs: 1000, from: new Date(), now: null }),
-    (db: Kysely<DB>) =>
-      transact(db, systemClock, (tx) =>
-        claimDue(tx, { lanes, perLane: 10, workerId: '018f0000-0000-7000-8000-000000000001', now: null }),
-      ),
+    (db: Db) => lookAhead(db, { lanes, horizonMs: 1000, from: null, now: null }),
+    (db: Db) => lookAhead(db, { lanes, horizonMs: 1000, from: new Date(), now: null }),
+    (db: Db) => transact(db, systemClock, (tx) => claimDue(tx, { lanes, perLane: 10, workerId: NOBODY, now: null })),
   ]
 
-  for (const statement of statements) {
-    const plans = await plansOf(database, statement)
-    expect(plans).toHaveLength(2)
-    for (const plan of plans) {
-      const scans = nodesOf(plan).filter((node) => node['Relation Name'] === 'schedules')
-      expect(scans).toHaveLength(1)
-      expect(scans[0]).toMatchObject({ 'Index Name': 'schedules_agenda_idx' })
-      expect(scans[0]?.['Node Type']).toMatch(/^Index (Only )?Scan$/)
-      expect(scans[0]?.['Index Cond']).toMatch(/lane = .*due_at <= /)
-      // What the index holds by its own condition is asked again of a row that was locked meanwhile; nothing else is.
-      expect([undefined, `(state = 'active'::carillon.schedule_state)`]).toContain(scans[0]?.Filter)
+  for (const pool of [database.pool, worker]) {
+    for (const statement of statements) {
+      const { db, queries } = recordingDb(pool)
+      await statement(db)
+      const [query, ...others] = queries.filter(({ sql }) => sql.includes('carillon.schedules'))
+      if (query === undefined) throw new Error('nothing was asked of the schedules')
+      expect(others).toEqual([])
+      for (const plan of await plansOf(db, query)) expectAgendaScan(nodesOf(plan))
     }
   }
+  await worker.end()
 })
+
+function expectAgendaScan(nodes: readonly PlanNode[]): void {
+  const scans = nodes.filter((node) => node['Relation Name'] === 'schedules')
+  expect(scans).toHaveLength(1)
+  expect(scans[0]).toMatchObject({ 'Index Name': 'schedules_agenda_idx' })
+  expect(scans[0]?.['Node Type']).toMatch(/^Index (Only )?Scan$/)
+  expect(scans[0]?.['Index Cond']).toMatch(/lane = .*due_at <= /)
+  // What the index holds by its own condition is asked again of a row that was locked meanwhile; nothing else is.
+  expect([undefined, `(state = 'active'::carillon.schedule_state)`]).toContain(scans[0]?.Filter)
+  expect(nodes.filter((node) => node['Node Type'] === 'Seq Scan')).toEqual([])
+}
+
+const NOBODY = '018f0000-0000-7000-8000-000000000001'
+
+/** A slot per second, of 200 tenants. */
+async function insertHerd({ pool }: TestDatabase): Promise<void> {
+  await pool.query(`
+    with grants as (
+      insert into carillon.execution_grants (
+        id, tenant_id, project_id, subject, scopes, created_by_subject, created_at, schedule_id
+      )
+      select id, 'tenant-' || n % 200, 'web', 'user:alice', '{test:dispatch:bell}', 'user:alice', now(), id
+      from (select n, gen_random_uuid() as id from generate_series(1, 20000) as n) as made
+      returning *
+    )
+    insert into carillon.schedules (id, tenant_id, project_id, owner_subject, target_kind, state, revision, grant_id,
+      next_slot_at, due_at, auto_pause_threshold, created_by_subject, created_at)
+    select id, tenant_id, project_id, subject, 'test', 'active', 1, id,
+      date_trunc('milliseconds', now()) + ordinal * interval '1 second',
+      date_trunc('milliseconds', now()) + ordinal * interval '1 second', 10, subject, now()
+    from (select grants.*, row_number() over () as ordinal from grants) as herd`)
+  await pool.query('vacuum analyze carillon.schedules')
+}
 
 test('a claim takes a slot at its instant and not a millisecond before, whatever else is due in its lane (I10)', async () => {
   await using pipeline = await Pipeline.at('2026-03-02T09:00:00Z')
-  const { clock, db } = pipeline
+  const { clock, workerDb: db } = pipeline
   const worker = pipeline.worker()
   const due = await pipeline.create()
   const later = await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T09:01:00.001Z' } })

@@ -12,7 +12,7 @@ import { createPool } from '../src/store/pool.ts'
 import { registerWorker } from '../src/store/workers.ts'
 import { emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
 import { readLedger } from './ledger-rows.ts'
-import { CALLER, HEARTBEAT_MS, MINUTE, type Pipeline, type TestWorker } from './pipeline.ts'
+import { ANY_NUMBER, CALLER, HEARTBEAT_MS, MINUTE, type Pipeline, type TestWorker } from './pipeline.ts'
 import { FAIL, held, heldEach, SUCCEEDED } from './scripted-target.ts'
 
 const pipelineAt = emptiedPipelines()
@@ -151,7 +151,7 @@ test('a run that was to be cancelled when its worker died is cancelled, not trie
 })
 
 test('more runs than one batch holds are all rescued by one pass, each once', async () => {
-  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z', ANY_NUMBER)
   const { clock, target } = pipeline
   const count = 600
   const schedules = await createMany(pipeline, count)
@@ -197,7 +197,7 @@ test('two runs of one schedule that overlap by its leave are both rescued', asyn
 })
 
 test('rescuers of several workers at once rescue every run once between them (I12)', async () => {
-  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z', ANY_NUMBER)
   const { clock, database, target } = pipeline
   const count = 300
   await createMany(pipeline, count)
@@ -208,7 +208,8 @@ test('rescuers of several workers at once rescue every run once between them (I1
   const rescued: string[] = []
   const events = new Events()
   events.on('run.rescued', ({ runId }) => rescued.push(runId))
-  const pools = Array.from({ length: 4 }, () => createPool({ connectionString: database.url, maxConnections: 2 }))
+  const connection = { connectionString: database.url, role: 'carillon_worker', maxConnections: 2 }
+  const pools = Array.from({ length: 4 }, () => createPool(connection))
   const rescuers = pools.map(
     (pool) => new Rescuer({ db: createDb(pool), clock, events, jobs: slotJobs }, { periodMs: 1000 }),
   )
@@ -258,7 +259,7 @@ test('the engine locks jobs under the names that its worker tells the others', a
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { database, scheduler } = pipeline
   await scheduler.runNow(CALLER, (await pipeline.create()).id)
-  const pool = createPool({ connectionString: database.url })
+  const pool = createPool({ connectionString: database.url, role: 'carillon_worker' })
   const engine = new GraphileEngine({ pool, events: new Events(), targetKinds: ['test'] })
   const [taken, done] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   await engine.start({
@@ -334,7 +335,7 @@ test('a slot that waits behind a run of a revision that knew of no waiting is wo
 
 test('a rescue that is cut short half-way leaves nothing behind, and the next one does it all (I4)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
-  const { clock, db, database } = pipeline
+  const { clock, workerDb: db, database } = pipeline
   await pipeline.create()
   await dieHolding(pipeline)
   clock.advance(LEASE_MS)

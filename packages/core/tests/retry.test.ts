@@ -208,6 +208,22 @@ test('a hanging target is cut at its timeout, its signal fires, and the attempt 
   expect(pipeline.clock.waiting).toBe(0)
 })
 
+test('an attempt whose right nobody answers about is cut at the timeout as well, without a call, and retried (I8)', async () => {
+  const { pipeline, schedule, target } = await setup()
+  const worker = pipeline.worker('doubtful', 200, { authorization: { isAllowed: () => new Promise(() => undefined) } })
+  await worker.heartbeat.runOnce()
+  await worker.keeper.runOnce()
+
+  await pipeline.pass(30_000, worker)
+  await worker.keeper.whenIdle()
+
+  expect(target.calls).toEqual([])
+  expect(await theRun(pipeline, schedule)).toMatchObject({
+    state: 'retrying',
+    attempts: [{ outcome: 'failed', error: { code: 'timeout' } }],
+  })
+})
+
 test('a target that answers leaves no timer behind', async () => {
   const { pipeline, worker } = await setup()
 

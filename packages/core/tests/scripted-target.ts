@@ -19,6 +19,10 @@ export class ScriptedTarget implements Target<TestSpec> {
   script: Script = SUCCEED
   #waiters: { count: number; resolve: () => void }[] = []
 
+  requiredScope(): string {
+    return 'test:dispatch:bell'
+  }
+
   timeoutMs({ timeoutSeconds = 30 }: TestSpec): number {
     return timeoutSeconds * 1000
   }

@@ -5,11 +5,13 @@ import { expect, test } from 'vitest'
 
 import { slotJobs } from '../src/engine/slot-jobs.ts'
 import { Events } from '../src/events.ts'
-import { Auditor } from '../src/services/auditor.ts'
+import { Grants } from '../src/facade/grants.ts'
+import { Auditor, type AuditorOptions } from '../src/services/auditor.ts'
 import { Upkeep, type UpkeepOptions } from '../src/services/upkeep.ts'
 import type { Db } from '../src/store/database.ts'
 import { createDb } from '../src/store/database.ts'
 import { listPartitions } from '../src/store/partitions.ts'
+import { createPool } from '../src/store/pool.ts'
 import { whileHeld } from './blocked-statement.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { ManualClock } from './manual-clock.ts'
@@ -17,6 +19,8 @@ import { CALLER, DAY, Pipeline } from './pipeline.ts'
 
 interface Setup extends AsyncDisposable {
   readonly db: Db
+  /** With the rights of a worker, and no others. */
+  readonly workerDb: Db
   readonly clock: ManualClock
   readonly events: Events
   readonly database: TestDatabase
@@ -26,18 +30,29 @@ interface Setup extends AsyncDisposable {
 async function setup(now: string): Promise<Setup> {
   const database = await createDatabase()
   const db = createDb(database.pool)
+  const workerDb = createDb(createPool({ connectionString: database.url, role: 'carillon_worker' }))
   for (const { name } of await listPartitions(db)) await sql`drop table ${sql.id('carillon', name)}`.execute(db)
   return {
     db,
+    workerDb,
     database,
     clock: new ManualClock(now),
     events: new Events(),
-    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await workerDb.destroy()
+      await database[Symbol.asyncDispose]()
+    },
   }
 }
 
-function upkeepOf(deps: { db: Db; clock: ManualClock; events: Events }, options: UpkeepOptions = {}): Upkeep {
-  return new Upkeep(deps, options)
+type World = Pick<Setup, 'workerDb' | 'clock' | 'events'>
+
+function upkeepOf({ workerDb: db, clock, events }: World, options: UpkeepOptions = {}): Upkeep {
+  return new Upkeep({ db, clock, events }, options)
+}
+
+function auditorOf({ workerDb: db, clock, events }: World, options: AuditorOptions = {}): Auditor {
+  return new Auditor({ db, clock, events, jobs: slotJobs }, options)
 }
 
 async function monthsOf(db: Db): Promise<string[]> {
@@ -46,21 +61,32 @@ async function monthsOf(db: Db): Promise<string[]> {
     .map(({ name }) => name.slice('runs_'.length))
 }
 
+/** Its second revision has another grant than its first; both are its own. */
 async function insertDeleted(db: Db, deletedAt: string): Promise<string> {
   const id = randomUUID()
+  const grantIds = [randomUUID(), randomUUID()]
+  await sql`
+    insert into carillon.execution_grants (
+      id, tenant_id, project_id, subject, scopes, created_by_subject, created_at, revoked_by_subject, revoked_at, schedule_id
+    )
+    select grant_id, 'acme', 'web', 'ada', '{http:dispatch:example.com}', 'ada', '2026-01-01', 'ada', ${deletedAt}, ${id}
+    from unnest(${grantIds}::uuid[]) as grant_id`.execute(db)
   await sql`
     insert into carillon.schedules (
-      id, tenant_id, project_id, owner_subject, target_kind, state, revision, auto_pause_threshold, created_by_subject,
-      created_at, deleted_at
+      id, tenant_id, project_id, owner_subject, target_kind, state, revision, grant_id, auto_pause_threshold,
+      created_by_subject, created_at, deleted_at
     )
-    values (${id}, 'acme', 'web', 'ada', 'http', 'deleted', 2, 10, 'ada', '2026-01-01', ${deletedAt})`.execute(db)
+    values (
+      ${id}, 'acme', 'web', 'ada', 'http', 'deleted', 2, ${grantIds[1]}, 10, 'ada', '2026-01-01', ${deletedAt}
+    )`.execute(db)
   await sql`
     insert into carillon.schedule_revisions (
       schedule_id, revision, tenant_id, project_id, name, cadence_kind, cadence_once, target_kind, target, policy,
-      changed_by_subject, changed_at
+      grant_id, required_scope, changed_by_subject, changed_at
     )
-    select ${id}, revision, 'acme', 'web', 'Digest', 'once', '{}', 'http', '{}', '{}', 'ada', '2026-01-01'
-    from generate_series(1, 2) as revision`.execute(db)
+    select ${id}, revision, 'acme', 'web', 'Digest', 'once', '{}', 'http', '{}', '{}', grant_id,
+      'http:dispatch:example.com', 'ada', '2026-01-01'
+    from unnest(${grantIds}::uuid[]) with ordinality as revised(grant_id, revision)`.execute(db)
   await sql`
     insert into carillon.schedule_changes (
       schedule_id, tenant_id, project_id, change, revision, actor_subject, changed_at
@@ -134,11 +160,10 @@ test('after an outage of 100 days every slot that the ledger remembers gets its 
     state: 'skipped',
     reason: 'missed',
   })
-  const auditor = new Auditor({ db, clock, jobs: slotJobs, events: new Events() }, { windowMs: 90 * DAY })
-  expect(await auditor.runOnce()).toMatchObject({ slots: 90, repaired: 0 })
+  expect(await auditorOf(pipeline, { windowMs: 90 * DAY }).runOnce()).toMatchObject({ slots: 90, repaired: 0 })
 })
 
-test('a schedule that was deleted long ago goes with its history, and the last month that may hold its lines', async () => {
+test('a schedule that was deleted long ago goes with its history, its own grants, and the last month that may hold its lines', async () => {
   await using world = await setup('2026-11-15T00:00:00Z')
   const { db, clock } = world
   const upkeep = upkeepOf(world)
@@ -155,6 +180,7 @@ test('a schedule that was deleted long ago goes with its history, and the last m
     ['schedules', 'id'],
     ['schedule_revisions', 'schedule_id'],
     ['schedule_changes', 'schedule_id'],
+    ['execution_grants', 'schedule_id'],
   ]) {
     const { rows } = await sql<{ id: string }>`
       select distinct ${sql.ref(String(column))} as id from ${sql.id('carillon', String(table))}`.execute(db)
@@ -170,23 +196,29 @@ test('more deleted schedules than fit one statement are all removed, and living 
   const paused = await pipeline.create()
   await scheduler.pause(CALLER, paused.id, { reason: 'a holiday' })
   await insertDeleted(db, '2026-01-01T00:00:00Z')
+  // By a grant that was given to them: it is nobody's own.
+  const { id: grantId } = await new Grants({ db, clock: pipeline.clock }).create(CALLER, {
+    scopes: ['http:dispatch:*'],
+  })
   await sql`
     insert into carillon.schedules (
-      id, tenant_id, project_id, owner_subject, target_kind, state, revision, auto_pause_threshold, created_by_subject,
-      created_at, deleted_at
+      id, tenant_id, project_id, owner_subject, target_kind, state, revision, grant_id, auto_pause_threshold,
+      created_by_subject, created_at, deleted_at
     )
-    select gen_random_uuid(), 'acme', 'web', 'ada', 'http', 'deleted', 1, 10, 'ada', '2026-01-01', '2026-01-02'
+    select gen_random_uuid(), 'acme', 'web', 'ada', 'http', 'deleted', 1, ${grantId}, 10, 'ada', '2026-01-01', '2026-01-02'
     from generate_series(1, 1000)`.execute(db)
 
   expect((await upkeepOf(pipeline).runOnce()).purged).toBe(1001)
 
   const { rows } = await sql<{ id: string }>`select id from carillon.schedules order by id`.execute(db)
   expect(rows.map(({ id }) => id)).toEqual([living.id, paused.id].toSorted())
+  const grants = await sql<{ id: string }>`select id from carillon.execution_grants order by id`.execute(db)
+  expect(grants.rows.map(({ id }) => id)).toEqual([living.grantId, paused.grantId, grantId].toSorted())
 })
 
 test('audits are forgotten with the ledger, younger ones are not', async () => {
   await using world = await setup('2026-08-01T00:00:00Z')
-  const auditor = new Auditor({ ...world, jobs: slotJobs })
+  const auditor = auditorOf(world)
   const upkeep = upkeepOf(world)
   await upkeep.runOnce()
   await auditor.runOnce()
@@ -218,6 +250,11 @@ async function whenReadable(db: Db): Promise<void> {
   }
 }
 
+async function forgottenIdOf(db: Db): Promise<number> {
+  const { rows } = await sql<{ id: string }>`select forgotten_id as id from carillon.feed_floor`.execute(db)
+  return Number(rows[0]?.id)
+}
+
 async function entriesOf(db: Db): Promise<string[]> {
   const { rows } = await sql<{ noted_at: Date }>`select noted_at from carillon.feed_entries order by id`.execute(db)
   return rows.map(({ noted_at }) => noted_at.toISOString())
@@ -238,15 +275,32 @@ test('the feed forgets what is older than two hours, and not a millisecond soone
   expect(await entriesOf(db)).toEqual(instants.slice(2))
 })
 
-test('the feed never forgets its newest entry: by it a reader knows that nothing came after', async () => {
+test('the feed forgets its newest entry too, and remembers up to where: by that a reader knows whether anything came after', async () => {
   await using world = await setup('2026-11-15T12:00:00Z')
-  await noteEntries(world.db, ['2026-11-14T09:00:00.000Z', '2026-11-14T10:00:00.000Z'])
-  await whenReadable(world.db)
+  const { db } = world
+  expect(await forgottenIdOf(db)).toBe(0)
+  await noteEntries(db, ['2026-11-14T09:00:00.000Z', '2026-11-14T10:00:00.000Z'])
+  await whenReadable(db)
+
+  expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 2 })
+  expect(await entriesOf(db)).toEqual([])
+  expect(await forgottenIdOf(db)).toBe(2)
+  expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 0 })
+  expect(await forgottenIdOf(db)).toBe(2)
+})
+
+/** Not below what was forgotten before, though what goes last drew its id first. */
+test('up to where the feed has forgotten never goes back', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db, clock } = world
+  await noteEntries(db, ['2026-11-15T11:00:00.000Z', '2026-11-15T09:00:00.000Z'])
+  await whenReadable(db)
 
   expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 1 })
-  expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 0 })
-
-  expect(await entriesOf(world.db)).toEqual(['2026-11-14T10:00:00.000Z'])
+  expect(await forgottenIdOf(db)).toBe(2)
+  clock.advance(DAY)
+  expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 1 })
+  expect(await forgottenIdOf(db)).toBe(2)
 })
 
 test('the feed does not forget what nobody can have read yet, because an older transaction is under way', async () => {

@@ -1,10 +1,29 @@
-import { createDb, Feed, Grants, Keys, Scheduler, systemClock, VERSION, type Events, type Target } from '@carillon/core'
+import {
+  createDb,
+  Feed,
+  Grants,
+  Keys,
+  MemberAuthorization,
+  Members,
+  Projects,
+  Scheduler,
+  Secrets,
+  systemClock,
+  Tenants,
+  VERSION,
+  type AuthorizationPort,
+  type Db,
+  type Events,
+  type Target,
+} from '@carillon/core'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 
 import { createApp } from './app.ts'
+import { createOpenFga } from './authorization/open-fga.ts'
 import type { Pool } from './database.ts'
 import { registerHomePage } from './home-page.ts'
+import { createJwtVerifier } from './jwt/jwt-verifier.ts'
 import { asServiceError, urlOf, type Address } from './listening.ts'
 import { gaugePool, type Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
@@ -12,6 +31,7 @@ import type { Settings } from './settings.ts'
 import { registerSignIn } from './sign-in-routes.ts'
 import { SignIn } from './sign-in.ts'
 import type { StartUp } from './start-up.ts'
+import { hostProblems } from './tenant-hosts.ts'
 
 /** How long answers under way may take once a stop was asked for. A live event stream would never end by itself. */
 const CLOSE_LIMIT_MS = 4000
@@ -19,6 +39,8 @@ const CLOSE_LIMIT_MS = 4000
 interface ApiServerParts {
   readonly settings: Settings
   readonly adminKey: string
+  /** Null: no secret can be put. */
+  readonly secretsKeys: readonly Buffer[] | null
   readonly pool: Pool
   readonly targets: readonly Target[]
   readonly events: Events
@@ -32,23 +54,15 @@ export async function serveApi(
   start: StartUp,
   parts: ApiServerParts,
 ): Promise<{ readonly url: string; readonly signInUrl: string }> {
-  const { settings, adminKey, pool, targets, events, metrics, readiness, logger } = parts
-  const clock = systemClock
+  const { settings, adminKey, pool, metrics, readiness, logger } = parts
   const db = createDb(pool)
   const signIn = new SignIn({ adminKey })
-  const scheduler = new Scheduler({
-    db,
-    clock,
-    events,
-    targets: new Map(targets.map((target) => [target.kind, target])),
-  })
+  const facades = createFacades(db, parts)
   gaugePool(metrics.meter, pool)
   const app = await createApp({
-    scheduler,
-    keys: new Keys({ db, clock }),
-    grants: new Grants({ db, clock }),
-    feed: new Feed({ db }),
-    clock,
+    ...facades,
+    clock: systemClock,
+    authorization: authorizationOf(settings, db),
     adminKey,
     version: VERSION,
     logger,
@@ -56,14 +70,43 @@ export async function serveApi(
     renderMetrics: () => metrics.renderMetrics(),
     readiness: () => readiness.problems(),
     signIn,
+    ...(settings.jwt === null ? {} : { jwt: createJwtVerifier({ ...settings.jwt, logger }) }),
     ...(settings.requestsPerMinute === null ? {} : { limits: { requestsPerMinute: settings.requestsPerMinute } }),
   })
   await registerSignIn(app, signIn)
-  registerHomePage(app, { scheduler, signIn, host: settings.host })
+  registerHomePage(app, { scheduler: facades.scheduler, signIn, host: settings.host })
   start.defer(() => close(app))
   start.defer(() => readiness.stopping())
   const url = await listen(app, addressOf(settings))
   return { url, signInUrl: `${url}/sign-in?token=${signIn.issueToken()}` }
+}
+
+function createFacades(db: Db, { settings, secretsKeys, targets, events }: ApiServerParts) {
+  const deps = { db, clock: systemClock }
+  const { maxSchedulesPerProject, maxSchedulesPerUser, minimumSeconds } = settings
+  return {
+    scheduler: new Scheduler(
+      { ...deps, events, targets: new Map(targets.map((target) => [target.kind, target])) },
+      { maxSchedulesPerProject, maxSchedulesPerUser, minimumSeconds },
+    ),
+    keys: new Keys(deps),
+    grants: new Grants(deps),
+    members: new Members(deps),
+    secrets: new Secrets({ ...deps, keys: secretsKeys }),
+    tenants: new Tenants({ ...deps, checkHosts: hostProblems }),
+    projects: new Projects(deps),
+    feed: new Feed(deps),
+  }
+}
+
+/** Whoever was removed from a project stays out, whatever OpenFGA says: a worker asks both, too. */
+function authorizationOf({ openFga }: Settings, db: Db): AuthorizationPort {
+  const members = new MemberAuthorization({ db, clock: systemClock })
+  if (openFga === null) return members
+  const elsewhere = createOpenFga(openFga)
+  return {
+    isAllowed: async (request) => (await members.isAllowed(request)) && (await elsewhere.isAllowed(request)),
+  }
 }
 
 export function addressOf({ host, port }: Settings): Address {

@@ -19,6 +19,7 @@ import { measureRequests } from './http/request-metrics.ts'
 import { decorateRequests } from './http/request-state.ts'
 import { setSecurityHeaders } from './http/security-headers.ts'
 import { CONNECTIONS_MAX, serverOptions } from './http/server-options.ts'
+import { TenantRates } from './http/tenant-rates.ts'
 import { refuseUnknownRoutes } from './http/unknown-routes.ts'
 
 /** Programs ask for a calendar every few minutes; one that asks faster than it is answered must not slow down others. */
@@ -32,7 +33,8 @@ export type { AppDeps } from './http/app-deps.ts'
  */
 export async function createApp(deps: AppDeps): Promise<FastifyInstance> {
   const { requestsPerMinute, bodyBytes, streamsPerKey } = resolveLimits(deps.limits)
-  const { scheduler, keys, grants, feed, clock, logger, version } = deps
+  const { scheduler, keys, grants, members, secrets, tenants, projects, feed, authorization, clock, logger, version } =
+    deps
   const app: FastifyInstance = fastify(serverOptions(logger, bodyBytes))
   app.server.maxConnections = CONNECTIONS_MAX
   const feedHub = new FeedHub({ feed, clock, streamsPerKey })
@@ -47,14 +49,26 @@ export async function createApp(deps: AppDeps): Promise<FastifyInstance> {
   refuseInsteadOfNode(app)
   app.addHook('preClose', async () => feedHub.close())
   await app.register(cookie)
-  await limitRates(app, requestsPerMinute)
+  await limitRates(app, { requestsPerMinute, tenantRates: new TenantRates({ tenants, clock }) })
   refuseUnknownRoutes(app)
   readJsonBodies(app)
 
   serveHealth(app, deps)
   await serveReference(app, version)
   const calendarPlaces = new KeyPlaces({ max: CALENDARS_PER_KEY, noun: 'calendars', retryAfterSeconds: 2 })
-  const service = { scheduler, keys, grants, clock, feedHub, calendarPlaces }
-  await registerOperations(app, { service, authenticate: createAuthenticate(deps), handlers })
+  const service = {
+    scheduler,
+    keys,
+    grants,
+    members,
+    secrets,
+    tenants,
+    projects,
+    clock,
+    logger,
+    feedHub,
+    calendarPlaces,
+  }
+  await registerOperations(app, { service, authenticate: createAuthenticate(deps), authorization, handlers })
   return app
 }

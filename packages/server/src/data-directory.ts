@@ -13,6 +13,7 @@ export interface DataDirectory {
   readonly path: string
   readonly postgresDir: string
   readonly adminKeyFile: string
+  readonly secretsKeyFile: string
 }
 
 /** Raised when what lies where in the folder changes, so that no earlier version reads it wrongly. */
@@ -20,14 +21,19 @@ const LAYOUT = 1
 const VERSION_FILE = 'version.json'
 /**
  * Open to pass through, closed to look: started by root, Postgres runs as another user, who has to get to its data. The
- * data and the admin key are closed by their own modes.
+ * data and the keys are closed by their own modes.
  */
 const DIRECTORY_MODE = 0o711
 
 const versionSchema = z.object({ layout: z.int().min(1), carillon: z.string().max(100) })
 
 export function describeDataDirectory(path: string): DataDirectory {
-  return { path, postgresDir: join(path, 'postgres'), adminKeyFile: join(path, 'admin.key') }
+  return {
+    path,
+    postgresDir: join(path, 'postgres'),
+    adminKeyFile: join(path, 'admin.key'),
+    secretsKeyFile: join(path, 'secrets.key'),
+  }
 }
 
 /** Opens the data directory, and makes it if there is none. Throws ServiceError, having changed nothing. */

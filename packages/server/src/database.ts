@@ -1,6 +1,6 @@
-import { CarillonError, createPool, migrationStatus, type Clock } from '@carillon/core'
+import { CarillonError, createDb, createPool, Feed, migrationStatus, type Clock } from '@carillon/core'
 
-import { ServiceError } from './service-error.ts'
+import { codeOf, ServiceError } from './service-error.ts'
 import type { Settings } from './settings.ts'
 
 export type Pool = ReturnType<typeof createPool>
@@ -13,8 +13,15 @@ interface OpenOptions {
   readonly applicationName: string
   /** @default 10 */
   readonly maxConnections?: number
+  /** Acts with the rights of this role alone. @default those of DATABASE_URL's */
+  readonly role?: 'carillon_worker'
   readonly onIdleError?: (error: Error) => void
 }
+
+type ActingRole = 'carillon_api' | 'carillon_worker'
+
+/** What Postgres says to who may not act as a role, and of one that is not there. */
+const ROLE_REFUSALS: readonly (string | undefined)[] = ['42501', '22023']
 
 /** @throws ServiceError if there is none: what several processes share cannot be a Postgres that one of them brings */
 export function requireDatabaseUrl({ databaseUrl }: Settings, command: string): string {
@@ -34,6 +41,7 @@ export async function openPool({ url, ...options }: OpenOptions): Promise<Pool> 
     return pool
   } catch (error) {
     await pool.end()
+    if (options.role !== undefined && isRoleRefusal(error)) throw roleMissing(options.role, url, error)
     throw new ServiceError(
       'database_unreachable',
       `the ${describeDatabase(url)} cannot be reached: ${said(error)}; check DATABASE_URL`,
@@ -49,13 +57,45 @@ export async function endPool(pool: Pool, clock: Clock): Promise<void> {
   cancel()
 }
 
-/** @throws ServiceError if the database is not of this version */
-export async function requireCurrentSchema(pool: Pool, url: string): Promise<void> {
-  const { pending } = await speakingOf(url, () => migrationStatus(pool))
+/**
+ * @param role what this process acts as: whoever may not read the schema lacks it
+ * @throws ServiceError if the database is not of this version
+ */
+export async function requireCurrentSchema(pool: Pool, url: string, role: ActingRole): Promise<void> {
+  const { pending } = await actingAs(role, url, () => migrationStatus(pool))
   if (pending.length === 0) return
   throw new ServiceError(
     'schema_outdated',
     `the ${describeDatabase(url)} lacks ${pending.join(', ')}: run \`carillon migrate up\` first`,
+  )
+}
+
+/**
+ * Asks for something as every request does, so that a server that could answer none does not start.
+ * @throws ServiceError if the role of DATABASE_URL may not act as that of the API
+ */
+export async function requireApiRole(pool: Pool, url: string): Promise<void> {
+  await actingAs('carillon_api', url, () => new Feed({ db: createDb(pool) }).tail())
+}
+
+async function actingAs<Result>(role: ActingRole, url: string, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    throw isRoleRefusal(error) ? roleMissing(role, url, error) : asServiceError(error, url)
+  }
+}
+
+function isRoleRefusal(error: unknown): boolean {
+  return ROLE_REFUSALS.includes(codeOf(error))
+}
+
+function roleMissing(role: ActingRole, url: string, cause: unknown): ServiceError {
+  const user = decodeURIComponent(new URL(url).username) || 'the role of DATABASE_URL'
+  return new ServiceError(
+    'database_unreachable',
+    `the ${describeDatabase(url)} does not let ${user} act as ${role}: have its owner run \`grant ${role} to "${user}"\``,
+    { cause },
   )
 }
 

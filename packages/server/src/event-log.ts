@@ -14,6 +14,7 @@ const LEVELS: Readonly<Record<EventName, Level>> = {
   'schedule.resumed': 'info',
   'schedule.completed': 'info',
   'schedule.deleted': 'info',
+  'grant.expiring': 'warn',
   'run.began': 'debug',
   'slot.skipped': 'debug',
   'attempt.settled': 'debug',

@@ -1,4 +1,4 @@
-import type { Target } from '@carillon/core'
+import type { SecretStore, Target } from '@carillon/core'
 import { createHttpTarget } from '@carillon/targets'
 
 import { ServiceError } from './service-error.ts'
@@ -7,10 +7,11 @@ import type { Settings } from './settings.ts'
 /** What a schedule may call if nobody said so: on a machine of one's own, what runs there; elsewhere, nothing. */
 const LOOPBACK_HOSTS = ['127.0.0.1', 'localhost', '[::1]']
 
-const FACTORIES: Readonly<Record<string, (settings: Settings) => Target>> = {
-  http: ({ allowedTargets, databaseUrl }) =>
+const FACTORIES: Readonly<Record<string, (settings: Settings, secrets: SecretStore) => Target>> = {
+  http: ({ allowedTargets, databaseUrl }, secrets) =>
     createHttpTarget({
       allowedHosts: allowedTargets ?? (databaseUrl === null ? LOOPBACK_HOSTS : []),
+      secrets,
     }),
 }
 
@@ -18,13 +19,20 @@ const FACTORIES: Readonly<Record<string, (settings: Settings) => Target>> = {
 export const TARGET_KINDS: readonly string[] = Object.keys(FACTORIES)
 
 /** @throws ServiceError for a kind that is not known */
-export function createTargets(settings: Settings, kinds: readonly string[] = TARGET_KINDS): Target[] {
+export function requireKnownKinds(kinds: readonly string[]): void {
   if (kinds.length === 0) throw unknownKind('none')
-  return [...new Set(kinds)].map((kind) => {
-    const create = Object.hasOwn(FACTORIES, kind) ? FACTORIES[kind] : undefined
-    if (create === undefined) throw unknownKind(JSON.stringify(kind))
-    return create(settings)
-  })
+  const unknown = kinds.find((kind) => !Object.hasOwn(FACTORIES, kind))
+  if (unknown !== undefined) throw unknownKind(JSON.stringify(unknown))
+}
+
+/** @param secrets where targets find what their `auth` refers to */
+export function createTargets(
+  settings: Settings,
+  secrets: SecretStore,
+  kinds: readonly string[] = TARGET_KINDS,
+): Target[] {
+  requireKnownKinds(kinds)
+  return [...new Set(kinds)].flatMap((kind) => FACTORIES[kind]?.(settings, secrets) ?? [])
 }
 
 function unknownKind(found: string): ServiceError {

@@ -4,10 +4,15 @@ import { resolve } from 'node:path'
 import { createHttpTarget } from '@carillon/targets'
 import { z } from 'zod'
 
+import { readOpenFgaSettings, type OpenFgaSettings } from './authorization/open-fga-settings.ts'
+import { variableText, type Environment } from './environment.ts'
+import { readJwtSettings, type JwtSettings } from './jwt/jwt-settings.ts'
+import { readSecretsKeys } from './secrets-key-settings.ts'
 import { ServiceError } from './service-error.ts'
 
 const LOG_LEVELS = ['silent', 'error', 'warn', 'info', 'debug'] as const
 const ADMIN_KEY_MIN_LENGTH = 24
+const QUOTA_MAX = 1_000_000
 
 const settingsSchema = z.object({
   host: expecting('an address or a host name to listen on, such as 127.0.0.1 or ::', (text) =>
@@ -30,11 +35,24 @@ const settingsSchema = z.object({
     .transform(readPatterns)
     .nullable(),
   requestsPerMinute: wholeNumber('a whole number of requests per minute, 1 or more', 1, 1_000_000_000).nullable(),
+  maxSchedulesPerProject: quota(),
+  maxSchedulesPerUser: quota(),
+  minimumSeconds: wholeNumber('a whole number of seconds from 1 to 86400', 1, 86_400),
   logLevel: expecting(`one of ${LOG_LEVELS.join(', ')}`, (text) => LOG_LEVELS.find((level) => level === text)),
 })
 
 /** What the environment and the flags of the command line say, checked, with what they leave out filled in. */
-export interface Settings {
+export interface Settings extends FlatSettings {
+  /** Null: no tokens are taken. */
+  readonly jwt: JwtSettings | null
+  /** Null: the built-in authorization. */
+  readonly openFga: OpenFgaSettings | null
+  /** The first encrypts secrets, all of them open. Null: one is made and kept on a Postgres of our own, else there is none. */
+  readonly secretsKeys: readonly Buffer[] | null
+}
+
+/** Those that are one variable and one flag each. */
+interface FlatSettings {
   readonly host: string
   /** 0: any that is free. */
   readonly port: number
@@ -48,6 +66,12 @@ export interface Settings {
   readonly allowedTargets: readonly string[] | null
   /** Of each API key. Null: what the API allows unless told. */
   readonly requestsPerMinute: number | null
+  /** Of a tenant that has no limit of its own. Null: any number. */
+  readonly maxSchedulesPerProject: number | null
+  /** Of one `user:…` in a project, likewise. */
+  readonly maxSchedulesPerUser: number | null
+  /** The least between two slots of a schedule, likewise. */
+  readonly minimumSeconds: number
   readonly logLevel: (typeof LOG_LEVELS)[number]
 }
 
@@ -57,7 +81,7 @@ interface Source {
   readonly otherwise: string | null
 }
 
-const SOURCES: { readonly [Name in keyof Settings]: Source } = {
+const SOURCES: { readonly [Name in keyof FlatSettings]: Source } = {
   host: { variable: 'CARILLON_HOST', flag: '--host', otherwise: '127.0.0.1' },
   port: { variable: 'CARILLON_PORT', flag: '--port', otherwise: '7400' },
   dataDir: { variable: 'CARILLON_DATA_DIR', flag: '--data-dir', otherwise: '.carillon' },
@@ -65,6 +89,17 @@ const SOURCES: { readonly [Name in keyof Settings]: Source } = {
   adminKey: { variable: 'CARILLON_ADMIN_KEY', flag: '--admin-key', otherwise: null },
   allowedTargets: { variable: 'CARILLON_ALLOWED_TARGETS', flag: '--allowed-targets', otherwise: null },
   requestsPerMinute: { variable: 'CARILLON_RATE_LIMIT', flag: '--rate-limit', otherwise: null },
+  maxSchedulesPerProject: {
+    variable: 'CARILLON_MAX_SCHEDULES_PER_PROJECT',
+    flag: '--max-schedules-per-project',
+    otherwise: '500',
+  },
+  maxSchedulesPerUser: {
+    variable: 'CARILLON_MAX_SCHEDULES_PER_USER',
+    flag: '--max-schedules-per-user',
+    otherwise: '50',
+  },
+  minimumSeconds: { variable: 'CARILLON_MIN_INTERVAL_SECONDS', flag: '--min-interval-seconds', otherwise: '60' },
   logLevel: { variable: 'CARILLON_LOG_LEVEL', flag: '--log-level', otherwise: 'info' },
 }
 
@@ -73,15 +108,22 @@ const SOURCES: { readonly [Name in keyof Settings]: Source } = {
  *
  * @throws ServiceError `settings_invalid`, naming the variable or flag at fault; it never tells a secret
  */
-export function readSettings(
-  env: Readonly<Record<string, string | undefined>>,
-  flags: Partial<Settings> = {},
-): Settings {
-  const names = Object.keys(SOURCES) as (keyof Settings)[]
+export function readSettings(env: Environment, flags: Partial<Settings> = {}): Settings {
+  const {
+    jwt = readJwtSettings(env),
+    openFga = readOpenFgaSettings(env),
+    secretsKeys = readSecretsKeys(env, 'CARILLON_SECRETS_KEY'),
+    ...flat
+  } = flags
+  return { ...readFlatSettings(env, flat), jwt, openFga, secretsKeys }
+}
+
+function readFlatSettings(env: Environment, flags: Partial<FlatSettings>): FlatSettings {
+  const names = Object.keys(SOURCES) as (keyof FlatSettings)[]
   const raw = names.map((name) => {
     const { variable, otherwise } = SOURCES[name]
-    const text = env[variable]?.trim() ?? ''
-    return [name, flags[name] === undefined ? (text === '' ? otherwise : text) : flags[name]]
+    // A flag may say that there is none.
+    return [name, flags[name] === undefined ? (variableText(env, variable) ?? otherwise) : flags[name]]
   })
   const result = settingsSchema.safeParse(Object.fromEntries(raw))
   if (result.success) return result.data
@@ -114,6 +156,14 @@ function wholeNumber(expected: string, min: number, max: number): z.ZodType<numb
     const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN
     return value >= min && value <= max ? value : undefined
   })
+}
+
+/** `none` is no limit; so is null, which a program may say. */
+function quota(): z.ZodType<number | null> {
+  return expecting<number | null>(`a whole number of schedules from 1 to ${QUOTA_MAX}, or none`, (text) => {
+    if (text === 'none') return null
+    return /^[1-9]\d{0,6}$/.test(text) && Number(text) <= QUOTA_MAX ? Number(text) : undefined
+  }).nullable()
 }
 
 /** All that may be told of a URL that may hold a password. */

@@ -5,10 +5,12 @@ import type { EmbeddedPostgres } from '@carillon/postgres'
 
 import { openAdminKey } from './admin-key.ts'
 import { addressOf, serveApi } from './api-server.ts'
+import { createOpenFga } from './authorization/open-fga.ts'
 import { describeDataDirectory, openDataDirectory } from './data-directory.ts'
-import { endPool, openPool, speakingOf, type Pool } from './database.ts'
+import { endPool, openPool, requireApiRole, speakingOf, type Pool } from './database.ts'
 import { findEmbedded, startEmbedded } from './embedded-postgres.ts'
 import { logEvents } from './event-log.ts'
+import { openSecretsKeys } from './kept-secrets-key.ts'
 import { createTargets } from './known-targets.ts'
 import { requireFreePort } from './listening.ts'
 import { createLogger } from './logger.ts'
@@ -18,6 +20,7 @@ import { NEVER_FAILS, type RunningService, type StartOptions } from './running-s
 import { ServiceError } from './service-error.ts'
 import type { Settings } from './settings.ts'
 import { startUp, type StartUp } from './start-up.ts'
+import { openWorkerSecrets } from './worker-secrets.ts'
 
 /** Postgres unless DATABASE_URL names one, migrations, the API and a worker, in this process. */
 export async function startEverything(settings: Settings, options: StartOptions = {}): Promise<RunningService> {
@@ -27,6 +30,7 @@ export async function startEverything(settings: Settings, options: StartOptions 
     const database = await openDatabase(start, settings)
     start.checkpoint()
     const { adminKey, dataDir } = openAdminKey(settings)
+    const secretsKeys = openSecretsKeys(settings)
     const events = new Events()
     logEvents(events, logger)
     const { url } = database
@@ -37,14 +41,24 @@ export async function startEverything(settings: Settings, options: StartOptions 
     })
     start.defer(() => endPool(pool, systemClock))
     const isFirstStart = await bringUpToDate(pool, url)
+    await requireApiRole(pool, url)
+    const secrets = await openWorkerSecrets(start, { url, keys: secretsKeys, events })
     start.checkpoint()
-    const [metrics, targets] = [createMetrics(), createTargets(settings)]
-    const worker = new Worker({ databaseUrl: url, targets, name: hostname(), events, meter: metrics.meter })
+    const [metrics, targets] = [createMetrics(), createTargets(settings, secrets)]
+    const worker = new Worker({
+      databaseUrl: url,
+      targets,
+      name: hostname(),
+      events,
+      meter: metrics.meter,
+      ...(settings.openFga === null ? {} : { authorization: createOpenFga(settings.openFga) }),
+    })
     // Before it starts, and before the API listens: it is to end after the API, and starts when nothing can fail any more
     // but itself. So a port that is taken calls no target.
     start.defer(() => worker.stop())
     const readiness = new Readiness({ pool, clock: systemClock, logger })
-    const served = await serveApi(start, { settings, adminKey, pool, targets, events, metrics, readiness, logger })
+    const parts = { settings, adminKey, secretsKeys, pool, targets, events, metrics, readiness, logger }
+    const served = await serveApi(start, parts)
     start.checkpoint()
     await speakingOf(url, () => worker.start())
     readiness.started()

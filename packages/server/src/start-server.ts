@@ -2,8 +2,9 @@ import { Events, systemClock } from '@carillon/core'
 
 import { openAdminKey } from './admin-key.ts'
 import { addressOf, serveApi } from './api-server.ts'
-import { endPool, openPool, requireCurrentSchema, requireDatabaseUrl } from './database.ts'
+import { endPool, openPool, requireApiRole, requireCurrentSchema, requireDatabaseUrl } from './database.ts'
 import { logEvents } from './event-log.ts'
+import { openSecretsKeys } from './kept-secrets-key.ts'
 import { createTargets } from './known-targets.ts'
 import { requireFreePort } from './listening.ts'
 import { createLogger } from './logger.ts'
@@ -12,6 +13,7 @@ import { Readiness } from './readiness.ts'
 import { NEVER_FAILS, type RunningService, type StartOptions } from './running-service.ts'
 import type { Settings } from './settings.ts'
 import { startUp } from './start-up.ts'
+import { SECRETS_OF_WORKERS } from './worker-secrets.ts'
 
 /** The API alone, over a Postgres that others share. As many as wanted; it runs nothing, workers do. */
 export async function startServer(settings: Settings, options: StartOptions = {}): Promise<RunningService> {
@@ -20,6 +22,7 @@ export async function startServer(settings: Settings, options: StartOptions = {}
   return startUp({ name: 'server', logger, signal: options.signal }, async (start) => {
     await requireFreePort(addressOf(settings))
     const { adminKey, dataDir } = openAdminKey(settings)
+    const secretsKeys = openSecretsKeys(settings)
     const events = new Events()
     logEvents(events, logger)
     const pool = await openPool({
@@ -28,11 +31,13 @@ export async function startServer(settings: Settings, options: StartOptions = {}
       onIdleError: (error) => events.emit('service.failed', { service: 'pool', error }),
     })
     start.defer(() => endPool(pool, systemClock))
-    await requireCurrentSchema(pool, url)
+    await requireCurrentSchema(pool, url, 'carillon_api')
+    await requireApiRole(pool, url)
     start.checkpoint()
     const readiness = new Readiness({ pool, clock: systemClock, logger })
-    const [metrics, targets] = [createMetrics(), createTargets(settings)]
-    const served = await serveApi(start, { settings, adminKey, pool, targets, events, metrics, readiness, logger })
+    const [metrics, targets] = [createMetrics(), createTargets(settings, SECRETS_OF_WORKERS)]
+    const parts = { settings, adminKey, secretsKeys, pool, targets, events, metrics, readiness, logger }
+    const served = await serveApi(start, parts)
     readiness.started()
     return { ...served, dataDir, postgresPort: null, isFirstStart: false, failed: NEVER_FAILS }
   })

@@ -2,9 +2,11 @@ import { hostname } from 'node:os'
 
 import { Events, systemClock, Worker } from '@carillon/core'
 
+import { createOpenFga } from './authorization/open-fga.ts'
 import { endPool, openPool, requireCurrentSchema, requireDatabaseUrl, speakingOf } from './database.ts'
 import { logEvents } from './event-log.ts'
-import { createTargets } from './known-targets.ts'
+import { openSecretsKeys } from './kept-secrets-key.ts'
+import { createTargets, requireKnownKinds } from './known-targets.ts'
 import { createLogger } from './logger.ts'
 import { createMetrics } from './metrics.ts'
 import { Readiness } from './readiness.ts'
@@ -13,6 +15,7 @@ import { ServiceError } from './service-error.ts'
 import type { Settings } from './settings.ts'
 import { startUp } from './start-up.ts'
 import { serveWorkerHealth } from './worker-listener.ts'
+import { openWorkerSecrets } from './worker-secrets.ts'
 
 export interface StartWorkerOptions extends StartOptions {
   /** What it calls; it claims nothing else. */
@@ -37,7 +40,8 @@ export async function startWorker(settings: Settings, options: StartWorkerOption
   requireWholeNumber('--concurrency', options.concurrency ?? 1, 1, CONCURRENCY_MAX)
   requireWholeNumber('--metrics-port', metricsPort ?? 0, 0, 65_535)
   const databaseUrl = requireDatabaseUrl(settings, 'carillon worker')
-  const targets = createTargets(settings, options.targetKinds)
+  requireKnownKinds(options.targetKinds)
+  const keys = openSecretsKeys(settings)
   return startUp({ name: 'worker', logger, signal: options.signal }, async (start) => {
     const events = new Events()
     logEvents(events, logger)
@@ -48,17 +52,19 @@ export async function startWorker(settings: Settings, options: StartWorkerOption
       onIdleError: (error) => events.emit('service.failed', { service: 'pool', error }),
     })
     start.defer(() => endPool(pool, systemClock))
-    await requireCurrentSchema(pool, databaseUrl)
+    await requireCurrentSchema(pool, databaseUrl, 'carillon_worker')
+    const secrets = await openWorkerSecrets(start, { url: databaseUrl, keys, events })
     start.checkpoint()
     const metrics = createMetrics()
     const { concurrency } = options
     const worker = new Worker({
       databaseUrl,
-      targets,
+      targets: createTargets(settings, secrets, options.targetKinds),
       name,
       events,
       meter: metrics.meter,
       ...(concurrency === undefined ? {} : { concurrency }),
+      ...(settings.openFga === null ? {} : { authorization: createOpenFga(settings.openFga) }),
     })
     start.defer(() => worker.stop())
     const readiness = new Readiness({ pool, clock: systemClock, logger })

@@ -35,7 +35,12 @@ test('a directory is made with its version, open to pass through and to nothing 
 
   const directory = openDataDirectory(path)
 
-  expect(directory).toEqual({ path, postgresDir: join(path, 'postgres'), adminKeyFile: join(path, 'admin.key') })
+  expect(directory).toEqual({
+    path,
+    postgresDir: join(path, 'postgres'),
+    adminKeyFile: join(path, 'admin.key'),
+    secretsKeyFile: join(path, 'secrets.key'),
+  })
   expect(modeOf(path)).toBe(0o711)
   expect(JSON.parse(readFileSync(join(path, 'version.json'), 'utf8'))).toEqual({ layout: 1, carillon: VERSION })
 })

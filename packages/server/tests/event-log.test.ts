@@ -66,10 +66,14 @@ test('what happens per slot is told only to who looks for a fault', () => {
   )
 })
 
-test('what should not happen is a warning: a lost lease, a rescue, a fence, an audit that found something', () => {
+test('what should not happen is a warning: a grant that ends, a lost lease, a rescue, a fence, an audit that found something', () => {
   const { events, lines } = setup('warn')
   const run = { runId: 'r-1', scheduleId: 's-1', scheduledFor: 0 }
 
+  const { tenantId, projectId } = schedule
+  const grant = { grantId: 'g-1', subject: 'user:ada', expiresAt: 0, scheduleIds: ['s-1'] }
+
+  events.emit('grant.expiring', { tenantId, projectId, ...grant })
   events.emit('lease.lost', { workerId: 'w-1' })
   events.emit('run.rescued', run)
   events.emit('attempt.fenced', run)
@@ -78,13 +82,15 @@ test('what should not happen is a warning: a lost lease, a rescue, a fence, an a
   events.emit('audit.finished', { findings: 0, repaired: 0, slots: 10, unaudited: 1 })
 
   expect(lines.map(({ event, level }) => [event, level])).toEqual([
+    ['grant.expiring', 'warn'],
     ['lease.lost', 'warn'],
     ['run.rescued', 'warn'],
     ['attempt.fenced', 'warn'],
     ['audit.finished', 'warn'],
     ['audit.finished', 'warn'],
   ])
-  expect(lines[0]).toMatchObject({ workerId: 'w-1' })
+  expect(lines[0]).toMatchObject({ tenantId, projectId, ...grant })
+  expect(lines[1]).toMatchObject({ workerId: 'w-1' })
 })
 
 test('a service that fails is told with its error and the cause of it, but not with the rows that Postgres quotes', () => {

@@ -24,7 +24,13 @@ test('without any variable everything runs on this machine, in a folder of the w
     adminKey: null,
     allowedTargets: null,
     requestsPerMinute: null,
+    maxSchedulesPerProject: 500,
+    maxSchedulesPerUser: 50,
+    minimumSeconds: 60,
     logLevel: 'info',
+    jwt: null,
+    openFga: null,
+    secretsKeys: null,
   })
 })
 
@@ -37,7 +43,16 @@ test('every variable is read, and one that is empty counts as unset', () => {
     CARILLON_ADMIN_KEY: 'abcdefghijklmnopqrstuvwx',
     CARILLON_ALLOWED_TARGETS: 'digest.internal:8443, *.hooks.example.com,[::1]',
     CARILLON_RATE_LIMIT: '600',
+    CARILLON_MAX_SCHEDULES_PER_PROJECT: '20000',
+    CARILLON_MAX_SCHEDULES_PER_USER: 'none',
+    CARILLON_MIN_INTERVAL_SECONDS: '1',
+    CARILLON_SECRETS_KEY: `${Buffer.alloc(32, 1).toString('base64')},${Buffer.alloc(32, 2).toString('base64url')}`,
     CARILLON_LOG_LEVEL: 'debug',
+    CARILLON_JWT_ISSUER: 'https://login.example.com/',
+    CARILLON_JWT_AUDIENCE: 'carillon',
+    CARILLON_JWT_JWKS_URL: 'https://login.example.com/jwks',
+    CARILLON_OPENFGA_URL: 'https://fga.example.com',
+    CARILLON_OPENFGA_STORE_ID: '01YCP46JKYM8FJCQ37NMBYHE5X',
   }
 
   expect(readSettings(env)).toEqual({
@@ -48,7 +63,13 @@ test('every variable is read, and one that is empty counts as unset', () => {
     adminKey: env.CARILLON_ADMIN_KEY,
     allowedTargets: ['digest.internal:8443', '*.hooks.example.com', '[::1]'],
     requestsPerMinute: 600,
+    maxSchedulesPerProject: 20_000,
+    maxSchedulesPerUser: null,
+    minimumSeconds: 1,
     logLevel: 'debug',
+    jwt: expect.objectContaining({ issuer: env.CARILLON_JWT_ISSUER }) as unknown,
+    openFga: expect.objectContaining({ url: env.CARILLON_OPENFGA_URL }) as unknown,
+    secretsKeys: [Buffer.alloc(32, 1), Buffer.alloc(32, 2)],
   })
   expect(readSettings(Object.fromEntries(Object.keys(env).map((name) => [name, ' '])))).toEqual(readSettings({}))
 })
@@ -61,6 +82,7 @@ test('a flag outweighs its variable, even to say that there is none', () => {
     databaseUrl: null,
     allowedTargets: ['localhost'],
   })
+  expect(readSettings({ CARILLON_JWT_ISSUER: 'half of it' }, { jwt: null })).toMatchObject({ jwt: null })
 })
 
 test.each([
@@ -79,6 +101,22 @@ test.each([
   ],
   ['CARILLON_RATE_LIMIT', '0', 'expected a whole number of requests per minute, 1 or more, got "0"'],
   ['CARILLON_RATE_LIMIT', '1.5', 'expected a whole number of requests per minute, 1 or more, got "1.5"'],
+  [
+    'CARILLON_MAX_SCHEDULES_PER_PROJECT',
+    '0',
+    'expected a whole number of schedules from 1 to 1000000, or none, got "0"',
+  ],
+  [
+    'CARILLON_MAX_SCHEDULES_PER_USER',
+    '1e3',
+    'expected a whole number of schedules from 1 to 1000000, or none, got "1e3"',
+  ],
+  ['CARILLON_MIN_INTERVAL_SECONDS', '0', 'expected a whole number of seconds from 1 to 86400, got "0"'],
+  [
+    'CARILLON_SECRETS_KEY',
+    Buffer.alloc(31, 7).toString('base64'),
+    'expected keys of 32 bytes each in base64, with commas between, got something else',
+  ],
   ['CARILLON_LOG_LEVEL', 'loud', 'expected one of silent, error, warn, info, debug, got "loud"'],
 ])('%s=%s is refused by name', (variable, value, message) => {
   expect(refusalOf({ [variable]: value })).toBe(`${variable}: ${message}`)

@@ -63,6 +63,18 @@ test('a server without an admin key makes one in its data directory, and keeps i
   expect(existsSync(join(dataDir, 'postgres'))).toBe(false)
 })
 
+test('a server holds projects and cadences to the limits of its settings', async () => {
+  const { settings } = await prepare({ maxSchedulesPerProject: 1, minimumSeconds: 3600 })
+  const { schedules } = createClient((await start(settings)).url, adminKey)
+  const schedule = { name: 'Daily', cadence: { kind: 'cron', expression: '@daily' }, target } as const
+
+  const often = schedules.create({ ...schedule, cadence: { kind: 'cron', expression: '*/30 * * * *' } })
+  await expect(often).rejects.toMatchObject({ status: 400, code: 'invalid_input' })
+  await schedules.create(schedule)
+
+  await expect(schedules.create(schedule)).rejects.toMatchObject({ status: 409, code: 'quota_exceeded' })
+})
+
 test('a server that stops lets go of its port and of the database, and may be told so twice', async () => {
   const { database, settings } = await prepare()
   const service = await start(settings)

@@ -1,4 +1,8 @@
 export { createHttpTarget } from './http/http-target.ts'
 export type { HttpTargetOptions } from './http/http-target-options.ts'
+export { parseAllowedHosts, parseTenantHosts } from './http/allowed-hosts.ts'
+export type { AllowedHosts, TenantHosts } from './http/allowed-hosts.ts'
+export type { HttpAuth } from './http/auth-spec.ts'
 export { HTTP_METHODS } from './http/http-spec.ts'
 export type { HttpMethod, HttpSpec } from './http/http-spec.ts'
+export type { Resolve, ResolvedAddress } from './http/system-resolver.ts'

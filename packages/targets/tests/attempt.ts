@@ -1,9 +1,11 @@
-import type { Outcome, Target, TargetContext } from '@carillon/core'
+import type { Outcome, Target, TargetContext, TargetLimits } from '@carillon/core'
 
 import { createHttpTarget, type HttpSpec, type HttpTargetOptions } from '../src/index.ts'
 
 const SCHEDULE_ID = '01980000-0000-7000-8000-0000000000aa'
 export const RUN_ID = '01980000-0000-7000-8000-0123456789ab'
+/** Of a tenant without a list of its own. */
+export const NO_LIMITS: TargetLimits = { allowedHosts: null }
 export const SLOT = Date.UTC(2026, 11, 24, 18, 0, 0, 7)
 
 /** The target under test, closed with the test. */
@@ -33,6 +35,8 @@ export function attemptAt(
     trigger: 'schedule',
     idempotencyKey: `sched:${scheduleId}:${scheduledFor}`,
     spec: createHttpTarget({ allowedHosts: [] }).schema.parse({ kind: 'http', ...input }),
+    grant: { id: '01980000-0000-7000-8000-0000000000cc', subject: 'user:alice', billingAccountId: null },
+    limits: NO_LIMITS,
     ...overrides,
   }
 }

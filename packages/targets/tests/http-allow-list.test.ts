@@ -1,20 +1,18 @@
 import { describe, expect, test } from 'vitest'
 
-import { createHttpTarget } from '../src/index.ts'
-import { attemptAt, dispatchTo, httpTarget } from './attempt.ts'
+import { createHttpTarget, parseAllowedHosts, parseTenantHosts } from '../src/index.ts'
+import { attemptAt, dispatchTo, httpTarget, NO_LIMITS } from './attempt.ts'
 import { startHttpServer } from './local-server.ts'
 
-function isAllowed(pattern: string, url: string): boolean {
+function isAllowed(allowedHosts: string | readonly string[], url: string, tenantHosts?: readonly string[]): boolean {
   const { spec } = attemptAt({ url })
-  return createHttpTarget({ allowedHosts: [pattern] }).check?.(spec).length === 0
+  const target = createHttpTarget({ allowedHosts: [allowedHosts].flat() })
+  return target.check?.(spec, { allowedHosts: tenantHosts ?? null }).length === 0
 }
 
 describe('a host', () => {
   test.each([
     ['127.0.0.1', 'http://127.0.0.1:9000/'],
-    ['127.0.0.1', 'http://127.1/'],
-    ['127.0.0.1', 'http://0x7f.1/'],
-    ['127.0.0.1', 'http://2130706433/'],
     ['127.1', 'http://127.0.0.1/'],
     ['localhost', 'http://LOCALHOST:3000/'],
     ['Digest.Internal', 'https://digest.internal/'],
@@ -31,8 +29,9 @@ describe('a host', () => {
     ['[::1]', 'http://[::1]:80/'],
     ['[0:0:0:0:0:0:0:1]', 'http://[::1]/'],
     ['[::1]:8080', 'http://[::1]:8080/'],
-    ['*', 'http://169.254.169.254/latest'],
-    ['*', 'http://[::1]/'],
+    ['*', 'https://anything/'],
+    ['*', 'http://93.184.215.14/'],
+    ['*', 'http://[2606:2800:21f:cb07:6820:80da:af6b:8b2c]/'],
     ['*:8443', 'https://anything:8443/'],
   ])('by %s may be called: %s', (pattern, url) => {
     expect(isAllowed(pattern, url)).toBe(true)
@@ -42,16 +41,14 @@ describe('a host', () => {
     ['127.0.0.1', 'http://127.0.0.2/'],
     ['127.0.0.1', 'http://localhost/'],
     ['127.0.0.1', 'http://[::1]/'],
-    ['127.0.0.1', 'http://[::ffff:127.0.0.1]/'],
     ['127.0.0.1', 'http://127.0.0.1.nip.io/'],
-    ['127.0.0.1', 'http://0/'],
+    ['127.0.0.1', 'http://0.0.0.0/'],
     ['localhost', 'http://127.0.0.1/'],
     ['localhost', 'http://localhost.evil.com/'],
     ['localhost', 'http://a.localhost/'],
     ['digest.internal', 'https://xdigest.internal/'],
     ['digest.internal', 'https://a.digest.internal/'],
     ['digest.internal', 'https://digestxinternal/'],
-    ['digest.internal', 'https://digest.internal../'],
     ['digest.internal:8443', 'https://digest.internal/'],
     ['digest.internal:443', 'http://digest.internal/'],
     ['*.example.com', 'https://example.com/'],
@@ -60,18 +57,23 @@ describe('a host', () => {
     ['*.example.com:8443', 'https://a.example.com/'],
     ['apple.com', 'https://аpple.com/'],
     ['*:8443', 'https://anything/'],
+    ['*', 'http://169.254.169.254/latest'],
+    ['*', 'http://[::1]/'],
+    ['*:80', 'http://127.0.0.1/'],
   ])('by %s may not be called: %s', (pattern, url) => {
     expect(isAllowed(pattern, url)).toBe(false)
   })
 
   test('may not be called when the list is empty', () => {
-    expect(createHttpTarget({ allowedHosts: [] }).check?.(attemptAt({ url: 'http://localhost/' }).spec)).toHaveLength(1)
+    expect(
+      createHttpTarget({ allowedHosts: [] }).check?.(attemptAt({ url: 'http://localhost/' }).spec, NO_LIMITS),
+    ).toHaveLength(1)
   })
 
   test('that may not be called is a problem of the URL, and says where hosts are listed', () => {
     const target = createHttpTarget({ allowedHosts: ['127.0.0.1'] })
 
-    expect(target.check?.(attemptAt({ url: 'http://169.254.169.254:8080/latest/meta-data' }).spec)).toEqual([
+    expect(target.check?.(attemptAt({ url: 'http://169.254.169.254:8080/latest/meta-data' }).spec, NO_LIMITS)).toEqual([
       {
         path: 'url',
         message:
@@ -100,13 +102,167 @@ describe('a pattern', () => {
     '::1',
     '[::1',
     '[x]',
-    '10.0.0.0/8',
     '*.127.0.0.1',
+    '*.[::1]',
+    '*/8',
+    'example.com/8',
+    '10.0.0.0/',
+    '10.0.0.0/33',
+    '10.0.0.0/-1',
+    '10.0.0.0/8:80',
+    '10/8',
+    '010.0.0.0/8',
+    '10.0.0.7/8',
+    'fd00::1/8',
+    'fd00::/129',
+    '[fd00::]/8',
+    '::ffff:10.0.0.0/104',
     '256.256.256.256',
     'exa mple.com',
     'a,b',
   ])('%j stops the process, not a schedule', (pattern) => {
     expect(() => createHttpTarget({ allowedHosts: [pattern] })).toThrow(RangeError)
+  })
+})
+
+describe('an address that is not public', () => {
+  test.each([
+    [['*', '10.0.0.0/8'], 'http://10.1.2.3/'],
+    [['*', '10.1.2.3/32'], 'http://10.1.2.3/'],
+    [['*', '10.1.2.3'], 'http://10.1.2.3/'],
+    [['*:80', '10.1.2.3:80'], 'http://10.1.2.3/'],
+    [['*', '0.0.0.0/0'], 'http://127.0.0.1/'],
+    [['*', 'fd00::/8'], 'http://[fd00:ec2::254]/'],
+    [['*', '::1/128'], 'http://[::1]/'],
+    [['[fd00::7]'], 'http://[fd00::7]/'],
+  ])('may be called by %j: %s', (allowedHosts, url) => {
+    expect(isAllowed(allowedHosts, url)).toBe(true)
+  })
+
+  test.each([
+    [['10.0.0.0/8'], 'http://10.1.2.3/'],
+    [['example.com', '10.0.0.0/8'], 'http://10.1.2.3/'],
+    [['*', '10.0.0.0/8'], 'http://192.168.0.1/'],
+    [['*', '10.0.0.0/8'], 'http://[fd00::1]/'],
+    [['*', '10.0.0.0/8'], 'http://[64:ff9b::a00:1]/'],
+    [['*', '10.1.2.3:443'], 'http://10.1.2.3/'],
+    [['*', '0.0.0.0/0'], 'http://[::1]/'],
+    [['*', '::/0'], 'http://127.0.0.1/'],
+  ])('may not be called by %j: %s', (allowedHosts, url) => {
+    expect(isAllowed(allowedHosts, url)).toBe(false)
+  })
+
+  test('is told with the list that it would have to be in', () => {
+    const target = createHttpTarget({ allowedHosts: ['*'] })
+
+    expect(target.check?.(attemptAt({ url: 'http://10.0.0.7:8080/' }).spec, NO_LIMITS)).toEqual([
+      {
+        path: 'url',
+        message:
+          'Expected a public address, or one that this installation lists (CARILLON_ALLOWED_TARGETS), but found 10.0.0.7:8080.',
+      },
+    ])
+  })
+})
+
+describe('an address behind a name', () => {
+  test.each([
+    [['*'], '93.184.215.14'],
+    [['*'], '2606:2800:21f:cb07:6820:80da:af6b:8b2c'],
+    [['*'], '::ffff:93.184.215.14'],
+    // As a network without IPv4 writes every IPv4 address.
+    [['*'], '64:ff9b::5db8:d70e'],
+    [[], '1.1.1.1'],
+    [['10.0.0.0/8'], '10.0.0.1'],
+    [['10.0.0.0/8'], '::ffff:10.0.0.1'],
+    [['127.0.0.1'], '::ffff:7f00:1'],
+    [['127.0.0.1:443'], '127.0.0.1'],
+    [['[fd00::7]'], 'fd00:0:0:0:0:0:0:7'],
+  ])('may be called by %j on port 443: %s', (texts, address) => {
+    expect(parseAllowedHosts(texts).allowsAddress(address, 443)).toBe(true)
+  })
+
+  test.each([
+    [['*'], '10.0.0.1'],
+    [['localhost'], '127.0.0.1'],
+    [['*', '127.0.0.1:80'], '127.0.0.1'],
+    [['*', '10.0.0.0/8'], '64:ff9b::a00:1'],
+    [['*'], 'example.com'],
+    [['*', '127.0.0.1'], '127.1'],
+    [['*', '127.0.0.1'], ''],
+  ])('may not be called by %j on port 443: %j', (texts, address) => {
+    expect(parseAllowedHosts(texts).allowsAddress(address, 443)).toBe(false)
+  })
+
+  test('that is loopback is one of a fresh installation, by either name', async () => {
+    await using server = await startHttpServer((response) => response.end())
+    await using target = httpTarget({ allowedHosts: ['127.0.0.1', 'localhost', '[::1]'] })
+
+    expect(await dispatchTo(target, { url: `http://localhost:${server.port}/` })).toMatchObject({ kind: 'succeeded' })
+    expect(await dispatchTo(target, { url: `http://127.0.0.1:${server.port}/` })).toMatchObject({ kind: 'succeeded' })
+  })
+})
+
+describe('the list of a tenant', () => {
+  test.each([
+    [['a.example.com'], 'https://a.example.com/', true],
+    [['*'], 'https://a.example.com/', true],
+    [['*.example.com:443'], 'https://a.example.com/', true],
+    [['b.example.com'], 'https://a.example.com/', false],
+    [['a.example.com:8443'], 'https://a.example.com/', false],
+    [[], 'https://a.example.com/', false],
+    // Of these the installation lists none.
+    [['*'], 'https://evil.com/', false],
+    [['evil.com'], 'https://evil.com/', false],
+    [['127.0.0.1', '*'], 'http://127.0.0.1/', false],
+  ])('narrows that of its installation and never widens it: %j, %s', (tenantHosts, url, expected) => {
+    expect(isAllowed('*.example.com', url, tenantHosts)).toBe(expected)
+  })
+
+  test('does not make a special address callable', () => {
+    expect(isAllowed('*', 'http://10.0.0.7/', ['10.0.0.7'])).toBe(false)
+  })
+
+  test('is named when a host is not in it', () => {
+    const target = createHttpTarget({ allowedHosts: ['*'] })
+
+    expect(target.check?.(attemptAt({ url: 'https://a.example/' }).spec, { allowedHosts: ['b.example'] })).toEqual([
+      { path: 'url', message: 'Expected a host that this tenant may call (its allowedHosts), but found a.example.' },
+    ])
+  })
+
+  test('counts at dispatch, also on a connection that another tenant made', async () => {
+    await using server = await startHttpServer((response) => response.end())
+    await using target = httpTarget({ connections: 1 })
+
+    expect(await dispatchTo(target, { url: server.origin })).toMatchObject({ kind: 'succeeded' })
+    const outcome = await dispatchTo(target, { url: server.origin }, { limits: { allowedHosts: ['b.example'] } })
+
+    expect(outcome).toEqual({
+      kind: 'failed',
+      error: {
+        code: 'host_not_allowed',
+        message: `This tenant may not call 127.0.0.1:${server.port}; nothing was sent.`,
+      },
+      retryable: false,
+    })
+    expect(server.requests).toHaveLength(1)
+  })
+
+  test('that cannot be read allows nothing', async () => {
+    await using server = await startHttpServer((response) => response.end())
+    await using target = httpTarget()
+
+    const limits = { allowedHosts: ['127.0.0.1', 'a b'] }
+    expect(await dispatchTo(target, { url: server.origin }, { limits })).toMatchObject({
+      error: { code: 'host_not_allowed' },
+    })
+    expect(server.connectionCount).toBe(0)
+  })
+
+  test.each(['10.0.0.0/8', 'a b', ''])('holds patterns of hosts and nothing else: %j', (text) => {
+    expect(() => parseTenantHosts(['a.example', text])).toThrow(RangeError)
+    expect(() => parseTenantHosts(['a.example', text])).toThrow(`got ${JSON.stringify(text)}`)
   })
 })
 
@@ -130,7 +286,10 @@ describe('at dispatch', () => {
     await using canary = await startHttpServer((response) => response.end('secret'))
     await using target = httpTarget({ allowedHosts: ['digest.internal'] })
 
-    const outcome = await dispatchTo(target, { url: `http://${host}:${canary.port}/` })
+    const attempt = attemptAt({ url: 'http://digest.internal/' })
+    const spec = { ...attempt.spec, url: `http://${host}:${canary.port}/` }
+
+    const outcome = await target.dispatch({ ...attempt, spec }, new AbortController().signal)
 
     expect(outcome).toMatchObject({ kind: 'failed', error: { code: 'host_not_allowed' }, retryable: false })
     expect(canary.connectionCount).toBe(0)

@@ -68,12 +68,10 @@ describe('a URL', () => {
   test.each([
     ['http://example.com', 'http://example.com/'],
     ['HTTPS://Example.COM:443/a/../b?q=1', 'https://example.com/b?q=1'],
-    ['http://127.1/', 'http://127.0.0.1/'],
-    ['http://0x7f.1', 'http://127.0.0.1/'],
-    ['http://2130706433', 'http://127.0.0.1/'],
-    ['http://0177.0.0.1', 'http://127.0.0.1/'],
-    ['http://１２７.0.0.1', 'http://127.0.0.1/'],
-    ['http://[::ffff:127.0.0.1]:8080/', 'http://[::ffff:7f00:1]:8080/'],
+    ['http://127.0.0.1', 'http://127.0.0.1/'],
+    ['http://127.0.0.1:80', 'http://127.0.0.1/'],
+    ['HTTP://[2001:db8::1]:8080', 'http://[2001:db8::1]:8080/'],
+    ['http://my_service-1:3000', 'http://my_service-1:3000/'],
     ['https://bücher.example/ä', 'https://xn--bcher-kva.example/%C3%A4'],
     ['https://аpple.com/', 'https://xn--pple-43d.com/'],
     ['http://example.com./', 'http://example.com./'],
@@ -115,6 +113,15 @@ describe('a URL', () => {
     'http://256.256.256.256/',
     'http://[::1/',
     'http://exa<mple.com/',
+    'http://*/',
+    'http://*.example.com/',
+    'http://exa,mple.com/',
+    "http://exa'mple.com/",
+    'http://ex%61mple.com/',
+    'http://example..com/',
+    'http://example.com../',
+    `http://${'x'.repeat(64)}.com/`,
+    `http://${'x.'.repeat(127)}com/`,
     `http://example.com/${'x'.repeat(2048)}`,
     `http://example.com/${'é'.repeat(1000)}`,
     `http://${'x'.repeat(65_536)}`,
@@ -125,6 +132,88 @@ describe('a URL', () => {
     expect(problem?.message).toMatch(/^Expected .+, but found .+\.$/)
     expect(problem?.message).not.toMatch(/[\p{Cc}]|hunter2/u)
     expect(others).toEqual([])
+  })
+})
+
+describe('an address', () => {
+  test.each([
+    ['http://127.1/', '127.0.0.1'],
+    ['http://0x7f000001:8080/', '127.0.0.1'],
+    ['http://2130706433', '127.0.0.1'],
+    ['http://0177.0.0.1', '127.0.0.1'],
+    ['http://１２７.0.0.1', '127.0.0.1'],
+    ['http://127.0.0.1./', '127.0.0.1'],
+    ['http://0/', '0.0.0.0'],
+    ['http://1.1.257/', '1.1.1.1'],
+    ['http://[::ffff:127.0.0.1]/', '127.0.0.1'],
+    ['http://[::ffff:7f00:1]/', '127.0.0.1'],
+    ['http://[2001:DB8:0::1]/', '[2001:db8::1]'],
+    ['http://[0:0:0:0:0:0:0:1]:80/', '[::1]'],
+  ])('spelt %s is refused, and its plain form is told', (url, plain) => {
+    expect(problemsOf({ url })).toEqual([
+      { path: 'url', message: `Expected the address in its plain form (${plain}), but found "${url}".` },
+    ])
+  })
+})
+
+describe('the scope that a grant must carry', () => {
+  test.each([
+    ['https://example.com/run?list=a', 'http:dispatch:example.com'],
+    ['https://EXAMPLE.com.:443/', 'http:dispatch:example.com'],
+    ['https://example.com.:8443/', 'http:dispatch:example.com:8443'],
+    ['http://example.com:443/', 'http:dispatch:example.com:443'],
+    ['https://bücher.example/', 'http:dispatch:xn--bcher-kva.example'],
+    ['http://127.0.0.1:3000/', 'http:dispatch:127.0.0.1:3000'],
+    ['http://[::1]:80/', 'http:dispatch:[::1]'],
+  ])('for %s is %s', (url, scope) => {
+    expect(target.requiredScope(target.schema.parse({ kind: 'http', url }))).toBe(scope)
+  })
+})
+
+describe('auth', () => {
+  test.each([
+    { kind: 'none' },
+    { kind: 'bearer', secretRef: 'a' },
+    { kind: 'hmac', secretRef: `0${'x'.repeat(99)}` },
+    { kind: 'bearer', secretRef: 'Digest.prod_2-b' },
+  ])('is kept as it is: %j', (auth) => {
+    expect(target.schema.parse({ kind: 'http', url: URL_GIVEN, auth }).auth).toEqual(auth)
+  })
+
+  test.each([
+    ['no object', 'bearer', 'auth'],
+    ['null', null, 'auth'],
+    ['no kind', { secretRef: 'a' }, 'auth.kind'],
+    ['another kind', { kind: 'basic', secretRef: 'a' }, 'auth.kind'],
+    ['no name', { kind: 'bearer' }, 'auth.secretRef'],
+    ['an empty name', { kind: 'hmac', secretRef: '' }, 'auth.secretRef'],
+    ['a long name', { kind: 'hmac', secretRef: 'x'.repeat(101) }, 'auth.secretRef'],
+    ['a name that begins with a dot', { kind: 'hmac', secretRef: '.env' }, 'auth.secretRef'],
+    ['a path', { kind: 'hmac', secretRef: 'a/../b' }, 'auth.secretRef'],
+    ['a line end', { kind: 'hmac', secretRef: 'a\n' }, 'auth.secretRef'],
+    ['a name that is no text', { kind: 'bearer', secretRef: 7 }, 'auth.secretRef'],
+    ['the secret itself', { kind: 'bearer', secretRef: 'a', value: 'hunter2' }, 'auth'],
+    ['a secret for none', { kind: 'none', secretRef: 'a' }, 'auth'],
+  ])('with %s is refused, naming the field', (_what, auth, path) => {
+    const problems = problemsOf({ auth })
+
+    expect(problems.map((problem) => problem.path)).toEqual([path])
+  })
+
+  test('does not repeat what may be the secret itself', () => {
+    const [problem] = problemsOf({ auth: { kind: 'bearer', secretRef: 'hunter2 hunter2' } })
+
+    expect(problem?.message).toMatch(/^Expected the name of a secret: .+, but found another text\.$/)
+  })
+
+  test('names its secret, and where it does', () => {
+    const spec = (auth?: unknown) => target.schema.parse({ kind: 'http', url: URL_GIVEN, auth })
+
+    expect(target.secretRefs?.(spec({ kind: 'hmac', secretRef: 'digest' }))).toEqual([
+      { path: 'auth.secretRef', name: 'digest' },
+    ])
+    expect(target.secretRefs?.(spec({ kind: 'none' }))).toEqual([])
+    expect(target.secretRefs?.(spec())).toEqual([])
   })
 })
 
@@ -174,7 +263,7 @@ describe('a header', () => {
     (name) => {
       const [problem] = problemsOf({ headers: { [name]: 'hunter2' } })
 
-      expect(problem?.message).toContain('references to secrets come with a later release')
+      expect(problem?.message).toContain('name a secret in `auth`')
       expect(problem?.message).not.toContain('hunter2')
     },
   )

@@ -1,9 +1,17 @@
 import { once } from 'node:events'
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { createServer as createNetServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { createServer as createHttpsServer, type ServerOptions } from 'node:https'
+import {
+  createServer as createNetServer,
+  type AddressInfo,
+  type ListenOptions,
+  type Server,
+  type Socket,
+} from 'node:net'
+import { networkInterfaces } from 'node:os'
 
 /** What a server received, whole. */
-export interface ReceivedRequest {
+interface ReceivedRequest {
   readonly method: string
   readonly path: string
   /** Names as they were written, in order. */
@@ -24,12 +32,22 @@ export interface LocalHttpServer extends LocalServer {
   readonly requests: readonly ReceivedRequest[]
 }
 
+type GiveAnswer = (response: ServerResponse, request: ReceivedRequest, count: number) => void
+
 /** A real HTTP server on loopback; it answers after the whole request has come. */
-export async function startHttpServer(
-  answer: (response: ServerResponse, request: ReceivedRequest, count: number) => void,
-): Promise<LocalHttpServer> {
+export async function startHttpServer(answer: GiveAnswer): Promise<LocalHttpServer> {
   const requests: ReceivedRequest[] = []
-  const server = createHttpServer((message, response) => {
+  return Object.assign(await listen(createHttpServer(receiver(requests, answer))), { requests })
+}
+
+/** The same with TLS. */
+export async function startHttpsServer(options: ServerOptions, answer: GiveAnswer): Promise<LocalHttpServer> {
+  const requests: ReceivedRequest[] = []
+  return Object.assign(await listen(createHttpsServer(options, receiver(requests, answer))), { requests })
+}
+
+function receiver(requests: ReceivedRequest[], answer: GiveAnswer) {
+  return (message: IncomingMessage, response: ServerResponse): void => {
     const chunks: Buffer[] = []
     message.on('error', () => undefined)
     message.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -39,8 +57,7 @@ export async function startHttpServer(
       requests.push(request)
       answer(response, request, requests.length)
     })
-  })
-  return Object.assign(await listen(server), { requests })
+  }
 }
 
 /** A server that says whatever a socket can. */
@@ -53,13 +70,39 @@ export async function startNetServer(onConnection: (socket: Socket) => void): Pr
   )
 }
 
+/** Listens on every address that this machine has, counts who comes and sends them away. */
+export async function startCanary(): Promise<LocalServer> {
+  const ipv4 = await listen(createNetServer(sendAway), { port: 0, host: '0.0.0.0' })
+  if (!hasIpv6()) return ipv4
+  const ipv6 = await listen(createNetServer(sendAway), { port: ipv4.port, host: '::', ipv6Only: true })
+  return {
+    origin: ipv4.origin,
+    port: ipv4.port,
+    get connectionCount() {
+      return ipv4.connectionCount + ipv6.connectionCount
+    },
+    [Symbol.asyncDispose]: async () => {
+      await ipv4[Symbol.asyncDispose]()
+      await ipv6[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function sendAway(socket: Socket): void {
+  socket.on('error', () => undefined).destroy()
+}
+
+function hasIpv6(): boolean {
+  return Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ family }) => family === 'IPv6'))
+}
+
 /** A port of loopback on which nobody listens. */
 export async function closedPort(): Promise<number> {
   await using server = await startNetServer(() => undefined)
   return server.port
 }
 
-async function listen(server: Server): Promise<LocalServer> {
+async function listen(server: Server, at: ListenOptions = { port: 0, host: '127.0.0.1' }): Promise<LocalServer> {
   const sockets = new Set<Socket>()
   let connectionCount = 0
   server.on('connection', (socket) => {
@@ -67,7 +110,7 @@ async function listen(server: Server): Promise<LocalServer> {
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(at)
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   return {

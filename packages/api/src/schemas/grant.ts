@@ -32,6 +32,22 @@ export const grantInput = component(
   'A right to execute that is to be given.',
 )
 
+const WARNINGS = ['expires_soon', 'expired', 'revoked'] as const
+
+export const grantWarning = z
+  .enum(WARNINGS)
+  .nullable()
+  .meta({ description: '`expires_soon` within 7 days; renew it. Null: nothing is amiss.' })
+
+export const grantRenewal = component(
+  'GrantRenewal',
+  z.strictObject(
+    { expiresAt: instantInput.nullable().meta({ description: 'Until when. Null: for ever.' }) },
+    expected('an object'),
+  ),
+  'How long a grant is to last.',
+)
+
 export const grant = component(
   'Grant',
   z.object({
@@ -39,7 +55,12 @@ export const grant = component(
     subject: z.string(),
     scopes: z.array(z.string()),
     billingAccountId: z.string().nullable(),
+    scheduleId: z
+      .uuid()
+      .nullable()
+      .meta({ description: 'The one schedule that it was made for and ends with; null if any may be given it.' }),
     expiresAt: instant.nullable(),
+    warning: grantWarning,
     revokedAt: instant.nullable(),
     revokedBy: z.string().nullable(),
     createdBy: z.string(),
@@ -51,4 +72,5 @@ export const grant = component(
 export const grantPage = component('GrantPage', pageOf(grant))
 
 export type GrantInput = z.input<typeof grantInput>
+export type GrantRenewal = z.input<typeof grantRenewal>
 export type Grant = z.infer<typeof grant>

@@ -47,7 +47,7 @@ export const schedulePreview = component(
     cadence,
     target,
     policy,
-    grantId: z.uuid().nullable(),
+    grantId: z.uuid().nullable().meta({ description: 'Null: a grant of its own.' }),
     ownerSubject: z.string(),
     ...outlook,
   }),

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { component } from '../component.ts'
 import { expected } from '../expected.ts'
 import { cadence } from './cadence.ts'
+import { grantWarning } from './grant.ts'
 import { instant, instantInput } from './instant.ts'
 import { countInput, pageOf, pageQuery } from './page.ts'
 import { policy, policyInput } from './policy.ts'
@@ -31,7 +32,9 @@ export const scheduleInput = component(
     .object({
       ...content,
       policy: policyInput.optional(),
-      grantId: z.uuid().nullable().optional().meta({ description: 'By what right it runs.' }),
+      grantId: z.uuid().nullable().optional().meta({
+        description: 'By what right it runs. Without it, or null: by a grant of its own, which ends with it.',
+      }),
       ownerSubject: z
         .string()
         .optional()
@@ -43,7 +46,16 @@ export const scheduleInput = component(
 
 export const scheduleEdit = component(
   'ScheduleEdit',
-  z.object({ ...content, policy: policyInput, grantId: z.uuid().nullable() }).partial(),
+  z
+    .object({
+      ...content,
+      policy: policyInput,
+      grantId: z
+        .uuid()
+        .nullable()
+        .meta({ description: 'Null: a grant of its own, made anew unless it has one in force.' }),
+    })
+    .partial(),
   'What is to change. What is left out stays; a policy is merged field by field.',
 )
 
@@ -61,7 +73,9 @@ export const schedule = component(
     description: z.string().meta({ description: 'The cadence in plain English.' }),
     target,
     policy,
-    grantId: z.uuid().nullable(),
+    grantId: z.uuid().meta({ description: 'By what right it runs.' }),
+    grantExpiresAt: instant.nullable().meta({ description: 'Null: never.' }),
+    grantWarning,
     nextSlotAt: instant.nullable().meta({ description: 'Null unless active.' }),
     dueAt: instant.nullable().meta({ description: 'The next slot plus the share of the spread.' }),
     skippedSlots: z.array(instant).meta({ description: 'Slots ahead that somebody took out.' }),

@@ -3,6 +3,21 @@ import { z } from 'zod'
 import { component } from '../component.ts'
 import { json } from './json.ts'
 
+const secretRef = z
+  .string()
+  .regex(/^[A-Za-z\d][A-Za-z\d._-]{0,99}$/)
+  .meta({ description: 'The name of a secret of the project, never the secret itself.' })
+
+const httpAuth = component(
+  'HttpAuth',
+  z.union([
+    z.object({ kind: z.literal('none') }),
+    z.object({ kind: z.literal('bearer'), secretRef }),
+    z.object({ kind: z.literal('hmac'), secretRef }),
+  ]),
+  '`bearer`: sent in Authorization. `hmac`: signed by Standard Webhooks.',
+)
+
 const httpTarget = component(
   'HttpTarget',
   z.object({
@@ -17,6 +32,7 @@ const httpTarget = component(
       .optional()
       .meta({ description: 'Besides those that Carillon sets; no credentials.' }),
     payload: json.optional().meta({ description: 'Sent unchanged as the JSON body.' }),
+    auth: httpAuth.optional().meta({ description: 'How the request proves who sends it. Without it, not at all.' }),
     timeoutSeconds: z.int().min(1).max(300).optional().meta({ description: 'Of one attempt. Without it 30.' }),
   }),
   'An HTTP request. The slot, the attempt and the Idempotency-Key are in its headers.',

@@ -29,7 +29,7 @@ export function addCreate(schedules: Command, define: Define): void {
   addCadenceOptions(create)
   addTargetOptions(create)
   addPolicyOptions(create)
-    .option('--grant <id>', 'by what right it runs')
+    .option('--grant <id>', 'by what right it runs (a grant of its own)')
     .option('--owner <subject>', 'whose it is, such as user:alice (yours)')
     .option('--file <path>', 'all of it as JSON, as the API takes it; - is standard input')
     .option('--idempotency-key <key>', 'the same key and body within a day make one schedule')

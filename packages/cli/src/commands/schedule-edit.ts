@@ -28,7 +28,7 @@ export function addEdit(schedules: Command, define: Define): void {
   addCadenceOptions(edit)
   addTargetOptions(edit)
   addPolicyOptions(edit)
-    .option('--grant <id>', 'by what right it runs; none for no grant')
+    .option('--grant <id>', 'by what right it runs; none for a grant of its own')
     .option('--file <path>', 'what is to change as JSON, as the API takes it; - is standard input')
   examples(
     edit,

@@ -27,7 +27,9 @@ function scheduleOf(id: string, name: string, url = 'http://a', state: Schedule[
     target: { kind: 'http', url, method: 'POST', timeoutSeconds: 30 },
     policy: { overlap: 'forbid', retry: { maxAttempts: 10 } },
     ownerSubject: 'user:a',
-    grantId: null,
+    grantId: '01995c0e-0000-7000-8000-000000000009',
+    grantExpiresAt: null,
+    grantWarning: null,
     pausedReason: state === 'paused' ? 'moving' : null,
     skippedSlots: [],
   } as unknown as Schedule

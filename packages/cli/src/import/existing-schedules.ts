@@ -50,10 +50,16 @@ const COMPLETED_PARTS = ['cadence', 'target', 'policy', 'retry']
 
 function likenessOf(entry: ImportEntry, schedule: Schedule, now: number): Likeness {
   const portable: Fields = { grantId: schedule.grantId, ...toPortable(schedule) }
-  if (!isWithin(entry.input, portable)) return 'different'
+  if (!isWithin(withoutOwnGrant(entry.input), portable)) return 'different'
   const { pauseFor, slots } = lackingState(entry, schedule, now)
   if (pauseFor !== null || slots.length > 0) return 'lacking'
   return (entry.pausedReason !== null) === (schedule.state === 'paused') ? 'same' : 'different'
+}
+
+/** Null asks for a grant of its own, which has another id in every project. */
+function withoutOwnGrant(input: ImportEntry['input']): Fields {
+  const { grantId, ...rest } = input
+  return grantId === null ? rest : input
 }
 
 /** Whether all that is given is so; what is left open may be anything. */

@@ -39,7 +39,7 @@ export function scheduleFields(screen: Screen, schedule: Schedule, now: number):
     ['Skipped slots', schedule.skippedSlots.map(at).join(', ')],
     ['Target', targetText(target)],
     ['Policy', policyText(policy)],
-    ['Grant', schedule.grantId ?? ''],
+    ['Grant', grantText(schedule, at)],
     ['Runs', runsText(schedule)],
     ['Owner', schedule.ownerSubject],
     ['Created', `${at(schedule.createdAt)} by ${schedule.createdBy}`],
@@ -51,6 +51,18 @@ export function scheduleFields(screen: Screen, schedule: Schedule, now: number):
 
 function stateText({ state, pausedReason }: Schedule): string {
   return pausedReason === null ? state : `${state}: ${pausedReason}`
+}
+
+/** A grant says something only to who has to see to it. */
+function grantText(
+  { grantId, grantExpiresAt, grantWarning }: Schedule,
+  at: (instant: string | null) => string,
+): string {
+  if (grantWarning === 'revoked') return `${grantId}, revoked: give the schedule another`
+  if (grantExpiresAt === null) return grantId
+  const verb = grantWarning === 'expired' ? 'expired' : 'expires'
+  const advice = grantWarning === null ? '' : ': renew it'
+  return `${grantId}, ${verb} ${at(grantExpiresAt)}${advice}`
 }
 
 function targetText(target: Schedule['target']): string {

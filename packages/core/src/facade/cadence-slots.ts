@@ -5,7 +5,7 @@ import { readNow } from '../store/now.ts'
 import { checkedCount, checkedInstant } from './checked-arguments.ts'
 import { cadenceOf, findingSlots } from './schedule-cadence.ts'
 import { checkCadence } from './schedule-input.ts'
-import { get } from './schedule-reads.ts'
+import { getIn } from './schedule-reads.ts'
 import type { SchedulerContext } from './scheduler-context.ts'
 import type { Preview, PreviewInput, ScheduleSlot, SlotRange } from './scheduler-options.ts'
 
@@ -15,9 +15,9 @@ const SLOTS_DEFAULT = 50
 const SLOTS_MAX = 1000
 
 export async function preview(context: SchedulerContext, { cadence, from, count }: PreviewInput): Promise<Preview> {
-  const { db, clock, targets, minimumSeconds } = context
-  const now = await readNow(db, clock.databaseNow())
-  const checked = checkCadence(cadence, { targets, minimumSeconds, now })
+  const { transact, clock, minimumSeconds } = context
+  const now = await transact(null, (tx) => readNow(tx, clock.databaseNow()))
+  const checked = checkCadence(cadence, { minimumSeconds, now })
   if (!checked.ok) throw invalidInput(checked.problems)
   const start = checkedInstant(from, 'from') ?? now
   const limit = checkedCount(count ?? PREVIEW_DEFAULT, PREVIEW_MAX, 'count')
@@ -39,9 +39,11 @@ export async function slots(
   const from = checkedInstant(range.from, 'from')
   const to = checkedInstant(range.to, 'to')
   const limit = checkedCount(range.limit ?? SLOTS_DEFAULT, SLOTS_MAX, 'limit')
-  const schedule = await get(context, caller, id)
-  const start = from ?? (await readNow(context.db, context.clock.databaseNow()))
-  return slotsOf(schedule, { from: start, to: to ?? Infinity, limit })
+  const { schedule, now } = await context.transact(caller, async (tx) => ({
+    schedule: await getIn(tx, caller, id),
+    now: await readNow(tx, context.clock.databaseNow()),
+  }))
+  return slotsOf(schedule, { from: from ?? now, to: to ?? Infinity, limit })
 }
 
 /**

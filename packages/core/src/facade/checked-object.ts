@@ -5,7 +5,7 @@ import { foundText } from '../policy/found-text.ts'
 import { schemaProblems } from '../policy/schema-problems.ts'
 import { isUuid } from '../uuid.ts'
 import { PAGE_DEFAULT, PAGE_MAX } from './checked-arguments.ts'
-import { isStorable, isSubject } from './stored-text.ts'
+import { isNameableSubject, isStorable } from './stored-text.ts'
 
 const ROOT = 'input'
 
@@ -38,7 +38,7 @@ export function storableText(maxLength: number): z.ZodType<string> {
 const subjectShape = expected('a typed subject such as user:alice')
 
 /** Somebody, by type and name (E-29). */
-export const typedSubject = z.string(subjectShape).refine(isSubject, subjectShape)
+export const typedSubject = z.string(subjectShape).refine(isNameableSubject, subjectShape)
 
 /** For zod: what to say about a value of another shape. */
 export function expected(shape: string) {

@@ -1,14 +1,15 @@
 import type { CadenceSpec } from '@carillon/cadence'
 
 import type { Caller } from '../caller.ts'
+import { placeOf } from '../place.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
 import type { Schedule } from '../schedule.ts'
-import { findGrant } from '../store/grants.ts'
-import { readNow } from '../store/now.ts'
-import { noSlotAhead, unknownGrant } from './refusals.ts'
+import { readRules, requireSecrets } from './input-rules.ts'
+import { noSlotAhead } from './refusals.ts'
 import { findingSlots } from './schedule-cadence.ts'
+import { grantForNew } from './schedule-grant.ts'
 import { checkInput, type ScheduleInput } from './schedule-input.ts'
-import { within, type SchedulerContext } from './scheduler-context.ts'
+import type { SchedulerContext } from './scheduler-context.ts'
 import type { Preview } from './scheduler-options.ts'
 
 /** What a create would make, with every default filled in, and what its cadence would do. */
@@ -17,6 +18,7 @@ export interface CreatePlan extends Preview {
   readonly cadence: CadenceSpec
   readonly target: Schedule['target']
   readonly policy: SchedulePolicy
+  /** Null: one of its own, made with it. */
   readonly grantId: string | null
   readonly ownerSubject: string
 }
@@ -25,10 +27,15 @@ const SLOTS_SHOWN = 5
 
 /** Refuses what a create would refuse, and writes nothing. */
 export async function planCreate(context: SchedulerContext, caller: Caller, input: ScheduleInput): Promise<CreatePlan> {
-  const { db, clock, targets, minimumSeconds } = context
-  const now = await readNow(db, clock.databaseNow())
-  const { name, cadence, target, policy, grantId, ownerSubject } = checkInput(input, { targets, minimumSeconds, now })
-  if (grantId !== null && (await findGrant(db, { ...within(caller), id: grantId })) === undefined) throw unknownGrant()
+  const { checked, now } = await context.transact(caller, async (tx) => {
+    const rules = await readRules(context, tx, caller)
+    const checked = checkInput(input, rules)
+    await requireSecrets(context, tx, caller, checked)
+    const { grantId, requiredScope: scope } = checked
+    await grantForNew(tx, { place: placeOf(caller), scheduleId: '', grantId, scope, now: rules.now })
+    return { checked, now: rules.now }
+  })
+  const { name, cadence, target, policy, grantId, ownerSubject } = checked
   return findingSlots('cadence', () => {
     if (cadence.next(now) === null) throw noSlotAhead()
     return {

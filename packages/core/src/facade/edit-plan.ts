@@ -2,16 +2,16 @@ import { SearchLimitError, type Cadence } from '@carillon/cadence'
 
 import type { Caller } from '../caller.ts'
 import { CarillonError } from '../errors.ts'
+import { placeOf } from '../place.ts'
 import type { Schedule } from '../schedule.ts'
-import { findGrant } from '../store/grants.ts'
-import { readNow } from '../store/now.ts'
-import { unknownGrant } from './refusals.ts'
+import { readRules, requireSecrets } from './input-rules.ts'
 import { cadenceOf } from './schedule-cadence.ts'
 import { requireRevision } from './schedule-change.ts'
 import { decideEdit, type EditDecision } from './schedule-edit.ts'
+import { grantForEdit } from './schedule-grant.ts'
 import type { ScheduleEdit } from './schedule-input.ts'
-import { get } from './schedule-reads.ts'
-import { within, type SchedulerContext } from './scheduler-context.ts'
+import { getIn } from './schedule-reads.ts'
+import type { SchedulerContext } from './scheduler-context.ts'
 import type { ChangeOptions, SlotPreview } from './scheduler-options.ts'
 
 /** What an edit would do. */
@@ -48,14 +48,20 @@ export async function planEdit(
   edit: ScheduleEdit,
   { revision }: ChangeOptions,
 ): Promise<EditPlan> {
-  const { db, clock } = context
-  const schedule = await get(context, caller, id)
-  const now = await readNow(db, clock.databaseNow())
-  requireRevision(schedule, revision)
-  const decision = decideEdit(context, schedule, edit, now)
-  const { grantId } = decision.checked
-  if (grantId !== null && (await findGrant(db, { ...within(caller), id: grantId })) === undefined) throw unknownGrant()
-  const planned = decision.isUnchanged ? schedule : plannedSchedule(schedule, decision, { actor: caller.subject, now })
+  const { schedule, decision, grant, now } = await context.transact(caller, async (tx) => {
+    const schedule = await getIn(tx, caller, id)
+    requireRevision(schedule, revision)
+    const rules = await readRules(context, tx, caller)
+    const { now } = rules
+    const decision = decideEdit(schedule, edit, rules)
+    await requireSecrets(context, tx, caller, decision.checked)
+    const { requiredScope: scope } = decision.checked
+    const [place, currentId] = [placeOf(caller), schedule.grantId]
+    const grant = await grantForEdit(tx, { place, scheduleId: id, grantId: edit.grantId, currentId, scope, now })
+    return { schedule, decision, grant, now }
+  })
+  const isUnchanged = decision.isUnchanged && grant.id === schedule.grantId
+  const planned = isUnchanged ? schedule : plannedSchedule(schedule, decision, grant.id, { actor: caller.subject, now })
   const plan = { basedOn: schedule.revision, schedule: planned }
   if (!decision.isNewCadence) return { ...plan, added: [], removed: [], comparedUntil: null }
   const old = outlookOf(readableCadence(schedule), firstAwaited(schedule, now))
@@ -65,9 +71,10 @@ export async function planEdit(
 function plannedSchedule(
   schedule: Schedule,
   { checked, state, nextSlotAt, dueAt }: EditDecision,
+  grantId: string,
   { actor, now }: { actor: string; now: number },
 ): Schedule {
-  const { name, cadence, target, policy, grantId } = checked
+  const { name, cadence, target, policy } = checked
   return {
     ...schedule,
     name,

@@ -5,7 +5,8 @@ import { cursorOf, isExpired, positionOf, tailOf } from './feed-cursor.ts'
 
 const NOW = Date.parse('2026-03-02T09:00:00Z')
 const POSITION: FeedPosition = { xactId: '900', id: '100', ordinal: 2, at: NOW }
-const BOUNDS: FeedBounds = { horizon: '1000', lastId: '120', firstId: '50', now: NOW }
+const BOUNDS: FeedBounds = { horizon: '1000', lastId: '120', forgottenId: '49', now: NOW }
+const HUGE: Partial<FeedBounds> = { lastId: '9007199254740999' }
 const LARGEST: FeedPosition = {
   xactId: '18446744073709551615',
   id: '9223372036854775807',
@@ -56,12 +57,19 @@ test('the end of the feed is behind all that has ended, and before everything of
 describe('a place is given up when something behind it may be gone', () => {
   test.each<[what: string, position: Partial<FeedPosition>, bounds: Partial<FeedBounds>, expected: boolean]>([
     ['its own entry is there', {}, {}, false],
-    ['its own entry is the oldest', {}, { firstId: '100' }, false],
-    ['its own entry is gone, the next one is there', {}, { firstId: '101' }, false],
-    ['the next one is gone, too', {}, { firstId: '102' }, true],
-    ['all are gone', {}, { firstId: null }, true],
-    ['all are gone, but none came after it', {}, { firstId: null, lastId: '100' }, false],
-    ['it is of before the first entry', { id: '0' }, { firstId: '2' }, false],
+    ['its own entry is the oldest', {}, { forgottenId: '99' }, false],
+    ['its own entry is forgotten, the next one is not', {}, { forgottenId: '100' }, false],
+    ['the next one is forgotten, too', {}, { forgottenId: '101' }, true],
+    ['all are forgotten', {}, { forgottenId: '120' }, true],
+    ['all are forgotten, but none came after it', {}, { forgottenId: '100', lastId: '100' }, false],
+    ['it is of before the first entry', { id: '0' }, { forgottenId: '0' }, false],
+    ['it is of before the first entry, which is forgotten', { id: '0' }, { forgottenId: '1' }, true],
+    [
+      'as numbers the two ids would be the same',
+      { id: '9007199254740992' },
+      { ...HUGE, forgottenId: '9007199254740993' },
+      true,
+    ],
     ['it is younger than what is forgotten', { at: NOW - FEED_KEPT_MS + 300_000 }, {}, false],
     ['it is as old as what may be forgotten', { at: NOW - FEED_KEPT_MS + 299_999 }, {}, true],
     ['it is of an id that was not drawn yet', { id: '121' }, {}, true],

@@ -41,12 +41,10 @@ export function tailOf({ horizon, lastId, now }: FeedBounds): FeedPosition {
  * Whether entries behind a place may have been forgotten, or never were: a place of another database, or of one that was
  * set back, says nothing about this one.
  */
-export function isExpired(position: FeedPosition, { horizon, lastId, firstId, now }: FeedBounds): boolean {
+export function isExpired(position: FeedPosition, { horizon, lastId, forgottenId, now }: FeedBounds): boolean {
   const id = BigInt(position.id)
   if (BigInt(position.xactId) >= BigInt(horizon) || id > BigInt(lastId)) return true
   // Ids are not in the order of commits: one below this place may belong behind it. By its age alone it cannot be missed.
   if (now - position.at > FEED_KEPT_MS - SLACK_MS) return true
-  // Nothing precedes the first entry ever, so its id, should another transaction have drawn it in vain, proves nothing.
-  if (id === 0n || id === BigInt(lastId)) return false
-  return firstId === null || BigInt(firstId) > id + 1n
+  return BigInt(forgottenId) > id
 }

@@ -1,9 +1,12 @@
 import type { Caller } from '../caller.ts'
+import { systemClock, type Clock } from '../clock.ts'
+import { placeOf } from '../place.ts'
 import type { RunState } from '../policy/run-state.ts'
 import type { Run, Schedule } from '../schedule.ts'
-import type { Db } from '../store/database.ts'
+import type { Db, Tx } from '../store/database.ts'
 import { listFeedItems, readFeedBounds, type FeedItem } from '../store/feed.ts'
 import { findSchedule } from '../store/schedule-records.ts'
+import { transactWithin, type Place } from '../store/walled-transaction.ts'
 import { checkedCount } from './checked-arguments.ts'
 import { cursorOf, isExpired, positionOf, tailOf } from './feed-cursor.ts'
 
@@ -37,14 +40,16 @@ const LIMIT_MAX = 500
  */
 export class Feed {
   readonly #db: Db
+  readonly #clock: Clock
 
-  constructor({ db }: { readonly db: Db }) {
+  constructor({ db, clock = systemClock }: { readonly db: Db; readonly clock?: Clock }) {
     this.#db = db
+    this.#clock = clock
   }
 
   /** The cursor from which only what commits later is read, and what was about to. */
   async tail(): Promise<string> {
-    return cursorOf(tailOf(await readFeedBounds(this.#db)))
+    return cursorOf(tailOf(await transactWithin(this.#db, this.#clock, null, readFeedBounds)))
   }
 
   /**
@@ -55,34 +60,35 @@ export class Feed {
   async read(caller: Caller, after: string, options: { readonly limit?: number } = {}): Promise<FeedPage> {
     const position = positionOf(after)
     const limit = checkedCount(options.limit ?? LIMIT_DEFAULT, LIMIT_MAX, 'limit')
-    // First how far, then what: all that is older than this horizon has ended, so whatever snapshot reads it finds it all.
-    const bounds = await readFeedBounds(this.#db)
-    const tail = cursorOf(tailOf(bounds))
-    if (isExpired(position, bounds)) return { entries: [], cursor: tail, isExpired: true }
-    const { tenantId, projectId } = caller
-    const within = { tenantId, projectId }
-    const items = await listFeedItems(this.#db, { ...within, after: position, horizon: bounds.horizon, limit })
-    const last = items.length < limit ? undefined : items.at(-1)
-    const cursor = last === undefined ? tail : cursorOf(last.position)
-    return { entries: await this.#entriesOf(items, within), cursor, isExpired: false }
+    const place = placeOf(caller)
+    return transactWithin(this.#db, this.#clock, place, async (tx) => {
+      // First how far, then what: all that is older than this horizon has ended, so whatever snapshot reads it finds it all.
+      const bounds = await readFeedBounds(tx)
+      const tail = cursorOf(tailOf(bounds))
+      if (isExpired(position, bounds)) return { entries: [], cursor: tail, isExpired: true }
+      const items = await listFeedItems(tx, { ...place, after: position, horizon: bounds.horizon, limit })
+      const last = items.length < limit ? undefined : items.at(-1)
+      const cursor = last === undefined ? tail : cursorOf(last.position)
+      return { entries: await entriesOf(tx, items, place), cursor, isExpired: false }
+    })
   }
+}
 
-  async #entriesOf(items: readonly FeedItem[], within: Pick<Caller, 'tenantId' | 'projectId'>): Promise<FeedEntry[]> {
-    const schedules = new Map<string, Schedule | null>()
-    const entries: FeedEntry[] = []
-    for (const item of items) {
-      const cursor = cursorOf(item.position)
-      if (item.kind === 'run') {
-        const { change, run } = item
-        if (run !== null) entries.push({ kind: 'run', cursor, change, run })
-        continue
-      }
-      const { change, scheduleId } = item
-      if (!schedules.has(scheduleId)) {
-        schedules.set(scheduleId, (await findSchedule(this.#db, { ...within, id: scheduleId })) ?? null)
-      }
-      entries.push({ kind: 'schedule', cursor, change, scheduleId, schedule: schedules.get(scheduleId) ?? null })
+async function entriesOf(tx: Tx, items: readonly FeedItem[], place: Place): Promise<FeedEntry[]> {
+  const schedules = new Map<string, Schedule | null>()
+  const entries: FeedEntry[] = []
+  for (const item of items) {
+    const cursor = cursorOf(item.position)
+    if (item.kind === 'run') {
+      const { change, run } = item
+      if (run !== null) entries.push({ kind: 'run', cursor, change, run })
+      continue
     }
-    return entries
+    const { change, scheduleId } = item
+    if (!schedules.has(scheduleId)) {
+      schedules.set(scheduleId, (await findSchedule(tx, { ...place, id: scheduleId })) ?? null)
+    }
+    entries.push({ kind: 'schedule', cursor, change, scheduleId, schedule: schedules.get(scheduleId) ?? null })
   }
+  return entries
 }

@@ -4,10 +4,12 @@ import type { Caller } from '../caller.ts'
 import { systemClock, type Clock } from '../clock.ts'
 import { CarillonError, invalidInput } from '../errors.ts'
 import { identifierAt } from '../identifier.ts'
+import { placeOf } from '../place.ts'
 import { foundText } from '../policy/found-text.ts'
-import type { Db } from '../store/database.ts'
-import { findGrant, insertGrant, listGrants, revokeGrant, type Grant } from '../store/grants.ts'
+import type { Db, Tx } from '../store/database.ts'
+import { findGrant, insertGrant, listGrants, renewGrant, revokeGrant, type Grant } from '../store/grants.ts'
 import { readNow } from '../store/now.ts'
+import { transactWithin, type Place } from '../store/walled-transaction.ts'
 import { isUuid } from '../uuid.ts'
 import { checkedObject, checkedPage, expected, storableText, typedSubject, type PageOptions } from './checked-object.ts'
 import { isStorable } from './stored-text.ts'
@@ -20,7 +22,7 @@ export interface GrantsDeps {
 export interface GrantInput {
   /** Who executes by it. @default the caller */
   readonly subject?: string | undefined
-  /** 1..50 of `<kind>:<verb>:<object>`, such as `http:dispatch:example.com`; `*` is every object. */
+  /** 1..50 of `<kind>:<verb>:<object>`, such as `http:dispatch:example.com`; `*` is every object, `*.example.com` every name below. */
   readonly scopes: readonly string[]
   /** Who pays. */
   readonly billingAccountId?: string | null | undefined
@@ -32,15 +34,17 @@ const SCOPES_MAX = 50
 const SCOPE_MAX_LENGTH = 300
 const ACCOUNT_MAX_LENGTH = 200
 /** A star that is only a part would cover nothing, and whoever wrote it would believe that it did. */
-const SCOPE = /^[^\s:*]+:[^\s:*]+:([^\s*]+|\*)$/
+const SCOPE = /^[^\s:*]+:[^\s:*]+:((\*\.)?[^\s*]+|\*)$/
 /** The years that cadences know. */
 const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z')
 
 const scopeShape = expected(
-  'a scope such as http:dispatch:example.com, or http:dispatch:* for every object of that kind and verb',
+  'a scope such as http:dispatch:example.com, http:dispatch:*.example.com for every name below it, or http:dispatch:* for every object of that kind and verb',
 )
 const scopesShape = expected(`a list of 1 to ${SCOPES_MAX} scopes`)
 const instantShape = expected('an instant in epoch milliseconds')
+
+const expiry = z.int(instantShape).min(0, instantShape).max(LAST_INSTANT, instantShape)
 
 const GRANT_INPUT = z.strictObject(
   {
@@ -50,10 +54,17 @@ const GRANT_INPUT = z.strictObject(
       .min(1, scopesShape)
       .max(SCOPES_MAX, scopesShape),
     billingAccountId: storableText(ACCOUNT_MAX_LENGTH).nullish(),
-    expiresAt: z.int(instantShape).min(0, instantShape).max(LAST_INSTANT, instantShape).nullish(),
+    expiresAt: expiry.nullish(),
   },
   expected('an object'),
 )
+
+/** Until when a grant is to last; null: for ever. */
+export interface GrantRenewal {
+  readonly expiresAt: number | null
+}
+
+const RENEWAL = z.strictObject({ expiresAt: expiry.nullable() }, expected('an object'))
 
 /**
  * Durable, scoped, revocable rights to execute (I8). What a schedule's grant no longer carries is skipped from the next
@@ -72,34 +83,63 @@ export class Grants {
 
   async create(caller: Caller, input: GrantInput): Promise<Grant> {
     const checked = checkedObject(input, GRANT_INPUT)
+    const place = placeOf(caller)
     const now = this.#clock.databaseNow()
-    // By the clock that will end it (I10).
-    const at = await readNow(this.#db, now)
     const { subject = caller.subject, scopes, billingAccountId = null, expiresAt = null } = checked
-    if (expiresAt !== null && expiresAt <= at) throw expiredAlready(expiresAt, at)
-    const { tenantId, projectId } = caller
-    const id = identifierAt(at)
-    const actor = caller.subject
-    return insertGrant(this.#db, { id, tenantId, projectId, subject, scopes, billingAccountId, expiresAt, actor, now })
+    return this.#transact(place, async (tx) => {
+      // By the clock that will end it (I10).
+      const at = await readNow(tx, now)
+      if (expiresAt !== null && expiresAt <= at) throw expiredAlready(expiresAt, at)
+      const [id, actor] = [identifierAt(at), caller.subject]
+      return insertGrant(tx, { ...place, id, subject, scopes, billingAccountId, expiresAt, actor, now })
+    })
   }
 
-  async get({ tenantId, projectId }: Caller, id: string): Promise<Grant> {
-    const grant = isUuid(id) ? await findGrant(this.#db, { tenantId, projectId, id }) : undefined
+  async get(caller: Caller, id: string): Promise<Grant> {
+    const place = placeOf(caller)
+    const grant = isUuid(id) ? await this.#transact(place, (tx) => findGrant(tx, { ...place, id })) : undefined
     if (grant === undefined) throw grantNotFound(id)
     return grant
   }
 
   /** Those of the caller's project, the newest first, ended ones too. */
-  async list({ tenantId, projectId }: Caller, options: PageOptions = {}): Promise<Grant[]> {
-    return listGrants(this.#db, { tenantId, projectId, ...checkedPage(options) })
+  async list(caller: Caller, options: PageOptions = {}): Promise<Grant[]> {
+    const [place, page] = [placeOf(caller), checkedPage(options)]
+    return this.#transact(place, (tx) => listGrants(tx, { ...place, ...page }))
   }
 
-  /** Holds from the next begin on; what runs already goes on. To revoke it again changes nothing. */
-  async revoke({ tenantId, projectId, subject }: Caller, id: string): Promise<Grant> {
-    const now = this.#clock.databaseNow()
-    const grant = isUuid(id) ? await revokeGrant(this.#db, { tenantId, projectId, id, actor: subject, now }) : undefined
+  /** Holds from the next attempt on; what runs already goes on. To revoke it again changes nothing. */
+  async revoke(caller: Caller, id: string): Promise<Grant> {
+    if (!isUuid(id)) throw grantNotFound(id)
+    const place = placeOf(caller)
+    const revocation = { ...place, id, actor: caller.subject, now: this.#clock.databaseNow() }
+    const grant = await this.#transact(place, (tx) => revokeGrant(tx, revocation))
     if (grant === undefined) throw grantNotFound(id)
     return grant
+  }
+
+  /**
+   * Lets a grant last until another instant, or for ever; also one that has expired. What was revoked is not given back: make
+   * another. Holds from the next attempt on.
+   */
+  async renew(caller: Caller, id: string, input: GrantRenewal): Promise<Grant> {
+    const { expiresAt } = checkedObject(input, RENEWAL)
+    if (!isUuid(id)) throw grantNotFound(id)
+    const place = placeOf(caller)
+    return this.#transact(place, async (tx) => {
+      const at = await readNow(tx, this.#clock.databaseNow())
+      if (expiresAt !== null && expiresAt <= at) throw expiredAlready(expiresAt, at)
+      const grant = await renewGrant(tx, { ...place, id, expiresAt })
+      if (grant === undefined) throw grantNotFound(id)
+      if (grant.revokedAt === null) return grant
+      const message =
+        'expected a grant that is not revoked, got one that is: what was revoked is not given back, make another'
+      throw new CarillonError('state_conflict', message)
+    })
+  }
+
+  #transact<Result>(place: Place, work: (tx: Tx) => Promise<Result>): Promise<Result> {
+    return transactWithin(this.#db, this.#clock, place, work)
   }
 }
 

@@ -1,15 +1,14 @@
 import type { Caller } from '../caller.ts'
 import { CarillonError, invalidInput } from '../errors.ts'
+import { placeOf } from '../place.ts'
 import { foundText } from '../policy/found-text.ts'
 import type { Schedule } from '../schedule.ts'
-import { transact } from '../store/database.ts'
 import { findAnswer, saveAnswer, tryLockKey, type IdempotentAnswer } from '../store/idempotent-answers.ts'
-import { findSchedule } from '../store/schedule-records.ts'
 import { insertInput } from './created-schedule.ts'
-import { scheduleNotFound } from './refusals.ts'
 import { requestHash } from './request-hash.ts'
 import type { ScheduleInput } from './schedule-input.ts'
-import { changeEvent, within, type SchedulerContext } from './scheduler-context.ts'
+import { getIn } from './schedule-reads.ts'
+import { changeEvent, type SchedulerContext } from './scheduler-context.ts'
 
 /** A schedule that was made once, however often it was asked for. */
 export interface CreatedOnce {
@@ -31,19 +30,17 @@ export async function createOnce(
   input: ScheduleInput,
   idempotencyKey: string,
 ): Promise<CreatedOnce> {
-  const key = { ...within(caller), key: checkedKey(idempotencyKey) }
+  const key = { ...placeOf(caller), key: checkedKey(idempotencyKey) }
   const hash = requestHash(caller.subject, input)
-  const { db, clock, events } = context
-  const created = await transact(db, clock, async (tx) => {
+  const { transact, clock, events } = context
+  const created = await transact(caller, async (tx) => {
     const now = clock.databaseNow()
     const isLocked = await tryLockKey(tx, key)
     // A statement of its own, after the lock: it sees what whoever held the lock before has committed.
     const answer = await findAnswer(tx, { ...key, now })
     if (answer !== undefined) return { schedule: sameAnswer(answer, hash), isReplayed: true }
     if (!isLocked) throw inFlight()
-    const id = await insertInput(context, tx, caller, input)
-    const schedule = await findSchedule(tx, { ...within(caller), id })
-    if (schedule === undefined) throw scheduleNotFound(id)
+    const schedule = await getIn(tx, caller, await insertInput(context, tx, caller, input))
     await saveAnswer(tx, { ...key, requestHash: hash, schedule, now })
     return { schedule, isReplayed: false }
   })

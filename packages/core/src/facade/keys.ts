@@ -7,18 +7,13 @@ import { systemClock, type Clock } from '../clock.ts'
 import { CarillonError } from '../errors.ts'
 import { identifierAt } from '../identifier.ts'
 import { isKeyText, keyHash, keyPrefix, newKeyText } from '../key-text.ts'
+import { PLACE_NAME, PLACE_NAME_EXPECTED, placeOf } from '../place.ts'
 import { foundText } from '../policy/found-text.ts'
-import {
-  findApiKey,
-  insertApiKey,
-  listApiKeys,
-  revokeApiKey,
-  ROLES,
-  type ApiKey,
-  type Role,
-} from '../store/api-keys.ts'
+import { ROLES, type Role } from '../role.ts'
+import { findApiKey, insertApiKey, listApiKeys, revokeApiKey, type ApiKey } from '../store/api-keys.ts'
 import type { Db } from '../store/database.ts'
 import { readNow } from '../store/now.ts'
+import { transactWithin } from '../store/walled-transaction.ts'
 import { isUuid } from '../uuid.ts'
 import { checkedObject, checkedPage, expected, typedSubject, type PageOptions } from './checked-object.ts'
 
@@ -35,11 +30,8 @@ export interface KeyInput {
   readonly role: Role
 }
 
-/** Begins with a letter or digit, so that nobody gets a key for `_platform`, which is the installation itself. */
-const PLACE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
-
-const placeShape = expected('1 to 100 letters, digits, dots, dashes or underscores that begin with a letter or digit')
-const place = z.string(placeShape).regex(PLACE, placeShape)
+const placeShape = expected(PLACE_NAME_EXPECTED)
+const place = z.string(placeShape).regex(PLACE_NAME, placeShape)
 
 const KEY_INPUT = z.strictObject(
   {
@@ -69,31 +61,38 @@ export class Keys {
   async create(caller: Caller, input: KeyInput): Promise<{ apiKey: ApiKey; secret: string }> {
     const checked = checkedObject(input, KEY_INPUT, { tenantId: 'tenant', projectId: 'project' })
     const now = this.#clock.databaseNow()
-    const id = identifierAt(await readNow(this.#db, now))
     const secret = newKeyText(randomInt)
-    const kept = { prefix: keyPrefix(secret), hash: keyHash(secret) }
-    const apiKey = await insertApiKey(this.#db, { ...checked, ...kept, id, actor: caller.subject, now })
+    const kept = { prefix: keyPrefix(secret), hash: keyHash(secret), actor: caller.subject, now }
+    // Behind the wall of the project that the key is for, which need not be the caller's.
+    const apiKey = await transactWithin(this.#db, this.#clock, placeOf(checked), async (tx) =>
+      insertApiKey(tx, { ...checked, ...kept, id: identifierAt(await readNow(tx, now)) }),
+    )
     return { apiKey, secret }
   }
 
   /** Those of the caller's project, the newest first, revoked ones too. */
-  async list({ tenantId, projectId }: Caller, options: PageOptions = {}): Promise<ApiKey[]> {
-    return listApiKeys(this.#db, { tenantId, projectId, ...checkedPage(options) })
+  async list(caller: Caller, options: PageOptions = {}): Promise<ApiKey[]> {
+    const [place, page] = [placeOf(caller), checkedPage(options)]
+    return transactWithin(this.#db, this.#clock, place, (tx) => listApiKeys(tx, { ...place, ...page }))
   }
 
   /** Holds from the next request on. To revoke it again changes nothing: who did it first, and when, stays. */
-  async revoke({ tenantId, projectId, subject }: Caller, id: string): Promise<ApiKey> {
-    const now = this.#clock.databaseNow()
-    const apiKey = isUuid(id)
-      ? await revokeApiKey(this.#db, { tenantId, projectId, id, actor: subject, now })
-      : undefined
+  async revoke(caller: Caller, id: string): Promise<ApiKey> {
+    if (!isUuid(id)) throw keyNotFound(id)
+    const place = placeOf(caller)
+    const revocation = { ...place, id, actor: caller.subject, now: this.#clock.databaseNow() }
+    const apiKey = await transactWithin(this.#db, this.#clock, place, (tx) => revokeApiKey(tx, revocation))
     if (apiKey === undefined) throw keyNotFound(id)
     return apiKey
   }
 
   /** Whose key it is; undefined if it is none, or was revoked. Junk is told by its checksum and costs the database nothing. */
   async find(secret: string): Promise<ApiKey | undefined> {
-    return isKeyText(secret) ? findApiKey(this.#db, { hash: keyHash(secret) }) : undefined
+    if (!isKeyText(secret)) return undefined
+    const hash = keyHash(secret)
+    // Of no project yet: it sees the row of the key that was shown, and nothing else.
+    const shown = { 'carillon.key_hash': hash.toString('hex') }
+    return transactWithin(this.#db, this.#clock, null, (tx) => findApiKey(tx, { hash }), shown)
   }
 }
 

@@ -1,10 +1,11 @@
 import type { Caller } from '../caller.ts'
 import { CarillonError } from '../errors.ts'
 import { endOpenRuns } from '../keeper/begin-batch.ts'
+import { placeOf } from '../place.ts'
 import { checkGrant } from '../policy/grant.ts'
 import { decideOverlap } from '../policy/overlap.ts'
 import type { Attempt, Run, Schedule } from '../schedule.ts'
-import { transact, type Tx } from '../store/database.ts'
+import type { Tx } from '../store/database.ts'
 import { findGrant } from '../store/grants.ts'
 import { notifyCancel } from '../store/notifications.ts'
 import { findRun, listAttempts, listOpenRuns, listRuns } from '../store/run-records.ts'
@@ -17,18 +18,21 @@ import { insertManualRun } from './manual-run.ts'
 import { runNotFound } from './refusals.ts'
 import { cadenceOf } from './schedule-cadence.ts'
 import { withLocked } from './schedule-change.ts'
-import { get } from './schedule-reads.ts'
-import { within, type SchedulerContext } from './scheduler-context.ts'
+import { getIn } from './schedule-reads.ts'
+import type { SchedulerContext } from './scheduler-context.ts'
 import type { RunPage } from './scheduler-options.ts'
 
-export async function getRun(
-  { db }: SchedulerContext,
-  caller: Caller,
-  runId: string,
-): Promise<Run & { readonly attempts: readonly Attempt[] }> {
-  const run = isUuid(runId) ? await findRun(db, { ...within(caller), id: runId }) : undefined
+type RunWithAttempts = Run & { readonly attempts: readonly Attempt[] }
+
+export async function getRun({ transact }: SchedulerContext, caller: Caller, runId: string): Promise<RunWithAttempts> {
+  return transact(caller, (tx) => getRunIn(tx, caller, runId))
+}
+
+/** In a transaction that is under way. */
+async function getRunIn(tx: Tx, caller: Caller, runId: string): Promise<RunWithAttempts> {
+  const run = isUuid(runId) ? await findRun(tx, { ...placeOf(caller), id: runId }) : undefined
   if (run === undefined) throw runNotFound(runId)
-  return { ...run, attempts: await listAttempts(db, run) }
+  return { ...run, attempts: await listAttempts(tx, run) }
 }
 
 export async function listRunsOf(
@@ -37,17 +41,19 @@ export async function listRunsOf(
   scheduleId: string,
   options: RunPage,
 ): Promise<Run[]> {
-  await get(context, caller, scheduleId)
   const limit = checkedCount(options.limit ?? PAGE_DEFAULT, PAGE_MAX, 'limit')
   const before = checkedInstant(options.before, 'before')
-  return listRuns(context.db, { ...within(caller), scheduleId, before, limit })
+  return context.transact(caller, async (tx) => {
+    await getIn(tx, caller, scheduleId)
+    return listRuns(tx, { ...placeOf(caller), scheduleId, before, limit })
+  })
 }
 
 export async function runNow(context: SchedulerContext, caller: Caller, id: string): Promise<Run> {
   const { clock, jobs } = context
   const runId = await withLocked(context, caller, id, async (tx, schedule, now) => {
     const databaseNow = clock.databaseNow()
-    await requireGrant(tx, schedule, now)
+    await requireGrant(context, tx, schedule, now)
     const open = await listOpenRuns(tx, { scheduleIds: [id] })
     const { decision, ...plan } = decideOverlap({ policy: schedule.policy.overlap, open: open.map(toOpenRun) })
     if (decision === 'skip') {
@@ -67,13 +73,13 @@ export async function runNow(context: SchedulerContext, caller: Caller, id: stri
 }
 
 export async function cancel(context: SchedulerContext, caller: Caller, runId: string): Promise<Run> {
-  const { db, clock, jobs } = context
-  const { scheduleId } = await getRun(context, caller, runId)
-  await transact(db, clock, async (tx) => {
+  const { transact, clock, jobs } = context
+  await transact(caller, async (tx) => {
     const now = clock.databaseNow()
+    const { scheduleId } = await getRunIn(tx, caller, runId)
     await lockSchedules(tx, { scheduleIds: [scheduleId] })
-    const run = await findRun(tx, { ...within(caller), id: runId })
-    if (run === undefined) throw runNotFound(runId)
+    // Again, as it is under the lock.
+    const run = await getRunIn(tx, caller, runId)
     if (run.state === 'running') {
       await notifyCancel(tx, { runIds: await requestCancel(tx, { runIds: [runId], actor: caller.subject, now }) })
       return
@@ -93,12 +99,17 @@ export async function cancel(context: SchedulerContext, caller: Caller, runId: s
 }
 
 /** I8: a run-now acts by the grant of its schedule, as a slot does (X-22). */
-async function requireGrant(tx: Tx, { tenantId, projectId, grantId }: Schedule, now: number): Promise<void> {
-  if (grantId === null) return
-  const grant = (await findGrant(tx, { tenantId, projectId, id: grantId })) ?? null
-  const problem = checkGrant({ grant, now, requiredScope: null })
+async function requireGrant({ targets }: SchedulerContext, tx: Tx, schedule: Schedule, now: number): Promise<void> {
+  const { tenantId, projectId, grantId, target } = schedule
+  const grant = await findGrant(tx, { tenantId, projectId, id: grantId })
+  const handler = targets.get(target.kind)
+  const spec = handler?.schema.safeParse(target)
+  // What cannot be read any more is told by the attempt.
+  if (grant === undefined || handler === undefined || spec?.success !== true) return
+  const problem = checkGrant({ grant, now, requiredScope: handler.requiredScope(spec.data) })
   if (problem === null) return
-  const message = `expected a grant that carries a run, got one that is ${problem.replace('grant_', '')}: renew it first`
+  const found = problem === 'grant_scope' ? 'too narrow' : problem.replace('grant_', '')
+  const message = `expected a grant that carries a run, got one that is ${found}: renew it, or give the schedule another`
   throw new CarillonError('grant_invalid', message)
 }
 

@@ -1,7 +1,8 @@
 import type { Caller } from '../caller.ts'
 import { CarillonError } from '../errors.ts'
+import { placeOf } from '../place.ts'
 import type { Schedule } from '../schedule.ts'
-import { transact, type Tx } from '../store/database.ts'
+import type { Tx } from '../store/database.ts'
 import { ensureMonthsOf, MissingMonthError } from '../store/missing-month.ts'
 import { readClock, readNow } from '../store/now.ts'
 import { ensurePartitions } from '../store/partitions.ts'
@@ -9,7 +10,7 @@ import { insertChanges, type ScheduleChangeKind } from '../store/schedule-change
 import { lockSchedule } from '../store/schedule-records.ts'
 import { isUuid } from '../uuid.ts'
 import { scheduleNotFound } from './refusals.ts'
-import { within, type SchedulerContext } from './scheduler-context.ts'
+import type { SchedulerContext } from './scheduler-context.ts'
 import type { ChangeOptions } from './scheduler-options.ts'
 
 /** What was done to a schedule, for its history. */
@@ -47,8 +48,8 @@ export function withLocked<Result>(
   work: (tx: Tx, schedule: Schedule, now: number) => Promise<Result>,
 ): Promise<Result> {
   if (!isUuid(id)) throw scheduleNotFound(id)
-  return transactWithMonths(context, async (tx) => {
-    const schedule = await lockSchedule(tx, { ...within(caller), id })
+  return transactWithMonths(context, caller, async (tx) => {
+    const schedule = await lockSchedule(tx, { ...placeOf(caller), id })
     if (schedule === undefined) throw scheduleNotFound(id)
     // Not before the lock was had: a begin that held it may have begun a slot meanwhile, which is not ahead any more.
     return work(tx, schedule, await readClock(tx, context.clock.databaseNow()))
@@ -61,18 +62,21 @@ export function withLocked<Result>(
  * ledger does not remember, its own.
  */
 export async function transactWithMonths<Result>(
-  { db, clock, retentionMs }: SchedulerContext,
+  { transact, clock, retentionMs }: SchedulerContext,
+  caller: Caller,
   work: (tx: Tx) => Promise<Result>,
 ): Promise<Result> {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await transact(db, clock, work)
+      return await transact(caller, work)
     } catch (error) {
       if (!(error instanceof MissingMonthError) || tries >= MONTH_TRIES_MAX) throw error
-      await ensureMonthsOf(db, error.slots)
-      const now = await readNow(db, clock.databaseNow())
-      const from = Math.min(...error.slots.filter((slot) => slot >= now - retentionMs), now)
-      await ensurePartitions(db, { from: new Date(from), to: new Date(now) })
+      await transact(caller, async (tx) => {
+        await ensureMonthsOf(tx, error.slots)
+        const now = await readNow(tx, clock.databaseNow())
+        const from = Math.min(...error.slots.filter((slot) => slot >= now - retentionMs), now)
+        await ensurePartitions(tx, { from: new Date(from), to: new Date(now) })
+      })
     }
   }
 }

@@ -1,6 +1,8 @@
 import type { Caller } from '../caller.ts'
+import { placeOf } from '../place.ts'
 import type { Schedule } from '../schedule.ts'
 import type { Tx } from '../store/database.ts'
+import { revokeOwnGrants } from '../store/grants.ts'
 import { readClock } from '../store/now.ts'
 import { listOpenRuns } from '../store/run-records.ts'
 import { insertChanges } from '../store/schedule-changes.ts'
@@ -9,7 +11,7 @@ import { deleteSchedules } from '../store/schedule-writes.ts'
 import { endWaitingRuns } from '../store/waiting-runs.ts'
 import { closeDueSlots } from './due-slots.ts'
 import { changeSchedule, transactWithMonths } from './schedule-change.ts'
-import { changeEvent, within, type SchedulerContext } from './scheduler-context.ts'
+import { changeEvent, type SchedulerContext } from './scheduler-context.ts'
 import type { ChangeOptions } from './scheduler-options.ts'
 
 export async function deleteSchedule(
@@ -26,8 +28,8 @@ export async function deleteSchedule(
 }
 
 export async function deleteProject(context: SchedulerContext, caller: Caller): Promise<{ readonly deleted: number }> {
-  const ids = await transactWithMonths(context, async (tx) => {
-    const schedules = await lockProject(tx, within(caller))
+  const ids = await transactWithMonths(context, caller, async (tx) => {
+    const schedules = await lockProject(tx, placeOf(caller))
     if (schedules.length === 0) return []
     const databaseNow = context.clock.databaseNow()
     const now = await readClock(tx, databaseNow)
@@ -56,7 +58,9 @@ async function deleteLocked(
   const ids = schedules.map(({ id }) => id)
   for (const schedule of schedules) await closeDueSlots(tx, context, { schedule, reason: 'superseded', now })
   await cancelWaiting(context, tx, ids)
-  await deleteSchedules(tx, { ids, actor: caller.subject, now: context.clock.databaseNow() })
+  const [actor, databaseNow] = [caller.subject, context.clock.databaseNow()]
+  await deleteSchedules(tx, { ids, actor, now: databaseNow })
+  await revokeOwnGrants(tx, { scheduleIds: ids, actor, now: databaseNow })
 }
 
 /** Cancels what waits, to start or to be retried. */

@@ -3,14 +3,23 @@ import { isDeepStrictEqual } from 'node:util'
 import type { CadenceSpec } from '@carillon/cadence'
 
 import type { Caller } from '../caller.ts'
+import { placeOf } from '../place.ts'
 import type { Schedule } from '../schedule.ts'
 import { insertChanges } from '../store/schedule-changes.ts'
-import { reviseSchedule, type NextDue } from '../store/schedule-writes.ts'
+import { requirePlace, reviseSchedule, type NextDue } from '../store/schedule-writes.ts'
 import { closeDueSlots } from './due-slots.ts'
+import { readRules, requireSecrets } from './input-rules.ts'
 import { dueOf, nextDueAfter } from './next-due.ts'
 import { noSlotAhead, refusingUnknownGrant } from './refusals.ts'
 import { requireRevision, withLocked } from './schedule-change.ts'
-import { checkEdit, type CheckedInput, type ScheduleEdit, type ScheduleInput } from './schedule-input.ts'
+import { grantForEdit } from './schedule-grant.ts'
+import {
+  checkEdit,
+  type CheckedInput,
+  type InputContext,
+  type ScheduleEdit,
+  type ScheduleInput,
+} from './schedule-input.ts'
 import { get } from './schedule-reads.ts'
 import { changeEvent, type SchedulerContext } from './scheduler-context.ts'
 
@@ -18,7 +27,7 @@ import { changeEvent, type SchedulerContext } from './scheduler-context.ts'
 export interface EditDecision extends NextDue {
   readonly checked: CheckedInput
   readonly isNewCadence: boolean
-  /** It says what it said before. */
+  /** It says what it said before; whether it acts by the same grant is another matter. */
   readonly isUnchanged: boolean
   readonly state: 'active' | 'paused' | 'completed'
 }
@@ -33,8 +42,19 @@ export async function edit(
 ): Promise<Schedule> {
   const unchanged = await withLocked(context, caller, id, async (tx, schedule, now) => {
     requireRevision(schedule, revision)
-    const { checked, isNewCadence, isUnchanged, state, nextSlotAt, dueAt } = decideEdit(context, schedule, edit, now)
-    if (isUnchanged) return schedule
+    const rules = await readRules(context, tx, caller)
+    const decision = decideEdit(schedule, edit, { ...rules, now })
+    const { checked, isNewCadence, state, nextSlotAt, dueAt } = decision
+    await requireSecrets(context, tx, caller, checked)
+    const grant = await grantForEdit(tx, {
+      place: placeOf(caller),
+      scheduleId: id,
+      grantId: edit.grantId,
+      currentId: schedule.grantId,
+      scope: checked.requiredScope,
+      now,
+    })
+    if (decision.isUnchanged && grant.id === schedule.grantId) return schedule
     const [actor, databaseNow] = [caller.subject, context.clock.databaseNow()]
     if (isNewCadence) await closeDueSlots(tx, context, { schedule, reason: 'superseded', now })
     await refusingUnknownGrant(() =>
@@ -42,6 +62,7 @@ export async function edit(
         ...checked,
         cadence: checked.cadence.spec,
         id,
+        grant,
         state,
         nextSlotAt,
         dueAt,
@@ -49,6 +70,7 @@ export async function edit(
         now: databaseNow,
       }),
     )
+    if (schedule.state === 'completed' && state === 'active') await requirePlace(tx, schedule)
     await insertChanges(tx, { change: 'edited', reason: null, scheduleIds: [id], actor, now: databaseNow })
     return undefined
   })
@@ -59,16 +81,12 @@ export async function edit(
 }
 
 /**
- * Decides what an edit makes of a schedule; writes nothing. Whether its grant exists is left to the database.
+ * Decides what an edit makes of a schedule, its grant aside; writes nothing.
  * @throws CarillonError `invalid_input` with every field at fault
  */
-export function decideEdit(
-  { targets, minimumSeconds }: SchedulerContext,
-  schedule: Schedule,
-  edit: ScheduleEdit,
-  now: number,
-): EditDecision {
-  const checked = checkEdit(edit, contentOf(schedule), { targets, minimumSeconds, now })
+export function decideEdit(schedule: Schedule, edit: ScheduleEdit, rules: InputContext): EditDecision {
+  const { now } = rules
+  const checked = checkEdit(edit, contentOf(schedule), rules)
   const isNewCadence = edit.cadence !== undefined && !isSameCadence(checked.cadence.spec, schedule.cadence)
   const isPaused = schedule.state === 'paused'
   const { spreadSeconds } = checked.policy
@@ -81,18 +99,17 @@ export function decideEdit(
   return { checked, isNewCadence, isUnchanged: isSameContent(checked, schedule), state, ...next }
 }
 
-function contentOf({ name, cadence, target, policy, grantId }: Schedule): ScheduleInput {
-  return { name, cadence, target, policy, grantId: grantId ?? undefined }
+function contentOf({ name, cadence, target, policy }: Schedule): ScheduleInput {
+  return { name, cadence, target, policy }
 }
 
 /** Of the target the order of fields counts as well: it is the order in which a payload is sent. */
-function isSameContent({ name, cadence, target, policy, grantId }: CheckedInput, schedule: Schedule): boolean {
+function isSameContent({ name, cadence, target, policy }: CheckedInput, schedule: Schedule): boolean {
   return (
     name === schedule.name &&
     isSameCadence(cadence.spec, schedule.cadence) &&
     JSON.stringify(target) === JSON.stringify(schedule.target) &&
-    isDeepStrictEqual(policy, schedule.policy) &&
-    grantId === schedule.grantId
+    isDeepStrictEqual(policy, schedule.policy)
   )
 }
 

@@ -6,9 +6,9 @@ import { checkRetention } from '../policy/retention.ts'
 import { resolvePolicy, type SchedulePolicy } from '../policy/schedule-policy.ts'
 import { schemaProblems } from '../policy/schema-problems.ts'
 import type { Problem } from '../problem.ts'
-import type { Target } from '../target.ts'
+import type { Target, TargetLimits } from '../target.ts'
 import { isUuid } from '../uuid.ts'
-import { isStorable, isSubject } from './stored-text.ts'
+import { isNameableSubject, isStorable } from './stored-text.ts'
 
 /** What a user writes to make a schedule. */
 export interface ScheduleInput {
@@ -19,13 +19,13 @@ export interface ScheduleInput {
   readonly target: unknown
   /** Any part of it; the rest is default. */
   readonly policy?: unknown
-  /** By what right it runs. */
-  readonly grantId?: string | undefined
+  /** By what right it runs. @default a grant of its own, which carries exactly what its target needs */
+  readonly grantId?: string | null | undefined
   /** Whose it is. @default the caller */
   readonly ownerSubject?: string | undefined
 }
 
-/** What may be changed later; what is left out stays. A grant that is null is taken away. */
+/** What may be changed later; what is left out stays. A grant that is null becomes one of its own. */
 export type ScheduleEdit = Partial<Pick<ScheduleInput, 'name' | 'cadence' | 'target' | 'policy'>> & {
   readonly grantId?: string | null | undefined
 }
@@ -35,15 +35,24 @@ export interface CheckedInput {
   readonly name: string
   readonly cadence: Cadence
   readonly target: { readonly kind: string }
+  /** What a grant must carry for this target. */
+  readonly requiredScope: string
   readonly policy: SchedulePolicy
+  readonly secretRefs: readonly { readonly path: string; readonly name: string }[]
+  /** Null: one of its own. */
   readonly grantId: string | null
   readonly ownerSubject: string | null
 }
 
-export interface InputContext {
-  readonly targets: ReadonlyMap<string, Target>
+export interface CadenceContext {
   readonly now: number
   readonly minimumSeconds: number
+}
+
+export interface InputContext extends CadenceContext {
+  readonly targets: ReadonlyMap<string, Target>
+  /** What the tenant's targets are held to. */
+  readonly limits: TargetLimits
 }
 
 const NAME_MAX_LENGTH = 200
@@ -79,6 +88,8 @@ export function checkInput(input: unknown, context: InputContext): CheckedInput 
     name: checkedName.value,
     cadence: checkedCadence.value,
     target: checkedTarget.value.spec,
+    requiredScope: checkedTarget.value.handler.requiredScope(checkedTarget.value.spec),
+    secretRefs: checkedTarget.value.handler.secretRefs?.(checkedTarget.value.spec) ?? [],
     policy: checkedPolicy.value,
     grantId: checkedGrant.value,
     ownerSubject: checkedOwner.value,
@@ -116,7 +127,7 @@ type Checked<Value> =
   | { readonly ok: true; readonly value: Value }
   | { readonly ok: false; readonly problems: Problem[] }
 
-export function checkCadence(input: unknown, { now, minimumSeconds }: InputContext): Checked<Cadence> {
+export function checkCadence(input: unknown, { now, minimumSeconds }: CadenceContext): Checked<Cadence> {
   const result = parse(input, { now, minimumSeconds })
   if (result.ok) return { ok: true, value: result.cadence }
   return {
@@ -175,7 +186,7 @@ function checkGrantId(input: unknown): Checked<string | null> {
 
 function checkSubject(input: unknown): Checked<string | null> {
   if (input === undefined) return { ok: true, value: null }
-  if (typeof input === 'string' && isSubject(input)) return { ok: true, value: input }
+  if (typeof input === 'string' && isNameableSubject(input)) return { ok: true, value: input }
   return refused('ownerSubject', 'a typed subject such as user:alice', input)
 }
 
@@ -185,7 +196,7 @@ function refused(path: string, expected: string, input: unknown): Checked<never>
 
 function checkTarget(
   input: unknown,
-  { targets }: InputContext,
+  { targets, limits }: InputContext,
 ): Checked<{ spec: { readonly kind: string }; handler: Target }> {
   const kinds = [...targets.keys()].join(', ')
   if (typeof input !== 'object' || input === null) {
@@ -196,7 +207,7 @@ function checkTarget(
   if (handler === undefined) return refused('target.kind', `one of ${kinds}`, kind)
   const spec = handler.schema.safeParse(input)
   if (!spec.success) return { ok: false, problems: schemaProblems(spec.error, 'target') }
-  const problems = handler.check?.(spec.data) ?? []
+  const problems = handler.check?.(spec.data, limits) ?? []
   if (problems.length === 0) return { ok: true, value: { spec: spec.data, handler } }
   return { ok: false, problems: problems.map(({ path, message }) => ({ path: join('target', path), message })) }
 }

@@ -1,33 +1,52 @@
 import type { Caller } from '../caller.ts'
 import { systemClock, type Clock } from '../clock.ts'
 import type { Jobs } from '../engine.ts'
-import { slotJobs } from '../engine/slot-jobs.ts'
+import { walledSlotJobs } from '../engine/slot-jobs.ts'
 import { Events } from '../events.ts'
 import { SlotBook } from '../keeper/slot-book.ts'
+import { placeOf } from '../place.ts'
 import { checkedRetentionMs } from '../retention-days.ts'
-import type { Db } from '../store/database.ts'
+import type { Tx } from '../store/database.ts'
+import { transactWithin } from '../store/walled-transaction.ts'
 import type { Target } from '../target.ts'
+import { countingPlaces } from './quota.ts'
 import type { SchedulerDeps, SchedulerOptions } from './scheduler-options.ts'
 
 const MINIMUM_SECONDS_DEFAULT = 60
+const PER_PROJECT_DEFAULT = 500
+const PER_USER_DEFAULT = 50
+
+/** One transaction behind the wall of the caller's project; of nobody's without a caller (I9). */
+type Transact = <Result>(caller: Caller | null, work: (tx: Tx) => Promise<Result>) => Promise<Result>
 
 /** What every part of the scheduler works with. */
 export interface SchedulerContext {
-  readonly db: Db
+  readonly transact: Transact
   readonly clock: Clock
   readonly jobs: Jobs
   readonly events: Events
   readonly targets: ReadonlyMap<string, Target>
   readonly book: SlotBook
+  /** Then whether a secret is there shows only when it is needed. */
+  readonly areSecretsElsewhere: boolean
+  /** Unless the tenant has one of its own. */
   readonly minimumSeconds: number
   readonly retentionMs: number
 }
 
 export function createContext(deps: SchedulerDeps, options: SchedulerOptions): SchedulerContext {
+  const { db, clock = systemClock } = deps
+  // Null says that there is none: a default is for what was left out.
+  const { maxSchedulesPerProject: perProject = PER_PROJECT_DEFAULT, maxSchedulesPerUser: perUser = PER_USER_DEFAULT } =
+    options
   return {
-    db: deps.db,
-    clock: deps.clock ?? systemClock,
-    jobs: deps.jobs ?? slotJobs,
+    transact: (caller, work) => {
+      const place = caller === null ? null : placeOf(caller)
+      return countingPlaces({ perProject, perUser }, (settings) => transactWithin(db, clock, place, work, settings))
+    },
+    clock,
+    areSecretsElsewhere: options.areSecretsElsewhere ?? false,
+    jobs: deps.jobs ?? walledSlotJobs,
     events: deps.events ?? new Events(),
     targets: deps.targets,
     book: new SlotBook(),
@@ -36,15 +55,11 @@ export function createContext(deps: SchedulerDeps, options: SchedulerOptions): S
   }
 }
 
-/** Where a caller's statements look (I9). */
-export function within({ tenantId, projectId }: Caller): { tenantId: string; projectId: string } {
-  return { tenantId, projectId }
-}
-
 /** What every event about a change of a schedule tells. */
 export function changeEvent(
   caller: Caller,
   scheduleId: string,
-): { scheduleId: string; actor: string } & ReturnType<typeof within> {
-  return { ...within(caller), scheduleId, actor: caller.subject }
+): { scheduleId: string; actor: string } & Pick<Caller, 'tenantId' | 'projectId'> {
+  const { tenantId, projectId, subject } = caller
+  return { tenantId, projectId, scheduleId, actor: subject }
 }

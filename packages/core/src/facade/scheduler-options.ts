@@ -18,6 +18,12 @@ export interface SchedulerDeps {
 export interface SchedulerOptions {
   /** The least distance between two slots of a cadence (E-33). @default 60 */
   readonly minimumSeconds?: number
+  /** Active and paused ones; null: any number. A tenant may have limits of its own (E-31). @default 500 */
+  readonly maxSchedulesPerProject?: number | null
+  /** Of one `user:…` in a project; null: any number (E-32). @default 50 */
+  readonly maxSchedulesPerUser?: number | null
+  /** Whether secrets are kept by another store, so that nothing is known here of which there are. @default false */
+  readonly areSecretsElsewhere?: boolean
   /** For how long the ledger remembers; at least 7. @default 90 */
   readonly retentionDays?: number
 }

@@ -1,5 +1,6 @@
 import type { Caller } from '../caller.ts'
 import type { Events } from '../events.ts'
+import { placeOf } from '../place.ts'
 import type { Attempt, Run, Schedule, ScheduleChange } from '../schedule.ts'
 import { findLatestAudit, listFindings, type Audit, type Finding } from '../store/audits.ts'
 import { requestAudit } from './audit-request.ts'
@@ -16,7 +17,7 @@ import { edit } from './schedule-edit.ts'
 import type { ScheduleEdit, ScheduleInput } from './schedule-input.ts'
 import { pause, resume } from './schedule-pause.ts'
 import { get, history, list } from './schedule-reads.ts'
-import { createContext, within, type SchedulerContext } from './scheduler-context.ts'
+import { createContext, type SchedulerContext } from './scheduler-context.ts'
 import type {
   ChangeOptions,
   ListOptions,
@@ -161,12 +162,13 @@ export class Scheduler {
 
   /** What the latest audit counted, over all projects; undefined before the first. */
   async latestAudit(): Promise<Audit | undefined> {
-    return findLatestAudit(this.#context.db)
+    return this.#context.transact(null, findLatestAudit)
   }
 
   /** What the latest audits found in the caller's project, the newest first. In a sound system: nothing. */
   async findings(caller: Caller, { limit = PAGE_DEFAULT }: { readonly limit?: number } = {}): Promise<Finding[]> {
-    return listFindings(this.#context.db, { ...within(caller), limit: checkedCount(limit, PAGE_MAX, 'limit') })
+    const query = { ...placeOf(caller), limit: checkedCount(limit, PAGE_MAX, 'limit') }
+    return this.#context.transact(caller, (tx) => listFindings(tx, query))
   }
 
   /** What a cadence would do. Writes nothing. */

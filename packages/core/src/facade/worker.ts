@@ -1,6 +1,7 @@
 import type { Meter } from '@opentelemetry/api'
 import type { RunnerOptions } from 'graphile-worker'
 
+import type { AuthorizationPort } from '../authorization.ts'
 import { systemClock, type Clock } from '../clock.ts'
 import type { Engine } from '../engine.ts'
 import { GraphileEngine } from '../engine/graphile-engine.ts'
@@ -14,6 +15,7 @@ import { checkRetention } from '../policy/retention.ts'
 import { checkedRetentionMs } from '../retention-days.ts'
 import { Auditor } from '../services/auditor.ts'
 import { CensusTaker } from '../services/census-taker.ts'
+import { GrantWarner } from '../services/grant-warner.ts'
 import { Heartbeat } from '../services/heartbeat.ts'
 import { Rescuer } from '../services/rescuer.ts'
 import { Upkeep } from '../services/upkeep.ts'
@@ -36,6 +38,8 @@ export interface WorkerOptions {
   readonly heartbeatMs?: number
   /** For how long the ledger remembers; 7 or more. @default 90 */
   readonly retentionDays?: number
+  /** Asked before each attempt whether the owner still has access. @default only the project's own members count */
+  readonly authorization?: AuthorizationPort
   readonly clock?: Clock
   readonly events?: Events
   readonly meter?: Meter
@@ -47,8 +51,11 @@ const DRAIN_GRACE_MS = 20_000
 const STOP_LIMIT_MS = 24_500
 const HEARTBEAT_DEFAULT_MS = 5000
 const CENSUS_EVERY_MS = 30_000
+const WARN_EVERY_MS = 3_600_000
 const KEEPER_CONNECTIONS = 5
 const ENGINE_CONNECTIONS = 5
+/** Across tenants, limited to what the pipeline needs (I9). */
+const WORKER_ROLE = 'carillon_worker'
 
 /**
  * A process that keeps the agenda: the keeper, and the services around it. As many as wanted share one Postgres; none of
@@ -67,6 +74,7 @@ export class Worker {
   readonly #auditor: Auditor
   readonly #upkeep: Upkeep
   readonly #census: CensusTaker
+  readonly #warner: GrantWarner
   readonly #listener: Listener
   readonly #engine: Engine
   #stopped: Promise<void> | undefined
@@ -80,14 +88,22 @@ export class Worker {
     this.#targets = new Map(options.targets.map((target) => [target.kind, target]))
     const targetKinds = [...this.#targets.keys()]
     const onIdleError = (error: Error): void => events.emit('service.failed', { service: 'pool', error })
-    const connection = { connectionString: databaseUrl, applicationName: `carillon ${name}`, onIdleError }
+    const connection = {
+      connectionString: databaseUrl,
+      applicationName: `carillon ${name}`,
+      role: WORKER_ROLE,
+      onIdleError,
+    }
     // Apart, so that no flood of jobs can keep the keeper from a connection.
     this.#pool = createPool({ ...connection, maxConnections: KEEPER_CONNECTIONS, isPrepared: true })
     this.#enginePool = createPool({ ...connection, maxConnections: ENGINE_CONNECTIONS })
     this.#db = createDb(this.#pool)
     const deps = { db: this.#db, clock, events, jobs: slotJobs, targets: this.#targets, lease: new Lease(clock) }
     const retentionMs = checkedRetentionMs(options.retentionDays)
-    this.#keeper = new Keeper(deps, { retentionMs, ...pick(options, 'concurrency') })
+    this.#keeper = new Keeper(
+      { ...deps, authorization: options.authorization },
+      { retentionMs, ...pick(options, 'concurrency') },
+    )
     const enginePool: NonNullable<RunnerOptions['pgPool']> = this.#enginePool
     this.#engine = new GraphileEngine({ pool: enginePool, events, targetKinds })
     this.#heartbeat = new Heartbeat(
@@ -102,6 +118,7 @@ export class Worker {
     this.#auditor = new Auditor(deps, { retentionMs })
     this.#upkeep = new Upkeep(deps, { retentionMs })
     this.#census = new CensusTaker(deps, { periodMs: CENSUS_EVERY_MS })
+    this.#warner = new GrantWarner(deps, { periodMs: WARN_EVERY_MS })
     this.#listener = new Listener({
       ...deps,
       connectionString: databaseUrl,
@@ -143,7 +160,8 @@ export class Worker {
     })
     // Again, to say under which names jobs are locked here: should this process die now, somebody must free them.
     await this.#heartbeat.runOnce()
-    for (const service of [this.#heartbeat, this.#listener, this.#rescuer, this.#census, this.#keeper]) service.start()
+    const services = [this.#heartbeat, this.#listener, this.#rescuer, this.#census, this.#warner, this.#keeper]
+    for (const service of services) service.start()
   }
 
   /** Lets what is under way end, hands the rest back, and leaves. Safe to call twice. */
@@ -174,6 +192,7 @@ export class Worker {
       this.#listener.stop(),
       this.#rescuer.stop(),
       this.#census.stop(),
+      this.#warner.stop(),
       this.#keeper.drain(DRAIN_GRACE_MS),
       this.#tryTo('engine', () => this.#engine.stop()),
     ])

@@ -2,7 +2,8 @@ import type { Clock } from '../clock.ts'
 import { idempotencyKey } from '../keys.ts'
 import type { Ending } from '../settlement.ts'
 import type { TakenRun } from '../store/taken-run.ts'
-import type { Outcome, Target } from '../target.ts'
+import type { Outcome, Target, TargetContext } from '../target.ts'
+import type { RightsDesk, Verdict } from './rights-desk.ts'
 
 /** Why the worker itself ends an attempt. */
 export type AbortReason = 'cancel' | 'timeout' | 'hand_back' | 'lease_lost'
@@ -14,14 +15,22 @@ export type AbortReason = 'cancel' | 'timeout' | 'hand_back' | 'lease_lost'
 export async function attemptRun(
   run: TakenRun,
   target: Target | undefined,
-  { clock, abort }: { clock: Clock; abort: AbortController },
+  { clock, abort, rights }: { clock: Clock; abort: AbortController; rights: RightsDesk },
 ): Promise<Ending | null> {
   if (target === undefined) return malformed('unknown_target_kind', `no target of kind ${run.targetKind} is registered`)
   const spec = readSpec(run, target)
   if ('error' in spec) return spec
   const stopTimer = clock.after(spec.timeoutMs, () => abort.abort('timeout' satisfies AbortReason))
   try {
-    const outcome = await Promise.race([dispatch(run, target, spec.data, abort.signal), whenAborted(abort.signal)])
+    // Raced, too: whoever is asked about the right may never answer.
+    const verdict = await Promise.race([checkRight(run, rights, spec.requiredScope), whenAborted(abort.signal)])
+    // Told to stop meanwhile: nothing was called.
+    if (abort.signal.aborted) return endingOfAbort(abort.signal.reason as AbortReason, { kind: 'cancelled' })
+    if (verdict.kind !== 'granted') return verdict
+    const outcome = await Promise.race([
+      dispatch(run, target, { ...verdict, spec: spec.data }, abort.signal),
+      whenAborted(abort.signal),
+    ])
     return abort.signal.aborted ? endingOfAbort(abort.signal.reason as AbortReason, outcome) : outcome
   } finally {
     stopTimer()
@@ -32,20 +41,33 @@ export async function attemptRun(
 function readSpec(
   run: TakenRun,
   target: Target,
-): { readonly data: { readonly kind: string }; readonly timeoutMs: number } | Malformed {
+):
+  | { readonly data: { readonly kind: string }; readonly timeoutMs: number; readonly requiredScope: string }
+  | Malformed {
   try {
     const spec = target.schema.safeParse(run.target)
     if (!spec.success) return malformed('unreadable_target', spec.error.issues[0]?.message ?? 'unknown')
-    return { data: spec.data, timeoutMs: target.timeoutMs(spec.data) }
+    const { data } = spec
+    return { data, timeoutMs: target.timeoutMs(data), requiredScope: target.requiredScope(data) }
   } catch (error) {
     return malformed('unreadable_target', messageOf(error))
+  }
+}
+
+/** Fails closed: a right that cannot be looked up is none, and the attempt is tried again. */
+async function checkRight(run: TakenRun, rights: RightsDesk, requiredScope: string): Promise<Verdict | FailedOutcome> {
+  try {
+    return await rights.check(run, requiredScope)
+  } catch (error) {
+    const message = `whether the run may act could not be found out, so nothing was called: ${messageOf(error)}`
+    return { kind: 'failed', error: { code: 'rights_unknown', message }, retryable: true }
   }
 }
 
 async function dispatch(
   run: TakenRun,
   target: Target,
-  spec: { readonly kind: string },
+  { spec, grant, limits }: Pick<TargetContext<{ readonly kind: string }>, 'spec' | 'grant' | 'limits'>,
   signal: AbortSignal,
 ): Promise<Outcome> {
   try {
@@ -60,6 +82,8 @@ async function dispatch(
         trigger: run.trigger,
         idempotencyKey: idempotencyKey(run.scheduleId, run.scheduledFor),
         spec,
+        grant,
+        limits,
       },
       signal,
     )
@@ -102,6 +126,7 @@ function whenAborted(signal: AbortSignal): Promise<Outcome> {
 }
 
 type Malformed = Extract<Outcome, { readonly kind: 'malformed' }>
+type FailedOutcome = Extract<Outcome, { readonly kind: 'failed' }>
 
 export function malformed(code: string, message: string): Malformed {
   return { kind: 'malformed', error: { code, message } }

@@ -159,5 +159,7 @@ function takenOf({ schedule, runs }: BeginPlan, workerId: string, written: Reado
       workerId,
       target: schedule.target,
       policy: schedule.policy,
+      grantId: schedule.grantId,
+      ownerSubject: schedule.ownerSubject,
     }))
 }

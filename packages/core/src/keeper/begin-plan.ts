@@ -1,6 +1,6 @@
 import { AUTO_PAUSE_REASON, shouldAutoPause } from '../policy/auto-pause.ts'
 import { decideBegin, type BeginDecision } from '../policy/begin.ts'
-import { checkGrant } from '../policy/grant.ts'
+import { checkGrant, isRefusal, type Refusal } from '../policy/grant.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
 import { spreadOffsetMs } from '../policy/spread.ts'
 import type { Advance } from '../store/begin.ts'
@@ -122,9 +122,9 @@ function planSlots(
     policy,
     spreadOffsetMs: offset,
     open: schedule.open,
-    grantProblem: checkGrant({ grant: schedule.grant, now, requiredScope: null }),
+    grantProblem: problemOf(schedule, now),
   })
-  const refused = decision.skipped.filter(({ reason }) => reason.startsWith('grant_')).length
+  const refused = decision.skipped.filter(({ reason }) => isRefusal(reason)).length
   const consecutiveFailures = schedule.consecutiveFailures + refused
   const isPaused = refused > 0 && shouldAutoPause({ threshold: schedule.autoPauseThreshold, consecutiveFailures })
   const next = isPaused ? null : slots.next
@@ -147,6 +147,11 @@ function planSlots(
       pausedReason: isPaused ? AUTO_PAUSE_REASON : null,
     },
   }
+}
+
+/** A person's decision first: an owner who was removed does not act, whatever the grant says. */
+function problemOf({ isAccessLost, grant, requiredScope }: ClaimedSchedule, now: number): Refusal | null {
+  return isAccessLost ? 'access_lost' : checkGrant({ grant, now, requiredScope })
 }
 
 /**

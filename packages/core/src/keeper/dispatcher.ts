@@ -6,6 +6,7 @@ import type { Settlement } from '../store/settle.ts'
 import type { TakenRun } from '../store/taken-run.ts'
 import type { Target } from '../target.ts'
 import { attemptRun, malformed, messageOf, type AbortReason } from './attempt.ts'
+import type { RightsDesk } from './rights-desk.ts'
 import type { Settler } from './settler.ts'
 import type { SlotBook } from './slot-book.ts'
 
@@ -14,6 +15,7 @@ export interface DispatcherDeps {
   readonly settler: Settler
   readonly book: SlotBook
   readonly targets: ReadonlyMap<string, Target>
+  readonly rights: RightsDesk
   /** How many runs this worker holds at most. */
   readonly concurrency: number
 }
@@ -109,9 +111,9 @@ export class Dispatcher {
   }
 
   async #seeThrough(run: TakenRun, abort: AbortController): Promise<void> {
-    const { clock, settler, book, targets } = this.#deps
+    const { clock, settler, book, targets, rights } = this.#deps
     const policy = this.#policyOf(run, book)
-    const ending = await attemptRun(run, targets.get(run.targetKind), { clock, abort })
+    const ending = await attemptRun(run, targets.get(run.targetKind), { clock, abort, rights })
     if (ending === null) return
     const settlement = readableSettlementOf(run, policy?.retry ?? NO_RETRY, ending)
     await settler.settle(run.runId, { settlement, mayFree: policy === null || mayFree(policy) })

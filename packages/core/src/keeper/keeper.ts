@@ -1,3 +1,4 @@
+import type { AuthorizationPort } from '../authorization.ts'
 import type { Clock } from '../clock.ts'
 import type { Jobs } from '../engine.ts'
 import type { Events } from '../events.ts'
@@ -13,6 +14,7 @@ import type { AbortReason } from './attempt.ts'
 import { beginBatch, type BegunBatch } from './begin-batch.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { lanesOf, shareRoom } from './lanes.ts'
+import { RightsDesk } from './rights-desk.ts'
 import { Settler } from './settler.ts'
 import { SlotBook } from './slot-book.ts'
 
@@ -23,6 +25,8 @@ export interface KeeperDeps {
   readonly jobs: Jobs
   readonly lease: Lease
   readonly targets: ReadonlyMap<string, Target>
+  /** Whether owners still have access, besides what members say. */
+  readonly authorization?: AuthorizationPort | undefined
 }
 
 export interface KeeperOptions {
@@ -81,7 +85,8 @@ export class Keeper extends Service<KeeperCounts> {
     this.#settler = new Settler(deps)
     const { clock, targets } = deps
     const { concurrency } = this.#options
-    this.#dispatcher = new Dispatcher({ clock, targets, concurrency, settler: this.#settler, book: this.#book })
+    const rights = new RightsDesk(deps)
+    this.#dispatcher = new Dispatcher({ clock, targets, concurrency, rights, settler: this.#settler, book: this.#book })
     deps.lease.onLost(() => this.#dispatcher.abortAll('lease_lost'))
   }
 

@@ -1,4 +1,4 @@
-import type { GrantProblem } from './grant.ts'
+import type { Refusal } from './grant.ts'
 import { decideMissed } from './missed.ts'
 import { decideOverlap, type OpenRun } from './overlap.ts'
 import type { RunReason } from './run-state.ts'
@@ -19,7 +19,7 @@ interface ClaimedSchedule {
   /** The runs of the schedule that are not over, read under its row's lock. */
   readonly open: readonly OpenRun[]
   /** Why the schedule may not act now; null if it may. */
-  readonly grantProblem: GrantProblem | 'access_lost' | null
+  readonly grantProblem: Refusal | null
 }
 
 interface SkippedSlot {

@@ -6,9 +6,10 @@ import type pg from 'pg'
  */
 export const ADVISORY_LOCK_SPACE = 0x0ca2_1110
 
-export const ADVISORY_LOCKS = { migrations: 1, partitions: 2 } as const
+/** Beside it, 2 is for changes of the ledger's months; the functions of the database that make them take it. */
+const MIGRATIONS_LOCK = 1
 
 /** Waits for the lock that one process at a time may migrate under. */
 export async function lockMigrations(client: pg.ClientBase): Promise<void> {
-  await client.query('select pg_advisory_xact_lock($1::int, $2::int)', [ADVISORY_LOCK_SPACE, ADVISORY_LOCKS.migrations])
+  await client.query('select pg_advisory_xact_lock($1::int, $2::int)', [ADVISORY_LOCK_SPACE, MIGRATIONS_LOCK])
 }

@@ -1,13 +1,9 @@
 import { sql } from 'kysely'
 
 import type { Caller } from '../caller.ts'
-import type { Db } from './database.ts'
+import type { Role } from '../role.ts'
+import type { Tx } from './database.ts'
 import { nowOf } from './now.ts'
-
-/** What a key may do, in the words of the database (`carillon.role`). */
-export const ROLES = ['member', 'admin'] as const
-
-export type Role = (typeof ROLES)[number]
 
 /** A key as it may be shown: not the key itself, of which only a hash is kept. */
 export interface ApiKey {
@@ -45,7 +41,7 @@ const KEY_COLUMNS = sql`
   keys.revoked_by_subject, keys.revoked_at`
 
 export async function insertApiKey(
-  db: Db,
+  tx: Tx,
   p: Within & {
     id: string
     subject: string
@@ -64,37 +60,37 @@ export async function insertApiKey(
       ${p.id}, ${p.tenantId}, ${p.projectId}, ${p.subject}, ${p.role}::carillon.role, ${p.prefix}, ${p.hash}, ${p.actor},
       ${nowOf(p.now)}
     )
-    returning ${KEY_COLUMNS}`.execute(db)
+    returning ${KEY_COLUMNS}`.execute(tx)
   const [row] = rows
   if (row === undefined) throw new Error('Postgres returned no row for a key that it took')
   return toApiKey(row)
 }
 
 /** The key of a hash, unless it was revoked. Serves every request: one look into the unique index of hashes. */
-export async function findApiKey(db: Db, p: { hash: Buffer }): Promise<ApiKey | undefined> {
+export async function findApiKey(tx: Tx, p: { hash: Buffer }): Promise<ApiKey | undefined> {
   const { rows } = await sql<Row>`
     select ${KEY_COLUMNS}
     from carillon.api_keys as keys
-    where keys.hash = ${p.hash} and keys.revoked_at is null`.execute(db)
+    where keys.hash = ${p.hash} and keys.revoked_at is null`.execute(tx)
   const [row] = rows
   return row && toApiKey(row)
 }
 
 /** A page of a project's keys, the newest first, revoked ones too. `before` is the last id of the page before. */
-export async function listApiKeys(db: Db, p: Within & { before: string | null; limit: number }): Promise<ApiKey[]> {
+export async function listApiKeys(tx: Tx, p: Within & { before: string | null; limit: number }): Promise<ApiKey[]> {
   const { rows } = await sql<Row>`
     select ${KEY_COLUMNS}
     from carillon.api_keys as keys
     where keys.tenant_id = ${p.tenantId} and keys.project_id = ${p.projectId}
       and (${p.before}::uuid is null or keys.id < ${p.before}::uuid)
     order by keys.id desc
-    limit ${p.limit}`.execute(db)
+    limit ${p.limit}`.execute(tx)
   return rows.map(toApiKey)
 }
 
 /** Revokes a key; the first revocation stays. Undefined also if it is another project's (I9). */
 export async function revokeApiKey(
-  db: Db,
+  tx: Tx,
   p: Within & { id: string; actor: string; now: Date | null },
 ): Promise<ApiKey | undefined> {
   const { rows } = await sql<Row>`
@@ -102,7 +98,7 @@ export async function revokeApiKey(
     set revoked_at = coalesce(keys.revoked_at, ${nowOf(p.now)}),
       revoked_by_subject = coalesce(keys.revoked_by_subject, ${p.actor})
     where keys.id = ${p.id} and keys.tenant_id = ${p.tenantId} and keys.project_id = ${p.projectId}
-    returning ${KEY_COLUMNS}`.execute(db)
+    returning ${KEY_COLUMNS}`.execute(tx)
   const [row] = rows
   return row && toApiKey(row)
 }

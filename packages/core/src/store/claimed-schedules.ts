@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 
+import type { GrantFacts } from '../policy/grant.ts'
 import type { OpenRun } from '../policy/overlap.ts'
 import type { Tx } from './database.ts'
 
@@ -19,11 +20,12 @@ export interface ClaimedSchedule {
   readonly target: unknown
   /** JSON text. */
   readonly policy: string
-  readonly grant: {
-    readonly expiresAt: number | null
-    readonly revokedAt: number | null
-    readonly scopes: string[]
-  } | null
+  readonly ownerSubject: string
+  readonly grantId: string
+  readonly requiredScope: string
+  readonly grant: GrantFacts
+  /** Whether the owner was removed from the project. */
+  readonly isAccessLost: boolean
   readonly open: readonly (OpenRun & { readonly scheduledFor: number })[]
 }
 
@@ -40,7 +42,11 @@ interface Row {
   cadence: string
   target: unknown
   policy: string
-  grant_scopes: string[] | null
+  owner_subject: string
+  grant_id: string
+  required_scope: string
+  is_access_lost: boolean
+  grant_scopes: string[]
   grant_expires_at: Date | null
   grant_revoked_at: Date | null
   open: { id: string; state: OpenRun['state']; trigger: OpenRun['trigger']; scheduled_for: number }[] | null
@@ -60,6 +66,13 @@ export async function readClaimed(tx: Tx, p: { scheduleIds: readonly string[] })
         revisions.cadence_frequency
       )::text as cadence,
       revisions.target, revisions.policy::text as policy,
+      schedules.owner_subject, schedules.grant_id, revisions.required_scope,
+      exists (
+        select
+        from carillon.members
+        where members.tenant_id = schedules.tenant_id and members.project_id = schedules.project_id
+          and members.subject = schedules.owner_subject and members.removed_at is not null
+      ) as is_access_lost,
       grants.scopes as grant_scopes, grants.expires_at as grant_expires_at, grants.revoked_at as grant_revoked_at,
       (
         select json_agg(json_build_object(
@@ -73,7 +86,7 @@ export async function readClaimed(tx: Tx, p: { scheduleIds: readonly string[] })
     join carillon.schedules on schedules.id = claimed.id
     left join carillon.schedule_revisions as revisions
       on revisions.schedule_id = schedules.id and revisions.revision = schedules.revision
-    left join carillon.execution_grants as grants on grants.id = schedules.grant_id`.execute(tx)
+    join carillon.execution_grants as grants on grants.id = schedules.grant_id`.execute(tx)
   return rows.map(toClaimed)
 }
 
@@ -91,14 +104,15 @@ function toClaimed(row: Row): ClaimedSchedule {
     cadence: row.cadence,
     target: row.target,
     policy: row.policy,
-    grant:
-      row.grant_scopes === null
-        ? null
-        : {
-            scopes: row.grant_scopes,
-            expiresAt: row.grant_expires_at?.getTime() ?? null,
-            revokedAt: row.grant_revoked_at?.getTime() ?? null,
-          },
+    ownerSubject: row.owner_subject,
+    grantId: row.grant_id,
+    requiredScope: row.required_scope,
+    grant: {
+      scopes: row.grant_scopes,
+      expiresAt: row.grant_expires_at?.getTime() ?? null,
+      revokedAt: row.grant_revoked_at?.getTime() ?? null,
+    },
+    isAccessLost: row.is_access_lost,
     open: (row.open ?? []).map(({ id, state, trigger, scheduled_for }) => ({
       id,
       state,

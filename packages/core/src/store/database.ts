@@ -21,10 +21,15 @@ export function createDb(pool: pg.Pool): Db {
  * Runs everything in one transaction, and again from its start should Postgres have cut it short in favour of another
  * one. What `work` does outside of the database must bear repeating.
  */
-export async function transact<Result>(db: Db, clock: Clock, work: (tx: Tx) => Promise<Result>): Promise<Result> {
+export function transact<Result>(db: Db, clock: Clock, work: (tx: Tx) => Promise<Result>): Promise<Result> {
+  return whileCutShort(clock, () => db.transaction().execute(work))
+}
+
+/** Tries again what Postgres cut short in favour of another transaction. */
+export async function whileCutShort<Result>(clock: Clock, attempt: () => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await db.transaction().execute(work)
+      return await attempt()
     } catch (error) {
       if (!isCutShort(error) || tries >= TRIES_MAX) throw error
       await clock.sleep(Math.random() * Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** tries))

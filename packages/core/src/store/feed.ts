@@ -25,20 +25,20 @@ export interface FeedBounds {
   readonly horizon: string
   /** The last id that was drawn, whether its entry is to be seen or not; 0 if none was. */
   readonly lastId: string
-  /** The oldest entry that is left; null if none is. */
-  readonly firstId: string | null
+  /** The last id up to which entries have been forgotten; 0 if none has. */
+  readonly forgottenId: string
   readonly now: number
 }
 
-export async function readFeedBounds(db: Db): Promise<FeedBounds> {
-  const { rows } = await sql<{ horizon: string; last_id: string; first_id: string | null; now: Date }>`
+export async function readFeedBounds(tx: Tx): Promise<FeedBounds> {
+  const { rows } = await sql<{ horizon: string; last_id: string; forgotten_id: string; now: Date }>`
     select pg_snapshot_xmin(pg_current_snapshot())::text as horizon,
       (select case when is_called then last_value else 0 end from carillon.feed_entries_id_seq)::text as last_id,
-      (select min(entries.id) from carillon.feed_entries as entries)::text as first_id,
-      now() as now`.execute(db)
+      (select floor.forgotten_id from carillon.feed_floor as floor)::text as forgotten_id,
+      now() as now`.execute(tx)
   const [row] = rows
   if (row === undefined) throw new Error('Postgres told nothing of the feed')
-  return { horizon: row.horizon, lastId: row.last_id, firstId: row.first_id, now: row.now.getTime() }
+  return { horizon: row.horizon, lastId: row.last_id, forgottenId: row.forgotten_id, now: row.now.getTime() }
 }
 
 /** One run or schedule of an entry. */
@@ -65,7 +65,7 @@ interface ItemRow extends RunRow {
  * whatever the planner thinks of how many there are.
  */
 export async function listFeedItems(
-  db: Db,
+  tx: Tx,
   p: Pick<Caller, 'tenantId' | 'projectId'> & { after: FeedPosition; horizon: string; limit: number },
 ): Promise<FeedItem[]> {
   const { after } = p
@@ -94,29 +94,33 @@ export async function listFeedItems(
         and runs.tenant_id = ${p.tenantId} and runs.project_id = ${p.projectId}
       limit 1
     ) as runs on true
-    order by items.xact_id, items.id, items.ordinal`.execute(db)
+    order by items.xact_id, items.id, items.ordinal`.execute(tx)
   return rows.map(toItem)
 }
 
 /**
- * Forgets entries that were noted before an instant; returns how many. Not those that nobody can have read yet, because an
- * older transaction is still under way. And the newest always stays: whoever has read it can then tell that nothing behind
- * it was forgotten.
+ * Forgets entries that were noted before an instant, and remembers up to where; returns how many. Not those that nobody can
+ * have read yet, because an older transaction is still under way.
  */
 export async function deleteFeedEntries(db: Db | Tx, p: { before: Date; limit: number }): Promise<number> {
-  const { rows } = await sql`
-    delete from carillon.feed_entries as entries
-    where entries.id = any(array(
-      select old.id
-      from carillon.feed_entries as old
-      where old.noted_at < ${p.before}
-        and old.xact_id < pg_snapshot_xmin(pg_current_snapshot())
-        and old.id < (select max(newest.id) from carillon.feed_entries as newest)
-      order by old.id
-      limit ${p.limit}
-    ))
-    returning entries.id`.execute(db)
-  return rows.length
+  const { rows } = await sql<{ count: number }>`
+    with forgotten as (
+      delete from carillon.feed_entries as entries
+      where entries.id = any(array(
+        select old.id
+        from carillon.feed_entries as old
+        where old.noted_at < ${p.before} and old.xact_id < pg_snapshot_xmin(pg_current_snapshot())
+        order by old.id
+        limit ${p.limit}
+      ))
+      returning entries.id
+    ), floor as (
+      update carillon.feed_floor
+      set forgotten_id = greatest(feed_floor.forgotten_id, (select max(forgotten.id) from forgotten))
+      where exists (select from forgotten)
+    )
+    select count(*)::int as count from forgotten`.execute(db)
+  return rows[0]?.count ?? 0
 }
 
 function toItem(row: ItemRow): FeedItem {

@@ -34,6 +34,33 @@ export async function removeJobs(tx: Tx, p: { keys: readonly string[] }): Promis
   await sql`select carillon_jobs.remove_job(key) from unnest(${p.keys}::text[]) as removed(key)`.execute(tx)
 }
 
+/** A slot that is to have a job, or no longer. */
+interface JobOfSlot {
+  readonly scheduleId: string
+  /** As in the job's key. */
+  readonly scheduledFor: string
+  readonly targetKind: string
+}
+
+/** `addJobs` for the API, which may not touch the engine: only of schedules of its own project. */
+export async function requestJobs(
+  tx: Tx,
+  p: { slots: readonly (JobOfSlot & { readonly runAt: string | null })[] },
+): Promise<void> {
+  const slots = p.slots.map((slot) => ({ ...slot, maxAttempts: ENGINE_ATTEMPTS }))
+  await sql`select carillon.request_jobs(${JSON.stringify(slots)}::json)`.execute(tx)
+}
+
+/** `removeJobs` for the API. */
+export async function withdrawJobs(tx: Tx, p: { slots: readonly JobOfSlot[] }): Promise<void> {
+  await sql`select carillon.withdraw_jobs(${JSON.stringify(p.slots)}::json)`.execute(tx)
+}
+
+/** Has a worker audit soon. Of requests that wait, one is kept. */
+export async function requestAuditJob(tx: Tx): Promise<void> {
+  await sql`select carillon.request_audit(${ENGINE_ATTEMPTS}::integer)`.execute(tx)
+}
+
 /** Frees the jobs that dead workers hold; the engine itself would wait for four hours. */
 export async function unlockJobs(db: Db | Tx, p: { engineWorkerIds: readonly string[] }): Promise<void> {
   await sql`select carillon_jobs.force_unlock_workers(${p.engineWorkerIds}::text[])`.execute(db)

@@ -14,6 +14,7 @@ import {
   type AppliedMigration,
 } from './applied-migrations.ts'
 import { createDb } from './database.ts'
+import { openEngine } from './engine-rights.ts'
 import { JOBS_SCHEMA } from './jobs-schema.ts'
 import { readMigrations, type Migration } from './migration-files.ts'
 import { readNow } from './now.ts'
@@ -39,6 +40,8 @@ const LOCK_TIMEOUT_MS = 1000
 const LOCK_PAUSE_SECONDS = 1
 /** Some ten minutes. */
 const LOCK_TRIES_MAX = 300
+/** The migration that made the roles, and the function that makes months. */
+const WALLS = 3
 
 /**
  * Brings the schema, and then the engine's, up to this code, and makes the ledger's first months. Each migration is one transaction: a crash leaves whole
@@ -55,7 +58,10 @@ export async function migrate(pool: pg.Pool, options: MigrateOptions = {}): Prom
     names.push(migration.name)
   }
   await installEngine(pool)
-  if (await hasLedger(pool)) await ensureFirstMonths(pool)
+  if (to >= WALLS) {
+    await stepwise(pool, openEngine)
+    await ensureFirstMonths(pool)
+  }
   return { applied: names }
 }
 
@@ -166,13 +172,6 @@ async function inLockedTransaction<Result>(
 /** Several at once do no harm: the engine sees that another process took a step, and goes on. */
 async function installEngine(pool: pg.Pool): Promise<void> {
   await runMigrations({ pgPool: pool, schema: JOBS_SCHEMA, logger: new Logger(() => () => undefined) })
-}
-
-/** Not if it was told to stop before. */
-async function hasLedger(pool: pg.Pool): Promise<boolean> {
-  const { rows } = await pool.query<{ found: boolean }>(`
-    select to_regclass('carillon.runs') is not null and to_regclass('carillon.attempts') is not null as found`)
-  return rows[0]?.found === true
 }
 
 /** This month and the next, so that whoever asks for a run before the first worker has started can have its line. */

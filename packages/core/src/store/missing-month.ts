@@ -1,4 +1,4 @@
-import type { Db } from './database.ts'
+import type { Db, Tx } from './database.ts'
 import type { NewRun } from './new-run.ts'
 import { ensurePartitions } from './partitions.ts'
 import { SQLSTATE, sqlStateOf } from './sqlstate.ts'
@@ -32,7 +32,7 @@ export async function namingMissingMonths<Result>(
  * Each by itself, not all in between: one slot may be years late. Outside of the transaction that failed, which held locks
  * that others wait for.
  */
-export async function ensureMonthsOf(db: Db, slots: readonly number[]): Promise<void> {
+export async function ensureMonthsOf(db: Db | Tx, slots: readonly number[]): Promise<void> {
   for (const slot of slots) await ensurePartitions(db, { from: new Date(slot), to: new Date(slot) })
 }
 

@@ -13,6 +13,8 @@ export interface PoolOptions {
    * that lends connections per transaction. @default false
    */
   readonly isPrepared?: boolean
+  /** Acts as this role, and with its rights alone, on every connection. Not behind such a pooler either. */
+  readonly role?: string
   /** Told of a connection that broke while nobody used it. The pool has let go of it already. */
   readonly onIdleError?: (error: Error) => void
 }
@@ -24,10 +26,10 @@ export interface SeverablePool extends pg.Pool {
 
 const CONNECT_TIMEOUT_MS = 10_000
 // The server cuts a statement first; the driver's own limit is for a socket on which no answer will ever come.
-const STATEMENT_TIMEOUT_MS = 25_000
+export const STATEMENT_TIMEOUT_MS = 25_000
 const QUERY_TIMEOUT_MS = 30_000
-const LOCK_TIMEOUT_MS = 5000
-const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
+export const LOCK_TIMEOUT_MS = 5000
+export const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 const STATEMENTS_MAX = 100
 /**
  * Left to itself, Postgres plans a statement over partitions anew each time, in the hope of leaving some out: a millisecond for
@@ -41,16 +43,12 @@ const PLANNED_ONCE = '-c plan_cache_mode=force_generic_plan -c jit=off'
  */
 export function createPool(options: PoolOptions): SeverablePool {
   const pool = new SoundPool(options.isPrepared ?? false, {
-    connectionString: options.connectionString,
     application_name: options.applicationName ?? 'carillon',
     max: options.maxConnections ?? 10,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
-    lock_timeout: LOCK_TIMEOUT_MS,
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     keepAlive: true,
-    ...(options.isPrepared === true ? { options: PLANNED_ONCE } : {}),
+    ...sessionOf(options),
   })
   pool.on('error', (error) => {
     // Of a pool that says goodbye it is no news: the server may go before the last of its connections has.
@@ -59,6 +57,27 @@ export function createPool(options: PoolOptions): SeverablePool {
   // A client that is lent when its server goes away emits `error`, which without a listener ends the process.
   pool.on('connect', (client) => client.on('error', ignore))
   return pool
+}
+
+/**
+ * What the server is told when a connection is made. A pooler that lends connections per transaction refuses all of it, so
+ * nothing is said unless the connection is known to be the server's own: the transactions of the API set their limits
+ * themselves.
+ */
+function sessionOf({ connectionString, isPrepared = false, role }: PoolOptions): pg.PoolConfig {
+  if (!isPrepared && role === undefined) return { connectionString }
+  const flags = [...(isPrepared ? [PLANNED_ONCE] : []), ...(role === undefined ? [] : [`-c role=${role}`])].join(' ')
+  return {
+    // The driver takes the options of the address rather than ours, and the role would be lost without a word.
+    connectionString: connectionString.replace(
+      /[?&]options=[^&#]*/,
+      (given) => `${given}%20${encodeURIComponent(flags)}`,
+    ),
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    lock_timeout: LOCK_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    options: flags,
+  }
 }
 
 /** Destroys a client on release if anything but a plain SQL error happened on it: after a timeout its socket is poisoned. */

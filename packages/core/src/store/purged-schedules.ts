@@ -3,8 +3,8 @@ import { sql } from 'kysely'
 import type { Db, Tx } from './database.ts'
 
 /**
- * Removes schedules for good that were deleted before an instant, with their revisions and changes; returns how many.
- * One statement for all three: their keys are checked at its end. A locked one is being read; it goes the next time.
+ * Removes schedules for good that were deleted before an instant, with their revisions, changes and own grants; returns how
+ * many. One statement for all of it: their keys are checked at its end. A locked one is being read; it goes the next time.
  */
 export async function purgeSchedules(db: Db | Tx, p: { deletedBefore: Date; limit: number }): Promise<number> {
   const { rows } = await sql`
@@ -23,6 +23,10 @@ export async function purgeSchedules(db: Db | Tx, p: { deletedBefore: Date; limi
       delete from carillon.schedule_changes
       using doomed
       where schedule_changes.schedule_id = doomed.id
+    ), grants as (
+      delete from carillon.execution_grants
+      using doomed
+      where execution_grants.schedule_id = doomed.id
     )
     delete from carillon.schedules
     using doomed

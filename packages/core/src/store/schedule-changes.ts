@@ -12,6 +12,7 @@ export type ScheduleChangeKind =
   | 'deleted'
   | 'slot_skipped'
   | 'slot_restored'
+  | 'grant_expiring'
 
 /** Records who changed what: reads state, revision and next slot from the rows as they are now, after the change. */
 export async function insertChanges(

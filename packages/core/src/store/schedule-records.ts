@@ -15,7 +15,9 @@ interface Row {
   cadence: Schedule['cadence']
   target: Schedule['target']
   policy: Schedule['policy']
-  grant_id: string | null
+  grant_id: string
+  grant_expires_at: Date | null
+  is_grant_revoked: boolean
   next_slot_at: Date | null
   due_at: Date | null
   excluded_slots: Date[] | null
@@ -40,7 +42,8 @@ const SCHEDULE_COLUMNS = sql`
     revisions.cadence_once, revisions.cadence_cron, revisions.cadence_rrule, revisions.cadence_interval,
     revisions.cadence_frequency
   ) as cadence,
-  revisions.target, revisions.policy, schedules.grant_id, schedules.next_slot_at, schedules.due_at,
+  revisions.target, revisions.policy, schedules.grant_id, grants.expires_at as grant_expires_at,
+  grants.revoked_at is not null as is_grant_revoked, schedules.next_slot_at, schedules.due_at,
   schedules.excluded_slots, schedules.run_count, schedules.failure_count, schedules.consecutive_failures,
   schedules.created_by_subject, schedules.created_at, schedules.updated_by_subject, schedules.updated_at,
   schedules.paused_by_subject, schedules.paused_reason, schedules.paused_at`
@@ -48,7 +51,8 @@ const SCHEDULE_COLUMNS = sql`
 const FROM_SCHEDULES = sql`
   carillon.schedules
   join carillon.schedule_revisions as revisions
-    on revisions.schedule_id = schedules.id and revisions.revision = schedules.revision`
+    on revisions.schedule_id = schedules.id and revisions.revision = schedules.revision
+  join carillon.execution_grants as grants on grants.id = schedules.grant_id`
 
 /** A schedule that is not deleted; undefined also if it is another project's (I9). */
 export async function findSchedule(db: Db | Tx, p: Within & { id: string }): Promise<Schedule | undefined> {
@@ -93,7 +97,7 @@ export async function lockProject(tx: Tx, p: Within): Promise<Schedule[]> {
 
 /** A page of a project's schedules, the newest first. `before` is the last id of the page before. */
 export async function listSchedules(
-  db: Db,
+  tx: Tx,
   p: Within & {
     state: ScheduleState | null
     targetKind: string | null
@@ -112,7 +116,7 @@ export async function listSchedules(
       ${and(p.targetKind, (kind) => sql`schedules.target_kind = ${kind}`)}
       ${and(p.nameContains, (part) => sql`strpos(lower(revisions.name), lower(${part})) > 0`)}
     order by schedules.id desc
-    limit ${p.limit}`.execute(db)
+    limit ${p.limit}`.execute(tx)
   return rows.map(toSchedule)
 }
 
@@ -133,6 +137,8 @@ function toSchedule(row: Row): Schedule {
     target: row.target,
     policy: row.policy,
     grantId: row.grant_id,
+    grantExpiresAt: row.grant_expires_at?.getTime() ?? null,
+    isGrantRevoked: row.is_grant_revoked,
     nextSlotAt: row.next_slot_at?.getTime() ?? null,
     dueAt: row.due_at?.getTime() ?? null,
     excludedSlots: row.excluded_slots?.map((slot) => slot.getTime()) ?? [],

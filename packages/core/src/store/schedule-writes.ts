@@ -2,7 +2,7 @@ import type { CadenceSpec } from '@carillon/cadence'
 import { sql, type RawBuilder } from 'kysely'
 
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
-import type { Db, Tx } from './database.ts'
+import type { Tx } from './database.ts'
 import { AGENDA_CHANNEL } from './notifications.ts'
 import { nowOf } from './now.ts'
 
@@ -12,7 +12,15 @@ export interface RevisionContent {
   readonly cadence: CadenceSpec
   readonly target: { readonly kind: string }
   readonly policy: SchedulePolicy
-  readonly grantId: string | null
+  readonly grant: GrantChoice
+  /** What its grant must carry. */
+  readonly requiredScope: string
+}
+
+/** By what right a schedule acts: a grant that is there, or one that is made with it and for it alone. */
+export interface GrantChoice {
+  readonly id: string
+  readonly own: { readonly scopes: readonly string[] } | null
 }
 
 /** When a schedule comes due next; both null if it does not. */
@@ -29,7 +37,7 @@ const NOTIFY_WITHIN_MS = 1000
  * involved; the keepers are told only of what comes due before they would look again, for NOTIFY serialises commits.
  */
 export async function insertSchedule(
-  db: Db | Tx,
+  tx: Tx,
   p: RevisionContent &
     NextDue & {
       id: string
@@ -47,11 +55,11 @@ export async function insertSchedule(
         auto_pause_threshold, created_by_subject, created_at
       )
       values (
-        ${p.id}, ${p.tenantId}, ${p.projectId}, ${p.ownerSubject}, ${p.target.kind}, 'active', 1, ${p.grantId}::uuid,
+        ${p.id}, ${p.tenantId}, ${p.projectId}, ${p.ownerSubject}, ${p.target.kind}, 'active', 1, ${p.grant.id}::uuid,
         ${instant(p.nextSlotAt)}, ${instant(p.dueAt)}, ${p.policy.autoPauseThreshold}, ${p.actor}, ${nowOf(p.now)}
       )
       returning schedules.*
-    ), revision as (
+    ), ${ownGrant(p)} revision as (
       ${revisionInsert(p)}
     ), change as (
       insert into carillon.schedule_changes (
@@ -62,7 +70,7 @@ export async function insertSchedule(
     )
     select pg_notify(${AGENDA_CHANNEL}, '')
     from schedule
-    where due_at < ${nowOf(p.now)} + ${NOTIFY_WITHIN_MS} * interval '1 millisecond'`.execute(db)
+    where due_at < ${nowOf(p.now)} + ${NOTIFY_WITHIN_MS} * interval '1 millisecond'`.execute(tx)
 }
 
 /** Appends a revision and points the locked schedule at it. */
@@ -76,7 +84,7 @@ export async function reviseSchedule(
       set revision = schedules.revision + 1,
         state = ${p.state}::carillon.schedule_state,
         target_kind = ${p.target.kind},
-        grant_id = ${p.grantId}::uuid,
+        grant_id = ${p.grant.id}::uuid,
         next_slot_at = ${instant(p.nextSlotAt)},
         due_at = ${instant(p.dueAt)},
         auto_pause_threshold = ${p.policy.autoPauseThreshold},
@@ -84,7 +92,7 @@ export async function reviseSchedule(
         updated_at = ${nowOf(p.now)}
       where schedules.id = ${p.id}
       returning schedules.*
-    ), revision as (
+    ), ${ownGrant(p)} revision as (
       ${revisionInsert(p)}
     )
     select pg_notify(${AGENDA_CHANNEL}, '')
@@ -127,6 +135,14 @@ export async function resumeSchedule(
     where due_at < ${nowOf(p.now)} + ${NOTIFY_WITHIN_MS} * interval '1 millisecond'`.execute(tx)
 }
 
+/** Counts a locked schedule that has come back to life against what its project and its owner may have (E-31, E-32). */
+export async function requirePlace(
+  tx: Tx,
+  p: { tenantId: string; projectId: string; ownerSubject: string },
+): Promise<void> {
+  await sql`select carillon.require_place(${p.tenantId}, ${p.projectId}, ${p.ownerSubject}, 1)`.execute(tx)
+}
+
 /** Hides locked schedules for good. The rows stay until retention takes them (E-60). */
 export async function deleteSchedules(
   tx: Tx,
@@ -165,12 +181,30 @@ function revisionInsert(p: RevisionContent & { actor: string; now: Date | null }
   return sql`
       insert into carillon.schedule_revisions (
         schedule_id, revision, tenant_id, project_id, name, cadence_kind, cadence_once, cadence_cron, cadence_rrule,
-        cadence_interval, cadence_frequency, target_kind, target, policy, grant_id, changed_by_subject, changed_at
+        cadence_interval, cadence_frequency, target_kind, target, policy, grant_id, required_scope, changed_by_subject,
+        changed_at
       )
       select id, revision, tenant_id, project_id, ${p.name}, ${kind}::carillon.cadence_kind, ${payload('once')},
         ${payload('cron')}, ${payload('rrule')}, ${payload('interval')}, ${payload('frequency')}, ${p.target.kind},
-        ${JSON.stringify(p.target)}::json, ${JSON.stringify(p.policy)}::json, ${p.grantId}::uuid, ${p.actor}, ${nowOf(p.now)}
+        ${JSON.stringify(p.target)}::json, ${JSON.stringify(p.policy)}::json, ${p.grant.id}::uuid, ${p.requiredScope},
+        ${p.actor}, ${nowOf(p.now)}
       from schedule`
+}
+
+/** In the same statement: the keys of both are checked at its end. */
+function ownGrant({
+  grant,
+  actor,
+  now,
+}: Pick<RevisionContent, 'grant'> & { actor: string; now: Date | null }): RawBuilder<unknown> {
+  if (grant.own === null) return sql``
+  return sql`own_grant as (
+      insert into carillon.execution_grants (
+        id, tenant_id, project_id, subject, scopes, created_by_subject, created_at, schedule_id
+      )
+      select ${grant.id}::uuid, tenant_id, project_id, owner_subject, ${grant.own.scopes}::text[], ${actor}, ${nowOf(now)}, id
+      from schedule
+    ),`
 }
 
 function instant(at: number | null): RawBuilder<unknown> {

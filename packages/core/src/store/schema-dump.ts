@@ -11,7 +11,7 @@ export async function dumpSchema(pool: pg.Pool): Promise<string> {
     // Names of other schemas are written out, whatever the search path of the connection.
     await client.query(`set search_path = ''`)
     const statements: string[] = []
-    for (const query of [ENUMS, TABLES, INDEXES, FUNCTIONS, TRIGGERS, POLICIES]) {
+    for (const query of [ENUMS, TABLES, INDEXES, FUNCTIONS, TRIGGERS, POLICIES, RIGHTS]) {
       const { rows } = await client.query<{ statement: string }>(query)
       statements.push(...rows.map(({ statement }) => `${statement.trimEnd()};\n`))
     }
@@ -107,3 +107,32 @@ const POLICIES = `
   join pg_catalog.pg_class on pg_class.oid = polrelid
   where relnamespace = 'carillon'::regnamespace and not relispartition
   order by polrelid::regclass::text collate "C", polname collate "C"`
+
+/** What others than the owner may do: with whole relations, with columns of them, with functions. */
+const RIGHTS = `
+  select format(
+    'grant %s on %s to %s', string_agg(privilege, ', ' order by privilege), relation, grantee
+  ) as statement
+  from (
+    select lower(privilege_type) as privilege, pg_class.oid::regclass::text as relation,
+      coalesce(nullif(acl.grantee, 0)::regrole::text, 'public') as grantee
+    from pg_catalog.pg_class
+    cross join lateral aclexplode(relacl) as acl
+    where relnamespace = 'carillon'::regnamespace and not relispartition and acl.grantee <> relowner
+    union all
+    select format('%s (%s)', lower(privilege_type), string_agg(quote_ident(attname), ', ' order by attnum)),
+      attrelid::regclass::text, coalesce(nullif(acl.grantee, 0)::regrole::text, 'public')
+    from pg_catalog.pg_attribute
+    join pg_catalog.pg_class on pg_class.oid = attrelid
+    cross join lateral aclexplode(attacl) as acl
+    where relnamespace = 'carillon'::regnamespace and not relispartition and acl.grantee <> relowner
+    group by attrelid, privilege_type, acl.grantee
+    union all
+    select lower(privilege_type), 'function ' || pg_proc.oid::regprocedure::text,
+      coalesce(nullif(acl.grantee, 0)::regrole::text, 'public')
+    from pg_catalog.pg_proc
+    cross join lateral aclexplode(coalesce(proacl, acldefault('f', proowner))) as acl
+    where pronamespace = 'carillon'::regnamespace and acl.grantee <> proowner
+  ) as granted
+  group by relation, grantee
+  order by relation collate "C", grantee collate "C"`

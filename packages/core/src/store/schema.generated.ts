@@ -44,6 +44,7 @@ type CarillonScheduleChange =
   | 'created'
   | 'deleted'
   | 'edited'
+  | 'grant_expiring'
   | 'paused'
   | 'resumed'
   | 'slot_restored'
@@ -133,9 +134,11 @@ interface CarillonExecutionGrants {
   project_id: string
   revoked_at: Timestamp | null
   revoked_by_subject: string | null
+  schedule_id: string | null
   scopes: string[]
   subject: string
   tenant_id: string
+  warned_at: Timestamp | null
 }
 
 interface CarillonFeedEntries {
@@ -150,6 +153,11 @@ interface CarillonFeedEntries {
   xact_id: Generated<string>
 }
 
+interface CarillonFeedFloor {
+  forgotten_id: Int8
+  is_only: Generated<boolean>
+}
+
 interface CarillonIdempotentAnswers {
   answer: Json
   answered_at: Timestamp
@@ -157,6 +165,17 @@ interface CarillonIdempotentAnswers {
   project_id: string
   request_hash: Buffer
   schedule_id: string
+  tenant_id: string
+}
+
+interface CarillonMembers {
+  added_at: Timestamp
+  added_by_subject: string
+  project_id: string
+  removed_at: Timestamp | null
+  removed_by_subject: string | null
+  role: CarillonRole
+  subject: string
   tenant_id: string
 }
 
@@ -211,10 +230,11 @@ interface CarillonScheduleRevisions {
   cadence_rrule: Json | null
   changed_at: Timestamp
   changed_by_subject: string
-  grant_id: string | null
+  grant_id: string
   name: string
   policy: Json
   project_id: string
+  required_scope: string
   revision: number
   schedule_id: string
   target: Json
@@ -232,7 +252,7 @@ interface CarillonSchedules {
   due_at: Timestamp | null
   excluded_slots: ArrayType<Timestamp> | null
   failure_count: Generated<Int8>
-  grant_id: string | null
+  grant_id: string
   id: string
   lane: Generated<string>
   next_slot_at: Timestamp | null
@@ -250,6 +270,31 @@ interface CarillonSchedules {
   tenant_id: string
   updated_at: Timestamp | null
   updated_by_subject: string | null
+}
+
+interface CarillonSecrets {
+  ciphertext: Buffer
+  created_at: Timestamp
+  created_by_subject: string
+  key_id: string
+  name: string
+  nonce: Buffer
+  project_id: string
+  tenant_id: string
+  updated_at: Timestamp
+  updated_by_subject: string
+  version: number
+}
+
+interface CarillonTenants {
+  allowed_hosts: string[] | null
+  max_schedules_per_project: number | null
+  max_schedules_per_user: number | null
+  minimum_seconds: number | null
+  requests_per_minute: number | null
+  tenant_id: string
+  updated_at: Timestamp
+  updated_by_subject: string
 }
 
 interface CarillonWorkers {
@@ -271,11 +316,15 @@ export interface DB {
   'carillon.audits': CarillonAudits
   'carillon.execution_grants': CarillonExecutionGrants
   'carillon.feed_entries': CarillonFeedEntries
+  'carillon.feed_floor': CarillonFeedFloor
   'carillon.idempotent_answers': CarillonIdempotentAnswers
+  'carillon.members': CarillonMembers
   'carillon.migrations': CarillonMigrations
   'carillon.runs': CarillonRuns
   'carillon.schedule_changes': CarillonScheduleChanges
   'carillon.schedule_revisions': CarillonScheduleRevisions
   'carillon.schedules': CarillonSchedules
+  'carillon.secrets': CarillonSecrets
+  'carillon.tenants': CarillonTenants
   'carillon.workers': CarillonWorkers
 }

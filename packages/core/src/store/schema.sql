@@ -17,7 +17,7 @@ create type carillon.run_state as enum ('pending', 'running', 'retrying', 'succe
 
 create type carillon.run_trigger as enum ('schedule', 'manual');
 
-create type carillon.schedule_change as enum ('created', 'edited', 'paused', 'resumed', 'completed', 'deleted', 'slot_skipped', 'slot_restored');
+create type carillon.schedule_change as enum ('created', 'edited', 'paused', 'resumed', 'completed', 'deleted', 'slot_skipped', 'slot_restored', 'grant_expiring');
 
 create type carillon.schedule_state as enum ('active', 'paused', 'completed', 'deleted');
 
@@ -39,7 +39,7 @@ create table carillon.api_keys (
   constraint api_keys_project_id_check CHECK (((length(project_id) >= 1) AND (length(project_id) <= 100))),
   constraint api_keys_revoked_says_by_whom CHECK (((revoked_at IS NULL) = (revoked_by_subject IS NULL))),
   constraint api_keys_tenant_id_check CHECK (((length(tenant_id) >= 1) AND (length(tenant_id) <= 100)))
-);
+) enable row level security force row level security;
 
 create table carillon.attempts (
   schedule_id uuid not null,
@@ -55,7 +55,7 @@ create table carillon.attempts (
   result json,
   constraint attempts_attempt_check CHECK ((attempt > 0)),
   constraint attempts_pkey PRIMARY KEY (schedule_id, scheduled_for, attempt)
-) partition by RANGE (scheduled_for);
+) partition by RANGE (scheduled_for) enable row level security force row level security;
 
 create table carillon.audit_findings (
   audit_id uuid not null,
@@ -69,7 +69,7 @@ create table carillon.audit_findings (
   is_repaired boolean not null,
   constraint audit_findings_audit_id_fkey FOREIGN KEY (audit_id) REFERENCES carillon.audits(id) ON DELETE CASCADE,
   constraint audit_findings_pkey PRIMARY KEY (audit_id, ordinal)
-);
+) enable row level security force row level security;
 
 create table carillon.audits (
   id uuid not null,
@@ -98,12 +98,14 @@ create table carillon.execution_grants (
   revoked_by_subject text,
   created_by_subject text not null,
   created_at timestamp with time zone not null,
+  schedule_id uuid,
+  warned_at timestamp with time zone,
   constraint execution_grants_pkey PRIMARY KEY (id),
   constraint execution_grants_project_id_check CHECK (((length(project_id) >= 1) AND (length(project_id) <= 100))),
   constraint execution_grants_scopes_check CHECK ((cardinality(scopes) > 0)),
   constraint execution_grants_tenant_id_check CHECK (((length(tenant_id) >= 1) AND (length(tenant_id) <= 100))),
   constraint execution_grants_tenant_id_project_id_id_key UNIQUE (tenant_id, project_id, id)
-);
+) enable row level security force row level security;
 
 create table carillon.feed_entries (
   id bigint not null generated always as identity,
@@ -121,6 +123,13 @@ CASE kind
     ELSE (slots IS NULL)
 END)),
   constraint feed_entries_pkey PRIMARY KEY (id)
+) enable row level security force row level security;
+
+create table carillon.feed_floor (
+  is_only boolean not null default true,
+  forgotten_id bigint not null,
+  constraint feed_floor_is_only_check CHECK (is_only),
+  constraint feed_floor_pkey PRIMARY KEY (is_only)
 );
 
 create table carillon.idempotent_answers (
@@ -134,7 +143,22 @@ create table carillon.idempotent_answers (
   constraint idempotent_answers_key_check CHECK (((length(key) >= 1) AND (length(key) <= 255))),
   constraint idempotent_answers_pkey PRIMARY KEY (tenant_id, project_id, key),
   constraint idempotent_answers_request_hash_check CHECK ((length(request_hash) = 32))
-);
+) enable row level security force row level security;
+
+create table carillon.members (
+  tenant_id text collate "C" not null,
+  project_id text collate "C" not null,
+  subject text collate "C" not null,
+  role carillon.role not null,
+  added_by_subject text not null,
+  added_at timestamp with time zone not null,
+  removed_by_subject text,
+  removed_at timestamp with time zone,
+  constraint members_pkey PRIMARY KEY (tenant_id, project_id, subject),
+  constraint members_project_id_check CHECK (((length(project_id) >= 1) AND (length(project_id) <= 100))),
+  constraint members_removed_says_by_whom CHECK (((removed_at IS NULL) = (removed_by_subject IS NULL))),
+  constraint members_tenant_id_check CHECK (((length(tenant_id) >= 1) AND (length(tenant_id) <= 100)))
+) enable row level security force row level security;
 
 create table carillon.migrations (
   number integer not null,
@@ -171,7 +195,7 @@ create table carillon.runs (
   constraint runs_scheduled_for_check CHECK ((scheduled_for = date_trunc('milliseconds'::text, scheduled_for))),
   constraint runs_skipped_says_why CHECK (((state <> 'skipped'::carillon.run_state) OR (reason IS NOT NULL))),
   constraint runs_terminal_is_completed CHECK (((state = ANY (ARRAY['succeeded'::carillon.run_state, 'failed'::carillon.run_state, 'cancelled'::carillon.run_state, 'skipped'::carillon.run_state])) = (completed_at IS NOT NULL)))
-) partition by RANGE (scheduled_for);
+) partition by RANGE (scheduled_for) enable row level security force row level security;
 
 create table carillon.schedule_changes (
   id bigint not null generated always as identity,
@@ -186,7 +210,7 @@ create table carillon.schedule_changes (
   changed_at timestamp with time zone not null,
   constraint schedule_changes_pkey PRIMARY KEY (id),
   constraint schedule_changes_tenant_id_project_id_schedule_id_fkey FOREIGN KEY (tenant_id, project_id, schedule_id) REFERENCES carillon.schedules(tenant_id, project_id, id)
-);
+) enable row level security force row level security;
 
 create table carillon.schedule_revisions (
   schedule_id uuid not null,
@@ -203,9 +227,10 @@ create table carillon.schedule_revisions (
   target_kind text collate "C" not null,
   target json not null,
   policy json not null,
-  grant_id uuid,
+  grant_id uuid not null,
   changed_by_subject text not null,
   changed_at timestamp with time zone not null,
+  required_scope text not null,
   constraint schedule_revisions_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
   constraint schedule_revisions_one_cadence CHECK (((num_nonnulls(cadence_once, cadence_cron, cadence_rrule, cadence_interval, cadence_frequency) = 1) AND
 CASE cadence_kind
@@ -220,7 +245,7 @@ END)),
   constraint schedule_revisions_revision_check CHECK ((revision > 0)),
   constraint schedule_revisions_tenant_id_project_id_grant_id_fkey FOREIGN KEY (tenant_id, project_id, grant_id) REFERENCES carillon.execution_grants(tenant_id, project_id, id),
   constraint schedule_revisions_tenant_id_project_id_schedule_id_fkey FOREIGN KEY (tenant_id, project_id, schedule_id) REFERENCES carillon.schedules(tenant_id, project_id, id)
-);
+) enable row level security force row level security;
 
 create table carillon.schedules (
   id uuid not null,
@@ -231,7 +256,7 @@ create table carillon.schedules (
   lane text collate "C" not null generated always as (((target_kind || '.'::text) || ((hashtext(tenant_id) & 63))::text)) stored,
   state carillon.schedule_state not null,
   revision integer not null,
-  grant_id uuid,
+  grant_id uuid not null,
   next_slot_at timestamp with time zone,
   due_at timestamp with time zone,
   excluded_slots timestamp with time zone[],
@@ -256,6 +281,7 @@ create table carillon.schedules (
   constraint schedules_deleted_says_when CHECK (((state = 'deleted'::carillon.schedule_state) = (deleted_at IS NOT NULL))),
   constraint schedules_excluded_slots_check CHECK (((cardinality(excluded_slots) >= 1) AND (cardinality(excluded_slots) <= 100))),
   constraint schedules_next_slot_at_check CHECK ((next_slot_at = date_trunc('milliseconds'::text, next_slot_at))),
+  constraint schedules_not_of_the_platform CHECK (((tenant_id <> '_platform'::text) AND (project_id <> '_platform'::text))),
   constraint schedules_paused_says_why CHECK (((state = 'paused'::carillon.schedule_state) <= ((paused_at IS NOT NULL) AND (paused_reason IS NOT NULL)))),
   constraint schedules_pkey PRIMARY KEY (id),
   constraint schedules_project_id_check CHECK (((length(project_id) >= 1) AND (length(project_id) <= 100))),
@@ -265,7 +291,45 @@ create table carillon.schedules (
   constraint schedules_tenant_id_check CHECK (((length(tenant_id) >= 1) AND (length(tenant_id) <= 100))),
   constraint schedules_tenant_id_project_id_grant_id_fkey FOREIGN KEY (tenant_id, project_id, grant_id) REFERENCES carillon.execution_grants(tenant_id, project_id, id),
   constraint schedules_tenant_id_project_id_id_key UNIQUE (tenant_id, project_id, id)
-) with (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0.02, fillfactor=60);
+) with (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0.02, fillfactor=60) enable row level security force row level security;
+
+create table carillon.secrets (
+  tenant_id text collate "C" not null,
+  project_id text collate "C" not null,
+  name text collate "C" not null,
+  version integer not null,
+  key_id text not null,
+  nonce bytea not null,
+  ciphertext bytea not null,
+  created_by_subject text not null,
+  created_at timestamp with time zone not null,
+  updated_by_subject text not null,
+  updated_at timestamp with time zone not null,
+  constraint secrets_ciphertext_check CHECK ((length(ciphertext) >= 16)),
+  constraint secrets_name_check CHECK (((length(name) >= 1) AND (length(name) <= 100))),
+  constraint secrets_nonce_check CHECK ((length(nonce) = 12)),
+  constraint secrets_pkey PRIMARY KEY (tenant_id, project_id, name),
+  constraint secrets_project_id_check CHECK (((length(project_id) >= 1) AND (length(project_id) <= 100))),
+  constraint secrets_tenant_id_check CHECK (((length(tenant_id) >= 1) AND (length(tenant_id) <= 100))),
+  constraint secrets_version_check CHECK ((version > 0))
+) enable row level security force row level security;
+
+create table carillon.tenants (
+  tenant_id text collate "C" not null,
+  max_schedules_per_project integer,
+  max_schedules_per_user integer,
+  minimum_seconds integer,
+  requests_per_minute integer,
+  allowed_hosts text[],
+  updated_by_subject text not null,
+  updated_at timestamp with time zone not null,
+  constraint tenants_max_schedules_per_project_check CHECK ((max_schedules_per_project > 0)),
+  constraint tenants_max_schedules_per_user_check CHECK ((max_schedules_per_user > 0)),
+  constraint tenants_minimum_seconds_check CHECK ((minimum_seconds > 0)),
+  constraint tenants_pkey PRIMARY KEY (tenant_id),
+  constraint tenants_requests_per_minute_check CHECK ((requests_per_minute > 0)),
+  constraint tenants_tenant_id_check CHECK ((((length(tenant_id) >= 1) AND (length(tenant_id) <= 100)) AND (tenant_id <> '_platform'::text)))
+) enable row level security force row level security;
 
 create table carillon.workers (
   id uuid not null,
@@ -284,6 +348,10 @@ CREATE INDEX api_keys_project_idx ON carillon.api_keys USING btree (tenant_id, p
 
 CREATE INDEX audit_findings_project_idx ON carillon.audit_findings USING btree (tenant_id, project_id, audit_id);
 
+CREATE INDEX execution_grants_expiry_idx ON carillon.execution_grants USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (revoked_at IS NULL) AND (warned_at IS NULL));
+
+CREATE INDEX execution_grants_schedule_idx ON carillon.execution_grants USING btree (schedule_id) WHERE (schedule_id IS NOT NULL);
+
 CREATE INDEX feed_entries_age_idx ON carillon.feed_entries USING brin (noted_at);
 
 CREATE INDEX feed_entries_project_idx ON carillon.feed_entries USING btree (tenant_id, project_id, xact_id, id);
@@ -296,9 +364,108 @@ CREATE INDEX runs_open_idx ON ONLY carillon.runs USING btree (schedule_id, sched
 
 CREATE INDEX schedule_changes_schedule_idx ON carillon.schedule_changes USING btree (schedule_id, id);
 
+CREATE INDEX schedule_revisions_grant_idx ON carillon.schedule_revisions USING btree (grant_id);
+
 CREATE INDEX schedules_agenda_idx ON carillon.schedules USING btree (lane, due_at, id) WHERE (state = 'active'::carillon.schedule_state);
 
 CREATE INDEX schedules_deleted_idx ON carillon.schedules USING btree (deleted_at) WHERE (state = 'deleted'::carillon.schedule_state);
+
+CREATE INDEX schedules_live_idx ON carillon.schedules USING btree (tenant_id, project_id, owner_subject) WHERE (state = ANY (ARRAY['active'::carillon.schedule_state, 'paused'::carillon.schedule_state]));
+
+CREATE OR REPLACE FUNCTION carillon.count_live(tenant text, project text, owner text, most integer)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SET search_path TO ''
+AS $function$
+begin
+  if owner is null then
+    return (
+      select count(*)
+      from (
+        select
+        from carillon.schedules
+        where tenant_id = tenant and project_id = project and state in ('active', 'paused')
+        limit most
+      ) as live
+    );
+  end if;
+  return (
+    select count(*)
+    from (
+      select
+      from carillon.schedules
+      where tenant_id = tenant and project_id = project and owner_subject = owner and state in ('active', 'paused')
+      limit most
+    ) as live
+  );
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION carillon.create_month(parent text, month date)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO ''
+AS $function$
+declare
+  child text := parent || to_char(month, '_YYYY_MM');
+  -- Of runs: rewritten two or three times soon after they were written, and room for that beside them keeps their indexes
+  -- untouched. Of attempts: written once; vacuumed early and often, they are frozen while still in memory.
+  storage text := case parent
+    when 'runs' then 'fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0'
+    when 'attempts' then 'autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0'
+  end;
+begin
+  if storage is null or month <> date_trunc('month', month)::date then
+    raise exception 'expected a month of runs or attempts, got % of %', month, parent;
+  end if;
+  perform carillon.lock_months();
+  if to_regclass(format('carillon.%I', child)) is not null then
+    return false;
+  end if;
+  -- A plain table that is attached. `create table … partition of` would lock the parent against every reader and writer;
+  -- attaching only keeps other changes of the table away. `like` brings the checks and indexes that attaching expects.
+  execute format('create table carillon.%I (like carillon.%I including all) with (%s)', child, parent, storage);
+  perform carillon.wall_in(child);
+  execute format(
+    'alter table carillon.%I attach partition carillon.%I for values from (%L) to (%L)', parent, child,
+    to_char(month, 'YYYY-MM-DD"T00:00:00Z"'), to_char(month + interval '1 month', 'YYYY-MM-DD"T00:00:00Z"')
+  );
+  return true;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION carillon.drop_month(child text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO ''
+AS $function$
+begin
+  perform carillon.lock_months();
+  if not exists (
+    select
+    from pg_catalog.pg_inherits
+    where inhrelid = to_regclass(format('carillon.%I', child))
+      and inhparent in ('carillon.runs'::regclass, 'carillon.attempts'::regclass)
+  ) then
+    return false;
+  end if;
+  execute format('drop table carillon.%I', child);
+  return true;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION carillon.lock_months()
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO ''
+AS $function$
+begin
+  perform set_config('lock_timeout', '1000', true);
+  perform pg_advisory_xact_lock(211947792, 2);
+end
+$function$;
 
 CREATE OR REPLACE FUNCTION carillon.note_runs()
  RETURNS trigger
@@ -328,8 +495,306 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION carillon.request_audit(max_attempts integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO ''
+AS $function$
+begin
+  perform carillon_jobs.add_job('upkeep.audit', '{}'::json, job_key => 'upkeep.audit', max_attempts => request_audit.max_attempts);
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION carillon.request_jobs(slots json)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO ''
+AS $function$
+begin
+  perform carillon.require_own(array(select (slot ->> 'scheduleId')::uuid from json_array_elements(slots) as slot));
+  perform carillon_jobs.add_jobs(array(
+    select json_populate_record(null::carillon_jobs.job_spec, json_build_object(
+      'identifier', 'attempt.' || (slot ->> 'targetKind'),
+      'payload', json_build_object('scheduleId', slot ->> 'scheduleId', 'scheduledFor', slot ->> 'scheduledFor'),
+      'run_at', slot ->> 'runAt',
+      'max_attempts', slot ->> 'maxAttempts',
+      'job_key', (slot ->> 'scheduleId') || ':' || (slot ->> 'scheduledFor')
+    ))
+    from json_array_elements(slots) as slot
+  ));
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION carillon.require_own(schedule_ids uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO ''
+AS $function$
+begin
+  if exists (
+    select
+    from unnest(schedule_ids) as asked(id)
+    where not exists (
+      select
+      from carillon.schedules
+      where schedules.id = asked.id
+        and schedules.tenant_id = nullif(current_setting('carillon.tenant_id', true), '')
+        and schedules.project_id = nullif(current_setting('carillon.project_id', true), '')
+    )
+  ) then
+    raise exception 'expected schedules of the transaction''s own project, got others' using errcode = 'insufficient_privilege';
+  end if;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION carillon.require_place(tenant text, project text, owner text, added integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO ''
+AS $function$
+declare
+  in_project integer;
+  of_user integer;
+begin
+  select
+    coalesce(
+      tenants.max_schedules_per_project, nullif(current_setting('carillon.max_schedules_per_project', true), '')::integer
+    ),
+    case when owner like 'user:%' then coalesce(
+      tenants.max_schedules_per_user, nullif(current_setting('carillon.max_schedules_per_user', true), '')::integer
+    ) end
+  into in_project, of_user
+  from (select) as one
+  left join carillon.tenants on tenants.tenant_id = tenant;
+  perform carillon.require_room(tenant, project, null, in_project, added);
+  perform carillon.require_room(tenant, project, owner, of_user, added);
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION carillon.require_places()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO ''
+AS $function$
+begin
+  perform carillon.require_place(added.tenant_id, added.project_id, added.owner_subject, count(*)::integer)
+  from added
+  where added.state in ('active', 'paused')
+  group by added.tenant_id, added.project_id, added.owner_subject;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION carillon.require_room(tenant text, project text, owner text, most integer, added integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO ''
+AS $function$
+declare
+  space constant integer := 211947794;
+  lock constant integer := hashtext(concat_ws('/', tenant, project, owner));
+  is_alone boolean := added > 1 or current_setting('carillon.counts_alone', true) = 'on';
+  live bigint;
+begin
+  if most is null then
+    return;
+  end if;
+  if is_alone then
+    perform pg_advisory_xact_lock(space, lock);
+  else
+    perform pg_advisory_xact_lock_shared(space, lock);
+  end if;
+  loop
+    -- Not before the lock was had: a statement sees what was committed when it began.
+    live := carillon.count_live(tenant, project, owner, most + 1);
+    if live > most then
+      raise exception 'expected at most % schedules', most using
+        errcode = 'CA001',
+        detail = json_build_object('limit', most, 'scope', case when owner is null then 'project' else 'user' end);
+    end if;
+    exit when is_alone or live <= most - current_setting('max_connections')::integer;
+    if not pg_try_advisory_xact_lock(space, lock) then
+      raise exception 'others are adding schedules as well' using errcode = 'CA002';
+    end if;
+    is_alone := true;
+  end loop;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION carillon.wall_in(relation text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO ''
+AS $function$
+begin
+  execute format('alter table carillon.%I enable row level security', relation);
+  execute format('alter table carillon.%I force row level security', relation);
+  execute format(
+    'create policy tenant_wall on carillon.%I to carillon_api using (%2$s) with check (%2$s)', relation,
+    $policy$tenant_id = nullif(current_setting('carillon.tenant_id', true), '')
+      and project_id = nullif(current_setting('carillon.project_id', true), '')$policy$
+  );
+  execute format('create policy pipeline on carillon.%I to carillon_worker using (true) with check (true)', relation);
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION carillon.withdraw_jobs(slots json)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO ''
+AS $function$
+begin
+  perform carillon.require_own(array(select (slot ->> 'scheduleId')::uuid from json_array_elements(slots) as slot));
+  perform carillon_jobs.remove_job((slot ->> 'scheduleId') || ':' || (slot ->> 'scheduledFor'))
+  from json_array_elements(slots) as slot;
+end
+$function$;
+
 CREATE TRIGGER runs_inserted AFTER INSERT ON carillon.runs REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION carillon.note_runs();
 
 CREATE TRIGGER runs_updated AFTER UPDATE ON carillon.runs REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION carillon.note_runs();
 
 CREATE TRIGGER schedule_changes_inserted AFTER INSERT ON carillon.schedule_changes REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION carillon.note_schedules();
+
+CREATE TRIGGER schedules_inserted AFTER INSERT ON carillon.schedules REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION carillon.require_places();
+
+create policy pipeline on carillon.api_keys as permissive for all to carillon_worker using (true) with check (true);
+
+create policy shown_key on carillon.api_keys as permissive for select to carillon_api using ((hash = decode(NULLIF(current_setting('carillon.key_hash'::text, true), ''::text), 'hex'::text)));
+
+create policy tenant_wall on carillon.api_keys as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
+
+create policy pipeline on carillon.attempts as permissive for all to carillon_worker using (true) with check (true);
+
+create policy tenant_wall on carillon.attempts as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
+
+create policy pipeline on carillon.audit_findings as permissive for all to carillon_worker using (true) with check (true);
+
+create policy tenant_wall on carillon.audit_findings as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
+
+create policy pipeline on carillon.execution_grants as permissive for all to carillon_worker using (true) with check (true);
+
+create policy tenant_wall on carillon.execution_grants as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
+
+create policy pipeline on carillon.feed_entries as permissive for all to carillon_worker using (true) with check (true);
+
+create policy tenant_wall on carillon.feed_entries as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
+
+create policy pipeline on carillon.idempotent_answers as permissive for all to carillon_worker using (true) with check (true);
+
+create policy tenant_wall on carillon.idempotent_answers as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
+
+create policy pipeline on carillon.members as permissive for all to carillon_worker using (true) with check (true);
+
+create policy tenant_wall on carillon.members as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
+
+create policy pipeline on carillon.runs as permissive for all to carillon_worker using (true) with check (true);
+
+create policy tenant_wall on carillon.runs as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
+
+create policy pipeline on carillon.schedule_changes as permissive for all to carillon_worker using (true) with check (true);
+
+create policy tenant_wall on carillon.schedule_changes as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
+
+create policy pipeline on carillon.schedule_revisions as permissive for all to carillon_worker using (true) with check (true);
+
+create policy tenant_wall on carillon.schedule_revisions as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
+
+create policy pipeline on carillon.schedules as permissive for all to carillon_worker using (true) with check (true);
+
+create policy tenant_wall on carillon.schedules as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
+
+create policy pipeline on carillon.secrets as permissive for all to carillon_worker using (true) with check (true);
+
+create policy tenant_wall on carillon.secrets as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
+
+create policy pipeline on carillon.tenants as permissive for all to carillon_worker using (true) with check (true);
+
+create policy tenant_wall on carillon.tenants as permissive for all to carillon_api using ((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)));
+
+grant delete, insert, select, update (revoked_by_subject, revoked_at) on carillon.api_keys to carillon_api;
+
+grant delete, select on carillon.attempts to carillon_api;
+
+grant insert, select on carillon.attempts to carillon_worker;
+
+grant select on carillon.audit_findings to carillon_api;
+
+grant delete, insert, select on carillon.audit_findings to carillon_worker;
+
+grant select on carillon.audits to carillon_api;
+
+grant delete, insert, select on carillon.audits to carillon_worker;
+
+grant delete, insert, select, update (expires_at, revoked_at, revoked_by_subject, warned_at) on carillon.execution_grants to carillon_api;
+
+grant delete, select, update (warned_at) on carillon.execution_grants to carillon_worker;
+
+grant insert, select on carillon.feed_entries to carillon_api;
+
+grant delete, insert, select on carillon.feed_entries to carillon_worker;
+
+grant select on carillon.feed_entries_id_seq to carillon_api;
+
+grant select on carillon.feed_floor to carillon_api;
+
+grant select, update on carillon.feed_floor to carillon_worker;
+
+grant delete, insert, select, update (request_hash, schedule_id, answer, answered_at) on carillon.idempotent_answers to carillon_api;
+
+grant delete, select, update (answered_at) on carillon.idempotent_answers to carillon_worker;
+
+grant delete, insert, select, update (role, added_by_subject, added_at, removed_by_subject, removed_at) on carillon.members to carillon_api;
+
+grant select on carillon.members to carillon_worker;
+
+grant select on carillon.migrations to carillon_api;
+
+grant select on carillon.migrations to carillon_worker;
+
+grant delete, insert, select, update (state, reason, worker_id, retry_at, cancel_requested_at, cancel_requested_by_subject, completed_at) on carillon.runs to carillon_api;
+
+grant insert, select, update (state, reason, attempt_count, token, worker_id, started_at, retry_at, cancel_requested_at, cancel_requested_by_subject, completed_at, error) on carillon.runs to carillon_worker;
+
+grant delete, insert, select on carillon.schedule_changes to carillon_api;
+
+grant delete, insert, select on carillon.schedule_changes to carillon_worker;
+
+grant delete, insert, select on carillon.schedule_revisions to carillon_api;
+
+grant delete, select on carillon.schedule_revisions to carillon_worker;
+
+grant delete, insert, select, update (target_kind, state, revision, grant_id, next_slot_at, due_at, excluded_slots, auto_pause_threshold, consecutive_failures, run_count, failure_count, updated_by_subject, updated_at, paused_by_subject, paused_reason, paused_at, resumed_by_subject, resumed_at, deleted_by_subject, deleted_at) on carillon.schedules to carillon_api;
+
+grant delete, select, update (state, next_slot_at, due_at, excluded_slots, consecutive_failures, run_count, failure_count, paused_by_subject, paused_reason, paused_at) on carillon.schedules to carillon_worker;
+
+grant delete, insert, select, update (version, key_id, nonce, ciphertext, updated_by_subject, updated_at) on carillon.secrets to carillon_api;
+
+grant select on carillon.secrets to carillon_worker;
+
+grant insert, select, update (max_schedules_per_project, max_schedules_per_user, minimum_seconds, requests_per_minute, allowed_hosts, updated_by_subject, updated_at) on carillon.tenants to carillon_api;
+
+grant select on carillon.tenants to carillon_worker;
+
+grant delete, insert, select, update on carillon.workers to carillon_worker;
+
+grant execute on function carillon.count_live(text,text,text,integer) to carillon_api;
+
+grant execute on function carillon.create_month(text,date) to carillon_api;
+
+grant execute on function carillon.create_month(text,date) to carillon_worker;
+
+grant execute on function carillon.drop_month(text) to carillon_worker;
+
+grant execute on function carillon.request_audit(integer) to carillon_api;
+
+grant execute on function carillon.request_jobs(json) to carillon_api;
+
+grant execute on function carillon.require_place(text,text,text,integer) to carillon_api;
+
+grant execute on function carillon.require_room(text,text,text,integer,integer) to carillon_api;
+
+grant execute on function carillon.withdraw_jobs(json) to carillon_api;

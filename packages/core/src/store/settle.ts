@@ -10,9 +10,10 @@ export interface Settlement {
   readonly scheduledFor: number
   readonly workerId: string
   readonly token: number
-  readonly state: 'succeeded' | 'failed' | 'cancelled' | 'retrying'
+  /** `skipped` if it may not act any more, and was never tried. */
+  readonly state: 'succeeded' | 'failed' | 'cancelled' | 'retrying' | 'skipped'
   readonly reason: RunReason | null
-  /** Null for an attempt that is handed back: it leaves no row and is not counted. */
+  /** Null for an attempt that was not made, being handed back or refused: it leaves no row and is not counted. */
   readonly outcome: 'succeeded' | 'failed' | 'cancelled' | 'malformed' | 'lost' | null
   readonly retryInMs: number | null
   readonly error: string | null
@@ -28,6 +29,7 @@ export interface Settled {
   readonly targetKind: string
   readonly attempt: number
   readonly state: Settlement['state']
+  readonly reason: RunReason | null
   readonly startedAt: number
   readonly settledAt: number
   readonly retryAt: number | null
@@ -43,7 +45,8 @@ interface Row {
   target_kind: string
   attempt_count: number
   state: Settlement['state']
-  started_at: Date
+  reason: RunReason | null
+  started_at: Date | null
   settled_at: Date
   retry_at: Date | null
   is_auto_paused: boolean
@@ -91,6 +94,7 @@ export async function settleRuns(
         reason = settlement.reason,
         attempt_count = runs.attempt_count - case when settlement.outcome is null then 1 else 0 end,
         worker_id = null,
+        started_at = case when settlement.state <> 'skipped' then runs.started_at end,
         retry_at = case when settlement.state = 'retrying'
           then date_trunc('milliseconds', ${nowOf(p.now)}) + settlement.retry_in_ms * interval '1 millisecond' end,
         completed_at = case when settlement.state <> 'retrying' then ${nowOf(p.now)} end,
@@ -104,7 +108,7 @@ export async function settleRuns(
         -- Schedules before runs, as everywhere: those whose failures are to be forgiven are locked first.
         and (select count(*) from forgiven) >= 0
       returning runs.schedule_id, runs.scheduled_for, runs.id, runs.tenant_id, runs.project_id, runs.attempt_count,
-        runs.state, runs.started_at, runs.retry_at, settlement.worker_id, settlement.outcome, settlement.error,
+        runs.state, runs.reason, runs.started_at, runs.retry_at, settlement.worker_id, settlement.outcome, settlement.error,
         settlement.result
     ), attempted as (
       insert into carillon.attempts (
@@ -117,8 +121,9 @@ export async function settleRuns(
       ${p.onConflict === 'keep' ? sql`on conflict do nothing` : sql``}
     ), counted as (
       update carillon.schedules
-      set consecutive_failures = case settled.state when 'failed' then schedules.consecutive_failures + 1 else 0 end,
+      set consecutive_failures = case when failure.is_one then schedules.consecutive_failures + 1 else 0 end,
         failure_count = schedules.failure_count + case settled.state when 'failed' then 1 else 0 end,
+        run_count = schedules.run_count - case settled.state when 'skipped' then 1 else 0 end,
         state = case when pause.is_due then 'paused' else schedules.state end,
         next_slot_at = case when pause.is_due then null else schedules.next_slot_at end,
         due_at = case when pause.is_due then null else schedules.due_at end,
@@ -127,13 +132,14 @@ export async function settleRuns(
         paused_by_subject = case when pause.is_due then 'system:carillon' else schedules.paused_by_subject end
       from settled
       join carillon.schedules as before on before.id = settled.schedule_id
+      cross join lateral (select settled.state in ('failed', 'skipped') as is_one) as failure
       cross join lateral (
-        select settled.state = 'failed' and before.state = 'active' and before.auto_pause_threshold > 0
+        select failure.is_one and before.state = 'active' and before.auto_pause_threshold > 0
           and before.consecutive_failures + 1 >= before.auto_pause_threshold
           and before.due_at > ${nowOf(p.now)} as is_due
       ) as pause
       where schedules.id = settled.schedule_id
-        and (settled.state = 'failed' or (settled.state = 'succeeded' and schedules.consecutive_failures > 0))
+        and (failure.is_one or (settled.state = 'succeeded' and schedules.consecutive_failures > 0))
       returning schedules.id, schedules.tenant_id, schedules.project_id, schedules.revision, pause.is_due
     ), changed as (
       insert into carillon.schedule_changes (
@@ -145,7 +151,7 @@ export async function settleRuns(
       where is_due
     )
     select settled.schedule_id, settled.scheduled_for, settled.id, settled.tenant_id, settled.project_id,
-      schedules.target_kind, settled.attempt_count, settled.state, settled.started_at, ${nowOf(p.now)} as settled_at,
+      schedules.target_kind, settled.attempt_count, settled.state, settled.reason, settled.started_at, ${nowOf(p.now)} as settled_at,
       settled.retry_at, coalesce(counted.is_due, false) as is_auto_paused
     from settled
     join carillon.schedules on schedules.id = settled.schedule_id
@@ -163,7 +169,8 @@ function toSettled(row: Row): Settled {
     targetKind: row.target_kind,
     attempt: row.attempt_count,
     state: row.state,
-    startedAt: row.started_at.getTime(),
+    reason: row.reason,
+    startedAt: (row.started_at ?? row.settled_at).getTime(),
     settledAt: row.settled_at.getTime(),
     retryAt: row.retry_at?.getTime() ?? null,
     isAutoPaused: row.is_auto_paused,

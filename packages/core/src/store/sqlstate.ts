@@ -6,6 +6,10 @@ export const SQLSTATE = {
   foreignKeyViolation: '23503',
   lockNotAvailable: '55P03',
   checkViolation: '23514',
+  /** Ours: a project or a user has as many schedules as it may. */
+  quotaExceeded: 'CA001',
+  /** Ours: who counts schedules near their limit must be alone with the count. */
+  countsNotAlone: 'CA002',
 } as const
 
 /** The SQLSTATE of an error that the server reported; undefined for all others, such as a lost connection. */

@@ -18,6 +18,9 @@ export interface TakenRun {
   readonly target: unknown
   /** JSON text. */
   readonly policy: string
+  /** By what right, as the revision that began it says. */
+  readonly grantId: string
+  readonly ownerSubject: string
 }
 
 interface Row {
@@ -33,6 +36,8 @@ interface Row {
   worker_id: string
   target: unknown
   policy: string
+  grant_id: string
+  owner_subject: string
 }
 
 /**
@@ -62,10 +67,12 @@ export async function takeRun(
       returning runs.*
     )
     select taken.id, taken.schedule_id, taken.scheduled_for, taken.tenant_id, taken.project_id, revisions.target_kind,
-      taken.trigger, taken.attempt_count, taken.token, taken.worker_id, revisions.target, revisions.policy::text as policy
+      taken.trigger, taken.attempt_count, taken.token, taken.worker_id, revisions.target, revisions.policy::text as policy,
+      revisions.grant_id, schedules.owner_subject
     from taken
     join carillon.schedule_revisions as revisions
-      on revisions.schedule_id = taken.schedule_id and revisions.revision = taken.revision`.execute(tx)
+      on revisions.schedule_id = taken.schedule_id and revisions.revision = taken.revision
+    join carillon.schedules on schedules.id = taken.schedule_id`.execute(tx)
   const [row] = rows
   return row && toTaken(row)
 }
@@ -84,5 +91,7 @@ function toTaken(row: Row): TakenRun {
     workerId: row.worker_id,
     target: row.target,
     policy: row.policy,
+    grantId: row.grant_id,
+    ownerSubject: row.owner_subject,
   }
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { createDatabase, type TestDatabase } from '../database.ts'
-import { insertRevision, insertRun, insertSchedule } from './rows.ts'
+import { insertGrant, insertRevision, insertRun, insertSchedule } from './rows.ts'
 
 let database: TestDatabase
 
@@ -77,9 +77,36 @@ describe('a revision', () => {
 
   test('of another tenant’s schedule is refused', async () => {
     const scheduleId = await insertSchedule(database.pool)
-    const revision = { schedule_id: scheduleId, tenant_id: 'rival', cadence_kind: 'cron', cadence_cron: '{}' }
+    const grantId = await insertGrant(database.pool, { tenant_id: 'rival' })
+    const rival = { tenant_id: 'rival', grant_id: grantId }
+    const revision = { schedule_id: scheduleId, ...rival, cadence_kind: 'cron', cadence_cron: '{}' }
 
-    await expect(insertRevision(database.pool, revision)).rejects.toMatchObject({ code: '23503' })
+    await expect(insertRevision(database.pool, revision)).rejects.toEqual(
+      refusedBy('schedule_revisions_tenant_id_project_id_schedule_id_fkey'),
+    )
+  })
+})
+
+describe('I8: what runs has a grant', () => {
+  test('a schedule without one is refused, and one of another project, too (I9)', async () => {
+    const grantId = await insertGrant(database.pool, { project_id: 'shop' })
+
+    await expect(insertSchedule(database.pool, { grant_id: null })).rejects.toMatchObject({
+      code: '23502',
+      column: 'grant_id',
+    })
+    await expect(insertSchedule(database.pool, { grant_id: grantId })).rejects.toEqual(
+      refusedBy('schedules_tenant_id_project_id_grant_id_fkey'),
+    )
+  })
+
+  test('a revision that does not say what its grant must carry is refused', async () => {
+    const scheduleId = await insertSchedule(database.pool)
+    const cadence = { cadence_kind: 'cron', cadence_cron: '{}' }
+
+    await expect(
+      insertRevision(database.pool, { schedule_id: scheduleId, ...cadence, required_scope: null }),
+    ).rejects.toMatchObject({ code: '23502', column: 'required_scope' })
   })
 })
 

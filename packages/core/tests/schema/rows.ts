@@ -6,13 +6,31 @@ type Row = Readonly<Record<string, unknown>>
 
 const OWNER = { tenant_id: 'acme', project_id: 'web' }
 const NOW = '2026-11-15T12:00:00Z'
+const SCOPE = 'http:dispatch:example.com'
 
-/** Inserts an active schedule, due tomorrow, with what a test changes about it; returns its id. */
+/** Inserts a grant that never ends, with what a test changes about it; returns its id. */
+export async function insertGrant(pool: pg.Pool, changes: Row = {}): Promise<string> {
+  const id = randomUUID()
+  await insert(pool, 'execution_grants', {
+    id,
+    ...OWNER,
+    subject: 'ada',
+    scopes: [SCOPE],
+    created_by_subject: 'ada',
+    created_at: NOW,
+    ...changes,
+  })
+  return id
+}
+
+/** Inserts an active schedule, due tomorrow, with what a test changes about it, and its own grant; returns its id. */
 export async function insertSchedule(pool: pg.Pool, changes: Row = {}): Promise<string> {
   const id = randomUUID()
+  const grantId = await insertGrant(pool, { schedule_id: id })
   await insert(pool, 'schedules', {
     id,
     ...OWNER,
+    grant_id: grantId,
     owner_subject: 'ada',
     target_kind: 'http',
     state: 'active',
@@ -27,11 +45,13 @@ export async function insertSchedule(pool: pg.Pool, changes: Row = {}): Promise<
   return id
 }
 
-/** Inserts the first revision of a schedule, without a cadence unless the test gives one. */
+/** Inserts the first revision of a schedule, without a cadence unless the test gives one; by a grant of its own unless told. */
 export async function insertRevision(pool: pg.Pool, changes: Row): Promise<void> {
   await insert(pool, 'schedule_revisions', {
     ...OWNER,
     revision: 1,
+    grant_id: changes['grant_id'] ?? (await insertGrant(pool)),
+    required_scope: SCOPE,
     name: 'Digest',
     target_kind: 'http',
     target: '{}',

@@ -3,7 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createDatabase, type TestDatabase } from '../database.ts'
 
 /** Of the installation, not of a tenant. */
-const WITHOUT_TENANT = ['audits', 'migrations', 'workers']
+const WITHOUT_TENANT = ['audits', 'feed_floor', 'migrations', 'workers']
+/** Of a tenant, whatever the project. */
+const WITHOUT_PROJECT = ['tenants']
 
 let database: TestDatabase
 
@@ -29,15 +31,21 @@ test('no table has a column for a credential: a run acts by its grant (I8)', asy
 })
 
 test('every table says whose its rows are, but for those of the installation', async () => {
-  const { rows } = await database.pool.query<{ name: string }>(
-    `select relname as name from pg_class
-     where relnamespace = 'carillon'::regnamespace and relkind in ('r', 'p')
-       and (select count(*) from pg_attribute
-            where attrelid = pg_class.oid and attname in ('tenant_id', 'project_id') and not attisdropped) < 2
-     order by relname`,
-  )
+  const lacking = async (column: string): Promise<string[]> => {
+    const { rows } = await database.pool.query<{ name: string }>(
+      `select relname as name from pg_class
+       where relnamespace = 'carillon'::regnamespace and relkind in ('r', 'p')
+         and not exists (
+           select from pg_attribute where attrelid = pg_class.oid and attname = $1 and not attisdropped
+         )
+       order by relname`,
+      [column],
+    )
+    return rows.map(({ name }) => name)
+  }
 
-  expect(rows.map(({ name }) => name)).toEqual(WITHOUT_TENANT)
+  expect(await lacking('tenant_id')).toEqual(WITHOUT_TENANT)
+  expect(await lacking('project_id')).toEqual([...WITHOUT_TENANT, ...WITHOUT_PROJECT].toSorted())
 })
 
 test('every reference between tables of tenants holds tenant and project, so none can cross the wall (I9)', async () => {
@@ -57,4 +65,16 @@ test('every reference between tables of tenants holds tenant and project, so non
     expect(columns, name).toEqual(expect.arrayContaining(['tenant_id', 'project_id']))
     expect(target_columns, name).toEqual(expect.arrayContaining(['tenant_id', 'project_id']))
   }
+})
+
+test('every reference is served by an index: to remove what it points at reads no table from end to end', async () => {
+  const { rows } = await database.pool.query<{ name: string }>(
+    `select conname as name from pg_constraint
+     where connamespace = 'carillon'::regnamespace and contype = 'f' and conparentid = 0
+       and not exists (
+         select from pg_index where indrelid = conrelid and indpred is null and indkey[0] = any(conkey)
+       )`,
+  )
+
+  expect(rows).toEqual([])
 })

@@ -1,7 +1,19 @@
-import type { Clock, Feed, Grants, Keys, Scheduler } from '@carillon/core'
+import type {
+  AuthorizationPort,
+  Clock,
+  Feed,
+  Grants,
+  Keys,
+  Members,
+  Projects,
+  Scheduler,
+  Secrets,
+  Tenants,
+} from '@carillon/core'
 import type { Meter } from '@opentelemetry/api'
 import type { Logger } from 'pino'
 
+import type { JwtVerifier } from '../jwt/jwt-verifier.ts'
 import type { SignIn } from '../sign-in.ts'
 
 /** What the HTTP app is made of. */
@@ -9,7 +21,13 @@ export interface AppDeps {
   readonly scheduler: Scheduler
   readonly keys: Keys
   readonly grants: Grants
+  readonly members: Members
+  readonly secrets: Secrets
+  readonly tenants: Tenants
+  readonly projects: Projects
   readonly feed: Feed
+  /** Asked for every request, but for those of the installation itself. */
+  readonly authorization: AuthorizationPort
   readonly clock: Clock
   /** Of the installation: admin of its own project, and may make keys for others. */
   readonly adminKey: string
@@ -23,11 +41,13 @@ export interface AppDeps {
   readonly readiness: () => Promise<readonly string[]>
   /** Lets a browser that has signed in act as the installation. */
   readonly signIn?: Pick<SignIn, 'accepts'>
+  /** Tells whose a token is. Without it none is taken. */
+  readonly jwt?: JwtVerifier
   readonly limits?: AppLimits
 }
 
 export interface AppLimits {
-  /** Of one key, in this process. @default 60000 */
+  /** Of one key, in this process, unless its tenant has a limit of its own. @default 60000 */
   readonly requestsPerMinute?: number
   /** @default 1 MiB, which is what the core takes, and 64 KiB */
   readonly bodyBytes?: number

@@ -10,7 +10,10 @@ import type { Identity } from './identity.ts'
 import type { KeyPlaces } from './key-places.ts'
 
 /** What handlers work with. */
-export interface Service extends Pick<AppDeps, 'scheduler' | 'keys' | 'grants' | 'clock'> {
+export interface Service extends Pick<
+  AppDeps,
+  'scheduler' | 'keys' | 'grants' | 'members' | 'secrets' | 'tenants' | 'projects' | 'clock' | 'logger'
+> {
   readonly feedHub: FeedHub
   /** A calendar is the one answer that takes many reads. */
   readonly calendarPlaces: KeyPlaces

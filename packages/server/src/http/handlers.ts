@@ -7,10 +7,13 @@ import { calendarHandlers } from './routes/calendar.ts'
 import { eventHandlers } from './routes/events.ts'
 import { grantHandlers } from './routes/grants.ts'
 import { keyHandlers } from './routes/keys.ts'
+import { memberHandlers } from './routes/members.ts'
 import { projectHandlers } from './routes/projects.ts'
 import { runHandlers } from './routes/runs.ts'
 import { scheduleChangeHandlers } from './routes/schedule-changes.ts'
 import { scheduleHandlers } from './routes/schedules.ts'
+import { secretHandlers } from './routes/secrets.ts'
+import { tenantHandlers } from './routes/tenants.ts'
 
 /** Who answers each operation. One without a handler does not compile. */
 export const handlers: HandlersOf<OperationId> = {
@@ -21,7 +24,10 @@ export const handlers: HandlersOf<OperationId> = {
   ...cadenceHandlers,
   ...eventHandlers,
   ...grantHandlers,
+  ...secretHandlers,
+  ...memberHandlers,
   ...keyHandlers,
+  ...tenantHandlers,
   ...projectHandlers,
   ...auditHandlers,
 }

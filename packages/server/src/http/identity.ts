@@ -1,16 +1,16 @@
-import type { ApiKey, Caller, Role } from '@carillon/core'
+import { INSTALLATION_SUBJECT, type ApiKey, type Caller, type Role } from '@carillon/core'
 
 /** Who asks, and what they may do. */
 export interface Identity {
   readonly caller: Caller
   readonly role: Role
-  /** The id of the key; `installation` for the installation's own. */
+  /** What requests are counted by: the id of the key, `installation` for the installation's own, `jwt:…` for who has a token. */
   readonly keyId: string
   readonly isInstallation: boolean
 }
 
 export const INSTALLATION: Identity = {
-  caller: { tenantId: 'default', projectId: 'default', subject: 'service:installation' },
+  caller: { tenantId: 'default', projectId: 'default', subject: INSTALLATION_SUBJECT },
   role: 'admin',
   keyId: 'installation',
   isInstallation: true,

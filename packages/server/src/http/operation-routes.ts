@@ -1,16 +1,18 @@
 import { API_PREFIX, operationIds, operations, type Operation, type OperationId } from '@carillon/api'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 
+import type { AppDeps } from './app-deps.ts'
 import type { Authenticate } from './authentication.ts'
 import { credentialsOf } from './credentials.ts'
 import type { Answer, Call, Handler, HandlersOf, Service } from './handler.ts'
 import type { Identity } from './identity.ts'
 import { ignoreBodies } from './json-body.ts'
+import { unavailableProblem } from './problems/carillon-problems.ts'
 import { ProblemError } from './problems/problem-error.ts'
 import { readInput } from './request-input.ts'
 import { isSameOrigin } from './same-origin.ts'
 
-interface OperationRoutes {
+interface OperationRoutes extends Pick<AppDeps, 'authorization'> {
   readonly service: Service
   readonly authenticate: Authenticate
   readonly handlers: HandlersOf<OperationId>
@@ -40,7 +42,7 @@ export async function registerOperations(app: FastifyInstance, routes: Operation
 function routeOf(
   id: OperationId,
   operation: Operation,
-  { service, authenticate, handlers }: OperationRoutes,
+  { service, authenticate, authorization, handlers }: OperationRoutes,
 ): RouteOptions {
   const { method, path, success } = operation
   const isBasicAllowed = isCalendar(operation)
@@ -48,6 +50,8 @@ function routeOf(
     const credentials = credentialsOf(request, { isBasicAllowed })
     return credentials && authenticate(credentials)
   }
+  const isAllowed = async ({ isInstallation, caller }: Identity): Promise<boolean> =>
+    isInstallation || authorization.isAllowed({ ...caller, role: operation.role })
   // The keys of the table are the ids, and what was read for an id is what its schemas say.
   const handle = handlers[id] as unknown as Handler<'getSchedule'>
   return {
@@ -58,10 +62,17 @@ function routeOf(
     onRequest: async (request) => {
       request.identity = await identify(request)
     },
-    preParsing: async (request) => requireRight(request, operation),
+    // Before the body is read: who may not ask is not listened to.
+    preParsing: async (request) => {
+      const identity = requireRole(request, operation)
+      if (!(await told(() => isAllowed(identity)))) throw notAllowed(operation)
+    },
     handler: async (request, reply) => {
       const identity = requireIdentity(request, operation)
-      const isStillAllowed = async (): Promise<boolean> => (await identify(request)) !== undefined
+      const isStillAllowed = async (): Promise<boolean> => {
+        const again = await identify(request)
+        return again !== undefined && (await isAllowed(again))
+      }
       const call = { service, identity, caller: identity.caller, isStillAllowed, ...readInput(operation, request) }
       // As above: what `readInput` gave is what the schemas of this very operation read.
       return send(reply, operation, await handle(call as unknown as Call<'getSchedule'>))
@@ -81,8 +92,8 @@ function isCalendar({ success }: Operation): boolean {
   return success.mediaType === 'text/calendar'
 }
 
-/** Before the body is read: who may not ask is not listened to. */
-function requireRight(request: FastifyRequest, operation: Operation): void {
+/** By what the key, the token or the session says. */
+function requireRole(request: FastifyRequest, operation: Operation): Identity {
   const { method, role } = operation
   const identity = requireIdentity(request, operation)
   const isBySession = request.headers.authorization === undefined
@@ -95,6 +106,22 @@ function requireRight(request: FastifyRequest, operation: Operation): void {
   if (role === 'admin' && identity.role !== 'admin') {
     throw new ProblemError('forbidden', 'expected a key with the role admin, got a member: a member may only read')
   }
+  return identity
+}
+
+/** Fails closed: nobody is let in because nobody could be asked. */
+async function told(ask: () => Promise<boolean>): Promise<boolean> {
+  try {
+    return await ask()
+  } catch (error) {
+    throw unavailableProblem(error)
+  }
+}
+
+function notAllowed({ role }: Operation): ProblemError {
+  const expected =
+    role === 'admin' ? 'expected somebody who may write in this project' : 'expected a member of this project'
+  return new ProblemError('forbidden', `${expected}, got one who may not: have an admin of the project put you back`)
 }
 
 function send(reply: FastifyReply, { success }: Operation, { body, headers = {} }: Answer<OperationId>): FastifyReply {

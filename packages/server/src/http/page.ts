@@ -6,6 +6,9 @@ const LIMIT_DEFAULT = 50
 /** What the core gives at once. */
 const FETCH_MAX = 200
 
+/** Lists in the order of their names, which say all there is to say of a place in them. */
+export const byName = (list: string): CursorKind<string> => ({ list, position: z.string().min(1).max(300) })
+
 /** Lists of which an item is known by its id. */
 export const byId = (list: string): CursorKind<string> => ({ list, position: z.uuid() })
 

@@ -9,6 +9,10 @@ export class EchoTarget implements Target {
   readonly schema = SPEC
   readonly retry: RetryPolicy = { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 }
 
+  requiredScope(): string {
+    return 'echo:call:anybody'
+  }
+
   timeoutMs(): number {
     return 1000
   }

@@ -92,6 +92,22 @@ describe('a stream', () => {
     expect(await stream.read()).toBe('the end')
   })
 
+  test('tells nothing any more two seconds after whoever reads it was removed from the project, but ends instead', async () => {
+    const clock = new ManualClock()
+    await using database = await createDatabase()
+    await using world = await createTestApp({ clock, database, feed: new PatientFeed({ db: createDb(database.pool) }) })
+    const { key } = await world.admin.keys.create({ project: 'default', subject: 'user:a', role: 'member' })
+    await world.admin.members.put('user:a', { role: 'member' })
+    const stream = await openStream(await world.listen(), key)
+    expect(await stream.read()).toMatch(/^retry: 2000/)
+
+    await world.admin.members.remove('user:a')
+    await world.admin.schedules.create(DIGEST)
+    clock.advance(KEY_GOOD_FOR_MS + 1)
+
+    expect(await stream.read()).toBe('the end')
+  })
+
   test('is one of a few per key; who leaves makes room', async () => {
     await using world = await createTestApp({ limits: { streamsPerKey: 2 } })
     const url = await world.listen()

@@ -44,12 +44,19 @@ test('a grant is given, listed and revoked, and who revoked it first stays', asy
   expect(grant).toMatchObject({
     subject: 'user:alice',
     billingAccountId: 'acc-1',
+    scheduleId: null,
     expiresAt: '2026-12-31T23:00:00.000Z',
+    warning: null,
     revokedAt: null,
     createdBy: 'service:installation',
     createdAt: '2026-03-02T06:00:00.000Z',
   })
-  expect(revoked).toEqual({ ...grant, revokedAt: '2026-03-02T06:00:00.000Z', revokedBy: 'service:installation' })
+  expect(revoked).toEqual({
+    ...grant,
+    warning: 'revoked',
+    revokedAt: '2026-03-02T06:00:00.000Z',
+    revokedBy: 'service:installation',
+  })
   expect(await admin.grants.revoke(grant.id)).toEqual(revoked)
   expect((await admin.grants.list()).items).toEqual([revoked])
   await expect(admin.grants.revoke(UNKNOWN_ID)).rejects.toMatchObject({ status: 404, code: 'grant_not_found' })

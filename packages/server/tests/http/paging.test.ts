@@ -9,7 +9,7 @@ const { admin, request } = world
 afterAll(() => world[Symbol.asyncDispose]())
 
 interface List {
-  readonly items: readonly { readonly id: string }[]
+  readonly items: readonly { readonly id?: string; readonly name?: string; readonly subject?: string }[]
   readonly nextCursor: string | null
 }
 
@@ -18,7 +18,7 @@ async function everything(app: TestApp, url: string): Promise<string[][]> {
   for (let cursor: string | null = ''; cursor !== null;) {
     const answer = await app.request('GET', `${url}${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`)
     const { items, nextCursor } = answer.json<List>()
-    pages.push(items.map(({ id }) => id))
+    pages.push(items.map(({ id, name, subject }) => id ?? name ?? subject ?? ''))
     cursor = nextCursor
   }
   return pages
@@ -41,12 +41,30 @@ describe('pages', () => {
     for (let count = 0; count < 3; count += 1) {
       runs.push((await admin.schedules.run(id)).id)
       await admin.keys.create({ project: 'default', subject: 'user:alice', role: 'member' })
-      await admin.grants.create({ scopes: ['http:dispatch:*'] })
     }
+    const { key } = await admin.keys.create({ project: 'garden', subject: 'user:alice', role: 'admin' })
+    const garden = world.client(key)
+    const grants: string[] = []
+    for (let count = 0; count < 3; count += 1) {
+      grants.push((await garden.grants.create({ scopes: ['http:dispatch:*'] })).id)
+    }
+    const first = await garden.grants.list({ limit: 2 })
+    const rest = await garden.grants.list({ limit: 2, cursor: first.nextCursor ?? '' })
 
     expect(await everything(world, `/api/v1/schedules/${id}/runs?limit=2`)).toEqual([[runs[2], runs[1]], [runs[0]]])
     expect((await everything(world, '/api/v1/keys?limit=2')).map(({ length }) => length)).toEqual([2, 1])
-    expect((await everything(world, '/api/v1/grants?limit=2')).map(({ length }) => length)).toEqual([2, 1])
+    expect([...first.items, ...rest.items].map((grant) => grant.id)).toEqual(grants.toReversed())
+    expect(rest.nextCursor).toBeNull()
+  })
+
+  test('of secrets and members are in the order of their names', async () => {
+    for (const name of ['b', 'c', 'a']) {
+      await admin.secrets.put(name, { value: 'kept' })
+      await admin.members.put(`user:${name}`, { role: 'member' })
+    }
+
+    expect(await everything(world, '/api/v1/secrets?limit=2')).toEqual([['a', 'b'], ['c']])
+    expect(await everything(world, '/api/v1/members?limit=2')).toEqual([['user:a', 'user:b'], ['user:c']])
   })
 
   test('that are full and the last have no next one, also at the greatest length', async () => {

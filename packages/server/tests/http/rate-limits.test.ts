@@ -1,5 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 
+import { TenantRates } from '../../src/http/tenant-rates.ts'
+import { ManualClock } from './manual-clock.ts'
 import { createTestApp } from './test-app.ts'
 
 const world = await createTestApp({ limits: { requestsPerMinute: 3 } })
@@ -7,6 +9,14 @@ const { request } = world
 afterAll(() => world[Symbol.asyncDispose]())
 
 const LIST = '/api/v1/schedules'
+const NOTHING_SAID = {
+  maxSchedulesPerProject: null,
+  maxSchedulesPerUser: null,
+  minimumSeconds: null,
+  allowedHosts: null,
+  updatedBy: null,
+  updatedAt: null,
+}
 
 describe('requests are limited', () => {
   test('per key, whatever is asked; the answers count down, and the refusal says when to come back', async () => {
@@ -55,5 +65,79 @@ describe('requests are limited', () => {
       expect(answer.statusCode).toBe(200)
       expect(answer.headers['ratelimit-limit']).toBeUndefined()
     }
+  })
+})
+
+describe('a tenant with a limit of its own', () => {
+  const clock = new ManualClock()
+
+  test('has its keys held to it within ten seconds, each by itself, and nobody else', async () => {
+    await using other = await createTestApp({ clock, limits: { requestsPerMinute: 100 } })
+    const keyOf = async (tenant: string, subject: string): Promise<string> =>
+      (await other.admin.keys.create({ tenant, project: 'web', subject, role: 'member' })).key
+    const [alice, bob, carol] = [
+      await keyOf('acme', 'user:alice'),
+      await keyOf('acme', 'user:bob'),
+      await keyOf('umbrella', 'user:carol'),
+    ]
+    const limitOf = async (key: string) => {
+      const { statusCode, headers } = await other.request('GET', LIST, { key })
+      return [statusCode, headers['ratelimit-limit'], headers['ratelimit-remaining']]
+    }
+
+    expect(await limitOf(alice)).toEqual([200, '100', '99'])
+    await other.admin.tenants.put('acme', { requestsPerMinute: 2 })
+    expect(await limitOf(alice)).toEqual([200, '100', '98'])
+    clock.advance(10_000)
+
+    expect(await limitOf(alice)).toEqual([429, '2', '0'])
+    expect([await limitOf(bob), await limitOf(bob), await limitOf(bob)]).toEqual([
+      [200, '2', '1'],
+      [200, '2', '0'],
+      [429, '2', '0'],
+    ])
+    expect(await limitOf(carol)).toEqual([200, '100', '99'])
+  })
+
+  test('leaves the key of the installation alone, so that it can be mended', async () => {
+    await using other = await createTestApp()
+    await other.admin.tenants.put('default', { requestsPerMinute: 1 })
+
+    for (let count = 0; count < 3; count += 1) expect((await other.request('GET', LIST)).statusCode).toBe(200)
+  })
+
+  test('is asked about once for many requests, and of the last thousand tenants only', async () => {
+    const asked: string[] = []
+    const tenants = {
+      get: async (tenantId: string) => {
+        asked.push(tenantId)
+        return { ...NOTHING_SAID, tenantId, requestsPerMinute: 7 }
+      },
+    }
+    const rates = new TenantRates({ tenants, clock })
+
+    expect(await Promise.all([rates.find('a'), rates.find('a')])).toEqual([7, 7])
+    for (let count = 0; count < 999; count += 1) await rates.find(`b${count}`)
+    await rates.find('a')
+    await rates.find('c')
+    await rates.find('a')
+    await rates.find('b0')
+
+    expect(asked.filter((tenantId) => tenantId === 'a')).toHaveLength(1)
+    expect(asked.filter((tenantId) => tenantId === 'b0')).toHaveLength(2)
+  })
+
+  test('is asked about again after a question that failed', async () => {
+    let isAway = true
+    const get = async (tenantId: string) => {
+      if (isAway) throw new Error('the database is away')
+      return { ...NOTHING_SAID, tenantId, requestsPerMinute: 7 }
+    }
+    const rates = new TenantRates({ tenants: { get }, clock })
+
+    await expect(rates.find('a')).rejects.toThrow('away')
+    isAway = false
+
+    expect(await rates.find('a')).toBe(7)
   })
 })

@@ -33,7 +33,7 @@ describe('running now', () => {
   })
 
   test('is refused when the grant was revoked', async () => {
-    const { id: grantId } = await admin.grants.create({ scopes: ['echo:dispatch:*'] })
+    const { id: grantId } = await admin.grants.create({ scopes: ['echo:call:*'] })
     const { id } = await admin.schedules.create({ ...ECHO, grantId })
     await admin.grants.revoke(grantId)
 

@@ -1,19 +1,41 @@
 import { createClient, type Client } from '@carillon/api'
-import { createDb, Feed, Grants, Keys, Scheduler, systemClock, type Clock, type Db, type Target } from '@carillon/core'
+import {
+  createDb,
+  Feed,
+  Grants,
+  Keys,
+  MemberAuthorization,
+  Members,
+  Projects,
+  Scheduler,
+  Secrets,
+  systemClock,
+  Tenants,
+  type Clock,
+  type Db,
+  type Target,
+} from '@carillon/core'
 import { createDatabase, type TestDatabase } from '@carillon/core/testing'
 import { createHttpTarget } from '@carillon/targets'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 
 import { createApp, type AppDeps } from '../../src/app.ts'
 import { createLogger } from '../../src/logger.ts'
+import { hostProblems } from '../../src/tenant-hosts.ts'
+import { SECRETS_OF_WORKERS } from '../../src/worker-secrets.ts'
 import { injectFetch } from './inject-fetch.ts'
 
 export const ADMIN_KEY = 'the-admin-key-of-this-very-test'
 
+/** A test of pages makes more than a project may have. */
+const WITHOUT_QUOTAS = { maxSchedulesPerProject: null, maxSchedulesPerUser: null }
+
 /** One line that the app wrote into its log. */
 export type LogLine = Readonly<Record<string, unknown>>
 
-export interface TestAppOptions extends Partial<Omit<AppDeps, 'scheduler' | 'keys' | 'grants'>> {
+type CoreDeps = 'scheduler' | 'keys' | 'grants' | 'members' | 'secrets' | 'tenants' | 'projects'
+
+export interface TestAppOptions extends Partial<Omit<AppDeps, CoreDeps>> {
   /** One of the caller's own, which is left as it is; a fresh one unless told. */
   readonly database?: TestDatabase
   /** Where schedules are kept, if not in the database itself: a proxy before it, or nowhere. */
@@ -21,6 +43,8 @@ export interface TestAppOptions extends Partial<Omit<AppDeps, 'scheduler' | 'key
   /** Besides http, which may call this machine. */
   readonly targets?: readonly Target[]
   readonly minimumSeconds?: number
+  /** What secrets are encrypted with; null: they cannot be put. @default a key */
+  readonly secretsKeys?: readonly Buffer[] | null
 }
 
 interface RequestOptions {
@@ -50,13 +74,15 @@ export interface TestApp extends AsyncDisposable {
 }
 
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
-  const { database = await createDatabase(), targets = [], clock = systemClock, minimumSeconds, ...overrides } = options
+  const { database = await createDatabase(), clock = systemClock, ...rest } = options
+  const { targets = [], minimumSeconds, secretsKeys = [Buffer.alloc(32, 7)], ...overrides } = rest
   const db = options.db ?? createDb(database.pool)
   const log: LogLine[] = []
-  const core = createCore(db, clock, targets, minimumSeconds)
+  const core = createCore({ db, clock, targets, minimumSeconds, secretsKeys })
   const app = await createApp({
     ...core,
     clock,
+    authorization: new MemberAuthorization({ db, clock }),
     adminKey: ADMIN_KEY,
     version: '0.0.0-test',
     logger: createLogger({ logLevel: 'info' }, { write: (line) => void log.push(JSON.parse(line) as LogLine) }),
@@ -81,14 +107,29 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   }
 }
 
-function createCore(db: Db, clock: Clock, targets: readonly Target[], minimumSeconds: number | undefined) {
-  const http = createHttpTarget({ allowedHosts: ['127.0.0.1', 'localhost'] })
+interface CoreParts {
+  readonly db: Db
+  readonly clock: Clock
+  readonly targets: readonly Target[]
+  readonly minimumSeconds: number | undefined
+  readonly secretsKeys: readonly Buffer[] | null
+}
+
+function createCore({ db, clock, targets, minimumSeconds, secretsKeys: keys }: CoreParts) {
+  const http = createHttpTarget({ allowedHosts: ['127.0.0.1', 'localhost'], secrets: SECRETS_OF_WORKERS })
   const known = new Map<string, Target>([http as Target, ...targets].map((target) => [target.kind, target]))
   return {
-    scheduler: new Scheduler({ db, clock, targets: known }, minimumSeconds === undefined ? {} : { minimumSeconds }),
+    scheduler: new Scheduler(
+      { db, clock, targets: known },
+      { ...WITHOUT_QUOTAS, ...(minimumSeconds === undefined ? {} : { minimumSeconds }) },
+    ),
     keys: new Keys({ db, clock }),
     grants: new Grants({ db, clock }),
-    feed: new Feed({ db }),
+    members: new Members({ db, clock }),
+    secrets: new Secrets({ db, clock, keys }),
+    tenants: new Tenants({ db, clock, checkHosts: hostProblems }),
+    projects: new Projects({ db, clock }),
+    feed: new Feed({ db, clock }),
   }
 }
 

@@ -1,4 +1,4 @@
-/** The wall clock, epoch milliseconds. Only a date in a Retry-After is held against it; due-ness never is (I10). */
+/** The wall clock, epoch milliseconds. For the date in a Retry-After and that of a signature; due-ness is never held against it (I10). */
 export function systemNow(): number {
   return Date.now()
 }

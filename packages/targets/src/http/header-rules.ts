@@ -12,7 +12,7 @@ const VALUE = /^(?:[!-~](?:[\t -~]*[!-~])?)?$/
 
 const OURS = 'Carillon sets it'
 const FRAMING = 'it belongs to the connection'
-const CREDENTIAL = 'no credential is kept on a schedule (I8); references to secrets come with a later release'
+const CREDENTIAL = 'no credential is kept on a schedule (I8); name a secret in `auth`'
 const ORIGIN = 'it says who is calling'
 const CODING = 'bodies are sent and read as they are'
 
@@ -22,7 +22,7 @@ export const RESERVED_HEADERS: Readonly<Record<string, string>> = {
   'carillon-*': OURS,
   traceparent: OURS,
   tracestate: OURS,
-  // Where the signature will stand, once requests are signed as Standard Webhooks says.
+  // Where the signature stands, as Standard Webhooks says.
   'webhook-*': OURS,
   host: FRAMING,
   'content-length': FRAMING,

@@ -1,6 +1,7 @@
 import type { Json } from '@carillon/core'
 import { z } from 'zod'
 
+import { authSchema, type HttpAuth } from './auth-spec.ts'
 import { found, refusing } from './fault.ts'
 import { headerFaults } from './header-rules.ts'
 import { jsonFault } from './json-value.ts'
@@ -23,6 +24,8 @@ export interface HttpSpec {
   readonly payload?: Json | undefined
   /** After which an attempt is cut. 1..300 @default 30 */
   readonly timeoutSeconds: number
+  /** @default none */
+  readonly auth?: HttpAuth | undefined
 }
 
 const PAYLOAD_MAX_BYTES = 256 * 1024
@@ -48,6 +51,7 @@ export const httpSpecSchema: z.ZodType<HttpSpec> = z
       .min(1, TIMEOUT_EXPECTED)
       .max(TIMEOUT_MAX_SECONDS, TIMEOUT_EXPECTED)
       .default(TIMEOUT_DEFAULT_SECONDS),
+    auth: authSchema.optional(),
   })
   .superRefine(({ method, payload }, context) => {
     if (payload === undefined || (method !== 'GET' && method !== 'HEAD')) return

@@ -1,15 +1,16 @@
-import type { RetryPolicy } from '@carillon/core'
+import type { RetryPolicy, SecretStore } from '@carillon/core'
 
+import { parseAllowedHosts, type AllowedHosts } from './allowed-hosts.ts'
 import { systemNow } from './clock.ts'
-import { parseHostPattern, type HostPattern } from './host-pattern.ts'
+import { resolveBySystem, type Resolve } from './system-resolver.ts'
 
 export interface HttpTargetOptions {
   /**
    * The hosts that a schedule may call: `127.0.0.1`, `localhost`, `*.internal.example.com`, `digest.internal:8443`,
-   * `[::1]`. An empty list allows none.
+   * `[::1]`, `*`. An empty list allows none.
    *
-   * Names are compared, not the addresses behind them. So `*` lets every schedule reach whatever this process can
-   * reach, cloud metadata and loopback included, and a listed name is trusted with its DNS.
+   * Every address behind a host must be public, or be listed here by itself or in a network: `10.0.0.0/8`, `fd00::/8`. So
+   * `*` is every public host, and no name can lead to loopback, a private network or cloud metadata that is not listed.
    */
   readonly allowedHosts: readonly string[]
   /** How much of an answer's body is read before its connection is cut. @default 65536 */
@@ -21,15 +22,21 @@ export interface HttpTargetOptions {
    * a call cannot promise it for who answers. Must hold all retries of one run (E-51). @default 86400, as Restate's
    */
   readonly idempotencyRetentionSeconds?: number
-  /** Epoch milliseconds; a date in a Retry-After is held against it. @default the wall clock */
+  /** Where `auth` finds its secrets. Without it, a spec with one is refused. */
+  readonly secrets?: SecretStore
+  /** All addresses of a name. @default as this machine resolves names */
+  readonly resolve?: Resolve
+  /** Epoch milliseconds; for the date in a Retry-After and that of a signature. @default the wall clock */
   readonly now?: () => number
 }
 
 export interface ResolvedHttpTargetOptions {
-  readonly allowedHosts: readonly HostPattern[]
+  readonly allowedHosts: AllowedHosts
   readonly maxBodyBytes: number
   readonly connections: number
   readonly idempotencyRetentionSeconds: number
+  readonly secrets: SecretStore | undefined
+  readonly resolve: Resolve
   readonly now: () => number
 }
 
@@ -44,7 +51,7 @@ const RETRIES_MAX_SECONDS = HTTP_RETRY.maxAttempts * HTTP_RETRY.capSeconds
 /** @throws RangeError naming the option at fault */
 export function resolveOptions(options: HttpTargetOptions): ResolvedHttpTargetOptions {
   return {
-    allowedHosts: options.allowedHosts.map(parseHostPattern),
+    allowedHosts: parseAllowedHosts(options.allowedHosts),
     maxBodyBytes: atLeast('maxBodyBytes', 1, options.maxBodyBytes ?? 65_536),
     connections: atLeast('connections', 1, options.connections ?? 64),
     idempotencyRetentionSeconds: atLeast(
@@ -52,6 +59,8 @@ export function resolveOptions(options: HttpTargetOptions): ResolvedHttpTargetOp
       RETRIES_MAX_SECONDS,
       options.idempotencyRetentionSeconds ?? 86_400,
     ),
+    secrets: options.secrets,
+    resolve: options.resolve ?? resolveBySystem,
     now: options.now ?? systemNow,
   }
 }

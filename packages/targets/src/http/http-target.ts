@@ -1,78 +1,114 @@
-import type { Outcome, Problem, Target } from '@carillon/core'
+import type { Outcome, Problem, Target, TargetContext } from '@carillon/core'
 import { Agent } from 'undici'
 
-import { exchange } from './exchange.ts'
+import { credentialsOf } from './credentials.ts'
+import { exchange, type ExchangeEnd } from './exchange.ts'
+import { AddressNotAllowedError, guardedConnector } from './guarded-connector.ts'
+import { addressRefusal, hostFault, hostRefusal, urlProblems } from './host-check.ts'
+import { hostOf } from './host-pattern.ts'
 import { httpSpecSchema, type HttpSpec } from './http-spec.ts'
-import { HTTP_RETRY, resolveOptions, type HttpTargetOptions } from './http-target-options.ts'
+import {
+  HTTP_RETRY,
+  resolveOptions,
+  type HttpTargetOptions,
+  type ResolvedHttpTargetOptions,
+} from './http-target-options.ts'
 import { outcomeOf } from './outcome.ts'
 import { requestHeaders } from './request-headers.ts'
+import { unlessSignalled } from './unless-signalled.ts'
+import { withheldFrom } from './withheld.ts'
 
-const CONNECT_TIMEOUT_MS = 10_000
 const KEPT_BODY_BYTES = 4096
 
 /** Calls a URL: the payload is its JSON body, unchanged, and everything else about the slot is in headers. */
 export function createHttpTarget(options: HttpTargetOptions): Target<HttpSpec> {
-  const { allowedHosts, maxBodyBytes, connections, idempotencyRetentionSeconds, now } = resolveOptions(options)
-  const limits = { readBytes: maxBodyBytes, keptBytes: Math.min(maxBodyBytes, KEPT_BODY_BYTES) }
-  const clock = { now, retryAfterMaxMs: idempotencyRetentionSeconds * 1000 }
-  // Neither follows redirects nor tries again by itself. One clock cuts an attempt, the signal's: undici's own timeouts
-  // would cut a wait that the schedule allows. HTTP/1.1, one request at a time on a connection, so what breaks breaks
-  // one attempt only.
-  const agent = new Agent({
-    connections,
-    pipelining: 1,
-    allowH2: false,
-    connect: { timeout: CONNECT_TIMEOUT_MS },
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  })
-
-  function isAllowed(url: URL): boolean {
-    return allowedHosts.some((pattern) => pattern.matches(url))
-  }
+  const resolved = resolveOptions(options)
+  const { allowedHosts, idempotencyRetentionSeconds, secrets } = resolved
+  const agent = createAgent(resolved)
 
   return {
     kind: 'http',
     schema: httpSpecSchema,
     retry: HTTP_RETRY,
     idempotencyRetentionSeconds,
+    requiredScope: scopeOf,
+    secretRefs: (spec) => secretNames(spec).map((name) => ({ path: 'auth.secretRef', name })),
     timeoutMs: (spec) => spec.timeoutSeconds * 1000,
-    check: (spec) => {
-      const url = URL.parse(spec.url)
-      return url !== null && isAllowed(url) ? [] : [hostProblem(url)]
-    },
+    check: (spec, limits) => [
+      ...urlProblems(URL.parse(spec.url), allowedHosts, limits),
+      ...(secrets === undefined && secretNames(spec).length > 0 ? [NO_STORE] : []),
+    ],
     dispatch: async (context, signal) => {
-      const { spec } = context
-      const url = URL.parse(spec.url)
-      // Asked again, because the list may have become shorter since the schedule was made.
-      if (url === null || !isAllowed(url)) return hostRefusal(url)
-      const request = {
-        origin: url.origin,
-        path: `${url.pathname}${url.search}`,
-        method: spec.method,
-        headers: requestHeaders(context),
-        body: spec.payload === undefined ? null : JSON.stringify(spec.payload),
-      }
-      return outcomeOf(await exchange(agent, request, limits, signal), clock)
+      const url = URL.parse(context.spec.url)
+      // Asked again, because both lists may have become shorter since the schedule was made.
+      const fault = hostFault(url, allowedHosts, context.limits)
+      if (url === null || fault !== undefined) return hostRefusal(fault ?? 'installation', url)
+      return send(agent, url, context, resolved, signal)
     },
     // Not `close`: it would wait for an attempt that nobody waits for any more.
     close: () => agent.destroy(),
   }
 }
 
-function hostProblem(url: URL | null): Problem {
-  const expected = 'a host that this installation may call (CARILLON_ALLOWED_TARGETS)'
-  return { path: 'url', message: `Expected ${expected}, but found ${hostText(url)}.` }
+/**
+ * Neither follows redirects nor tries again by itself. One clock cuts an attempt, the signal's: undici's own timeouts would
+ * cut a wait that the schedule allows. HTTP/1.1, one request at a time on a connection, so what breaks breaks one attempt
+ * only.
+ */
+function createAgent({ allowedHosts, connections, resolve }: ResolvedHttpTargetOptions): Agent {
+  const { allowsAddress } = allowedHosts
+  return new Agent({
+    connections,
+    pipelining: 1,
+    allowH2: false,
+    connect: guardedConnector({ allowsAddress, resolve }),
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
 }
 
-function hostRefusal(url: URL | null): Outcome {
-  const error = {
-    code: 'host_not_allowed',
-    message: `This installation may not call ${hostText(url)}; nothing was sent.`,
+async function send(
+  agent: Agent,
+  url: URL,
+  context: TargetContext<HttpSpec>,
+  { secrets, now, maxBodyBytes, idempotencyRetentionSeconds }: ResolvedHttpTargetOptions,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { spec } = context
+  const body = spec.payload === undefined ? null : JSON.stringify(spec.payload)
+  const credentials = await unlessSignalled(credentialsOf(context, body ?? '', { secrets, now }), signal)
+  if (credentials === undefined) return { kind: 'cancelled' }
+  if (!credentials.ok) return credentials.outcome
+  const request = {
+    origin: url.origin,
+    path: `${url.pathname}${url.search}`,
+    method: spec.method,
+    headers: requestHeaders(context, credentials.headers),
+    body,
   }
-  return { kind: 'failed', error, retryable: false }
+  const limits = { readBytes: maxBodyBytes, keptBytes: Math.min(maxBodyBytes, KEPT_BODY_BYTES) }
+  const end = await exchange(agent, request, limits, signal)
+  if (isAddressRefused(end)) return addressRefusal(url)
+  const outcome = outcomeOf(end, { now, retryAfterMaxMs: idempotencyRetentionSeconds * 1000 })
+  return credentials.sentSecret === undefined ? outcome : withheldFrom(outcome, credentials.sentSecret)
 }
 
-function hostText(url: URL | null): string {
-  return url === null ? 'a URL without one' : url.host
+function isAddressRefused(end: ExchangeEnd): boolean {
+  return end.kind === 'broken' && end.error instanceof AddressNotAllowedError
+}
+
+/** The host with its port, unless that is the scheme's own: a right to call one port is none to call another. */
+function scopeOf(spec: HttpSpec): string {
+  const url = new URL(spec.url)
+  return `http:dispatch:${hostOf(url)}${url.port === '' ? '' : `:${url.port}`}`
+}
+
+function secretNames({ auth }: HttpSpec): string[] {
+  return auth === undefined || auth.kind === 'none' ? [] : [auth.secretRef]
+}
+
+const NO_STORE: Problem = {
+  path: 'auth',
+  message:
+    'Expected no auth, because this installation keeps no secrets; leave it out, or ask its operator to set up a store of secrets.',
 }

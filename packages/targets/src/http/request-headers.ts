@@ -7,7 +7,10 @@ import { traceparent } from './traceparent.ts'
 const USER_AGENT = `Carillon/${manifest.version}`
 
 /** The headers of one attempt, names and values in turn. A schedule may say another Content-Type and User-Agent. */
-export function requestHeaders(context: TargetContext<HttpSpec>): string[] {
+export function requestHeaders(
+  context: TargetContext<HttpSpec>,
+  credentials: readonly (readonly [string, string])[],
+): string[] {
   const { spec } = context
   const given = Object.entries(spec.headers ?? {})
   const isGiven = (name: string): boolean => given.some(([other]) => other.toLowerCase() === name)
@@ -19,6 +22,7 @@ export function requestHeaders(context: TargetContext<HttpSpec>): string[] {
     ['Carillon-Attempt', String(context.attempt)],
     ['Carillon-Run-Id', context.runId],
     ['traceparent', traceparent(context.runId)],
+    ...credentials,
   ]
   if (!isGiven('user-agent')) headers.push(['User-Agent', USER_AGENT])
   if (spec.payload !== undefined && !isGiven('content-type')) headers.push(['Content-Type', 'application/json'])

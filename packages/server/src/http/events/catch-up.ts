@@ -1,5 +1,6 @@
 import { CarillonError, type Caller, type Clock, type Feed, type FeedPage } from '@carillon/core'
 
+import { wallNow } from '../wall-clock.ts'
 import { openingText, resetText } from './event-text.ts'
 import type { Follower } from './follower.ts'
 import { POLL_MS, toFeedText, type ProjectFeed } from './project-feed.ts'
@@ -54,11 +55,12 @@ export class CatchUp {
 
   /** Sends a page and all that follow, no faster than the client reads; returns where it found nothing more. */
   async #sendFrom(first: FeedPage, seen?: Set<string>): Promise<string> {
-    const { follower } = this.#deps
+    const { clock, follower } = this.#deps
     let page = first
     if (page.isExpired) follower.tell(resetText(page.cursor))
     while (page.entries.length > 0 && !follower.isOver) {
-      for (const { cursor, text } of page.entries.map(toFeedText)) {
+      const now = wallNow(clock)
+      for (const { cursor, text } of page.entries.map((entry) => toFeedText(entry, now))) {
         follower.tell(text)
         seen?.add(cursor)
       }

@@ -1,5 +1,6 @@
 import type { Caller, Clock, Feed, FeedEntry } from '@carillon/core'
 
+import { wallNow } from '../wall-clock.ts'
 import { toFeedEvent } from '../wire/feed-event.ts'
 import { eventText, resetText } from './event-text.ts'
 import type { FeedText, Follower } from './follower.ts'
@@ -87,11 +88,12 @@ export class ProjectFeed {
   }
 
   async #readPage(): Promise<number> {
-    const { feed, caller } = this.#deps
+    const { feed, clock, caller } = this.#deps
     const { entries, cursor, isExpired } = await feed.read(caller, this.#cursor, { limit: PAGE })
     this.#cursor = cursor
     if (isExpired) this.#giveAll({ cursor, text: resetText(cursor) })
-    for (const entry of entries) this.#giveAll(toFeedText(entry))
+    const now = wallNow(clock)
+    for (const entry of entries) this.#giveAll(toFeedText(entry, now))
     return entries.length
   }
 
@@ -100,6 +102,6 @@ export class ProjectFeed {
   }
 }
 
-export function toFeedText(entry: FeedEntry): FeedText {
-  return { cursor: entry.cursor, text: eventText(toFeedEvent(entry)) }
+export function toFeedText(entry: FeedEntry, now: number): FeedText {
+  return { cursor: entry.cursor, text: eventText(toFeedEvent(entry, now)) }
 }

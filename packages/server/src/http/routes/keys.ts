@@ -1,5 +1,6 @@
 import type { Caller } from '@carillon/core'
 
+import { logChange } from '../change-log.ts'
 import type { HandlersOf } from '../handler.ts'
 import type { Identity } from '../identity.ts'
 import { byId, readPage } from '../page.ts'
@@ -9,9 +10,11 @@ import { toApiKey } from '../wire/api-key.ts'
 const LIST = byId('keys')
 
 export const keyHandlers: HandlersOf<'createKey' | 'listKeys' | 'revokeKey'> = {
-  createKey: async ({ service: { keys }, identity, caller, body: { subject, role, ...place } }) => {
-    const { tenantId, projectId } = callerIn(identity, place)
+  createKey: async ({ service: { keys, logger }, identity, caller, body: { subject, role, ...place } }) => {
+    const within = callerIn(identity, place)
+    const { tenantId, projectId } = within
     const { apiKey, secret } = await keys.create(caller, { tenantId, projectId, subject, role })
+    logChange(logger, 'key.created', within, { keyId: apiKey.id, subject, role })
     return { body: { ...toApiKey(apiKey), key: secret } }
   },
 
@@ -25,9 +28,12 @@ export const keyHandlers: HandlersOf<'createKey' | 'listKeys' | 'revokeKey'> = {
     return { body: { items: items.map(toApiKey), nextCursor } }
   },
 
-  revokeKey: async ({ service: { keys }, identity, params: { id }, query }) => ({
-    body: toApiKey(await keys.revoke(callerIn(identity, query), id)),
-  }),
+  revokeKey: async ({ service: { keys, logger }, identity, params: { id }, query }) => {
+    const within = callerIn(identity, query)
+    const apiKey = await keys.revoke(within, id)
+    logChange(logger, 'key.revoked', within, { keyId: apiKey.id })
+    return { body: toApiKey(apiKey) }
+  },
 }
 
 /** Whoever asks, in a place. I9: nobody gets at the keys of another tenant or project than their own, but for the installation. */

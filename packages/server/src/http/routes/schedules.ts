@@ -5,6 +5,7 @@ import { naming } from '../field-names.ts'
 import type { HandlersOf } from '../handler.ts'
 import { byId, readPage } from '../page.ts'
 import { etagOf } from '../revision.ts'
+import { wallNow } from '../wall-clock.ts'
 import { toInstant, toInstantOrNull } from '../wire/instant.ts'
 import { toPreview } from '../wire/preview.ts'
 import { toSchedule } from '../wire/schedule.ts'
@@ -17,7 +18,7 @@ const SLOT_NAMES = { from: 'query.from', to: 'query.to', limit: 'query.limit' }
 export const scheduleHandlers: HandlersOf<
   'createSchedule' | 'previewSchedule' | 'listSchedules' | 'getSchedule' | 'listSlots' | 'getHistory'
 > = {
-  createSchedule: async ({ service: { scheduler }, caller, headers, body }) => {
+  createSchedule: async ({ service: { scheduler, clock }, caller, headers, body }) => {
     const key = headers['idempotency-key']
     // Whatever it is: the core checks it.
     const input = body as ScheduleInput
@@ -26,7 +27,7 @@ export const scheduleHandlers: HandlersOf<
         ? { schedule: await scheduler.create(caller, input), isReplayed: false }
         : await scheduler.createOnce(caller, input, key)
     return {
-      body: toSchedule(schedule),
+      body: toSchedule(schedule, wallNow(clock)),
       headers: {
         etag: etagOf(schedule),
         location: `${API_PREFIX}/schedules/${schedule.id}`,
@@ -36,14 +37,14 @@ export const scheduleHandlers: HandlersOf<
   },
 
   previewSchedule: async ({ service: { scheduler }, caller, body }) => {
-    const plan = await scheduler.planCreate(caller, body as ScheduleInput)
+    const plan = await scheduler.planCreate(caller, body)
     const { name, target, policy, grantId, ownerSubject } = plan
     // The same but for lists that are not to be changed.
     const cadence = plan.cadence as SchedulePreview['cadence']
     return { body: { name, cadence, target, policy, grantId, ownerSubject, ...toPreview(plan) } }
   },
 
-  listSchedules: async ({ service: { scheduler }, caller, query: { state, targetKind, q, ...page } }) => {
+  listSchedules: async ({ service: { scheduler, clock }, caller, query: { state, targetKind, q, ...page } }) => {
     const filter = {
       ...(state === undefined ? {} : { state }),
       ...(targetKind === undefined ? {} : { targetKind }),
@@ -54,12 +55,13 @@ export const scheduleHandlers: HandlersOf<
       fetch: (part) => naming(QUERY_NAMES, () => scheduler.list(caller, { ...filter, ...part })),
       positionOf: ({ id }) => id,
     })
-    return { body: { items: items.map(toSchedule), nextCursor } }
+    const now = wallNow(clock)
+    return { body: { items: items.map((schedule) => toSchedule(schedule, now)), nextCursor } }
   },
 
-  getSchedule: async ({ service: { scheduler }, caller, params: { id } }) => {
+  getSchedule: async ({ service: { scheduler, clock }, caller, params: { id } }) => {
     const schedule = await scheduler.get(caller, id)
-    return { body: toSchedule(schedule), headers: { etag: etagOf(schedule) } }
+    return { body: toSchedule(schedule, wallNow(clock)), headers: { etag: etagOf(schedule) } }
   },
 
   listSlots: async ({ service: { scheduler }, caller, params: { id }, query: { from, to, limit } }) => {

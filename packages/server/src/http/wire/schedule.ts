@@ -1,9 +1,11 @@
 import type { Schedule } from '@carillon/api'
 import { describeCadence, type Schedule as CoreSchedule } from '@carillon/core'
 
+import { grantWarning } from './grant-warning.ts'
 import { toInstant, toInstantOrNull } from './instant.ts'
 
-export function toSchedule(schedule: CoreSchedule): Schedule {
+/** @param now what warnings are told by, in epoch milliseconds */
+export function toSchedule(schedule: CoreSchedule, now: number): Schedule {
   return {
     id: schedule.id,
     tenant: schedule.tenantId,
@@ -19,6 +21,8 @@ export function toSchedule(schedule: CoreSchedule): Schedule {
     target: schedule.target,
     policy: schedule.policy,
     grantId: schedule.grantId,
+    grantExpiresAt: toInstantOrNull(schedule.grantExpiresAt),
+    grantWarning: grantWarning({ expiresAt: schedule.grantExpiresAt, isRevoked: schedule.isGrantRevoked }, now),
     nextSlotAt: toInstantOrNull(schedule.nextSlotAt),
     dueAt: toInstantOrNull(schedule.dueAt),
     skippedSlots: schedule.excludedSlots.map(toInstant),

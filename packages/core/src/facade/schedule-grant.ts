@@ -1,0 +1,81 @@
+import { invalidInput } from '../errors.ts'
+import { identifierAt } from '../identifier.ts'
+import { checkGrant, covers } from '../policy/grant.ts'
+import type { Tx } from '../store/database.ts'
+import { findGrant, type Grant } from '../store/grants.ts'
+import type { GrantChoice } from '../store/schedule-writes.ts'
+import type { Place } from '../store/walled-transaction.ts'
+import { unknownGrant } from './refusals.ts'
+
+interface Wanted {
+  readonly place: Place
+  readonly scheduleId: string
+  /** The id of a grant; null: one of its own. */
+  readonly grantId: string | null
+  /** What its target needs. */
+  readonly scope: string
+  readonly now: number
+}
+
+/** By what right a new schedule will act: the grant that was named, or one that is made for it (I8). */
+export async function grantForNew(tx: Tx, { grantId, ...wanted }: Wanted): Promise<GrantChoice> {
+  return grantId === null ? ownGrant(wanted) : givenGrant(tx, { ...wanted, grantId })
+}
+
+/**
+ * By what right an edited schedule will act. Left alone, the grant stays what it is, revoked or not: no other change gives a
+ * right back. It only grows with a target that needs more, and then if it is the schedule's own.
+ */
+export async function grantForEdit(
+  tx: Tx,
+  {
+    grantId,
+    ...wanted
+  }: Omit<Wanted, 'grantId'> & {
+    /** Undefined: as it is. */
+    readonly grantId: string | null | undefined
+    readonly currentId: string
+  },
+): Promise<GrantChoice> {
+  const { place, scope, now, currentId } = wanted
+  if (typeof grantId === 'string' && grantId !== currentId) return givenGrant(tx, { ...wanted, grantId })
+  const current = await findGrant(tx, { ...place, id: currentId })
+  if (current === undefined) throw unknownGrant()
+  const isOwn = current.scheduleId !== null
+  if (grantId === null) {
+    const isCarried = isOwn && checkGrant({ grant: current, now, requiredScope: scope }) === null
+    return isCarried ? { id: currentId, own: null } : ownGrant(wanted)
+  }
+  if (current.scopes.some((held) => covers(held, scope))) return { id: currentId, own: null }
+  if (isOwn) return ownGrant(wanted)
+  throw tooNarrow(scope)
+}
+
+function ownGrant({ scope, now }: Pick<Wanted, 'scope' | 'now'>): GrantChoice {
+  return { id: identifierAt(now), own: { scopes: [scope] } }
+}
+
+async function givenGrant(
+  tx: Tx,
+  { place, scheduleId, grantId, scope, now }: Wanted & { readonly grantId: string },
+): Promise<GrantChoice> {
+  const grant = await findGrant(tx, { ...place, id: grantId })
+  if (grant === undefined || !isFor(grant, scheduleId)) throw unknownGrant()
+  const problem = checkGrant({ grant, now, requiredScope: scope })
+  if (problem === 'grant_scope') throw tooNarrow(scope)
+  if (problem !== null) {
+    const message = `expected a grant that is in force, got one that is ${problem.replace('grant_', '')}: renew it, or name another`
+    throw invalidInput([{ path: 'grantId', message }])
+  }
+  return { id: grant.id, own: null }
+}
+
+/** The grant that was made for another schedule is no grant for this one. */
+function isFor({ scheduleId }: Grant, id: string): boolean {
+  return scheduleId === null || scheduleId === id
+}
+
+function tooNarrow(scope: string) {
+  const message = `expected a grant that carries ${scope}, got one that does not: name another, or null for one of its own`
+  return invalidInput([{ path: 'grantId', message }])
+}

@@ -1,0 +1,100 @@
+import type { AuthorizationPort } from '../authorization.ts'
+import { INSTALLATION_SUBJECT } from '../caller.ts'
+import type { Clock } from '../clock.ts'
+import { checkGrant, type Refusal } from '../policy/grant.ts'
+import type { Db } from '../store/database.ts'
+import { readRights, type Right, type RunOfGrant } from '../store/rights.ts'
+import type { TargetGrant, TargetLimits } from '../target.ts'
+
+export interface RightsDeskDeps {
+  readonly db: Db
+  readonly clock: Clock
+  /** Asked about owners besides the project's own members. @default nobody */
+  readonly authorization?: AuthorizationPort | undefined
+}
+
+/** Whether a run may act at this moment. */
+export type Verdict =
+  | { readonly kind: 'granted'; readonly grant: TargetGrant; readonly limits: TargetLimits }
+  | { readonly kind: 'refused'; readonly reason: Refusal }
+
+interface Waiting {
+  readonly run: RunOfGrant
+  readonly resolve: (right: Right | undefined) => void
+  readonly reject: (error: unknown) => void
+}
+
+const BATCH_MAX = 1000
+
+/**
+ * Checks the right of each attempt anew, right before its target is called (I8): begin saw the grant as it was then, and a
+ * retry may come hours later. In micro-batches: while one is being read the next one gathers.
+ *
+ * What cannot be found out is thrown: nobody acts by a right that nobody could look up.
+ */
+export class RightsDesk {
+  readonly #deps: RightsDeskDeps
+  #waiting: Waiting[] = []
+  #isReading = false
+
+  constructor(deps: RightsDeskDeps) {
+    this.#deps = deps
+  }
+
+  /** @param requiredScope what the target needs for the spec that is about to be sent */
+  async check(run: RunOfGrant & { readonly grantId: string }, requiredScope: string): Promise<Verdict> {
+    const right = await this.#read(run)
+    const reason = right === undefined ? 'grant_scope' : refusalOf(right, run, requiredScope)
+    if (right === undefined || reason !== null) return { kind: 'refused', reason: reason ?? 'grant_scope' }
+    if (!(await this.#isOwnerAllowed(run))) return { kind: 'refused', reason: 'access_lost' }
+    const { subject, billingAccountId } = right.grant
+    return {
+      kind: 'granted',
+      grant: { id: run.grantId, subject, billingAccountId },
+      limits: { allowedHosts: right.allowedHosts },
+    }
+  }
+
+  /**
+   * E-28: the right to run is the grant's and, still, the owner's: who may no longer read the project does not act in it. Who
+   * may only read goes on: what they scheduled when they could write is the project's.
+   */
+  async #isOwnerAllowed({ tenantId, projectId, ownerSubject }: RunOfGrant): Promise<boolean> {
+    const { authorization } = this.#deps
+    if (authorization === undefined || ownerSubject === INSTALLATION_SUBJECT) return true
+    return authorization.isAllowed({ tenantId, projectId, subject: ownerSubject, role: 'member' })
+  }
+
+  #read(run: RunOfGrant): Promise<Right | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ run, resolve, reject })
+      void this.#readAll()
+    })
+  }
+
+  async #readAll(): Promise<void> {
+    if (this.#isReading) return
+    this.#isReading = true
+    // One turn of the event loop: what was begun together is checked together.
+    await Promise.resolve()
+    while (this.#waiting.length > 0) await this.#readBatch(this.#waiting.splice(0, BATCH_MAX))
+    this.#isReading = false
+  }
+
+  async #readBatch(batch: readonly Waiting[]): Promise<void> {
+    const { db, clock } = this.#deps
+    try {
+      const rights = await readRights(db, { runs: batch.map(({ run }) => run), now: clock.databaseNow() })
+      for (const [index, { resolve }] of batch.entries()) resolve(rights[index])
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+    }
+  }
+}
+
+/** The grant of another schedule is none for this one, whatever it carries (G-3). */
+function refusalOf({ grant, isAccessLost, now }: Right, run: RunOfGrant, requiredScope: string): Refusal | null {
+  if (isAccessLost) return 'access_lost'
+  if (grant.scheduleId !== null && grant.scheduleId !== run.scheduleId) return 'grant_scope'
+  return checkGrant({ grant, now, requiredScope })
+}

@@ -1,0 +1,259 @@
+import { sql, type RawBuilder } from 'kysely'
+
+import type { Tx } from './database.ts'
+import type { Place } from './walled-transaction.ts'
+
+/** What a project has that a purge removes. */
+export interface PurgeCounts {
+  readonly schedules: number
+  readonly runs: number
+  readonly attempts: number
+  /** Who did what to the schedules. */
+  readonly changes: number
+  readonly revisions: number
+  readonly grants: number
+  readonly secrets: number
+  /** Those whose row takes nothing away: the others stay, see `Projects`. */
+  readonly members: number
+  readonly idempotentAnswers: number
+}
+
+/** What belongs to schedules. */
+type ScheduleCounts = Pick<PurgeCounts, 'schedules' | 'runs' | 'attempts' | 'changes' | 'revisions'>
+
+/** What belongs to the project itself. */
+type ProjectCounts = Omit<PurgeCounts, keyof ScheduleCounts>
+
+/** Schedules of a project that follow an id, at most so many. */
+export type SchedulePage = Place & { readonly after: string | null; readonly limit: number }
+
+/** A schedule that can go, with all that it has. */
+export interface DoomedSchedule {
+  readonly id: string
+  /** How many rows it has in other tables; of each no more are counted than was asked for. */
+  readonly rows: number
+}
+
+/** Some rows of one schedule, at most so many. */
+type Portion = Place & { readonly scheduleId: string; readonly limit: number }
+
+const OPEN_STATES = sql`('pending', 'running', 'retrying')`
+
+/** To be an admin who was not removed is what a subject without a row may be as well. */
+const TAKES_NOTHING_AWAY = sql`rows.role = 'admin' and rows.removed_at is null`
+
+/*
+ * The walls hold every statement here to the transaction's project, and every statement names it once more: what is
+ * removed for good is not left to one guard (I9).
+ */
+
+/** What keeps a project from being purged: schedules that are not deleted, runs that are not over. */
+export async function findPurgeObstacles(tx: Tx, p: Place): Promise<{ hasSchedules: boolean; hasOpenRuns: boolean }> {
+  const { rows } = await sql<{ has_schedules: boolean; has_open_runs: boolean }>`
+    select
+      exists (
+        select
+        from carillon.schedules
+        where schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId}
+          and schedules.state <> 'deleted'
+      ) as has_schedules,
+      exists (
+        select
+        from carillon.schedules
+        join carillon.runs on runs.schedule_id = schedules.id and runs.state in ${OPEN_STATES}
+        where schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId}
+      ) as has_open_runs`.execute(tx)
+  const [row] = rows
+  return { hasSchedules: row?.has_schedules === true, hasOpenRuns: row?.has_open_runs === true }
+}
+
+/** Counts what belongs to the schedules that follow an id, whatever state they are in. `last` is the last of them; null: none. */
+export async function countScheduleRows(
+  tx: Tx,
+  p: SchedulePage,
+): Promise<{ counts: ScheduleCounts; last: string | null }> {
+  const { rows } = await sql<{
+    last: string | null
+    schedules: number
+    runs: number
+    attempts: number
+    changes: number
+    revisions: number
+  }>`
+    with page as materialized (
+      select schedules.id
+      from carillon.schedules
+      where schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId}
+        and (${p.after}::uuid is null or schedules.id > ${p.after}::uuid)
+      order by schedules.id
+      limit ${p.limit}
+    )
+    select
+      (select page.id from page order by page.id desc limit 1) as last,
+      count(*)::int as schedules,
+      coalesce(sum((select count(*) from carillon.runs as rows where rows.schedule_id = page.id)), 0)::int as runs,
+      coalesce(sum((select count(*) from carillon.attempts as rows where rows.schedule_id = page.id)), 0)::int as attempts,
+      coalesce(sum((
+        select count(*) from carillon.schedule_changes as rows where rows.schedule_id = page.id
+      )), 0)::int as changes,
+      coalesce(sum((
+        select count(*) from carillon.schedule_revisions as rows where rows.schedule_id = page.id
+      )), 0)::int as revisions
+    from page`.execute(tx)
+  const [row] = rows
+  if (row === undefined) throw new Error('Postgres counted nothing')
+  const { last, ...counts } = row
+  return { counts, last }
+}
+
+/** Counts what belongs to the project itself. */
+export async function countProjectRows(tx: Tx, p: Place): Promise<ProjectCounts> {
+  const { rows } = await sql<ProjectCounts>`
+    select
+      (select count(*)::int from carillon.execution_grants as rows where ${isOf(p)}) as grants,
+      (select count(*)::int from carillon.secrets as rows where ${isOf(p)}) as secrets,
+      (select count(*)::int from carillon.members as rows where ${isOf(p)} and ${TAKES_NOTHING_AWAY}) as members,
+      (select count(*)::int from carillon.idempotent_answers as rows where ${isOf(p)}) as "idempotentAnswers"`.execute(
+    tx,
+  )
+  const [row] = rows
+  if (row === undefined) throw new Error('Postgres counted nothing')
+  return row
+}
+
+/**
+ * Locks schedules that can go: deleted, with no run that is not over. Nobody begins one from here on, for whoever does holds
+ * this lock and sees that the schedule is deleted.
+ */
+export async function lockDoomed(tx: Tx, p: Place & { limit: number; rowsMax: number }): Promise<DoomedSchedule[]> {
+  const countUpTo = (table: RawBuilder<unknown>): RawBuilder<unknown> => sql`(
+    select count(*) from (select from ${table} as rows where rows.schedule_id = schedules.id limit ${p.rowsMax}) as counted
+  )`
+  const { rows } = await sql<{ id: string; rows: number }>`
+    select schedules.id,
+      (
+        ${countUpTo(sql`carillon.runs`)} + ${countUpTo(sql`carillon.attempts`)}
+        + ${countUpTo(sql`carillon.schedule_changes`)} + ${countUpTo(sql`carillon.schedule_revisions`)}
+      )::int as rows
+    from carillon.schedules
+    where schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId} and schedules.state = 'deleted'
+      and not exists (
+        select
+        from carillon.runs
+        where runs.schedule_id = schedules.id and runs.state in ${OPEN_STATES}
+      )
+    order by schedules.id
+    limit ${p.limit}
+    for update of schedules`.execute(tx)
+  return rows.map(({ id, rows }) => ({ id, rows }))
+}
+
+/** Removes schedules with all that they have, in one statement: their keys are checked at its end. Call with them locked. */
+export async function deleteWhole(tx: Tx, p: Place & { scheduleIds: readonly string[] }): Promise<ScheduleCounts> {
+  const isOfThem = sql`${isOf(p)} and rows.schedule_id = any(${p.scheduleIds}::uuid[])`
+  const { rows } = await sql<ScheduleCounts>`
+    with runs as (
+      delete from carillon.runs as rows where ${isOfThem} returning true
+    ), attempts as (
+      delete from carillon.attempts as rows where ${isOfThem} returning true
+    ), changes as (
+      delete from carillon.schedule_changes as rows where ${isOfThem} returning true
+    ), revisions as (
+      delete from carillon.schedule_revisions as rows where ${isOfThem} returning true
+    ), gone as (
+      delete from carillon.schedules as rows
+      where ${isOf(p)} and rows.id = any(${p.scheduleIds}::uuid[]) and rows.state = 'deleted'
+      returning true
+    )
+    select
+      (select count(*)::int from gone) as schedules,
+      (select count(*)::int from runs) as runs,
+      (select count(*)::int from attempts) as attempts,
+      (select count(*)::int from changes) as changes,
+      (select count(*)::int from revisions) as revisions`.execute(tx)
+  const [row] = rows
+  if (row === undefined) throw new Error('Postgres counted nothing')
+  return row
+}
+
+export function deleteRevisions(tx: Tx, p: Portion): Promise<number> {
+  return deleteRows(tx, sql`carillon.schedule_revisions`, p, sql`rows.schedule_id = ${p.scheduleId}`)
+}
+
+export function deleteChanges(tx: Tx, p: Portion): Promise<number> {
+  return deleteRows(tx, sql`carillon.schedule_changes`, p, sql`rows.schedule_id = ${p.scheduleId}`)
+}
+
+/**
+ * The earliest attempts, up to the last of so many. By a range of the key, which goes by index whatever Postgres believes of
+ * the table: joined with a list of what to remove it compared each row with each, for seconds.
+ */
+export async function deleteAttempts(tx: Tx, p: Portion): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    delete from carillon.attempts as rows
+    where ${isOf(p)} and rows.schedule_id = ${p.scheduleId} and (rows.scheduled_for, rows.attempt) <= (
+      select first.scheduled_for, first.attempt
+      from (
+        select rows.scheduled_for, rows.attempt
+        from carillon.attempts as rows
+        where ${isOf(p)} and rows.schedule_id = ${p.scheduleId}
+        order by rows.scheduled_for, rows.attempt
+        limit ${p.limit}
+      ) as first
+      order by first.scheduled_for desc, first.attempt desc
+      limit 1
+    )`.execute(tx)
+  return Number(numAffectedRows)
+}
+
+/** The runs of the earliest slots, as above. */
+export async function deleteRuns(tx: Tx, p: Portion): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    delete from carillon.runs as rows
+    where ${isOf(p)} and rows.schedule_id = ${p.scheduleId} and rows.scheduled_for <= (
+      select max(first.scheduled_for)
+      from (
+        select rows.scheduled_for
+        from carillon.runs as rows
+        where ${isOf(p)} and rows.schedule_id = ${p.scheduleId}
+        order by rows.scheduled_for
+        limit ${p.limit}
+      ) as first
+    )`.execute(tx)
+  return Number(numAffectedRows)
+}
+
+export function deleteGrants(tx: Tx, p: Place & { limit: number }): Promise<number> {
+  return deleteRows(tx, sql`carillon.execution_grants`, p)
+}
+
+export function deleteSecrets(tx: Tx, p: Place & { limit: number }): Promise<number> {
+  return deleteRows(tx, sql`carillon.secrets`, p)
+}
+
+export function deleteMembers(tx: Tx, p: Place & { limit: number }): Promise<number> {
+  return deleteRows(tx, sql`carillon.members`, p, TAKES_NOTHING_AWAY)
+}
+
+export function deleteIdempotentAnswers(tx: Tx, p: Place & { limit: number }): Promise<number> {
+  return deleteRows(tx, sql`carillon.idempotent_answers`, p)
+}
+
+async function deleteRows(
+  tx: Tx,
+  table: RawBuilder<unknown>,
+  p: Place & { limit: number },
+  which: RawBuilder<unknown> = sql`true`,
+): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    delete from ${table} as doomed
+    where doomed.tenant_id = ${p.tenantId} and doomed.project_id = ${p.projectId}
+      and doomed.ctid = any(array(select rows.ctid from ${table} as rows where ${isOf(p)} and ${which} limit ${p.limit}))`.execute(
+    tx,
+  )
+  return Number(numAffectedRows)
+}
+
+function isOf({ tenantId, projectId }: Place): RawBuilder<unknown> {
+  return sql`rows.tenant_id = ${tenantId} and rows.project_id = ${projectId}`
+}

@@ -1,0 +1,105 @@
+import { sql } from 'kysely'
+
+import type { Tx } from './database.ts'
+import { nowOf } from './now.ts'
+
+/** What a tenant's schedules are held to; null: what the installation says. */
+export interface TenantRules {
+  readonly minimumSeconds: number | null
+  readonly allowedHosts: readonly string[] | null
+  /** Now, in the same round trip. */
+  readonly now: number
+}
+
+/** What a tenant may have; null: what the installation says. Instants are epoch milliseconds. */
+export interface TenantLimits {
+  readonly tenantId: string
+  readonly maxSchedulesPerProject: number | null
+  readonly maxSchedulesPerUser: number | null
+  /** The shortest time between two slots of a schedule. */
+  readonly minimumSeconds: number | null
+  /** Of one credential. */
+  readonly requestsPerMinute: number | null
+  /** Which hosts HTTP targets may reach; none at all if it is empty. */
+  readonly allowedHosts: readonly string[] | null
+  /** Null as long as nobody has said anything about this tenant. */
+  readonly updatedBy: string | null
+  readonly updatedAt: number | null
+}
+
+type OwnLimits = Omit<TenantLimits, 'updatedBy' | 'updatedAt'>
+
+interface Row {
+  max_schedules_per_project: number | null
+  max_schedules_per_user: number | null
+  minimum_seconds: number | null
+  requests_per_minute: number | null
+  allowed_hosts: string[] | null
+  updated_by_subject: string
+  updated_at: Date
+}
+
+const LIMIT_COLUMNS = sql`
+  tenants.max_schedules_per_project, tenants.max_schedules_per_user, tenants.minimum_seconds, tenants.requests_per_minute,
+  tenants.allowed_hosts, tenants.updated_by_subject, tenants.updated_at`
+
+export async function readTenantRules(tx: Tx, p: { tenantId: string; now: Date | null }): Promise<TenantRules> {
+  const { rows } = await sql<{ now: Date; minimum_seconds: number | null; allowed_hosts: string[] | null }>`
+    select ${nowOf(p.now)} as now, tenants.minimum_seconds, tenants.allowed_hosts
+    from (select) as one
+    left join carillon.tenants on tenants.tenant_id = ${p.tenantId}`.execute(tx)
+  const [row] = rows
+  if (row === undefined) throw new Error('Postgres told no time')
+  return { minimumSeconds: row.minimum_seconds, allowedHosts: row.allowed_hosts, now: row.now.getTime() }
+}
+
+/** Undefined if nobody has said anything about the tenant. */
+export async function findTenantLimits(tx: Tx, p: { tenantId: string }): Promise<TenantLimits | undefined> {
+  const { rows } = await sql<Row>`
+    select ${LIMIT_COLUMNS}
+    from carillon.tenants
+    where tenants.tenant_id = ${p.tenantId}`.execute(tx)
+  const [row] = rows
+  return row && toTenantLimits(p.tenantId, row)
+}
+
+/** Keeps what a tenant may have, in the place of all that was said before. */
+export async function saveTenantLimits(
+  tx: Tx,
+  p: OwnLimits & { actor: string; now: Date | null },
+): Promise<TenantLimits> {
+  const { rows } = await sql<Row>`
+    insert into carillon.tenants (
+      tenant_id, max_schedules_per_project, max_schedules_per_user, minimum_seconds, requests_per_minute, allowed_hosts,
+      updated_by_subject, updated_at
+    )
+    values (
+      ${p.tenantId}, ${p.maxSchedulesPerProject}, ${p.maxSchedulesPerUser}, ${p.minimumSeconds}, ${p.requestsPerMinute},
+      ${p.allowedHosts}::text[], ${p.actor}, ${nowOf(p.now)}
+    )
+    on conflict (tenant_id) do update
+    set max_schedules_per_project = excluded.max_schedules_per_project,
+      max_schedules_per_user = excluded.max_schedules_per_user,
+      minimum_seconds = excluded.minimum_seconds,
+      requests_per_minute = excluded.requests_per_minute,
+      allowed_hosts = excluded.allowed_hosts,
+      updated_by_subject = excluded.updated_by_subject,
+      updated_at = excluded.updated_at
+    returning ${LIMIT_COLUMNS}`.execute(tx)
+  const [row] = rows
+  if (row === undefined) throw new Error('Postgres returned no row for a tenant that it took')
+  return toTenantLimits(p.tenantId, row)
+}
+
+function toTenantLimits(tenantId: string, row: Row): TenantLimits {
+  return {
+    tenantId,
+    maxSchedulesPerProject: row.max_schedules_per_project,
+    maxSchedulesPerUser: row.max_schedules_per_user,
+    minimumSeconds: row.minimum_seconds,
+    requestsPerMinute: row.requests_per_minute,
+    allowedHosts: row.allowed_hosts,
+    updatedBy: row.updated_by_subject,
+    updatedAt: row.updated_at.getTime(),
+  }
+}

@@ -1,0 +1,299 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { createDatabase, type TestDatabase } from '../database.ts'
+
+/** Who acts in the database; neither may have more than what the migrations give it. */
+const ROLES = ['carillon_api', 'carillon_worker']
+
+/**
+ * Functions that act with other rights than their caller's, and why each may. A new one must be listed here with a reason.
+ * None returns a row of a tenant.
+ */
+const DEFINER_FUNCTIONS = {
+  'create_month(text,date)': 'makes a partition of the ledger, which only its owner can; reads no row',
+  'drop_month(text)': 'drops a partition after the retention, for workers only; reads no row',
+  'request_audit(integer)': 'adds the one job of the audit; reads no row',
+  'request_jobs(json)': 'adds jobs of slots, after it has seen that their schedules are of the caller’s project',
+  'withdraw_jobs(json)': 'removes jobs of slots, after it has seen that their schedules are of the caller’s project',
+}
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createDatabase()
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+async function read<Row extends object>(text: string): Promise<Row[]> {
+  const { rows } = await database.pool.query<Row>(text)
+  return rows
+}
+
+/** Tables and partitions that hold rows of tenants. */
+const WALLED = `
+  select pg_class.oid, relname, relrowsecurity, relforcerowsecurity, relispartition, relacl
+  from pg_class
+  join pg_attribute on attrelid = pg_class.oid and attname = 'tenant_id' and not attisdropped
+  where relnamespace = 'carillon'::regnamespace and relkind in ('r', 'p')`
+
+describe('I9, T-3: the wall', () => {
+  test('stands around every table and partition with a tenant, and holds its owner too', async () => {
+    const tables = await read<{ relname: string; relrowsecurity: boolean; relforcerowsecurity: boolean }>(WALLED)
+
+    expect(tables.length).toBeGreaterThan(13 + 2 * 12)
+    expect(tables.filter((table) => !table.relrowsecurity || !table.relforcerowsecurity)).toEqual([])
+  })
+
+  test('is one policy for the API on each, for every command, that says the same of what is seen and what is written', async () => {
+    const policies = await read<{ relname: string; using: string; check: string }>(`
+      select relname, pg_get_expr(polqual, polrelid) as using, pg_get_expr(polwithcheck, polrelid) as check
+      from (${WALLED}) as walled
+      left join pg_policy on polrelid = walled.oid and polcmd = '*' and polpermissive
+        and polroles = array['carillon_api'::regrole::oid]
+      order by relname`)
+    const ofTenant = `(tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text))`
+    const ofProject = `(project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))`
+    const expected = (relname: string) => (relname === 'tenants' ? ofTenant : `(${ofTenant} AND ${ofProject})`)
+
+    expect(policies).toEqual(
+      policies.map(({ relname }) => ({ relname, using: expected(relname), check: expected(relname) })),
+    )
+  })
+
+  test('has one more policy for the API than these: who shows a key sees that key', async () => {
+    const policies = await read(`
+      select polrelid::regclass::text as relation, polname::text as name, polcmd::text as command,
+        pg_get_expr(polqual, polrelid) as using
+      from pg_policy
+      where 'carillon_api'::regrole = any(polroles) and polname <> 'tenant_wall'`)
+
+    expect(policies).toEqual([
+      {
+        relation: 'carillon.api_keys',
+        name: 'shown_key',
+        command: 'r',
+        using: `(hash = decode(NULLIF(current_setting('carillon.key_hash'::text, true), ''::text), 'hex'::text))`,
+      },
+    ])
+  })
+
+  test('has no policy for everybody', async () => {
+    expect(await read(`select polname from pg_policy where 0 = any(polroles)`)).toEqual([])
+  })
+
+  test('has no door: no view, no materialised view, and no definer function but those that are listed', async () => {
+    const views = await read(`
+      select relname from pg_class where relnamespace = 'carillon'::regnamespace and relkind in ('v', 'm', 'f')`)
+    const definers = await read<{ name: string; config: string[] | null; is_public: boolean }>(`
+      select oid::regprocedure::text as name, proconfig as config,
+        has_function_privilege('public', oid, 'execute') as is_public
+      from pg_proc
+      where pronamespace = 'carillon'::regnamespace and prosecdef
+      order by oid::regprocedure::text collate "C"`)
+
+    expect(views).toEqual([])
+    expect(definers).toEqual(
+      Object.keys(DEFINER_FUNCTIONS).map((name) => ({
+        name: `carillon.${name}`,
+        config: ['search_path=""'],
+        is_public: false,
+      })),
+    )
+  })
+
+  test('no partition is granted to anybody: the parent is the only way in', async () => {
+    const granted = await read(
+      `select relname, relacl from (${WALLED}) as walled where relispartition and relacl is not null`,
+    )
+    const columns = await read(`
+      select relname from (${WALLED}) as walled join pg_attribute on attrelid = walled.oid
+      where relispartition and attacl is not null`)
+
+    expect([granted, columns]).toEqual([[], []])
+  })
+})
+
+describe('I9, E-26: the roles', () => {
+  test('are limited: no superuser, no way past row-level security, no login, no other role, nothing to make', async () => {
+    const roles = await read(`
+      select rolname::text as name, rolsuper or rolbypassrls or rolcreaterole or rolcreatedb or rolcanlogin or rolreplication
+        as is_mighty,
+        array(select roleid::regrole::text from pg_auth_members where member = pg_roles.oid) as member_of
+      from pg_roles where rolname = any('{${ROLES.join(',')}}') order by rolname`)
+
+    expect(roles).toEqual(ROLES.map((name) => ({ name, is_mighty: false, member_of: [] })))
+  })
+
+  test('own nothing, but for the functions by which the API asks workers for jobs', async () => {
+    const relations = await read(`
+      select oid::regclass::text as name from pg_class where relowner in (${ROLES.map((name) => `'${name}'::regrole`).join(', ')})`)
+    const functions = await read<{ name: string; owner: string }>(`
+      select oid::regprocedure::text as name, proowner::regrole::text as owner
+      from pg_proc
+      where proowner in (${ROLES.map((name) => `'${name}'::regrole`).join(', ')})
+      order by oid::regprocedure::text collate "C"`)
+    const schemas = await read(
+      `select nspname from pg_namespace where nspowner in (${ROLES.map((name) => `'${name}'::regrole`).join(', ')})`,
+    )
+
+    expect([relations, schemas]).toEqual([[], []])
+    expect(functions).toEqual(
+      ['request_audit(integer)', 'request_jobs(json)', 'require_own(uuid[])', 'withdraw_jobs(json)'].map((name) => ({
+        name: `carillon.${name}`,
+        owner: 'carillon_worker',
+      })),
+    )
+  })
+
+  test('the API has no way into the engine’s schema, and neither may make anything in ours', async () => {
+    const [rights] = await read<Record<string, boolean>>(`
+      select has_schema_privilege('carillon_api', 'carillon_jobs', 'usage') as api_engine,
+        has_schema_privilege('carillon_api', 'carillon', 'create') as api_create,
+        has_schema_privilege('carillon_worker', 'carillon', 'create') as worker_create,
+        has_schema_privilege('carillon_worker', 'carillon_jobs', 'create') as worker_engine_create`)
+
+    expect(rights).toEqual({ api_engine: false, api_create: false, worker_create: false, worker_engine_create: false })
+  })
+
+  test('the worker reads no key, and writes no schedule, revision, grant, member, secret or tenant of its own accord', async () => {
+    const tables = ['api_keys', 'schedule_revisions', 'execution_grants', 'members', 'secrets', 'tenants', 'schedules']
+    const rights = await read<{ relation: string; can: string[] }>(`
+      select relation, array(
+        select privilege from unnest(array['SELECT', 'INSERT', 'UPDATE', 'TRUNCATE']) as privilege
+        where has_table_privilege('carillon_worker', 'carillon.' || relation, privilege)
+      ) as can
+      from unnest(array['${tables.join("','")}']) as relation`)
+
+    expect(Object.fromEntries(rights.map(({ relation, can }) => [relation, can]))).toEqual({
+      api_keys: [],
+      schedule_revisions: ['SELECT'],
+      execution_grants: ['SELECT'],
+      members: ['SELECT'],
+      secrets: ['SELECT'],
+      tenants: ['SELECT'],
+      schedules: ['SELECT'],
+    })
+  })
+
+  test('nobody may move a row to another tenant, project, schedule or owner', async () => {
+    const movable = await read(`
+      select relname, attname, grantee.role
+      from (${WALLED}) as walled
+      join pg_attribute on attrelid = walled.oid
+      cross join unnest(array['${ROLES.join("','")}']) as grantee(role)
+      where attname in ('tenant_id', 'project_id', 'schedule_id', 'owner_subject', 'id')
+        and has_column_privilege(grantee.role, walled.oid, attname, 'update')
+        and not (relname = 'idempotent_answers' and attname = 'schedule_id')`)
+
+    expect(movable).toEqual([])
+  })
+})
+
+describe('T-4: without a tenant, or with another one', () => {
+  const SETTINGS = {
+    'nothing is set': '',
+    'both are empty': `select set_config('carillon.tenant_id', '', true), set_config('carillon.project_id', '', true);`,
+    'only the tenant is set': `select set_config('carillon.tenant_id', 'acme', true);`,
+    'only the project is set': `select set_config('carillon.project_id', 'web', true);`,
+    'another tenant is set': `select set_config('carillon.tenant_id', 'evil', true), set_config('carillon.project_id', 'web', true);`,
+    'another project is set': `select set_config('carillon.tenant_id', 'acme', true), set_config('carillon.project_id', 'x', true);`,
+  }
+
+  beforeAll(async () => {
+    await database.pool.query(FULL)
+  })
+
+  test.each(Object.entries(SETTINGS))('when %s, no table shows a row', async (_what, settings) => {
+    const tables = await read<{ relname: string }>(`${WALLED} and not relispartition and relname <> 'audit_findings'`)
+    const seen: Record<string, unknown> = {}
+    for (const { relname } of tables) seen[relname] = await countAs('carillon_api', settings, relname)
+    const { tenants, ...others } = seen
+
+    expect(Object.values(others).filter((count) => count !== 0)).toEqual([])
+    expect(tenants).toBe(/'carillon.tenant_id', 'acme'/.test(settings) ? 1 : 0)
+    // The rows are there: as superuser, and behind the right wall.
+    expect(await countAs('carillon_api', OWN, 'schedules')).toBe(1)
+  })
+
+  test('rows of another tenant cannot be written either, and say nothing of whether they exist', async () => {
+    const insert = `insert into carillon.members (tenant_id, project_id, subject, role, added_by_subject, added_at)
+      values ('acme', 'web', $1, 'admin', 'user:mallory', now())`
+    const errors: unknown[] = []
+    for (const subject of ['user:alice', 'user:nobody']) {
+      errors.push(await failAs(SETTINGS['another tenant is set'], insert.replace('$1', `'${subject}'`)))
+    }
+
+    // The policy is asked before the key of the table: a row that exists is refused as one that does not (T-8).
+    expect(errors).toEqual([
+      { code: '42501', message: 'new row violates row-level security policy for table "members"' },
+      { code: '42501', message: 'new row violates row-level security policy for table "members"' },
+    ])
+  })
+
+  test('jobs of another tenant’s schedule can neither be asked for nor withdrawn (T-9)', async () => {
+    const slots = JSON.stringify([
+      { scheduleId: ID, scheduledFor: '2026-03-02T09:00:00.000Z', targetKind: 'test', runAt: null, maxAttempts: 5 },
+    ])
+    for (const name of ['request_jobs', 'withdraw_jobs']) {
+      const statement = `select carillon.${name}('${slots}'::json)`
+      expect(await failAs(SETTINGS['another tenant is set'], statement)).toMatchObject({ code: '42501' })
+      expect(await failAs('', statement)).toMatchObject({ code: '42501' })
+      expect(await failAs(OWN, statement)).toBeUndefined()
+    }
+  })
+
+  const ID = '01995c0e-0000-7000-8000-000000000001'
+  const OWN = `select set_config('carillon.tenant_id', 'acme', true), set_config('carillon.project_id', 'web', true);`
+  /** One row in each table. */
+  const FULL = `
+    insert into carillon.execution_grants (id, tenant_id, project_id, subject, scopes, created_by_subject, created_at)
+      values ('${ID}', 'acme', 'web', 'user:alice', '{test:dispatch:*}', 'user:alice', now());
+    insert into carillon.schedules (id, tenant_id, project_id, owner_subject, target_kind, state, revision, grant_id,
+        next_slot_at, due_at, auto_pause_threshold, created_by_subject, created_at)
+      values ('${ID}', 'acme', 'web', 'user:alice', 'test', 'active', 1, '${ID}', '2099-01-01', '2099-01-01', 10,
+        'user:alice', now());
+    insert into carillon.schedule_revisions (schedule_id, revision, tenant_id, project_id, name, cadence_kind, cadence_once,
+        target_kind, target, policy, grant_id, required_scope, changed_by_subject, changed_at)
+      values ('${ID}', 1, 'acme', 'web', 'n', 'once', '{}', 'test', '{}', '{}', '${ID}', 'test:dispatch:x', 'user:alice', now());
+    insert into carillon.schedule_changes (schedule_id, tenant_id, project_id, change, revision, actor_subject, changed_at)
+      values ('${ID}', 'acme', 'web', 'created', 1, 'user:alice', now());
+    insert into carillon.runs (schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, begun_at)
+      values ('${ID}', '2026-03-02', '${ID}', 'acme', 'web', 1, 'manual', 'pending', now());
+    insert into carillon.attempts (schedule_id, scheduled_for, attempt, tenant_id, project_id, worker_id, outcome, started_at,
+        completed_at)
+      values ('${ID}', '2026-03-02', 1, 'acme', 'web', '${ID}', 'failed', now(), now());
+    insert into carillon.api_keys (id, tenant_id, project_id, subject, role, prefix, hash, created_by_subject, created_at)
+      values ('${ID}', 'acme', 'web', 'user:alice', 'admin', 'car_', decode(repeat('ab', 32), 'hex'), 'user:alice', now());
+    insert into carillon.idempotent_answers (tenant_id, project_id, key, request_hash, schedule_id, answer, answered_at)
+      values ('acme', 'web', 'k', decode(repeat('ab', 32), 'hex'), '${ID}', '{}', now());
+    insert into carillon.members (tenant_id, project_id, subject, role, added_by_subject, added_at)
+      values ('acme', 'web', 'user:alice', 'admin', 'user:root', now());
+    insert into carillon.secrets (tenant_id, project_id, name, version, key_id, nonce, ciphertext, created_by_subject,
+        created_at, updated_by_subject, updated_at)
+      values ('acme', 'web', 's', 1, 'k', decode(repeat('ab', 12), 'hex'), decode(repeat('ab', 16), 'hex'), 'user:alice',
+        now(), 'user:alice', now());
+    insert into carillon.tenants (tenant_id, updated_by_subject, updated_at) values ('acme', 'user:root', now());`
+
+  async function countAs(role: string, settings: string, relation: string): Promise<number> {
+    const results = (await database.pool.query(
+      `begin; set local role ${role}; ${settings} select count(*)::int as count from carillon.${relation}; rollback`,
+    )) as unknown as { rows: { count: number }[] }[]
+    return results.at(-2)?.rows[0]?.count ?? Number.NaN
+  }
+
+  /** What the API is told; undefined if it is let. Nothing is kept. */
+  async function failAs(settings: string, statement: string): Promise<{ code: string; message: string } | undefined> {
+    const client = await database.pool.connect()
+    try {
+      await client.query(`begin; set local role carillon_api; ${settings}`)
+      await client.query(statement)
+      return undefined
+    } catch (error) {
+      const { code, message } = error as { code: string; message: string }
+      return { code, message }
+    } finally {
+      await client.query('rollback')
+      client.release()
+    }
+  }
+})

@@ -1,0 +1,122 @@
+import { afterAll, describe, expect, test } from 'vitest'
+
+import { DIGEST } from './example-schedules.ts'
+import { createTestApp } from './test-app.ts'
+
+const world = await createTestApp()
+const { admin } = world
+afterAll(() => world[Symbol.asyncDispose]())
+
+const FORBIDDEN = { status: 403, code: 'forbidden' }
+
+/** An admin of the project by their key. */
+async function newcomer(subject: string) {
+  const { key } = await admin.keys.create({ project: 'default', subject, role: 'admin' })
+  return { key, client: world.client(key) }
+}
+
+describe('members', () => {
+  test('who are not listed may do what their key says', async () => {
+    const { client } = await newcomer('user:nora')
+
+    expect(await client.schedules.create(DIGEST)).toMatchObject({ createdBy: 'user:nora' })
+  })
+
+  test('may not do more than their role, whatever their key says, and more again at once when it is raised', async () => {
+    const { client } = await newcomer('user:mia')
+
+    const lowered = await admin.members.put('user:mia', { role: 'member' })
+    const refused = client.schedules.create(DIGEST)
+    await expect(refused).rejects.toMatchObject(FORBIDDEN)
+    expect((await client.schedules.list()).items.length).toBeGreaterThanOrEqual(0)
+    await admin.members.put('user:mia', { role: 'admin' })
+
+    expect(lowered).toMatchObject({ subject: 'user:mia', role: 'member', addedBy: 'service:installation' })
+    expect((await client.schedules.create(DIGEST)).ownerSubject).toBe('user:mia')
+  })
+
+  test('do not become more than their key says', async () => {
+    const { key } = await admin.keys.create({ project: 'default', subject: 'user:olaf', role: 'member' })
+
+    await admin.members.put('user:olaf', { role: 'admin' })
+
+    await expect(world.client(key).schedules.create(DIGEST)).rejects.toMatchObject(FORBIDDEN)
+  })
+
+  test('G-5: who is removed may do nothing from the next request on, by any key, until put back', async () => {
+    const [first, second] = [await newcomer('user:rosa'), await newcomer('user:rosa')]
+    await admin.members.put('user:rosa', { role: 'admin' })
+    expect((await first.client.schedules.list()).nextCursor).toBeDefined()
+
+    const removed = await admin.members.remove('user:rosa')
+
+    expect(removed).toMatchObject({ subject: 'user:rosa', removedBy: 'service:installation' })
+    for (const { client } of [first, second]) {
+      await expect(client.schedules.list()).rejects.toMatchObject(FORBIDDEN)
+      await expect(client.schedules.create(DIGEST)).rejects.toMatchObject(FORBIDDEN)
+      await expect(client.members.put('user:rosa', { role: 'admin' })).rejects.toMatchObject(FORBIDDEN)
+    }
+    expect(await admin.members.remove('user:rosa')).toEqual(removed)
+    await admin.members.put('user:rosa', { role: 'member' })
+    expect((await first.client.schedules.list()).nextCursor).toBeDefined()
+  })
+
+  test('I9: of one project say nothing about another', async () => {
+    const { key } = await admin.keys.create({ project: 'garden', subject: 'user:rosa', role: 'admin' })
+    await admin.members.put('user:rosa', { role: 'admin' })
+    await admin.members.remove('user:rosa')
+
+    expect((await world.client(key).members.list()).items).toEqual([])
+    await expect(world.client(key).members.remove('user:mia')).rejects.toMatchObject({ code: 'member_not_found' })
+  })
+
+  test.each(['alice', 'user:', 'user:a b', '*', 'service:installation'])(
+    'the subject %j is refused by its place',
+    async (subject) => {
+      await expect(admin.members.put(subject, { role: 'admin' })).rejects.toMatchObject({
+        status: 400,
+        errors: [{ field: 'path.id' }],
+      })
+    },
+  )
+})
+
+describe('an authorization that cannot be asked', () => {
+  test('lets nobody in but the installation: 503, and 403 once it says no', async () => {
+    let answer: () => Promise<boolean> = () => Promise.reject(new Error('away'))
+    await using other = await createTestApp({ authorization: { isAllowed: () => answer() } })
+    const { key } = await other.admin.keys.create({ project: 'default', subject: 'user:a', role: 'admin' })
+    const client = other.client(key)
+
+    await expect(client.schedules.list()).rejects.toMatchObject({ status: 503, code: 'unavailable' })
+    await expect(client.schedules.create(DIGEST)).rejects.toMatchObject({ status: 503, code: 'unavailable' })
+    answer = async () => false
+    await expect(client.schedules.list()).rejects.toMatchObject(FORBIDDEN)
+    answer = async () => true
+
+    expect((await client.schedules.list()).items).toEqual([])
+  })
+
+  test('is asked for the role that the operation needs, in the place of the key', async () => {
+    const asked: unknown[] = []
+    await using other = await createTestApp({
+      authorization: {
+        isAllowed: async (request) => {
+          asked.push(request)
+          return true
+        },
+      },
+    })
+    const place = { tenant: 'acme', project: 'web' }
+    const { key } = await other.admin.keys.create({ ...place, subject: 'user:a', role: 'admin' })
+
+    await other.client(key).schedules.list()
+    await other.client(key).schedules.create(DIGEST)
+
+    const who = { tenantId: 'acme', projectId: 'web', subject: 'user:a' }
+    expect(asked).toEqual([
+      { ...who, role: 'member' },
+      { ...who, role: 'admin' },
+    ])
+  })
+})

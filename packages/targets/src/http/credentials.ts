@@ -1,0 +1,69 @@
+import type { Outcome, SecretStore, TargetContext } from '@carillon/core'
+
+import type { HttpAuth } from './auth-spec.ts'
+import type { HttpSpec } from './http-spec.ts'
+import { readSigningKeys, webhookHeaders } from './webhook-signature.ts'
+
+export type Credentials =
+  | {
+      readonly ok: true
+      readonly headers: readonly (readonly [string, string])[]
+      /** What is sent as it is, and so could come back in an answer. */
+      readonly sentSecret?: string
+    }
+  /** Nothing may be sent. */
+  | { readonly ok: false; readonly outcome: Outcome }
+
+export interface CredentialSource {
+  readonly secrets: SecretStore | undefined
+  /** Epoch milliseconds. */
+  readonly now: () => number
+}
+
+/** Visible ASCII without blanks, and no longer than what servers take in one header. */
+const TOKEN = /^[\x21-\x7e]{1,8192}$/
+
+/** The headers that prove who sends a request. The secret is asked for on every attempt, so a new one counts at once. */
+export async function credentialsOf(
+  context: TargetContext<HttpSpec>,
+  body: string,
+  { secrets, now }: CredentialSource,
+): Promise<Credentials> {
+  const { tenantId, projectId, runId, spec } = context
+  const auth = spec.auth ?? { kind: 'none' }
+  if (auth.kind === 'none') return { ok: true, headers: [] }
+  let secret: string | undefined
+  try {
+    if (secrets === undefined) return refused(auth, 'secret_unavailable')
+    secret = await secrets.resolve({ tenantId, projectId, name: auth.secretRef })
+  } catch {
+    // What it threw is not told: nobody knows what a store puts into its messages.
+    return refused(auth, 'secret_unavailable')
+  }
+  if (secret === undefined) return refused(auth, 'secret_missing')
+  if (auth.kind === 'bearer') {
+    if (!TOKEN.test(secret)) return refused(auth, 'secret_unusable')
+    return { ok: true, headers: [['Authorization', `Bearer ${secret}`]], sentSecret: secret }
+  }
+  const keys = readSigningKeys(secret)
+  if (keys === undefined) return refused(auth, 'secret_unusable')
+  return { ok: true, headers: webhookHeaders({ id: runId, timestamp: Math.floor(now() / 1000), body }, keys) }
+}
+
+type SecretFault = 'secret_unavailable' | 'secret_missing' | 'secret_unusable'
+
+const NEEDED = {
+  bearer: 'a bearer token is up to 8,192 visible ASCII characters without blanks',
+  hmac: 'a signing secret is whsec_ and 24 to 64 bytes in base64, or up to 5 of these with blanks between',
+}
+
+function refused(auth: Exclude<HttpAuth, { kind: 'none' }>, code: SecretFault): Credentials {
+  const reasons: Record<SecretFault, string> = {
+    secret_unavailable: `The store of secrets could not be asked for "${auth.secretRef}"`,
+    secret_missing: `There is no secret "${auth.secretRef}" in this project`,
+    secret_unusable: `The secret "${auth.secretRef}" cannot be used: ${NEEDED[auth.kind]}`,
+  }
+  const error = { code, message: `${reasons[code]}; nothing was sent.` }
+  // Only of the store can it be said that it may pass.
+  return { ok: false, outcome: { kind: 'failed', error, retryable: code === 'secret_unavailable' } }
+}

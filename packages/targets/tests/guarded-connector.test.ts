@@ -1,0 +1,215 @@
+import { connect, type LookupFunction, type Socket } from 'node:net'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+
+import type { buildConnector } from 'undici'
+import { afterEach, describe, expect, test } from 'vitest'
+
+import { parseAllowedHosts } from '../src/http/allowed-hosts.ts'
+import { AddressNotAllowedError, guardedConnector, type ConnectionGuard } from '../src/http/guarded-connector.ts'
+import type { Resolve } from '../src/index.ts'
+import { dispatchTo, httpTarget } from './attempt.ts'
+import { startHttpsServer, startNetServer } from './local-server.ts'
+import { selfSigned } from './self-signed.ts'
+
+const PUBLIC = '93.184.215.14'
+
+function resolvingTo(...addresses: readonly string[]): Resolve {
+  return async () => addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
+}
+
+/** How a connection to `protocol//hostname:port` ended. */
+function connectBy(
+  guard: Partial<ConnectionGuard> & { readonly allowed: readonly string[] },
+  options: buildConnector.Options,
+): Promise<Socket | Error> {
+  const { allowsAddress } = parseAllowedHosts(guard.allowed)
+  const connector = guardedConnector({ allowsAddress, resolve: resolvingTo(PUBLIC), ...guard })
+  const { promise, resolve } = Promise.withResolvers<Socket | Error>()
+  connector(options, (error, socket) => resolve(error ?? socket))
+  return promise
+}
+
+describe('where a connection ended', () => {
+  /** A network that leads everything to one port of loopback, as a transparent proxy does. */
+  function leadingTo(port: number): (lookup: LookupFunction) => buildConnector.connector {
+    return (lookup) => (options, callback) => {
+      lookup(options.hostname, { all: true }, (error) => {
+        if (error !== null) return callback(error, null)
+        const socket = connect(port, '127.0.0.1', () => callback(null, socket))
+        socket.on('error', () => undefined)
+      })
+    }
+  }
+
+  test.each([
+    ['http:', 'name.example'],
+    ['https:', 'name.example'],
+    ['http:', PUBLIC],
+    ['https:', PUBLIC],
+  ])('is checked before a byte is written: %s//%s', async (protocol, hostname) => {
+    const { promise: ended, resolve: end } = Promise.withResolvers<number>()
+    await using elsewhere = await startNetServer((socket) => {
+      socket.on('data', () => undefined)
+      socket.on('close', () => end(socket.bytesRead))
+    })
+
+    const result = await connectBy(
+      { allowed: ['*'], dial: leadingTo(elsewhere.port) },
+      { hostname, host: hostname, protocol, port: '' },
+    )
+
+    expect(result).toBeInstanceOf(AddressNotAllowedError)
+    expect(await ended).toBe(0)
+    expect(elsewhere.connectionCount).toBe(1)
+  })
+
+  test('is a fault of the network if the other side is gone already', async () => {
+    await using elsewhere = await startNetServer(() => undefined)
+    const dial = (): buildConnector.connector => (_options, callback) => {
+      const socket = connect(elsewhere.port, '127.0.0.1', () => {
+        socket.destroy()
+        callback(null, socket)
+      })
+    }
+
+    const result = await connectBy({ allowed: ['*'], dial }, { hostname: PUBLIC, protocol: 'http:', port: '80' })
+
+    expect(result).not.toBeInstanceOf(AddressNotAllowedError)
+    expect(result).toMatchObject({ code: 'ECONNRESET' })
+  })
+})
+
+describe('a connection', () => {
+  /** No network at all: tells what a socket would be given to connect to. */
+  function recording(given: unknown[], all: boolean): (lookup: LookupFunction) => buildConnector.connector {
+    return (lookup) => (options, callback) => {
+      lookup(options.hostname, { all }, (error, address, family) => {
+        if (error === null) given.push(family === undefined ? address : { address, family })
+        callback(error ?? new Error('no network'), null)
+      })
+    }
+  }
+
+  test('is given the addresses that were checked, whatever happens to the resolver’s list since', async () => {
+    const addresses = [
+      { address: PUBLIC, family: 4 },
+      { address: '2606:2800:21f:cb07:6820:80da:af6b:8b2c', family: 6 },
+    ]
+    const given: unknown[] = []
+    const options = { hostname: 'name.example', protocol: 'http:', port: '80' }
+
+    await connectBy({ allowed: ['*'], resolve: async () => addresses, dial: recording(given, true) }, options)
+    await connectBy({ allowed: ['*'], resolve: async () => addresses, dial: recording(given, false) }, options)
+    for (const entry of addresses) entry.address = '127.0.0.1'
+
+    expect(given).toEqual([
+      [
+        { address: PUBLIC, family: 4 },
+        { address: '2606:2800:21f:cb07:6820:80da:af6b:8b2c', family: 6 },
+      ],
+      { address: PUBLIC, family: 4 },
+    ])
+  })
+
+  test.each([
+    ['its address is special', 'http:', '127.0.0.1', ['*']],
+    ['its address is special, in IPv6', 'http:', '::1', ['*']],
+    ['its address is IPv4 in the clothes of IPv6', 'http:', '::ffff:127.0.0.1', ['*']],
+    ['its address is listed for another port', 'https:', '127.0.0.1', ['*', '127.0.0.1:80']],
+  ])('is not tried if %s', async (_why, protocol, hostname, allowed) => {
+    const given: unknown[] = []
+
+    const result = await connectBy({ allowed, dial: recording(given, true) }, { hostname, protocol, port: '' })
+
+    expect(result).toBeInstanceOf(AddressNotAllowedError)
+    expect(given).toEqual([])
+  })
+
+  test('fails when its resolver throws', async () => {
+    const resolve = (): never => {
+      throw new Error('broken')
+    }
+
+    const result = await connectBy(
+      { allowed: ['*'], resolve },
+      { hostname: 'name.example', protocol: 'http:', port: '' },
+    )
+
+    expect(result).toMatchObject({ message: 'broken' })
+  })
+})
+
+describe('TLS', () => {
+  const known = getCACertificates('default')
+  afterEach(() => setDefaultCACertificates(known))
+
+  test('is spoken with the host that the URL names, whatever address is called', async () => {
+    const certificate = selfSigned('digest.internal')
+    setDefaultCACertificates([...known, certificate.cert])
+    const names: string[] = []
+    const SNICallback = (name: string, done: (error: null) => void): void => {
+      names.push(name)
+      done(null)
+    }
+    await using server = await startHttpsServer({ ...certificate, SNICallback }, (response) => response.end('fine'))
+    await using target = httpTarget({
+      allowedHosts: ['digest.internal', '127.0.0.1'],
+      resolve: resolvingTo('127.0.0.1'),
+      connections: 1,
+    })
+
+    for (const attempt of [1, 2]) {
+      const outcome = await dispatchTo(
+        target,
+        { url: `https://digest.internal:${server.port}/`, payload: {} },
+        { attempt },
+      )
+      expect(outcome).toEqual({ kind: 'succeeded', result: { status: 200, body: 'fine' } })
+    }
+
+    expect(names).toEqual(['digest.internal'])
+    expect(server.connectionCount).toBe(1)
+  })
+
+  test('is not believed with the certificate of another host', async () => {
+    const certificate = selfSigned('other.internal')
+    setDefaultCACertificates([...known, certificate.cert])
+    await using server = await startHttpsServer(certificate, (response) => response.end('fine'))
+    await using target = httpTarget({
+      allowedHosts: ['digest.internal', '127.0.0.1'],
+      resolve: resolvingTo('127.0.0.1'),
+    })
+
+    expect(await dispatchTo(target, { url: `https://digest.internal:${server.port}/` })).toMatchObject({
+      error: { code: 'network', detail: { cause: 'ERR_TLS_CERT_ALTNAME_INVALID' } },
+      retryable: true,
+    })
+    expect(server.requests).toHaveLength(0)
+  })
+
+  test.each<[string, (socket: Socket) => void]>([
+    ['resets', (socket) => socket.resetAndDestroy()],
+    ['closes', (socket) => socket.end()],
+    ['says something else', (socket) => socket.end('220 mail ready\r\n')],
+  ])('fails at once when the other side %s instead', async (_what, react) => {
+    await using server = await startNetServer((socket) => socket.once('data', () => react(socket)))
+    await using target = httpTarget()
+
+    expect(await dispatchTo(target, { url: `https://127.0.0.1:${server.port}/` })).toMatchObject({
+      error: { code: 'network' },
+      retryable: true,
+    })
+  })
+
+  test('under way does not hold up the end of the target', async () => {
+    const { promise: begun, resolve } = Promise.withResolvers<void>()
+    await using server = await startNetServer((socket) => socket.once('data', () => resolve()))
+    await using target = httpTarget()
+
+    const outcome = dispatchTo(target, { url: `https://127.0.0.1:${server.port}/` })
+    await begun
+    await target.close?.()
+
+    expect(await outcome).toMatchObject({ error: { code: 'network' } })
+  })
+})

@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs'
+
+import { expect, test } from 'vitest'
+
+import { addressRefusal } from '../src/http/host-check.ts'
+import { readSigningKeys, webhookHeaders } from '../src/http/webhook-signature.ts'
+
+const GUIDE = readFileSync(new URL('../../../docs/guides/http-targets.md', import.meta.url), 'utf8')
+
+function blocks(language: string): string[] {
+  return [...GUIDE.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, text = '']) => text)
+}
+
+type IsSigned = (secret: string, headers: Record<string, string>, body: string, now: number) => boolean
+
+test('the receiver that the guide shows takes what is signed, and nothing else', async () => {
+  const [program = ''] = blocks('js')
+  const { isSigned } = (await import(`data:text/javascript,${encodeURIComponent(program)}`)) as { isSigned: IsSigned }
+  const secrets = [1, 2, 3].map((byte) => `whsec_${Buffer.alloc(32, byte).toString('base64')}`)
+  const [first = '', second = '', third = ''] = secrets
+  const now = 1_798_135_200_000
+  const message = { id: 'run', timestamp: now / 1000, body: '{"é":1}' }
+  const headers = Object.fromEntries(webhookHeaders(message, readSigningKeys(`${first} ${second}`) ?? []))
+
+  expect(isSigned(first, headers, message.body, now)).toBe(true)
+  expect(isSigned(second, headers, message.body, now + 300_000)).toBe(true)
+  expect(isSigned(third, headers, message.body, now)).toBe(false)
+  expect(isSigned(first, headers, `${message.body} `, now)).toBe(false)
+  expect(isSigned(first, headers, message.body, now + 301_000)).toBe(false)
+  expect(isSigned(first, { ...headers, 'webhook-id': 'other' }, message.body, now)).toBe(false)
+  expect(isSigned(first, {}, message.body, now)).toBe(false)
+})
+
+test('the refusal that the guide shows is the one that the ledger holds', () => {
+  const [, shown = ''] = blocks('json')
+
+  expect(addressRefusal(new URL('https://digest.internal/run'))).toMatchObject({ error: JSON.parse(shown) as unknown })
+})

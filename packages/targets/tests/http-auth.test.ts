@@ -1,0 +1,212 @@
+import type { SecretName, SecretStore } from '@carillon/core'
+import { Webhook } from 'standardwebhooks'
+import { describe, expect, test } from 'vitest'
+
+import { attemptAt, dispatchTo, httpTarget, NO_LIMITS, RUN_ID } from './attempt.ts'
+import { startHttpServer } from './local-server.ts'
+
+const TOKEN = 'tok_4mQ2/canary+secret=='
+const SIGNING_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+const BEARER = { kind: 'bearer', secretRef: 'digest-token' }
+const HMAC = { kind: 'hmac', secretRef: 'digest-key' }
+
+/** A store that knows these names in the project of the attempts, and tells what it was asked. */
+function storeOf(secrets: Readonly<Record<string, string>>): SecretStore & { readonly asked: readonly SecretName[] } {
+  const asked: SecretName[] = []
+  return {
+    asked,
+    resolve: async (secret) => {
+      asked.push(secret)
+      return secrets[secret.name]
+    },
+  }
+}
+
+const SECRETS = storeOf({ 'digest-token': TOKEN, 'digest-key': SIGNING_SECRET })
+
+function webhookHeadersOf(headers: Readonly<Record<string, unknown>> = {}): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).filter((entry): entry is [string, string] => entry[0].startsWith('webhook-')),
+  )
+}
+
+describe('a request', () => {
+  test('with a bearer token carries it, under the name in its own tenant and project', async () => {
+    await using server = await startHttpServer((response) => response.end())
+    const secrets = storeOf({ 'digest-token': TOKEN })
+    await using target = httpTarget({ secrets })
+
+    await dispatchTo(target, { url: server.origin, auth: BEARER }, { tenantId: 'acme', projectId: 'web' })
+
+    expect(server.requests[0]?.headers.authorization).toBe(`Bearer ${TOKEN}`)
+    expect(secrets.asked).toEqual([{ tenantId: 'acme', projectId: 'web', name: 'digest-token' }])
+  })
+
+  test.each([undefined, { kind: 'none' }])(
+    'with %j carries no credential, and no secret is asked for',
+    async (auth) => {
+      await using server = await startHttpServer((response) => response.end())
+      const secrets = storeOf({})
+      await using target = httpTarget({ secrets })
+
+      expect(await dispatchTo(target, { url: server.origin, auth })).toMatchObject({ kind: 'succeeded' })
+
+      const names = Object.keys(server.requests[0]?.headers ?? {})
+      expect(names.filter((name) => name === 'authorization' || name.startsWith('webhook-'))).toEqual([])
+      expect(secrets.asked).toEqual([])
+    },
+  )
+
+  test.each([
+    ['a payload', { payload: { é: ['😀', 1.5], z: null } }],
+    ['no body', { method: 'GET' }],
+  ])('with %s is signed so that the reference library takes the bytes that came', async (_what, input) => {
+    await using server = await startHttpServer((response) => response.end())
+    await using target = httpTarget({ secrets: SECRETS })
+
+    await dispatchTo(target, { url: server.origin, auth: HMAC, ...input })
+
+    const [request] = server.requests
+    const headers = webhookHeadersOf(request?.headers)
+    const verify = (body: string) => new Webhook(SIGNING_SECRET).verify(body, headers, { jsonParse: false })
+    expect(() => verify(String(request?.body))).not.toThrow()
+    expect(() => verify(`${String(request?.body)} `)).toThrow('No matching signature')
+    expect(request?.headers).not.toHaveProperty('authorization')
+  })
+
+  test('of every attempt has the same id and the time of that attempt', async () => {
+    await using server = await startHttpServer((response) => response.end())
+    const times = [1_798_135_200_999, 1_798_135_230_000]
+    await using target = httpTarget({ secrets: SECRETS, now: () => times.shift() ?? 0 })
+
+    for (const attempt of [1, 2]) await dispatchTo(target, { url: server.origin, auth: HMAC }, { attempt })
+
+    const sent = server.requests.map(({ headers }) => webhookHeadersOf(headers))
+    expect(sent.map((headers) => headers['webhook-id'])).toEqual([RUN_ID, RUN_ID])
+    expect(sent.map((headers) => headers['webhook-timestamp'])).toEqual(['1798135200', '1798135230'])
+    expect(new Set(sent.map((headers) => headers['webhook-signature'])).size).toBe(2)
+  })
+
+  test('has the secret of the moment, so that a new one counts on the next attempt', async () => {
+    await using server = await startHttpServer((response) => response.end())
+    const values = ['first', 'second']
+    await using target = httpTarget({ secrets: { resolve: async () => values.shift() } })
+
+    for (const attempt of [1, 2]) await dispatchTo(target, { url: server.origin, auth: BEARER }, { attempt })
+
+    expect(server.requests.map(({ headers }) => headers.authorization)).toEqual(['Bearer first', 'Bearer second'])
+  })
+})
+
+describe('nothing is sent', () => {
+  const unable: SecretStore = {
+    resolve: () => Promise.reject(new Error('vault at 10.0.0.7 said hunter2')),
+  }
+
+  test.each([
+    ['there is no such secret', storeOf({}), BEARER, 'secret_missing', false],
+    ['the store cannot be asked', unable, HMAC, 'secret_unavailable', true],
+    ['a worker was started without a store', undefined, BEARER, 'secret_unavailable', true],
+    ['a token has a line end', storeOf({ 'digest-token': 'hunter2\r\nHost: evil' }), BEARER, 'secret_unusable', false],
+    ['a token has a blank', storeOf({ 'digest-token': 'hunter2 ' }), BEARER, 'secret_unusable', false],
+    ['a token is not ASCII', storeOf({ 'digest-token': 'hunter2é' }), BEARER, 'secret_unusable', false],
+    ['a token is empty', storeOf({ 'digest-token': '' }), BEARER, 'secret_unusable', false],
+    ['a token is too long', storeOf({ 'digest-token': 'x'.repeat(8193) }), BEARER, 'secret_unusable', false],
+    ['a secret holds no signing key', storeOf({ 'digest-key': 'hunter2' }), HMAC, 'secret_unusable', false],
+  ])('when %s', async (_what, secrets, auth, code, retryable) => {
+    await using server = await startHttpServer((response) => response.end())
+    await using target = httpTarget(secrets === undefined ? {} : { secrets })
+
+    const outcome = await dispatchTo(target, { url: server.origin, auth })
+
+    expect(outcome).toMatchObject({ kind: 'failed', error: { code }, retryable })
+    expect(JSON.stringify(outcome)).toContain(auth.secretRef)
+    expect(JSON.stringify(outcome)).not.toMatch(/hunter2|10\.0\.0\.7/)
+    expect(server.connectionCount).toBe(0)
+  })
+
+  test('when the signal fires while the store is asked, which is not waited for', async () => {
+    await using server = await startHttpServer((response) => response.end())
+    const controller = new AbortController()
+    const { promise: never } = Promise.withResolvers<string>()
+    const resolve = (): Promise<string> => {
+      controller.abort()
+      return never
+    }
+    await using target = httpTarget({ secrets: { resolve } })
+
+    const outcome = target.dispatch(attemptAt({ url: server.origin, auth: BEARER }), controller.signal)
+
+    expect(await outcome).toEqual({ kind: 'cancelled' })
+    expect(server.connectionCount).toBe(0)
+  })
+
+  test('to a host that may not be called, and no secret is asked for', async () => {
+    const secrets = storeOf({ 'digest-token': TOKEN })
+    await using target = httpTarget({ secrets })
+
+    await dispatchTo(target, { url: 'http://example.com/', auth: BEARER })
+
+    expect(secrets.asked).toEqual([])
+  })
+})
+
+describe('a token that the answer repeats', () => {
+  test.each([
+    ['as text', 200, 'text/plain', `you sent ${TOKEN}, twice: ${TOKEN}`],
+    [
+      'in JSON',
+      200,
+      'application/json',
+      JSON.stringify({ headers: { Authorization: `Bearer ${TOKEN}` }, [TOKEN]: [TOKEN] }),
+    ],
+    [
+      'in JSON with other escapes',
+      200,
+      'application/json',
+      `{"token":"${TOKEN.replace('/', '\\/').replace('=', '\\u003d')}"}`,
+    ],
+    ['in a refusal', 401, 'text/plain', `bad token: ${TOKEN}`],
+    ['where the ledger cuts it', 200, 'text/plain', `${'x'.repeat(4096 - 12)}${TOKEN}`],
+  ])('%s is not kept in the ledger', async (_how, status, type, body) => {
+    await using server = await startHttpServer((response) =>
+      response.writeHead(status, { 'Content-Type': type, Location: `/?token=${TOKEN}` }).end(body),
+    )
+    await using target = httpTarget({ secrets: SECRETS })
+
+    const outcome = JSON.stringify(await dispatchTo(target, { url: server.origin, auth: BEARER }))
+
+    expect(outcome).toContain('(withheld)')
+    expect(outcome).not.toContain(TOKEN.slice(0, 6))
+    expect(outcome).not.toContain(TOKEN.slice(-6))
+  })
+
+  test('leaves the rest of the answer as it was', async () => {
+    await using server = await startHttpServer((response) =>
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end(`{"a":[1,null,true,"x"],"t":"<${TOKEN}>"}`),
+    )
+    await using target = httpTarget({ secrets: SECRETS })
+
+    expect(await dispatchTo(target, { url: server.origin, auth: BEARER })).toEqual({
+      kind: 'succeeded',
+      result: { status: 200, body: { a: [1, null, true, 'x'], t: '<(withheld)>' } },
+    })
+  })
+})
+
+describe('without a store of secrets', () => {
+  test.each([BEARER, HMAC])('a spec with %j is refused, with what to do', (auth) => {
+    const { spec } = attemptAt({ url: 'http://127.0.0.1/', auth })
+
+    expect(httpTarget().check?.(spec, NO_LIMITS)).toEqual([
+      { path: 'auth', message: expect.stringMatching(/^Expected no auth, .+ set up a store of secrets\.$/) as string },
+    ])
+    expect(httpTarget({ secrets: SECRETS }).check?.(spec, NO_LIMITS)).toEqual([])
+  })
+
+  test('a spec without a secret is fine', () => {
+    const { spec } = attemptAt({ url: 'http://127.0.0.1/', auth: { kind: 'none' } })
+
+    expect(httpTarget().check?.(spec, NO_LIMITS)).toEqual([])
+  })
+})
