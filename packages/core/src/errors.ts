@@ -24,6 +24,7 @@ export const ERROR_CODES = [
   'schema_too_new',
   'schema_changed',
   'lease_lost',
+  'role_refused',
   'idempotency_in_flight',
   'idempotency_key_reused',
 ] as const

@@ -29,7 +29,8 @@ export class PgBouncer implements AsyncDisposable {
     this.#folder = folder
   }
 
-  static async start(path: string, databaseUrl: string): Promise<PgBouncer> {
+  /** @param extra a line of its configuration */
+  static async start(path: string, databaseUrl: string, extra = ''): Promise<PgBouncer> {
     const { hostname, port, username, password, pathname } = new URL(databaseUrl)
     const listenPort = await freePort()
     const folder = mkdtempSync(join(tmpdir(), 'carillon-pgbouncer-'))
@@ -47,7 +48,8 @@ export class PgBouncer implements AsyncDisposable {
        pool_mode = transaction
        default_pool_size = 1
        max_client_conn = 20
-       server_login_retry = 0.1`.replaceAll(/^ +/gm, ''),
+       server_login_retry = 0.1
+       ${extra}`.replaceAll(/^ +/gm, ''),
     )
     const isRoot = process.getuid?.() === 0
     const child = spawn(path, [...(isRoot ? ['-u', 'nobody'] : []), join(folder, 'pgbouncer.ini')], {

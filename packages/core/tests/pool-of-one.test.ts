@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Caller } from '../src/caller.ts'
 import { systemClock } from '../src/clock.ts'
 import { Scheduler } from '../src/facade/scheduler.ts'
+import { Worker } from '../src/facade/worker.ts'
 import { stableFraction } from '../src/policy/stable-fraction.ts'
 import { createDb, type Db } from '../src/store/database.ts'
 import { createPool } from '../src/store/pool.ts'
@@ -52,6 +53,20 @@ test.each(Object.entries(LENDERS))(
 
     expect(counts).toMatchObject({ operations: OPERATIONS, mixed: 0, leftovers: 0, strangers: 0 })
     for (const kind of Object.keys(KINDS)) expect(counts[kind], kind).toBeGreaterThan(10)
+  },
+)
+
+test.each(pgbouncer === undefined ? [] : [pgbouncer])(
+  'a worker behind a pooler that swallows its role is not started as whoever logged in (I9)',
+  async (path) => {
+    const swallowed = 'options,statement_timeout,lock_timeout,idle_in_transaction_session_timeout'
+    await using bouncer = await PgBouncer.start(path, database.url, `ignore_startup_parameters = ${swallowed}`)
+    await using worker = new Worker({ databaseUrl: bouncer.url, targets: [new ScriptedTarget()] })
+
+    await expect(worker.start()).rejects.toMatchObject({
+      code: 'role_refused',
+      message: expect.stringMatching(/^expected to act as carillon_worker, got (?!carillon_worker)/) as string,
+    })
   },
 )
 

@@ -115,6 +115,10 @@ function asServiceError(error: unknown, url: string): unknown {
     return new ServiceError('database_unreachable', message, { cause: error })
   }
   switch (error.code) {
+    case 'role_refused':
+      return new ServiceError('database_unreachable', `the ${describeDatabase(url)}: ${error.message}`, {
+        cause: error,
+      })
     case 'schema_outdated':
     case 'schema_too_new':
     case 'schema_changed':

@@ -8,6 +8,7 @@ import { addressOf, serveApi } from './api-server.ts'
 import { createOpenFga } from './authorization/open-fga.ts'
 import { describeDataDirectory, openDataDirectory } from './data-directory.ts'
 import { endPool, openPool, requireApiRole, speakingOf, type Pool } from './database.ts'
+import { embeddedUrls, type DatabaseUrls } from './embedded-logins.ts'
 import { findEmbedded, startEmbedded } from './embedded-postgres.ts'
 import { logEvents } from './event-log.ts'
 import { openSecretsKeys } from './kept-secrets-key.ts'
@@ -33,20 +34,20 @@ export async function startEverything(settings: Settings, options: StartOptions 
     const secretsKeys = openSecretsKeys(settings)
     const events = new Events()
     logEvents(events, logger)
-    const { url } = database
+    const { isFirstStart, urls } = await prepare(database)
+    start.checkpoint()
     const pool = await openPool({
-      url,
+      url: urls.api,
       applicationName: 'carillon server',
       onIdleError: (error) => events.emit('service.failed', { service: 'pool', error }),
     })
     start.defer(() => endPool(pool, systemClock))
-    const isFirstStart = await bringUpToDate(pool, url)
-    await requireApiRole(pool, url)
-    const secrets = await openWorkerSecrets(start, { url, keys: secretsKeys, events })
+    await requireApiRole(pool, urls.api)
+    const secrets = await openWorkerSecrets(start, { url: urls.worker, keys: secretsKeys, events })
     start.checkpoint()
     const [metrics, targets] = [createMetrics(), createTargets(settings, secrets)]
     const worker = new Worker({
-      databaseUrl: url,
+      databaseUrl: urls.worker,
       targets,
       name: hostname(),
       events,
@@ -60,7 +61,7 @@ export async function startEverything(settings: Settings, options: StartOptions 
     const parts = { settings, adminKey, secretsKeys, pool, targets, events, metrics, readiness, logger }
     const served = await serveApi(start, parts)
     start.checkpoint()
-    await speakingOf(url, () => worker.start())
+    await speakingOf(urls.worker, () => worker.start())
     readiness.started()
     const { postgresPort, failed } = database
     return { ...served, dataDir: database.dataDir ?? dataDir, postgresPort, isFirstStart, failed }
@@ -93,6 +94,18 @@ async function openDatabase(start: StartUp, { databaseUrl, dataDir }: Settings):
 async function reportEnd({ ended }: EmbeddedPostgres, report: () => void): Promise<void> {
   await ended
   report()
+}
+
+/** What needs the owner of the database, who is not needed any more afterwards. */
+async function prepare({ url, dataDir }: Database): Promise<{ isFirstStart: boolean; urls: DatabaseUrls }> {
+  const owner = await openPool({ url, applicationName: 'carillon migrations', maxConnections: 2 })
+  try {
+    const isFirstStart = await bringUpToDate(owner, url)
+    // Of somebody else's Postgres we make no logins: whoever runs it gives the one that it wants.
+    return { isFirstStart, urls: dataDir === null ? { api: url, worker: url } : await embeddedUrls(owner, url) }
+  } finally {
+    await endPool(owner, systemClock)
+  }
 }
 
 /** @returns whether the database was empty before */

@@ -37,6 +37,17 @@ function soon(): { kind: 'once'; at: string } {
   return { kind: 'once', at: new Date(Date.now() + 1500).toISOString() }
 }
 
+/** As whom the parts of a running service are connected. */
+async function usersOf(dataDir: string): Promise<string[]> {
+  const pool = createPool({ connectionString: findRunningPostgres(join(dataDir, 'postgres'))?.url ?? '' })
+  const { rows } = await pool.query<{ usename: string }>(`
+    select distinct usename from pg_stat_activity
+    where backend_type = 'client backend' and pid <> pg_backend_pid()
+    order by usename`)
+  await pool.end()
+  return rows.map(({ usename }) => usename)
+}
+
 function runningOn(dataDir: string): unknown {
   return findRunningPostgres(join(dataDir, 'postgres'))
 }
@@ -58,6 +69,8 @@ test('from nothing to a run: one call starts Postgres, the API and a worker, and
   expect(await called).toBe('/light')
   expect(first).toMatchObject({ dataDir, isFirstStart: true, postgresPort: expect.any(Number) as number })
   expect((await fetch(`${first.url}/readyz`)).status).toBe(200)
+  // I9: nobody who serves or works is logged in as the owner.
+  expect(await usersOf(dataDir)).toEqual(['carillon_api_login', 'carillon_worker_login'])
   await first.stop()
   expect(runningOn(dataDir)).toBeUndefined()
   await expect(fetch(first.url)).rejects.toThrow('fetch failed')

@@ -23,6 +23,7 @@ import { createDb, type Db } from '../store/database.ts'
 import { Listener } from '../store/listener.ts'
 import { migrationStatus } from '../store/migrate.ts'
 import { createPool } from '../store/pool.ts'
+import { readActingUser } from '../store/server.ts'
 import type { Target } from '../target.ts'
 
 export interface WorkerOptions {
@@ -148,6 +149,7 @@ export class Worker {
   async start(): Promise<void> {
     this.#checkRetention()
     await this.#checkSchema()
+    await this.#checkRole()
     await this.#upkeep.runOnce()
     // Before the first job can come: it is taken in the name of the lease.
     await this.#heartbeat.runOnce()
@@ -219,6 +221,14 @@ export class Worker {
         throw new CarillonError('retention_too_short', `target ${kind}: ${problem.message}`, { problems: [problem] })
       }
     }
+  }
+
+  /** A pooler may swallow what a connection asks for; then it would act as whoever logged in. */
+  async #checkRole(): Promise<void> {
+    const { user } = await readActingUser(this.#db)
+    if (user === WORKER_ROLE) return
+    const message = `expected to act as ${WORKER_ROLE}, got ${user}: connect to Postgres itself, not through a pooler`
+    throw new CarillonError('role_refused', message)
   }
 
   async #checkSchema(): Promise<void> {

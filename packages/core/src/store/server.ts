@@ -22,3 +22,11 @@ export async function askServer(db: Db, p: { now: Date | null }): Promise<Server
   if (row === undefined) throw new Error('Postgres said nothing about itself')
   return { versionNumber: row.version_number, version: row.version, now: row.now }
 }
+
+/** As whom statements are made, whoever logged in. */
+export async function readActingUser(db: Db): Promise<{ readonly user: string }> {
+  const { rows } = await sql<{ user: string }>`select current_user::text as "user"`.execute(db)
+  const [row] = rows
+  if (row === undefined) throw new Error('Postgres did not say who asks')
+  return row
+}

@@ -24,6 +24,7 @@ const CODES: { readonly [Code in ErrorCode]: ProblemCode } = {
   idempotency_key_reused: 'idempotency_key_reused',
   database_unreachable: 'unavailable',
   schema_outdated: 'unavailable',
+  role_refused: 'unavailable',
   schema_too_new: 'unavailable',
   schema_changed: 'unavailable',
   // Of workers and of options; no request leads to them.
