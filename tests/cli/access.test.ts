@@ -59,6 +59,23 @@ describe('secrets', () => {
     for (const { stdout, stderr } of [first, list, deleted]) expect(stdout + stderr).not.toMatch(/from-(stdin|a-file)/)
   })
 
+  test('are all encrypted anew with a new key; one that no key opens is found and named', async () => {
+    await rig.run('secrets put', ['kept'], { input: 'kept-value' })
+    const [old, next] = [7, 8].map((byte) => Buffer.alloc(32, byte).toString('base64'))
+    const rotate = (keys: string) =>
+      rig.run('secrets rotate', [], { env: { DATABASE_URL: rig.database.url, CARILLON_SECRETS_KEY: keys } })
+
+    const unopened = await rotate(next ?? '')
+    const rotated = await rotate(`${next},${old}`)
+    const again = await rotate(next ?? '')
+
+    expect(unopened.stdout).toContain('none of the keys opens default/default/kept: put it again\n')
+    expect(unopened.exitCode).toBe(5)
+    expect(rotated).toMatchObject({ exitCode: 0, stdout: '1 secrets are encrypted with the new key\n' })
+    expect(again).toMatchObject({ exitCode: 0, stdout: '0 secrets are encrypted with the new key\n' })
+    expect([unopened, rotated].map(({ stdout, stderr }) => stdout + stderr).join('')).not.toContain('kept-value')
+  })
+
   test('with a value of several lines are refused, and the value is not shown', async () => {
     const { stderr, exitCode } = await rig.run('secrets put', ['token'], { input: 'canary\n7400\n' })
 

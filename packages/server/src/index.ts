@@ -1,6 +1,7 @@
 export { examine } from './examination.ts'
 export { TARGET_KINDS } from './known-targets.ts'
 export { migrationsOf, type Migrations, type MigrationStatus } from './migrations.ts'
+export { rotateSecrets } from './rotate-secrets.ts'
 export type { RunningService, StartOptions } from './running-service.ts'
 export { SERVICE_ERROR_CODES, ServiceError, type ServiceErrorCode } from './service-error.ts'
 export { readSettings, type Settings } from './settings.ts'

@@ -6,9 +6,11 @@ import type { Cli } from '../cli.ts'
 import { confirm } from '../confirm.ts'
 import { connect } from '../connection.ts'
 import { examples, type Define } from '../define.ts'
+import { harmlessText } from '../output/harmless-text.ts'
 import { tableLines } from '../output/table.ts'
 import { addPageOptions, notePage, pageQuery, type PageOptions } from '../page-options.ts'
 import { readText } from '../read-text.ts'
+import { settingsFlags } from '../run-service.ts'
 
 interface PutOptions {
   readonly valueFile?: string
@@ -48,6 +50,25 @@ export function addSecrets(program: Command, define: Define): void {
     await confirm(cli, `Delete the secret "${name}"?`, options.yes)
     await connect(cli).secrets.delete(name)
     show({ name, isDeleted: true }, () => [`the secret ${name} is deleted`])
+  })
+  addRotate(secrets, define)
+}
+
+/** Not over the API: the keys of the installation are its operator's, and so is the database. */
+function addRotate(secrets: Command, define: Define): void {
+  const rotate = secrets
+    .command('rotate')
+    .description('encrypt all secrets with the first key of CARILLON_SECRETS_KEY; needs the database')
+  examples(rotate, 'CARILLON_SECRETS_KEY="$NEW,$OLD" carillon secrets rotate')
+  define(rotate, async ({ cli, show }) => {
+    const { readSettings, rotateSecrets } = await import('@carillon/server')
+    const { reencrypted, unreadable } = await rotateSecrets(readSettings(cli.env, settingsFlags({}, cli)))
+    const names = unreadable.map(({ tenantId, projectId, name }) => `${tenantId}/${projectId}/${name}`)
+    show({ reencrypted, unreadable }, () => [
+      `${reencrypted} secrets are encrypted with the new key`,
+      ...names.map((name) => `none of the keys opens ${harmlessText(name)}: put it again`),
+    ])
+    return unreadable.length > 0 ? 'found' : 'ok'
   })
 }
 
