@@ -31,11 +31,13 @@ test('members are put, removed and listed, and who was removed has no way in', a
 
   const put = await rig.ask<Member>('members put', ['user:bob', '--role', 'member'])
   const removed = await rig.run('members remove', ['user:bob'])
+  const unlisted = await rig.ask<Member>('members remove', ['user:never-listed'])
   const list = await rig.run('members list')
   const refused = await rig.run('schedules list', ['--json'], { env: { CARILLON_API_KEY: key } })
 
   expect(put).toMatchObject({ subject: 'user:bob', role: 'member', removedAt: null })
   expect(removed.stdout).toMatch(/^user:bob is removed/)
+  expect(unlisted).toMatchObject({ subject: 'user:never-listed', removedBy: 'service:installation' })
   expect(list.stdout).toMatch(/^user:bob +- +\S+Z +service:installation +\S+Z$/m)
   expect(refused.exitCode).toBe(1)
   expect(JSON.parse(refused.stderr)).toMatchObject({ error: { code: 'forbidden' } })

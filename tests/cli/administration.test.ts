@@ -88,11 +88,37 @@ test('an audit is asked for, waited for and shown', async () => {
   const before = await rig.run('audit')
   const report = await rig.ask<AuditReport>('audit', ['--run', '--timeout', '25s'])
   const after = await rig.run('audit')
+  const { key } = await rig.client.keys.create({ project: 'default', subject: 'user:reads', role: 'member' })
+  const told = await rig.run('audit', [], { env: { CARILLON_API_KEY: key } })
 
   expect(before).toMatchObject({ stdout: 'no audit yet\n', exitCode: 0 })
   expect(before.stderr).toContain('`carillon audit --run` makes one')
   expect(report).toMatchObject({ latest: { findings: 0 }, findings: [] })
   expect(after.stdout).toMatch(/^Findings +0, of which 0 repaired$/m)
+  expect(told).toMatchObject({ stderr: '', exitCode: 0 })
+  expect(told.stdout).toMatch(/^Audited +\S+ to \S+\nFinished +.*\nFindings +0 in this project, of which 0 repaired\n$/)
+})
+
+test('what is for the installation says that its key is needed, to admins and members alike', async () => {
+  const of = { project: 'default', subject: 'user:dana' }
+  const admin = await rig.client.keys.create({ ...of, role: 'admin' })
+  const member = await rig.client.keys.create({ ...of, role: 'member' })
+  const [asAdmin, asMember] = [admin, member].map(({ key }) => ({ env: { CARILLON_API_KEY: key } }))
+  const elsewhere = ['--tenant', 'acme', '--project', 'web', '--subject', 'user:eve']
+
+  const refused = [
+    await rig.run('tenants set', ['default', '--minimum-seconds', '300'], asAdmin),
+    await rig.run('tenants set', ['default', '--minimum-seconds', '300'], asMember),
+    await rig.run('keys create', elsewhere, asAdmin),
+    await rig.run('audit --run', [], asAdmin),
+    await rig.run('audit --run', [], asMember),
+  ]
+
+  for (const { stderr, exitCode } of refused) {
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('the key was taken from CARILLON_API_KEY: the key of the installation is needed')
+    expect(stderr).not.toContain('role admin')
+  }
 })
 
 describe('the database', () => {

@@ -183,6 +183,23 @@ describe('changing schedules', () => {
     })
   })
 
+  test('how a call proves who sends it is said by the name of a secret, kept by other edits, and taken away', async () => {
+    await rig.client.secrets.put('webhook-key', { value: 'canary' })
+    const flags = ['--cron', '@daily', '--url', rig.target('/ok')]
+
+    const made = await rig.ask<Schedule>('schedules create', ['Signed', ...flags, '--auth', 'hmac:webhook-key'])
+    const moved = await rig.ask<Schedule>('schedules edit', ['Signed', '--url', rig.target('/fail')])
+    const other = await rig.ask<Schedule>('schedules edit', ['Signed', '--auth', 'bearer:webhook-key'])
+    const unknown = await rig.run('schedules edit', ['Signed', '--auth', 'bearer:missing', '--json'])
+    const without = await rig.ask<Schedule>('schedules edit', ['Signed', '--auth', 'none'])
+
+    expect(made.target).toMatchObject({ auth: { kind: 'hmac', secretRef: 'webhook-key' } })
+    expect(moved.target).toMatchObject({ url: rig.target('/fail'), auth: { kind: 'hmac', secretRef: 'webhook-key' } })
+    expect(other.target).toMatchObject({ url: rig.target('/fail'), auth: { kind: 'bearer', secretRef: 'webhook-key' } })
+    expect(JSON.parse(unknown.stderr)).toMatchObject({ error: { errors: [{ field: 'target.auth.secretRef' }] } })
+    expect(without.target).toMatchObject({ url: rig.target('/fail'), auth: { kind: 'none' } })
+  })
+
   test('an edit does not undo what somebody else changed after it was read', async () => {
     const { id } = await make('Contended')
     await using meanwhile = await startProxy(rig.url, async ({ method }) => {

@@ -4,6 +4,7 @@ import {
   problemsOf,
   problemTypeUri,
   RETRY_AFTER_PROBLEMS,
+  type Operation,
   type OperationId,
   type Problem,
   type ProblemCode,
@@ -35,9 +36,7 @@ const MET_ALIKE: Partial<Record<ProblemCode, Refusal>> = {
   unauthenticated: async (operation) =>
     world.send(operation, await granted(operation.operationId), { key: 'car_nobody' }),
   forbidden: async (operation) => {
-    const isForAdmins = operations[operation.operationId as OperationId].role === 'admin'
-    const key = isForAdmins ? await world.memberKey() : await world.removedKey()
-    return world.send(operation, await granted(operation.operationId), { key })
+    return world.send(operation, await granted(operation.operationId), { key: await refusedKey(operation) })
   },
   invalid_input: async (operation) => world.send(operation, await invalidFor(operation)),
   malformed_json: async (operation) =>
@@ -52,7 +51,6 @@ const MET_ALIKE: Partial<Record<ProblemCode, Refusal>> = {
   key_not_found: (operation) => world.send(operation, missing(operation)),
   project_not_found: (operation) => world.send(operation, missing(operation)),
   secret_not_found: (operation) => world.send(operation, missing(operation)),
-  member_not_found: (operation) => world.send(operation, missing(operation)),
   secrets_unavailable: async (operation) => keyless.send(operation, await granted(operation.operationId)),
   revision_conflict: async (operation) => {
     const request = await granted(operation.operationId)
@@ -67,6 +65,13 @@ const MET_ALIKE: Partial<Record<ProblemCode, Refusal>> = {
     const own = operation.path.includes('/projects/') ? { id: 'default' } : {}
     return unplugged.send(operation, { ...missing(operation), ...own })
   },
+}
+
+/** Of whoever has nearly enough: for operations of the installation an admin's. */
+function refusedKey({ operationId }: DocumentedOperation): Promise<string> {
+  const { role, isForInstallation = false }: Operation = operations[operationId as OperationId]
+  if (isForInstallation) return world.projectKey()
+  return role === 'admin' ? world.memberKey() : world.removedKey()
 }
 
 /** Sound but for its id, where it has one. */

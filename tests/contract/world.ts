@@ -42,6 +42,8 @@ export interface World {
   run(): Promise<Run>
   nextSlot(scheduleId: string): Promise<string>
   memberKey(): Promise<string>
+  /** An admin's of the project. */
+  projectKey(): Promise<string>
   /** An admin's, who was removed from the project since. */
   removedKey(): Promise<string>
   /** An admin's, in a project that has all the schedules that its tenant may have. */
@@ -108,6 +110,7 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     member: async () => (await client.members.put(`user:${randomUUID()}`, { role: 'member' })).subject,
     memberKey: async () =>
       (await client.keys.create({ project: 'default', subject: 'user:carol', role: 'member' })).key,
+    projectKey: async () => (await client.keys.create({ project: 'default', subject: 'user:erik', role: 'admin' })).key,
     removedKey: async () => {
       const subject = 'user:dora'
       const { key } = await client.keys.create({ project: 'default', subject, role: 'admin' })

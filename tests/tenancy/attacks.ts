@@ -1,100 +1,158 @@
 import type { OperationId } from '@carillon/api'
 
 import { SCHEDULE, type WireRequest } from '../contract/wire-request.ts'
+import type { Mine, Theirs } from './theirs.ts'
 
-/** Everything of another tenant that a request can name. Of nobody at all, it is of the same shape. */
-export interface Theirs {
-  readonly tenant: string
-  readonly project: string
-  readonly scheduleId: string
-  readonly runId: string
-  readonly grantId: string
-  /** Made for one schedule. */
-  readonly ownGrantId: string
-  readonly keyId: string
-  readonly subject: string
-  readonly secretName: string
-  readonly slot: string
-  /** Of the name of their schedule. */
-  readonly namePart: string
-}
+export type Attack = (theirs: Theirs, mine: Mine) => WireRequest
 
-type Attack = (theirs: Theirs) => WireRequest
+const signed = (secretRef: string, kind: 'bearer' | 'hmac') => ({
+  kind: 'http',
+  url: 'http://127.0.0.1:9000/digest',
+  auth: { kind, secretRef },
+})
+const ANY_REVISION = { 'if-match': '*' }
 
-const SIGNED = { kind: 'http', url: 'http://127.0.0.1:9000/digest' }
-
-/** Requests that a tenant sends with what is another's, wherever the operation takes something. Every operation is listed. */
+/**
+ * Requests that a tenant sends with what is another's, wherever the operation takes something; where it takes nothing, the
+ * request by itself. Every operation is listed, and has an attack that nothing is wrong with but whose things it names.
+ */
 export const ATTACKS: { readonly [Id in OperationId]: readonly Attack[] } = {
   createSchedule: [
+    ({ idempotencyKey }) => ({ headers: { 'idempotency-key': idempotencyKey }, body: SCHEDULE }),
+    ({ subject }) => ({ body: { ...SCHEDULE, ownerSubject: subject } }),
     ({ grantId }) => ({ body: { ...SCHEDULE, grantId } }),
     ({ ownGrantId }) => ({ body: { ...SCHEDULE, grantId: ownGrantId } }),
-    ({ secretName }) => ({
-      body: { ...SCHEDULE, target: { ...SIGNED, auth: { kind: 'bearer', secretRef: secretName } } },
-    }),
-    ({ tenant, project }) => ({ body: { ...SCHEDULE, tenantId: tenant, projectId: project } }),
+    ({ secretName }) => ({ body: { ...SCHEDULE, target: signed(secretName, 'bearer') } }),
+    ({ tenant, theirProject }) => ({ body: { ...SCHEDULE, tenantId: tenant, projectId: theirProject } }),
     ({ tenant }) => ({ body: { ...SCHEDULE, tenant_id: tenant } }),
   ],
   previewSchedule: [
+    ({ namePart }) => ({ body: { ...SCHEDULE, name: namePart } }),
+    ({ subject }) => ({ body: { ...SCHEDULE, ownerSubject: subject } }),
     ({ grantId }) => ({ body: { ...SCHEDULE, grantId } }),
-    ({ secretName }) => ({
-      body: { ...SCHEDULE, target: { ...SIGNED, auth: { kind: 'hmac', secretRef: secretName } } },
-    }),
+    ({ ownGrantId }) => ({ body: { ...SCHEDULE, grantId: ownGrantId } }),
+    ({ secretName }) => ({ body: { ...SCHEDULE, target: signed(secretName, 'hmac') } }),
   ],
   listSchedules: [
+    () => ({}),
     ({ namePart }) => ({ query: { q: namePart } }),
+    ({ schedulesCursor }) => ({ query: { cursor: schedulesCursor } }),
+    ({ schedulesCursor, namePart }) => ({ query: { cursor: schedulesCursor, q: namePart, limit: '1' } }),
+    ({ grantsCursor }) => ({ query: { cursor: grantsCursor } }),
     ({ tenant }) => ({ query: { tenant } }),
-    ({ project }) => ({ query: { project } }),
+    ({ theirProject }) => ({ query: { project: theirProject } }),
     ({ scheduleId }) => ({ query: { cursor: scheduleId } }),
   ],
-  getCalendar: [({ tenant }) => ({ query: { tenant } })],
+  getCalendar: [() => ({}), ({ tenant }) => ({ query: { tenant } })],
   getSchedule: [({ scheduleId }) => ({ id: scheduleId }), ({ runId }) => ({ id: runId })],
   editSchedule: [
     ({ scheduleId }) => ({ id: scheduleId, headers: { 'if-match': '"1"' }, body: { name: 'mine now' } }),
-    ({ scheduleId }) => ({ id: scheduleId, headers: { 'if-match': '*' }, query: { dryRun: 'true' }, body: {} }),
+    ({ scheduleId }) => ({ id: scheduleId, headers: ANY_REVISION, query: { dryRun: 'true' }, body: {} }),
     ({ scheduleId }) => ({ id: scheduleId, body: { name: 'mine now' } }),
+    ({ grantId }, { scheduleId: id }) => ({ id, headers: ANY_REVISION, body: { grantId } }),
+    ({ ownGrantId }, { scheduleId: id }) => ({ id, headers: ANY_REVISION, body: { grantId: ownGrantId } }),
+    ({ grantId }, { scheduleId: id }) => ({ id, headers: ANY_REVISION, query: { dryRun: 'true' }, body: { grantId } }),
+    ({ secretName }, { scheduleId: id }) => ({
+      id,
+      headers: ANY_REVISION,
+      body: { target: signed(secretName, 'bearer') },
+    }),
+    ({ scheduleId }, { scheduleId: id }) => ({ id, headers: { 'if-match': `"${scheduleId}"` }, body: { name: 'b' } }),
   ],
-  deleteSchedule: [({ scheduleId }) => ({ id: scheduleId })],
+  deleteSchedule: [
+    ({ scheduleId }) => ({ id: scheduleId }),
+    ({ scheduleId }) => ({ id: scheduleId, headers: { 'if-match': '"1"' } }),
+  ],
   pauseSchedule: [({ scheduleId }) => ({ id: scheduleId, body: { reason: 'mine now' } })],
   resumeSchedule: [({ scheduleId }) => ({ id: scheduleId })],
   runSchedule: [({ scheduleId }) => ({ id: scheduleId })],
   skipSlot: [({ scheduleId, slot }) => ({ id: scheduleId, body: { scheduledFor: slot } })],
   restoreSlot: [({ scheduleId, slot }) => ({ id: scheduleId, body: { scheduledFor: slot } })],
-  listRuns: [({ scheduleId }) => ({ id: scheduleId })],
-  listSlots: [({ scheduleId }) => ({ id: scheduleId })],
-  getHistory: [({ scheduleId }) => ({ id: scheduleId })],
+  listRuns: [
+    ({ scheduleId }) => ({ id: scheduleId }),
+    ({ scheduleId, runsCursor }) => ({ id: scheduleId, query: { cursor: runsCursor } }),
+    ({ runsCursor }, { scheduleId: id }) => ({ id, query: { cursor: runsCursor } }),
+    ({ runId }) => ({ id: runId }),
+  ],
+  listSlots: [({ scheduleId }) => ({ id: scheduleId }), ({ runId }) => ({ id: runId })],
+  getHistory: [({ scheduleId }) => ({ id: scheduleId }), ({ runId }) => ({ id: runId })],
   getRun: [({ runId }) => ({ id: runId }), ({ scheduleId }) => ({ id: scheduleId })],
   cancelRun: [({ runId }) => ({ id: runId })],
-  previewCadence: [({ tenant }) => ({ body: { cadence: SCHEDULE.cadence, tenant } })],
-  followEvents: [({ tenant }) => ({ query: { tenant } })],
-  createGrant: [({ tenant }) => ({ body: { scopes: ['http:dispatch:*'], tenantId: tenant } })],
-  listGrants: [({ grantId }) => ({ query: { cursor: grantId } }), ({ tenant }) => ({ query: { tenant } })],
+  previewCadence: [
+    ({ slot }) => ({ body: { cadence: SCHEDULE.cadence, from: slot } }),
+    ({ tenant }) => ({ body: { cadence: SCHEDULE.cadence, tenant } }),
+  ],
+  // What its streams tell is read in streams.test.ts.
+  followEvents: [() => ({}), ({ tenant }) => ({ query: { tenant } })],
+  createGrant: [
+    ({ subject }) => ({ body: { scopes: ['http:dispatch:*'], subject } }),
+    ({ theirProject }) => ({ body: { scopes: ['http:dispatch:*'], billingAccountId: theirProject } }),
+    ({ tenant }) => ({ body: { scopes: ['http:dispatch:*'], tenantId: tenant } }),
+  ],
+  listGrants: [
+    () => ({}),
+    ({ grantsCursor }) => ({ query: { cursor: grantsCursor } }),
+    ({ grantId }) => ({ query: { cursor: grantId } }),
+    ({ tenant }) => ({ query: { tenant } }),
+  ],
   getGrant: [({ grantId }) => ({ id: grantId }), ({ ownGrantId }) => ({ id: ownGrantId })],
-  renewGrant: [({ grantId }) => ({ id: grantId, body: { expiresAt: null } })],
+  renewGrant: [
+    ({ grantId }) => ({ id: grantId, body: { expiresAt: null } }),
+    ({ ownGrantId }) => ({ id: ownGrantId, body: { expiresAt: null } }),
+  ],
   revokeGrant: [({ grantId }) => ({ id: grantId }), ({ ownGrantId }) => ({ id: ownGrantId })],
   createKey: [
-    ({ tenant, project }) => ({ body: { tenant, project, subject: 'user:mallory', role: 'admin' } }),
-    ({ project }) => ({ body: { project, subject: 'user:mallory', role: 'admin' } }),
+    ({ subject }, { project }) => ({ body: { project, subject, role: 'member' } }),
+    ({ tenant }, { project }) => ({ body: { tenant, project, subject: 'user:mallory', role: 'admin' } }),
+    ({ tenant, theirProject: project }) => ({ body: { tenant, project, subject: 'user:mallory', role: 'admin' } }),
+    ({ theirProject: project }) => ({ body: { project, subject: 'user:mallory', role: 'admin' } }),
   ],
   listKeys: [
-    ({ tenant, project }) => ({ query: { tenant, project } }),
-    ({ project }) => ({ query: { project } }),
+    () => ({}),
+    ({ keysCursor }) => ({ query: { cursor: keysCursor } }),
+    ({ tenant }) => ({ query: { tenant } }),
+    ({ tenant }, { project }) => ({ query: { tenant, project } }),
+    ({ tenant, theirProject: project }) => ({ query: { tenant, project } }),
+    ({ theirProject: project }) => ({ query: { project } }),
     ({ keyId }) => ({ query: { cursor: keyId } }),
   ],
   revokeKey: [
     ({ keyId }) => ({ id: keyId }),
-    ({ keyId, tenant, project }) => ({ id: keyId, query: { tenant, project } }),
+    ({ keyId, tenant }) => ({ id: keyId, query: { tenant } }),
+    ({ keyId, tenant }, { project }) => ({ id: keyId, query: { tenant, project } }),
+    ({ keyId, tenant, theirProject: project }) => ({ id: keyId, query: { tenant, project } }),
   ],
-  listMembers: [({ tenant }) => ({ query: { tenant } }), ({ subject }) => ({ query: { cursor: subject } })],
-  putMember: [({ tenant, subject }) => ({ id: subject, body: { role: 'admin', tenant } })],
+  listMembers: [
+    () => ({}),
+    ({ membersCursor }) => ({ query: { cursor: membersCursor } }),
+    ({ tenant }) => ({ query: { tenant } }),
+    ({ subject }) => ({ query: { cursor: subject } }),
+  ],
+  putMember: [
+    ({ subject }) => ({ id: subject, body: { role: 'admin' } }),
+    ({ tenant, subject }) => ({ id: subject, body: { role: 'admin', tenant } }),
+  ],
   removeMember: [({ subject }) => ({ id: subject })],
-  listSecrets: [({ tenant }) => ({ query: { tenant } }), ({ secretName }) => ({ query: { cursor: secretName } })],
-  putSecret: [({ secretName, tenant }) => ({ id: secretName, body: { value: 'mine now', tenant } })],
+  listSecrets: [
+    () => ({}),
+    ({ secretsCursor }) => ({ query: { cursor: secretsCursor } }),
+    ({ tenant }) => ({ query: { tenant } }),
+    ({ secretName }) => ({ query: { cursor: secretName } }),
+  ],
+  putSecret: [
+    ({ secretName }) => ({ id: secretName, body: { value: 'mine now' } }),
+    ({ secretName, tenant }) => ({ id: secretName, body: { value: 'mine now', tenant } }),
+  ],
   deleteSecret: [({ secretName }) => ({ id: secretName })],
   getTenant: [({ tenant }) => ({ id: tenant })],
   putTenant: [({ tenant }) => ({ id: tenant, body: { maxSchedulesPerProject: 1 } })],
-  deleteProjectSchedules: [({ project }) => ({ id: project })],
-  previewPurge: [({ project }) => ({ id: project })],
-  purgeProject: [({ project }) => ({ id: project, body: { name: project } })],
-  getAudit: [({ tenant }) => ({ query: { tenant } })],
-  requestAudit: [({ tenant }) => ({ query: { tenant } })],
+  deleteProjectSchedules: [({ theirProject }) => ({ id: theirProject })],
+  previewPurge: [({ theirProject }) => ({ id: theirProject })],
+  purgeProject: [
+    ({ theirProject }) => ({ id: theirProject, body: { name: theirProject } }),
+    ({ theirProject }, { project }) => ({ id: theirProject, body: { name: project } }),
+    ({ theirProject }, { project }) => ({ id: project, body: { name: theirProject } }),
+  ],
+  getAudit: [() => ({}), ({ tenant }) => ({ query: { tenant } })],
+  requestAudit: [() => ({}), ({ tenant }) => ({ query: { tenant } })],
 }

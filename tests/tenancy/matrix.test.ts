@@ -1,184 +1,203 @@
-import { randomUUID } from 'node:crypto'
-
-import { createClient, type OperationId } from '@carillon/api'
+import type { OperationId } from '@carillon/api'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { documentedOperations, type DocumentedOperation } from '../contract/document.ts'
-import { SCHEDULE } from '../contract/wire-request.ts'
+import { SCHEDULE, type WireRequest } from '../contract/wire-request.ts'
 import { openWorld, type World } from '../contract/world.ts'
-import { ATTACKS, type Theirs } from './attacks.ts'
+import { ATTACKS } from './attacks.ts'
+import { idsIn, tell, type Told } from './telling.ts'
+import type { Theirs } from './theirs.ts'
+import {
+  CANARY,
+  furnishMore,
+  furnishTheirs,
+  nobodysLike,
+  openAsker,
+  openTheirs,
+  PROJECT,
+  type Asker,
+} from './two-tenants.ts'
 
-/** Stands in everything of the other tenant that can hold a text. */
-const CANARY = 'canary7f3a'
-/** What their schedule can be searched by; no part of the canary, which must not be said to be found in any answer. */
-const NAME_PART = 'plumbago'
-const BASIL = { tenant: 'basil', project: `${CANARY}-project` }
-const AMBER = { tenant: 'amber', project: 'kitchen' }
+/** Of an answer that was refused before anybody looked at whose things were named. */
+const SHAPE_CODES = ['invalid_input', 'malformed_json', 'revision_required', 'unsupported_media_type']
 
 let world: World
-let attackerKey: string
+/** Never writes a word of theirs, so that none may be in its answers. */
+let reader: Asker
+/** May write their words into its own things. */
+let writer: Asker
+/** Has nothing of the names that it removes. */
+let remover: Asker
+let owner: Asker
 let theirs: Theirs
-let theirKey: string
+/** Of everything of theirs. */
+let theirIds: ReadonlySet<string>
+let before: string
+const scheduleIds = new Map<Asker, string>()
 
 beforeAll(async () => {
   world = await openWorld()
-  attackerKey = (await world.client.keys.create({ ...AMBER, subject: 'user:mallory', role: 'admin' })).key
-  theirKey = (await world.client.keys.create({ ...BASIL, subject: `user:${CANARY}`, role: 'admin' })).key
-  theirs = await furnish()
+  reader = await openAsker(world, 'amber')
+  writer = await openAsker(world, 'olive')
+  remover = await openAsker(world, 'sage')
+  owner = await openTheirs(world)
+  await furnishMine(reader)
+  theirs = await furnishTheirs(world, owner)
+  await furnishMine(writer)
+  before = await everythingOf(owner)
+  theirIds = new Set(idsIn(before))
 })
 afterAll(() => world.close())
 
-/** One of everything, with the canary in it. */
-async function furnish(): Promise<Theirs> {
-  const client = createClient(world.url, theirKey)
-  const secretName = `${CANARY}-secret`
-  await client.secrets.put(secretName, { value: `${CANARY}-value` })
-  await client.members.put(`user:${CANARY}-member`, { role: 'member' })
-  const { id: keyId } = await client.keys.create({
-    project: BASIL.project,
-    subject: `user:${CANARY}-2`,
-    role: 'member',
-  })
-  const { id: grantId } = await client.grants.create({ scopes: ['http:dispatch:*'], billingAccountId: CANARY })
-  const schedule = await client.schedules.create({
-    ...SCHEDULE,
-    name: `${CANARY} ${NAME_PART}`,
-    target: { ...SCHEDULE.target, payload: { list: CANARY }, auth: { kind: 'bearer', secretRef: secretName } },
-  })
-  const [slot] = (await client.schedules.slots(schedule.id, { limit: 1 })).items
-  const run = await client.schedules.run(schedule.id)
-  return {
-    ...BASIL,
-    scheduleId: schedule.id,
-    runId: run.id,
-    grantId,
-    ownGrantId: schedule.grantId,
-    keyId,
-    subject: `user:${CANARY}-member`,
-    secretName,
-    slot: slot?.scheduledFor ?? '',
-    namePart: NAME_PART,
+/** Names that come before and behind theirs in a list, and none between theirs and nobody's. */
+async function furnishMine(asker: Asker): Promise<void> {
+  const { client } = asker
+  for (const name of ['amber', 'zinc']) {
+    await client.secrets.put(name, { value: name })
+    await client.members.put(`user:${name}`, { role: 'member' })
   }
+  await client.grants.create({ scopes: ['http:dispatch:*'] })
+  const { id } = await client.schedules.create(SCHEDULE)
+  await client.schedules.run(id)
+  scheduleIds.set(asker, id)
 }
 
-/** Of the same shape, and nobody's. */
-function nobodys(): Theirs {
-  const name = `nobody${randomUUID().slice(0, 4)}`
-  return {
-    tenant: randomUUID().replace(/^./, 't').slice(0, BASIL.tenant.length),
-    project: `${name}-project`,
-    scheduleId: nobodysId(),
-    runId: nobodysId(),
-    grantId: nobodysId(),
-    ownGrantId: nobodysId(),
-    keyId: nobodysId(),
-    subject: `user:${name}-member`,
-    secretName: `${name}-secret`,
-    slot: theirs.slot,
-    namePart: name,
+/** All that they see of what is theirs. */
+async function everythingOf({ client }: Asker): Promise<string> {
+  return JSON.stringify([
+    await client.schedules.list(),
+    await client.schedules.runs(theirs.scheduleId),
+    await client.schedules.slots(theirs.scheduleId, { limit: 5 }),
+    await client.schedules.history(theirs.scheduleId),
+    await client.grants.list(),
+    await client.keys.list(),
+    await client.members.list(),
+    await client.secrets.list(),
+    await world.client.keys.list({ tenant: theirs.tenant, project: theirs.theirProject }),
+    await world.client.tenants.get(theirs.tenant),
+    await client.projects.previewPurge(PROJECT),
+  ])
+}
+
+function askerOf({ method }: DocumentedOperation): Asker {
+  if (method === 'get') return reader
+  return method === 'delete' ? remover : writer
+}
+
+function ask(operation: DocumentedOperation, request: WireRequest, named?: Theirs): Promise<Told> {
+  const { key } = askerOf(operation)
+  return tell(world, { key, operation, request, ...(named === undefined ? {} : { named }) })
+}
+
+function expectNothingOfTheirs({ whole }: Told): void {
+  expect(whole).not.toContain(CANARY)
+  expect(idsIn(whole).filter((id) => theirIds.has(id))).toEqual([])
+}
+
+/** What can be asked for without naming anything of anybody’s, or only what is one’s own. */
+function plainQuestions(): [DocumentedOperation, WireRequest][] {
+  const own: Readonly<Record<string, string>> = {
+    getTenant: reader.tenant,
+    previewPurge: PROJECT,
+    listRuns: scheduleIds.get(reader) ?? '',
   }
-}
-
-function nobodysId(): string {
-  return `01890000${randomUUID().slice(8)}`
-}
-
-interface Told {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string>>
-  readonly text: string
-}
-
-/** What is told, with whatever was named in the request put in brackets, and what no two answers share left out. */
-async function tell(operation: DocumentedOperation, named: Theirs, attack: (theirs: Theirs) => object): Promise<Told> {
-  const response = await world.send(operation, attack(named), { key: attackerKey })
-  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
-  const text = isStream ? 'a stream' : await response.text()
-  if (isStream) await response.body?.cancel()
-  const headers = Object.fromEntries(
-    [...response.headers].filter(([name]) => !/^(date|x-request-id|ratelimit|content-length|keep-alive)/.test(name)),
-  )
-  const bracketed = Object.entries<string>({ ...named })
-    .filter(([name]) => name !== 'slot')
-    .toSorted(([, a], [, b]) => b.length - a.length)
-    .reduce((told, [name, value]) => told.replaceAll(value, `<${name}>`), text)
-  return {
-    status: response.status,
-    headers,
-    text: bracketed.replaceAll(/"(instance|createdAt|updatedAt|addedAt)":"[^"]*"/g, '"$1"'),
-  }
+  return documentedOperations
+    .filter(({ method, path, operationId }) => method === 'get' && (!path.includes('{id}') || operationId in own))
+    .map((operation) => {
+      const id = own[operation.operationId]
+      return [operation, id === undefined ? {} : { id }]
+    })
 }
 
 test('every operation of the document is attacked: a new one must be listed', () => {
   expect(documentedOperations.map(({ operationId }) => operationId).toSorted()).toEqual(Object.keys(ATTACKS).toSorted())
 })
 
-describe('T-1, T-2: another tenant’s ids, in the path, the query, the body and the headers', () => {
-  const cases = documentedOperations.flatMap((operation) =>
-    ATTACKS[operation.operationId as OperationId].map((attack, index) => ({
-      name: `${operation.operationId} ${index + 1}`,
-      operation,
-      attack,
-    })),
+describe('T-1, T-2, T-10: another tenant’s ids, names and cursors, in the path, the query, the body and the headers', () => {
+  test.each(documentedOperations)(
+    '$operationId answers as if they did not exist, to the byte, and not only for the shape of what was asked',
+    async (operation) => {
+      const mine = { project: PROJECT, scheduleId: scheduleIds.get(askerOf(operation)) ?? '' }
+      const codes: (string | null)[] = []
+      for (const [index, attack] of ATTACKS[operation.operationId as OperationId].entries()) {
+        const nobodys = nobodysLike(theirs)
+        const found = await ask(operation, attack(theirs, mine), theirs)
+        const missing = await ask(operation, attack(nobodys, mine), nobodys)
+
+        const { whole: _found, ...toldOfTheirs } = found
+        const { whole: _missing, ...toldOfNobodys } = missing
+        expect(toldOfTheirs, `attack ${index + 1}`).toEqual(toldOfNobodys)
+        expectNothingOfTheirs(found)
+        expect(found.status).toBeLessThan(500)
+        codes.push(found.code)
+      }
+
+      expect(codes.filter((code) => code === null || !SHAPE_CODES.includes(code))).not.toEqual([])
+    },
   )
-
-  test.each(cases)('$name is answered as if they did not exist, to the byte', async ({ operation, attack }) => {
-    const ofNobody = nobodys()
-    const found = await tell(operation, theirs, attack)
-    const missing = await tell(operation, ofNobody, attack)
-
-    expect(found).toEqual(missing)
-    expect(JSON.stringify(found)).not.toContain(CANARY)
-    expect(found.status).toBeLessThan(500)
-  })
 
   test.each(documentedOperations.filter(({ method, path }) => method === 'get' && !path.includes('{id}')))(
     '$operationId is not moved to another tenant by a header',
     async (operation) => {
-      const plain = await tell(operation, theirs, () => ({}))
-      const { tenant, project } = theirs
+      const plain = await ask(operation, {})
+      const { tenant, theirProject, subject } = theirs
       const headers = {
         'x-tenant': tenant,
         'x-tenant-id': tenant,
-        'x-project': project,
-        'x-project-id': project,
+        'x-project': theirProject,
+        'x-project-id': theirProject,
         'carillon-tenant': tenant,
-        'carillon-project': project,
+        'carillon-project': theirProject,
         'x-forwarded-host': tenant,
-        'x-forwarded-user': theirs.subject,
+        'x-forwarded-user': subject,
         forwarded: `for=${tenant}`,
       }
 
-      expect(await tell(operation, theirs, () => ({ headers }))).toEqual(plain)
-      expect(plain.text).not.toContain(CANARY)
+      const { whole: _moved, ...moved } = await ask(operation, { headers })
+      expect(plain).toMatchObject(moved)
+      expect(plain.status).toBe(200)
+      expectNothingOfTheirs(plain)
     },
   )
 
-  test('and after all of it everything of theirs is as it was', async () => {
-    const client = createClient(world.url, theirKey)
-    const schedule = await client.schedules.get(theirs.scheduleId)
+  test('a project is deleted and purged, and not the one of the same name of another tenant', async () => {
+    const { client } = await openAsker(world, 'thyme')
+    await client.schedules.create(SCHEDULE)
+    await client.secrets.put(theirs.secretName, { value: 'to be purged' })
 
-    expect(schedule).toMatchObject({
-      name: `${CANARY} ${NAME_PART}`,
-      state: 'active',
-      revision: 1,
-      grantWarning: null,
-    })
-    expect((await client.runs.get(theirs.runId)).state).toBe('pending')
-    expect((await client.grants.get(theirs.grantId)).revokedAt).toBeNull()
-    expect((await client.grants.get(theirs.ownGrantId)).revokedAt).toBeNull()
-    expect((await client.keys.list()).items.filter(({ revokedAt }) => revokedAt !== null)).toEqual([])
-    expect((await client.members.list()).items).toMatchObject([{ subject: theirs.subject, removedAt: null }])
-    expect((await client.secrets.list()).items).toMatchObject([{ name: theirs.secretName, version: 1 }])
-    expect((await client.schedules.history(theirs.scheduleId)).items).toHaveLength(1)
+    expect(await client.projects.deleteSchedules(PROJECT)).toEqual({ deleted: 1 })
+    expect(await client.projects.purge(PROJECT, { name: PROJECT })).toMatchObject({ schedules: 1, secrets: 1 })
   })
+
+  test('and after all of it everything of theirs is as it was', async () => {
+    expect(await everythingOf(owner)).toBe(before)
+  })
+})
+
+test('T-1: what a tenant is answered does not move with what another has', async () => {
+  const answers = async (): Promise<unknown[]> => {
+    const told: unknown[] = []
+    for (const [operation, request] of plainQuestions()) {
+      const { whole: _whole, ...answer } = await ask(operation, request)
+      expect(answer).toMatchObject({ status: 200 })
+      told.push([operation.operationId, answer])
+    }
+    return told
+  }
+
+  const earlier = await answers()
+  await furnishMore(owner.client, theirs.scheduleId)
+  await furnishMore(owner.client, theirs.scheduleId)
+
+  expect(await answers()).toEqual(earlier)
 })
 
 test('T-10: the same Idempotency-Key of two tenants makes two schedules', async () => {
   const idempotencyKey = 'the same one'
-  const made = await Promise.all(
-    [attackerKey, theirKey].map((key) => createClient(world.url, key).schedules.create(SCHEDULE, { idempotencyKey })),
-  )
+  const made = await Promise.all([
+    writer.client.schedules.create(SCHEDULE, { idempotencyKey }),
+    owner.client.schedules.create(SCHEDULE, { idempotencyKey }),
+  ])
 
   expect(new Set(made.map(({ id }) => id)).size).toBe(2)
 })

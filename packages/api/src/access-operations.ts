@@ -82,7 +82,7 @@ export const accessOperations = {
     tag: 'secrets',
     summary: 'List secrets by name',
     description: 'Never their values.',
-    role: 'admin',
+    role: 'member',
     query: z.strictObject(pageQuery),
     success: { status: 200, description: 'A page.', schema: secretPage },
     problems: [],
@@ -141,11 +141,11 @@ export const accessOperations = {
     summary: 'Remove a member',
     description:
       'Its keys and tokens are refused from the next request on, and the slots of its schedules are skipped as `access_lost`. ' +
-      'Removing twice changes nothing.',
+      'Whoever was not listed is from then on, as removed: see by the answer that it is who was meant. Removing twice changes nothing.',
     role: 'admin',
     params: byId,
     success: { status: 200, description: 'The member.', schema: member },
-    problems: ['member_not_found'],
+    problems: [],
   },
   createKey: {
     method: 'post',
@@ -197,8 +197,9 @@ export const accessOperations = {
     path: '/tenants/{id}',
     tag: 'tenants',
     summary: 'Say what a tenant may have',
-    description: 'In the place of all that was said before. Only with the key of the installation.',
+    description: 'In the place of all that was said before.',
     role: 'admin',
+    isForInstallation: true,
     params: byId,
     body: tenantInput,
     success: { status: 200, description: 'The tenant.', schema: tenant },
@@ -232,8 +233,9 @@ export const accessOperations = {
     tag: 'projects',
     summary: 'Remove everything that is left of a project',
     description:
-      'For good: the ledger, grants, secrets and members. Its schedules must have been deleted, and nothing may run. ' +
-      'Keys stay, and so do members that were removed or may only read. Only of the caller’s own project.',
+      'For good: the ledger, grants, secrets, and those members whose entry takes nothing away. Its schedules must have been ' +
+      'deleted, and nothing may run. Keys stay, and so do members that were removed or may only read. Only of the caller’s ' +
+      'own project.',
     role: 'admin',
     params: byId,
     body: purgeRequest,

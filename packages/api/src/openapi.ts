@@ -2,6 +2,7 @@ import { z } from 'zod'
 
 import { components, documented } from './component.ts'
 import { headerName } from './header-name.ts'
+import { INSTALLATION_KEY } from './installation-key.ts'
 import type { Operation } from './operation.ts'
 import { operationIds, operations, problemsOf } from './operations.ts'
 import { PROBLEM_TYPES, problem, type ProblemCode } from './problem.ts'
@@ -56,14 +57,19 @@ export function createOpenApi({ version, url }: { readonly version: string; read
   }
 }
 
+function whoMayAsk({ role, isForInstallation }: Operation): string {
+  if (isForInstallation === true) return `Only with ${INSTALLATION_KEY}.`
+  return role === 'admin' ? 'For admins.' : 'For members.'
+}
+
 function describeOperation(operationId: string, operation: Operation): JsonObject {
-  const { summary, description, tag, role, body, success } = operation
+  const { summary, description, tag, body, success } = operation
   const isCalendar = success.mediaType === 'text/calendar'
   return {
     operationId,
     tags: [tag],
     summary,
-    description: [description, role === 'admin' ? 'For admins.' : 'For members.'].filter(Boolean).join(' '),
+    description: [description, whoMayAsk(operation)].filter(Boolean).join(' '),
     ...(isCalendar ? { security: [{ key: [] }, { calendarKey: [] }] } : {}),
     parameters: [
       ...parametersIn('path', operation.params),

@@ -37,6 +37,8 @@ export interface Operation {
   readonly description?: string
   /** The least role that may ask. */
   readonly role: (typeof ROLES)[number]
+  /** Whether only the key of the installation may ask. */
+  readonly isForInstallation?: boolean
   readonly params?: z.ZodObject
   readonly query?: z.ZodObject
   /** Headers of the request besides Authorization, in lower case. */

@@ -18,7 +18,6 @@ export const PROBLEM_TYPES = {
   run_not_found: { status: 404, title: 'No such run' },
   grant_not_found: { status: 404, title: 'No such grant' },
   key_not_found: { status: 404, title: 'No such key' },
-  member_not_found: { status: 404, title: 'No such member' },
   secret_not_found: { status: 404, title: 'No such secret' },
   tenant_not_found: { status: 404, title: 'No such tenant' },
   project_not_found: { status: 404, title: 'No such project' },

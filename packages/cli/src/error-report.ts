@@ -1,4 +1,4 @@
-import { ApiError, UnreachableError, type FieldProblem } from '@carillon/api'
+import { ApiError, INSTALLATION_KEY, UnreachableError, type FieldProblem } from '@carillon/api'
 import type { ServiceError } from '@carillon/server'
 import { CommanderError } from 'commander'
 
@@ -47,12 +47,12 @@ function usageReport({ message }: CommanderError): ErrorReport {
   return { code: 'usage', message: first, errors: [], advice: rest.join(' ').replace(/^\((.*)\)$/, '$1') || null }
 }
 
-function adviceFor({ code, retryAfterSeconds }: ApiError, cli: Pick<Cli, 'env' | 'cwd'>): string | null {
+function adviceFor({ code, message, retryAfterSeconds }: ApiError, cli: Pick<Cli, 'env' | 'cwd'>): string | null {
   switch (code) {
     case 'unauthenticated':
       return `the key was taken from ${findKey(cli).source}: correct it, or set CARILLON_API_KEY`
     case 'forbidden':
-      return `the key was taken from ${findKey(cli).source}: use one with the role admin (\`carillon keys create --role admin\`)`
+      return `the key was taken from ${findKey(cli).source}: ${betterKey(message)}`
     case 'revision_conflict':
       return 'somebody changed it meanwhile: look at it, and do it again'
     case 'rate_limited':
@@ -62,6 +62,12 @@ function adviceFor({ code, retryAfterSeconds }: ApiError, cli: Pick<Cli, 'env' |
     default:
       return null
   }
+}
+
+/** By what the service said: it alone knows which of the two is missing. */
+function betterKey(message: string): string {
+  if (message.includes(INSTALLATION_KEY)) return `${INSTALLATION_KEY} is needed, no role of another is enough`
+  return 'use one with the role admin (`carillon keys create --role admin`)'
 }
 
 /** For programs. */

@@ -42,7 +42,6 @@ export const EXIT_OF_ERROR: Readonly<Record<ErrorCode, Exit>> = {
   run_not_found: 'refused',
   grant_not_found: 'refused',
   key_not_found: 'refused',
-  member_not_found: 'refused',
   secret_not_found: 'refused',
   tenant_not_found: 'refused',
   project_not_found: 'refused',

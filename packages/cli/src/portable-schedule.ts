@@ -6,6 +6,8 @@ export type PortableSchedule = ScheduleInput & {
   readonly skippedSlots?: readonly string[]
 }
 
+const INSTALLATION_SUBJECT = 'service:installation'
+
 export function toPortable(schedule: Schedule): PortableSchedule {
   const { name, cadence, target, policy, ownerSubject, state, pausedReason, skippedSlots } = schedule
   return {
@@ -13,7 +15,8 @@ export function toPortable(schedule: Schedule): PortableSchedule {
     cadence,
     target,
     policy,
-    ownerSubject,
+    // Nobody can be given the name of an installation; what is imported is then the importer's.
+    ...(ownerSubject === INSTALLATION_SUBJECT ? {} : { ownerSubject }),
     ...(state === 'paused' ? { paused: { reason: pausedReason ?? '' } } : {}),
     ...(skippedSlots.length === 0 ? {} : { skippedSlots }),
   }

@@ -8,7 +8,6 @@ export const ERROR_CODES = [
   'key_not_found',
   'grant_not_found',
   'secret_not_found',
-  'member_not_found',
   'revision_conflict',
   'state_conflict',
   'overlap',

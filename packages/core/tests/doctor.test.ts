@@ -7,6 +7,7 @@ import type { Clock } from '../src/clock.ts'
 import { slotJobs } from '../src/engine/slot-jobs.ts'
 import type { Check } from '../src/facade/checks.ts'
 import { Doctor } from '../src/facade/doctor.ts'
+import { Secrets } from '../src/facade/secrets.ts'
 import { Auditor } from '../src/services/auditor.ts'
 import { createPool } from '../src/store/pool.ts'
 import { TZDATA_VERSION, VERSION } from '../src/version.ts'
@@ -26,7 +27,7 @@ afterEach(() => pipeline.workerDb.destroy())
 beforeEach(async () => {
   // By the wall: jobs are added by it.
   pipeline = await Pipeline.at(new Date().toISOString(), database)
-  for (const table of ['carillon_jobs._private_jobs', 'carillon.workers', 'carillon.audits']) {
+  for (const table of ['carillon_jobs._private_jobs', 'carillon.workers', 'carillon.audits', 'carillon.secrets']) {
     await sql`delete from ${sql.raw(table)}`.execute(pipeline.db)
   }
   await sql`
@@ -264,6 +265,33 @@ test('the latest audit is told, its findings, and that there was none for too lo
     status: 'failed',
     message: expect.stringContaining('1 fault') as string,
   })
+})
+
+test('secrets that no key at hand opens are counted, over all tenants, and nothing is said without keys', async () => {
+  const { pool } = database
+  const [lost, present] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+  const told = async (keys: readonly Buffer[] | null): Promise<Check | undefined> =>
+    (await new Doctor({ pool, keys }).examine()).find(({ name }) => name === 'secrets')
+  expect(await told([present])).toMatchObject({ status: 'ok', message: 'no secrets' })
+
+  await new Secrets({ db: pipeline.db, keys: [lost] }).put(CALLER, 'one', 'value')
+  await new Secrets({ db: pipeline.db, keys: [lost] }).put({ ...CALLER, tenantId: 'globex' }, 'two', 'value')
+  await new Secrets({ db: pipeline.db, keys: [present] }).put(CALLER, 'three', 'value')
+
+  expect(await told([present])).toEqual({
+    name: 'secrets',
+    status: 'warning',
+    message:
+      'expected the keys that 3 secrets were encrypted with, got none that opens 2 of them: restore secrets.key, or put ' +
+      'the lost key into CARILLON_SECRETS_KEY, after a comma behind the present one; or put these secrets again',
+    detail: { kept: 3, unreadable: 2 },
+  })
+  expect(await told([present, lost])).toMatchObject({
+    status: 'ok',
+    message: '3 secrets, encrypted with the keys at hand',
+  })
+  expect(await told(null)).toMatchObject({ status: 'warning', detail: { kept: 3, unreadable: 3 } })
+  expect(statuses(await doctor().examine())).toEqual(NAMES.map((name) => `${name} ok`))
 })
 
 test('a check that cannot be made fails by itself, and the others go on', async () => {

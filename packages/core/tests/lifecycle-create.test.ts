@@ -56,17 +56,21 @@ test('creating is one row, its revision, its grant, its history and a note in th
 test('what was written comes back with every default filled in', async () => {
   const pipeline = await pipelineAt(START)
 
-  const { id } = await pipeline.create({
-    name: '  Morning digest ',
-    ownerSubject: 'service:digest',
-    target: { kind: 'test', payload: { z: 1, a: [null, 'é'] } },
-    policy: { overlap: 'queue', retry: { maxAttempts: 5 } },
-  })
+  const { id } = await pipeline.scheduler.create(
+    { ...CALLER, subject: 'service:portal' },
+    {
+      ...EVERY_MINUTE,
+      name: '  Morning digest ',
+      ownerSubject: 'user:bob',
+      target: { kind: 'test', payload: { z: 1, a: [null, 'é'] } },
+      policy: { overlap: 'queue', retry: { maxAttempts: 5 } },
+    },
+  )
 
   expect(await pipeline.scheduler.get(CALLER, id)).toMatchObject({
     name: 'Morning digest',
-    ownerSubject: 'service:digest',
-    createdBy: 'user:alice',
+    ownerSubject: 'user:bob',
+    createdBy: 'service:portal',
     cadence: { kind: 'cron', expression: '* * * * *', timezone: 'UTC' },
     target: { kind: 'test', payload: { z: 1, a: [null, 'é'] } },
     policy: {

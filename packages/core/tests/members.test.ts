@@ -76,6 +76,25 @@ test('who removed a member first, and when, stays; put again it is back', async 
   expect(back).toMatchObject({ role: 'member', removedBy: null, removedAt: null })
 })
 
+test('who was never listed is removed by one call, and listed as removed', async () => {
+  const removed = await members.remove(CALLER, 'user:dave')
+  clock.advance(60_000)
+  const again = await members.remove({ ...CALLER, subject: 'user:carol' }, 'user:dave')
+
+  const [by, at] = ['user:alice', Date.parse(START)]
+  expect(removed).toEqual({
+    subject: 'user:dave',
+    role: 'member',
+    addedBy: by,
+    addedAt: at,
+    removedBy: by,
+    removedAt: at,
+  })
+  expect(again).toEqual(removed)
+  expect(await members.list(CALLER)).toEqual([removed])
+  expect(await authorization.isAllowed({ ...PLACE, subject: 'user:dave', role: 'member' })).toBe(false)
+})
+
 test('members are listed by subject, removed ones too, page by page', async () => {
   for (const subject of ['user:c', 'service:b', 'user:a']) await members.put(CALLER, subject, 'member')
   await members.remove(CALLER, 'service:b')
@@ -88,8 +107,6 @@ test('members are listed by subject, removed ones too, page by page', async () =
 })
 
 test('puts and removals of one member at once all succeed', async () => {
-  await members.put(CALLER, 'user:bob', 'member')
-
   await Promise.all(
     Array.from({ length: 20 }, (_, index) =>
       index % 2 === 0 ? members.put(CALLER, 'user:bob', 'admin') : members.remove(CALLER, 'user:bob'),
@@ -150,8 +167,8 @@ describe('I9: a member of another project is not there', () => {
 
     expect(await members.list(other)).toEqual([])
     expect(await members.find(other, 'user:bob')).toBeUndefined()
-    await expect(members.remove(other, 'user:bob')).rejects.toMatchObject({ code: 'member_not_found' })
     await members.put(other, 'user:bob', 'admin')
+    await members.remove(other, 'user:bob')
 
     expect(await members.list(CALLER)).toEqual([member])
   })
@@ -166,10 +183,11 @@ describe('I9: a member of another project is not there', () => {
 
     expect(await within((tx) => findMember(tx, bob))).toBeUndefined()
     expect(await within((tx) => listMembers(tx, { ...PLACE, after: null, limit: 10 }))).toEqual([])
-    expect(await within((tx) => removeMember(tx, { ...bob, ...doing }))).toBeUndefined()
     for (const subject of ['user:bob', 'user:new']) {
-      const write = within((tx) => saveMember(tx, { ...bob, ...doing, subject, role: 'admin' }))
-      await expect(write).rejects.toMatchObject({ code: '42501' })
+      const save = within((tx) => saveMember(tx, { ...bob, ...doing, subject, role: 'admin' }))
+      await expect(save).rejects.toMatchObject({ code: '42501' })
+      const remove = within((tx) => removeMember(tx, { ...bob, ...doing, subject }))
+      await expect(remove).rejects.toMatchObject({ code: '42501' })
     }
 
     expect(await members.list(CALLER)).toEqual([member])
@@ -194,14 +212,18 @@ describe('what is refused writes nothing', () => {
     expect(await countMembers()).toBe(0)
   })
 
-  test.each(['', 'bob', "user:' or true --", '\0', 'user:nobody', 7, null])(
-    'a subject of which there is no member: %j',
+  test.each(['', 'bob', "user:' or true --", '\0', 'service:installation', 7, null])(
+    'a removal of the subject %j',
     async (subject) => {
       await members.put(CALLER, 'user:bob', 'member')
 
-      await expect(members.remove(CALLER, subject as string)).rejects.toMatchObject({ code: 'member_not_found' })
+      await expect(members.remove(CALLER, subject as string)).rejects.toMatchObject({
+        code: 'invalid_input',
+        problems: [{ path: 'subject', message: expect.stringMatching(/^expected a typed subject/) as string }],
+      })
       expect(await members.find(PLACE, subject as string)).toBeUndefined()
       expect(await members.find(PLACE, 'user:bob')).toMatchObject({ removedAt: null })
+      expect(await countMembers()).toBe(1)
     },
   )
 

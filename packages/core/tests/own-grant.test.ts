@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 
 import { Grants } from '../src/facade/grants.ts'
+import { Members } from '../src/facade/members.ts'
 import { Scheduler } from '../src/facade/scheduler.ts'
 import type { Schedule } from '../src/schedule.ts'
 import type { Target } from '../src/target.ts'
@@ -39,12 +40,12 @@ function open({ db, clock }: Pipeline) {
 test('a schedule that names no grant gets one of its own, with exactly what its target needs (A-02, I8)', async () => {
   const { grants, create } = open(await pipelineAt(START))
 
-  const schedule = await create('a.example.com', { ownerSubject: 'user:bob' })
+  const schedule = await create('a.example.com')
 
   expect(await grants.get(CALLER, schedule.grantId)).toMatchObject({
     scopes: ['host:call:a.example.com'],
     scheduleId: schedule.id,
-    subject: 'user:bob',
+    subject: 'user:alice',
     createdBy: 'user:alice',
     expiresAt: null,
     revokedAt: null,
@@ -104,6 +105,60 @@ test('no edit gives a revoked right back, unless it asks for a grant', async () 
   const asked = await scheduler.edit(CALLER, schedule.id, { grantId: null }, { revision: 2 })
   expect(asked).toMatchObject({ isGrantRevoked: false })
   expect(asked.grantId).not.toBe(schedule.grantId)
+})
+
+test('an edit to another host neither gives a revoked right back nor lets one outlast its end', async () => {
+  const { scheduler, grants, create } = open(await pipelineAt(START))
+  const toB = { target: { kind: 'host', host: 'b.example.com' } }
+  const revoked = await create('a.example.com')
+  await grants.revoke(CALLER, revoked.grantId)
+  const ending = await create('a.example.com')
+  const expiresAt = Date.parse(START) + 3_600_000
+  await grants.renew(CALLER, ending.grantId, { expiresAt })
+
+  await expect(scheduler.edit(CALLER, revoked.id, toB, { revision: 1 })).rejects.toMatchObject({
+    problems: [
+      {
+        path: 'grantId',
+        message: 'expected a grant that is in force, got one that is revoked: ask for another with null',
+      },
+    ],
+  })
+  expect(await scheduler.edit(CALLER, ending.id, toB, { revision: 1 })).toMatchObject({ grantExpiresAt: expiresAt })
+})
+
+test('what becomes of a schedule’s own grant is in its history, once', async () => {
+  const { scheduler, grants, create } = open(await pipelineAt(START))
+  const schedule = await create('a.example.com')
+
+  await grants.renew(CALLER, schedule.grantId, { expiresAt: Date.parse('2026-04-01T00:00:00Z') })
+  await grants.revoke(CALLER, schedule.grantId)
+  await grants.revoke(CALLER, schedule.grantId)
+
+  const history = await scheduler.history(CALLER, schedule.id)
+  expect(history.map(({ change, actor, reason }) => [change, actor, reason])).toEqual([
+    ['created', 'user:alice', null],
+    ['grant_renewed', 'user:alice', '2026-04-01T00:00:00.000Z'],
+    ['grant_revoked', 'user:alice', null],
+  ])
+})
+
+test('a user owns what it makes; a service makes schedules for users, but for nobody who was removed (E-28)', async () => {
+  const pipeline = await pipelineAt(START)
+  const { scheduler } = open(pipeline)
+  const input = { ...EVERY_MINUTE, target: { kind: 'host', host: 'a.example.com' }, ownerSubject: 'user:bob' }
+  const service = { ...CALLER, subject: 'service:portal' }
+
+  await expect(scheduler.create(CALLER, input)).rejects.toMatchObject({ problems: [{ path: 'ownerSubject' }] })
+  await expect(scheduler.planCreate(CALLER, input)).rejects.toMatchObject({ problems: [{ path: 'ownerSubject' }] })
+  expect(await scheduler.create(service, input)).toMatchObject({
+    ownerSubject: 'user:bob',
+    createdBy: 'service:portal',
+  })
+
+  await new Members({ db: pipeline.db, clock: pipeline.clock }).put(CALLER, 'user:bob', 'member')
+  await new Members({ db: pipeline.db, clock: pipeline.clock }).remove(CALLER, 'user:bob')
+  await expect(scheduler.create(service, input)).rejects.toMatchObject({ problems: [{ path: 'ownerSubject' }] })
 })
 
 test('to ask for a grant of its own where it has one changes nothing', async () => {

@@ -70,6 +70,24 @@ test.each(pgbouncer === undefined ? [] : [pgbouncer])(
   },
 )
 
+test('a transaction that Postgres cut short in favour of another is made again, whole', async () => {
+  const pool = createPool({ connectionString: database.url, maxConnections: 1 })
+  let tries = 0
+  const result = await transactWithin(
+    createDb(pool),
+    systemClock,
+    { tenantId: 'amber', projectId: 'web' },
+    async (tx) => {
+      tries += 1
+      if (tries === 1) await sql`do $$begin raise exception 'cut short' using errcode = '40001'; end$$`.execute(tx)
+      return readTenants(tx)
+    },
+  )
+  await pool.end()
+
+  expect({ tries, isArray: Array.isArray(result) }).toEqual({ tries: 2, isArray: true })
+})
+
 type Use = (pool: pg.Pool) => Promise<Record<string, number>>
 
 async function lentByPool(use: Use): Promise<Record<string, number>> {

@@ -419,6 +419,14 @@ describe('what is refused removes nothing', () => {
       values (
         '${id}', 'acme', 'web', 'user:alice', 'test', 'active', 1, '${grantId}', '2026-03-02T10:00:00Z',
         '2026-03-02T10:00:00Z', 10, 'user:alice', '2026-03-02T09:00:00Z'
+      );
+      insert into carillon.schedule_revisions (
+        schedule_id, revision, tenant_id, project_id, name, cadence_kind, cadence_once, target_kind, target, policy, grant_id,
+        required_scope, changed_by_subject, changed_at
+      )
+      values (
+        '${id}', 1, 'acme', 'web', 'new', 'once', '{}', 'test', '{}', '{}', '${grantId}', 'test:dispatch:bell', 'user:alice',
+        '2026-03-02T09:00:00Z'
       )`
   }
 

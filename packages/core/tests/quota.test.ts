@@ -4,6 +4,8 @@ import { expect, test } from 'vitest'
 import type { Caller } from '../src/caller.ts'
 import type { SchedulerOptions } from '../src/facade/scheduler-options.ts'
 import { Scheduler } from '../src/facade/scheduler.ts'
+import { createDb } from '../src/store/database.ts'
+import { createPool } from '../src/store/pool.ts'
 import { countRows, emptiedPipelines } from './emptied-pipeline.ts'
 import { CALLER, EVERY_MINUTE, type Pipeline } from './pipeline.ts'
 
@@ -101,6 +103,22 @@ test('parallel creates that begin far below the limit and pass it stop exactly a
 
   expect(made).toEqual({ made: 120, quota_exceeded: 40 })
   expect(await countLive(pipeline)).toBe(120)
+})
+
+test('whatever isolation the database prefers, 40 parallel creates of 5 places make exactly 5', async () => {
+  const pipeline = await pipelineAt(START)
+  await sql
+    .raw(`alter database ${pipeline.database.name} set default_transaction_isolation = 'repeatable read'`)
+    .execute(pipeline.db)
+  const pool = createPool({ connectionString: pipeline.database.url })
+  const { clock, targets } = pipeline
+  const scheduler = new Scheduler({ db: createDb(pool), clock, targets }, { maxSchedulesPerProject: 5 })
+
+  const made = await outcomes(Array.from({ length: 40 }, () => scheduler.create(SERVICE, EVERY_MINUTE)))
+
+  await sql.raw(`alter database ${pipeline.database.name} reset default_transaction_isolation`).execute(pipeline.db)
+  await pool.end()
+  expect(made).toEqual({ made: 5, quota_exceeded: 35 })
 })
 
 test('what is deleted or completed takes no place; what is paused does', async () => {

@@ -33,7 +33,7 @@ async function fillOld({ pool }: TestDatabase): Promise<void> {
       ('${HTTP}', 2, 'acme', 'web', 'n', 'once', '{}', 'http', '{"url":"http://localhost:3000/run"}', '{}', null, 'user:alice', now()),
       ('${OTHER}', 1, 'acme', 'web', 'n', 'once', '{}', 'graph', '{}', '{}', null, 'user:bob', now()),
       ('${DELETED}', 1, 'acme', 'web', 'n', 'once', '{}', 'http', '{"url":"http://[::1]/"}', '{}', null, 'user:bob', now()),
-      ('${GIVEN}', 1, 'acme', 'web', 'n', 'once', '{}', 'http', '{"url":"http://a.example.com/"}', '{}', '${GRANT}', 'user:bob', now())`)
+      ('${GIVEN}', 1, 'acme', 'web', 'n', 'once', '{}', 'http', '{"url":"http://a.example.com.:8080/"}', '{}', '${GRANT}', 'user:bob', now())`)
 }
 
 test('schedules of before get a grant with exactly what their revisions need, and keep the one that they had', async () => {
@@ -67,7 +67,36 @@ test('schedules of before get a grant with exactly what their revisions need, an
     'http:dispatch:localhost:3000',
     'graph:execute:*',
     'http:dispatch:[::1]',
-    'http:dispatch:a.example.com',
+    'http:dispatch:a.example.com:8080',
+  ])
+})
+
+test('an answer of before is given again, to whom it was given, with the grant that its schedule has now', async () => {
+  await using database = await createDatabase({ content: 'empty' })
+  await migrate(database.pool, { to: 2 })
+  await fillOld(database)
+  await database.pool.query(`
+    insert into carillon.idempotent_answers (tenant_id, project_id, key, request_hash, schedule_id, answer, answered_at)
+    values ('acme', 'web', 'k', decode(repeat('ab', 32), 'hex'), '${HTTP}',
+      '{"id":"${HTTP}","target":{"b":1,"a":2},"grantId":null,"createdBy":"user:alice"}', now())`)
+
+  await migrate(database.pool)
+
+  const { rows } = await database.pool.query<{ subject: string; answer: object }>(
+    `select subject, answer from carillon.idempotent_answers`,
+  )
+  expect(rows).toEqual([
+    {
+      subject: 'user:alice',
+      answer: {
+        id: HTTP,
+        target: { b: 1, a: 2 },
+        createdBy: 'user:alice',
+        grantId: HTTP,
+        grantExpiresAt: null,
+        isGrantRevoked: false,
+      },
+    },
   ])
 })
 

@@ -321,8 +321,8 @@ test('answers to creates are forgotten after a day, more than fit one statement 
   const { db } = world
   const answer = async (key: string, at: string, count: number): Promise<unknown> =>
     sql`
-      insert into carillon.idempotent_answers (tenant_id, project_id, key, request_hash, schedule_id, answer, answered_at)
-      select 'acme', 'web', ${key} || n, sha256('x'), gen_random_uuid(), '{}', ${at}
+      insert into carillon.idempotent_answers (tenant_id, project_id, subject, key, request_hash, schedule_id, answer, answered_at)
+      select 'acme', 'web', 'user:alice', ${key} || n, sha256('x'), gen_random_uuid(), '{}', ${at}
       from generate_series(1, ${count}::int) as n`.execute(db)
   await answer('old', '2026-11-14T11:59:59.999Z', 10_001)
   await answer('young', '2026-11-14T12:00:00Z', 1)

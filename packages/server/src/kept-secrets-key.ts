@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 
-import { openDataDirectory } from './data-directory.ts'
+import { describeDataDirectory, openDataDirectory, type DataDirectory } from './data-directory.ts'
 import { keptKey } from './kept-key.ts'
 import { readSecretsKey, SECRETS_KEY_BYTES } from './secrets-key-settings.ts'
 import type { Settings } from './settings.ts'
@@ -11,8 +12,17 @@ import type { Settings } from './settings.ts'
  */
 export function openSecretsKeys({ secretsKeys, databaseUrl, dataDir }: Settings): readonly Buffer[] | null {
   if (secretsKeys !== null) return secretsKeys
-  if (databaseUrl !== null) return null
-  const directory = openDataDirectory(dataDir)
+  return databaseUrl === null ? [keyIn(openDataDirectory(dataDir))] : null
+}
+
+/** The same for who only looks: none is made, so null also beside a Postgres of our own that has none. */
+export function findSecretsKeys({ secretsKeys, databaseUrl, dataDir }: Settings): readonly Buffer[] | null {
+  if (secretsKeys !== null || databaseUrl !== null) return secretsKeys
+  const directory = describeDataDirectory(dataDir)
+  return existsSync(directory.secretsKeyFile) ? [keyIn(directory)] : null
+}
+
+function keyIn(directory: DataDirectory): Buffer {
   const text = keptKey(directory, {
     file: directory.secretsKeyFile,
     make: () => randomBytes(SECRETS_KEY_BYTES).toString('base64'),
@@ -20,5 +30,5 @@ export function openSecretsKeys({ secretsKeys, databaseUrl, dataDir }: Settings)
     // Never deleted lightly: what it encrypted opens with no other.
     fault: 'holds no key of 32 bytes in base64: restore it from a backup, or set CARILLON_SECRETS_KEY',
   })
-  return [Buffer.from(text, 'base64')]
+  return Buffer.from(text, 'base64')
 }

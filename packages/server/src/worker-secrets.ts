@@ -1,6 +1,14 @@
-import { BuiltInSecretStore, createDb, systemClock, type Events, type SecretStore } from '@carillon/core'
+import {
+  BuiltInSecretStore,
+  CarillonError,
+  createDb,
+  Doctor,
+  systemClock,
+  type Events,
+  type SecretStore,
+} from '@carillon/core'
 
-import { endPool, openPool } from './database.ts'
+import { endPool, openPool, type Pool } from './database.ts'
 import type { StartUp } from './start-up.ts'
 
 interface WorkerSecretsParts {
@@ -26,7 +34,18 @@ export async function openWorkerSecrets(
     onIdleError: (error) => events.emit('service.failed', { service: 'pool', error }),
   })
   start.defer(() => endPool(pool, systemClock))
+  await warnOfUnreadable(pool, { keys, events })
   return new BuiltInSecretStore({ db: createDb(pool), keys })
+}
+
+/**
+ * Without this a key that was lost, and made anew, would show only in runs that wait for their secret. Here and not in a server:
+ * whoever acts for one project at a time cannot count those of all.
+ */
+async function warnOfUnreadable(pool: Pool, { keys, events }: Omit<WorkerSecretsParts, 'url'>): Promise<void> {
+  const { status, message } = await new Doctor({ pool, keys }).examineSecrets()
+  if (status === 'ok') return
+  events.emit('service.failed', { service: 'secrets', error: new CarillonError('secrets_unavailable', message) })
 }
 
 /** For a server, which checks what schedules say and calls nothing. */

@@ -89,12 +89,13 @@ describe('a request', () => {
 
   test('has the secret of the moment, so that a new one counts on the next attempt', async () => {
     await using server = await startHttpServer((response) => response.end())
-    const values = ['first', 'second']
+    const values = ['first-token', 'second-token']
     await using target = httpTarget({ secrets: { resolve: async () => values.shift() } })
 
     for (const attempt of [1, 2]) await dispatchTo(target, { url: server.origin, auth: BEARER }, { attempt })
 
-    expect(server.requests.map(({ headers }) => headers.authorization)).toEqual(['Bearer first', 'Bearer second'])
+    const sent = server.requests.map(({ headers }) => headers.authorization)
+    expect(sent).toEqual(['Bearer first-token', 'Bearer second-token'])
   })
 })
 
@@ -110,6 +111,7 @@ describe('nothing is sent', () => {
     ['a token has a line end', storeOf({ 'digest-token': 'hunter2\r\nHost: evil' }), BEARER, 'secret_unusable', false],
     ['a token has a blank', storeOf({ 'digest-token': 'hunter2 ' }), BEARER, 'secret_unusable', false],
     ['a token is not ASCII', storeOf({ 'digest-token': 'hunter2é' }), BEARER, 'secret_unusable', false],
+    ['a token is too short to be withheld', storeOf({ 'digest-token': 'hunter2' }), BEARER, 'secret_unusable', false],
     ['a token is empty', storeOf({ 'digest-token': '' }), BEARER, 'secret_unusable', false],
     ['a token is too long', storeOf({ 'digest-token': 'x'.repeat(8193) }), BEARER, 'secret_unusable', false],
     ['a secret holds no signing key', storeOf({ 'digest-key': 'hunter2' }), HMAC, 'secret_unusable', false],
@@ -191,6 +193,76 @@ describe('a token that the answer repeats', () => {
       kind: 'succeeded',
       result: { status: 200, body: { a: [1, null, true, 'x'], t: '<(withheld)>' } },
     })
+  })
+})
+
+describe('a token that the answer repeats in another form', () => {
+  const odd = String.raw`k"e\\y/<&'>+%=Zz09`
+  const plain = 'k3y-4-the-digest'
+  const jsonOf = (text: string): string => JSON.stringify(text).slice(1, -1)
+  const unicodeOf = (text: string): string =>
+    text.replace(/\W/g, (char) => `\\u${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`)
+  const htmlOf = (text: string): string =>
+    text
+      .replaceAll('&', '&amp;')
+      .replaceAll('<', '&lt;')
+      .replaceAll('>', '&gt;')
+      .replaceAll('"', '&quot;')
+      .replaceAll("'", '&#039;')
+  const base64Of = (text: string): string => Buffer.from(text).toString('base64')
+
+  test.each([
+    ['as it is', odd, odd],
+    ['escaped for JSON', odd, jsonOf(odd)],
+    ['escaped for JSON with slashes', odd, jsonOf(odd).replaceAll('/', String.raw`\/`)],
+    ['escaped for JSON by numbers', odd, unicodeOf(odd)],
+    ['escaped for a URL', odd, encodeURIComponent(odd)],
+    ['escaped for a URL in small letters', odd, encodeURIComponent(odd).replace(/%../g, (form) => form.toLowerCase())],
+    ['escaped for HTML', odd, htmlOf(odd)],
+    ['escaped for HTML by numbers', odd, odd.replace(/\W/g, (char) => `&#x${char.charCodeAt(0).toString(16)};`)],
+    ['in base64', odd, base64Of(odd)],
+    ['in base64 with its scheme', odd, base64Of(`Bearer ${odd}`)],
+    ['in base64 for a URL', odd, Buffer.from(odd).toString('base64url')],
+    ['in base64, escaped for a URL', odd, encodeURIComponent(base64Of(odd))],
+    ...['', 'a', 'ab', 'abc'].map((user): [string, string, string] => [
+      `in base64 after the user ${JSON.stringify(user)}`,
+      plain,
+      base64Of(`${user}:${plain}:${user}`),
+    ]),
+  ])('%s is not kept in the ledger', async (_how, token, repeated) => {
+    const answers = [
+      `<${repeated}>`,
+      JSON.stringify({ said: `<${repeated}>` }),
+      `${'x'.repeat(4096 + 3 - repeated.length)}${repeated}`,
+    ]
+    await using server = await startHttpServer((response) => {
+      const body = answers.shift() ?? ''
+      response.writeHead(200, { 'Content-Type': body.startsWith('{') ? 'application/json' : 'text/plain' }).end(body)
+    })
+    await using target = httpTarget({ secrets: storeOf({ 'digest-token': token }) })
+
+    for (const attempt of [1, 2, 3]) {
+      const outcome = await dispatchTo(target, { url: server.origin, auth: BEARER }, { attempt })
+      const kept = JSON.stringify(outcome)
+      expect(kept).toContain('(withheld)')
+      // What is left beside it may be the user of Basic, and bits of the characters at either end.
+      const rest = kept.slice(kept.indexOf('"body"')).replaceAll('(withheld)', '')
+      expect(rest).not.toContain(repeated.slice(6, 12))
+      expect(rest).not.toContain(repeated.slice(-12, -6))
+    }
+  })
+
+  test.each([
+    ['a piece of it', 'k3y-4-the-diges, and more'],
+    ['what only begins like it', 'k3y-4-the-digits'],
+    ['escapes of something else', String.raw`\u006b3y %6b3y &#x6b;3y`],
+  ])('is not seen in %s', async (_what, body) => {
+    await using server = await startHttpServer((response) =>
+      response.writeHead(200, { 'Content-Type': 'text/plain' }).end(body),
+    )
+    await using target = httpTarget({ secrets: storeOf({ 'digest-token': plain }) })
+
+    expect(await dispatchTo(target, { url: server.origin, auth: BEARER })).toMatchObject({ result: { body } })
   })
 })
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 
 import { component } from '../component.ts'
+import { INSTALLATION_KEY } from '../installation-key.ts'
 import { instant } from './instant.ts'
 
 const finding = z.object({
@@ -19,6 +20,13 @@ const finding = z.object({
   foundAt: instant,
 })
 
+/** I9: a count over all tenants tells each of them about the others. */
+const total = (what: string) =>
+  z
+    .int()
+    .nullable()
+    .meta({ description: `${what} Over all projects; null but for ${INSTALLATION_KEY}.` })
+
 export const auditReport = component(
   'AuditReport',
   z.object({
@@ -29,15 +37,18 @@ export const auditReport = component(
         to: instant,
         startedAt: instant,
         completedAt: instant,
-        schedules: z.int(),
-        slots: z.int(),
-        unreadable: z.int().meta({ description: 'Schedules whose spec could not be read.' }),
-        truncated: z.int().meta({ description: 'Schedules of which only the earliest slots were compared.' }),
-        findings: z.int(),
-        repaired: z.int(),
+        schedules: total('Schedules that were compared.'),
+        slots: total('Slots that were compared.'),
+        unreadable: total('Schedules whose spec could not be read.'),
+        truncated: total('Schedules of which only the earliest slots were compared.'),
+        findings: total('What was found.'),
+        repaired: total('What of it was repaired.'),
       })
       .nullable()
-      .meta({ description: 'Over all projects; null before the first.' }),
+      .meta({
+        description:
+          'When it was; its counts are over all projects, and null but for the key of the installation. Null before the first.',
+      }),
     findings: z
       .array(finding)
       .meta({ description: 'Of the caller’s project, the newest first. In a sound system none.' }),

@@ -12,6 +12,8 @@ import { fieldLines, tableLines } from '../output/table.ts'
 const LOOK_EVERY_MS = 500
 const TIMEOUT_DEFAULT_MS = 60_000
 
+type LatestAudit = NonNullable<AuditReport['latest']>
+
 interface AuditOptions {
   readonly run?: boolean
   readonly timeout: number
@@ -21,7 +23,7 @@ export function addAudit(program: Command, define: Define): void {
   const audit = program
     .command('audit')
     .description('show whether every slot that came due has its line in the ledger')
-    .option('--run', 'have a worker audit now, and wait for it')
+    .option('--run', 'have a worker audit now, and wait for it; with the key of the installation')
     .addOption(
       new Option('--timeout <duration>', 'how long --run waits')
         .argParser(durationMs)
@@ -32,7 +34,9 @@ export function addAudit(program: Command, define: Define): void {
     const client = connect(cli)
     const report = options.run === true ? await auditNow(cli, client, options.timeout) : await client.audit.get()
     show(report, () => reportLines(cli, report))
-    if (report.latest === null) note('there was no audit yet: `carillon audit --run` makes one')
+    if (report.latest === null) {
+      note('there was no audit yet: `carillon audit --run` makes one, with the key of the installation')
+    }
     return foundByLatest(report).length > 0 ? 'found' : 'ok'
   })
 }
@@ -58,16 +62,18 @@ function foundByLatest({ latest, findings }: AuditReport): AuditReport['findings
   return latest === null ? [] : findings.filter(({ foundAt }) => foundAt >= latest.startedAt)
 }
 
-function reportLines({ terminal, clock }: Cli, { latest, findings }: AuditReport): string[] {
+function reportLines({ terminal, clock }: Cli, report: AuditReport): string[] {
+  const { latest, findings } = report
   if (latest === null) return ['no audit yet']
+  const found = foundByLatest(report)
   const summary = fieldLines(terminal, [
     ['Audited', `${latest.from} to ${latest.to}`],
     ['Finished', `${latest.completedAt} (${formatRelative(latest.completedAt, clock.now())})`],
-    ['Schedules', String(latest.schedules)],
-    ['Slots', String(latest.slots)],
-    ['Unreadable', latest.unreadable === 0 ? '' : String(latest.unreadable)],
-    ['Not wholly', latest.truncated === 0 ? '' : String(latest.truncated)],
-    ['Findings', `${latest.findings}, of which ${latest.repaired} repaired`],
+    ['Schedules', countText(latest.schedules)],
+    ['Slots', countText(latest.slots)],
+    ['Unreadable', countText(latest.unreadable || null)],
+    ['Not wholly', countText(latest.truncated || null)],
+    ['Findings', findingsText(latest, found)],
   ])
   if (findings.length === 0) return summary
   const table = tableLines(
@@ -83,4 +89,16 @@ function reportLines({ terminal, clock }: Cli, { latest, findings }: AuditReport
     findings,
   )
   return [...summary, '', ...table]
+}
+
+/** Nothing where it is not told. */
+function countText(count: number | null): string {
+  return count === null ? '' : String(count)
+}
+
+/** Over all projects, if that was told; else of one's own. */
+function findingsText({ findings, repaired }: LatestAudit, found: AuditReport['findings']): string {
+  if (findings !== null) return `${findings}, of which ${repaired ?? 0} repaired`
+  const own = found.filter(({ isRepaired }) => isRepaired).length
+  return `${found.length} in this project, of which ${own} repaired`
 }

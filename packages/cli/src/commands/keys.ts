@@ -18,7 +18,7 @@ export function addKeys(program: Command, define: Define): void {
         .choices(['member', 'admin'])
         .default('member'),
     )
-    .option('--tenant <id>', 'the tenant of the project (yours)')
+    .option('--tenant <id>', 'the tenant of the project (yours); of another with the key of the installation')
   examples(create, 'carillon keys create --project default --subject user:alice --role admin')
   define<KeyInput>(create, async ({ cli, options, show, note }) => {
     const { project, subject, role, tenant } = options

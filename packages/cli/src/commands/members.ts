@@ -27,7 +27,7 @@ export function addMembers(program: Command, define: Define): void {
 
   const remove = members
     .command('remove')
-    .description('remove somebody: their keys are refused, and the slots of their schedules are skipped')
+    .description('remove somebody, listed or not: their keys are refused, and the slots of their schedules are skipped')
     .argument('<subject>', 'who, such as user:alice')
   examples(remove, 'carillon members remove user:alice')
   define(remove, async ({ cli, args, show }) => {

@@ -9,7 +9,7 @@ import type { WorkerRecord } from '../store/workers.ts'
 
 /** What a doctor says about one thing. */
 export interface Check {
-  readonly name: 'database' | 'schema' | 'clock' | 'tzdata' | 'workers' | 'jobs' | 'audit'
+  readonly name: 'database' | 'schema' | 'clock' | 'tzdata' | 'workers' | 'jobs' | 'audit' | 'secrets'
   /** `failed`: something is broken now. `warning`: it will be, or may be. */
   readonly status: 'ok' | 'warning' | 'failed'
   /** What was found and, unless that is well, what to do. */
@@ -148,6 +148,20 @@ export function checkAudit(latest: Audit | undefined, workers: readonly WorkerRe
   }
   const message = `the audit of ${at} found nothing among ${count(latest.slots, 'slot')}`
   return { name: 'audit', status: 'ok', message, detail }
+}
+
+/** @param unreadable how many of those that are kept no key at hand opens */
+export function checkSecrets({ kept, unreadable }: { readonly kept: number; readonly unreadable: number }): Check {
+  const detail = { kept, unreadable }
+  if (unreadable === 0) {
+    const message = kept === 0 ? 'no secrets' : `${count(kept, 'secret')}, encrypted with the keys at hand`
+    return { name: 'secrets', status: 'ok', message, detail }
+  }
+  const message =
+    `expected the keys that ${count(kept, 'secret')} were encrypted with, got none that opens ${unreadable} of them: ` +
+    'restore secrets.key, or put the lost key into CARILLON_SECRETS_KEY, after a comma behind the present one; ' +
+    'or put these secrets again'
+  return { name: 'secrets', status: 'warning', message, detail }
 }
 
 function count(number: number, noun: string): string {

@@ -4,7 +4,7 @@ import type { Caller } from '../caller.ts'
 import { placeOf } from '../place.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
 import type { Schedule } from '../schedule.ts'
-import { readRules, requireSecrets } from './input-rules.ts'
+import { readRules, requireOwner, requireSecrets } from './input-rules.ts'
 import { noSlotAhead } from './refusals.ts'
 import { findingSlots } from './schedule-cadence.ts'
 import { grantForNew } from './schedule-grant.ts'
@@ -30,6 +30,7 @@ export async function planCreate(context: SchedulerContext, caller: Caller, inpu
   const { checked, now } = await context.transact(caller, async (tx) => {
     const rules = await readRules(context, tx, caller)
     const checked = checkInput(input, rules)
+    await requireOwner(tx, caller, checked)
     await requireSecrets(context, tx, caller, checked)
     const { grantId, requiredScope: scope } = checked
     await grantForNew(tx, { place: placeOf(caller), scheduleId: '', grantId, scope, now: rules.now })

@@ -4,7 +4,7 @@ import { placeOf } from '../place.ts'
 import type { Schedule } from '../schedule.ts'
 import type { Tx } from '../store/database.ts'
 import { insertSchedule } from '../store/schedule-writes.ts'
-import { readRules, requireSecrets } from './input-rules.ts'
+import { readRules, requireOwner, requireSecrets } from './input-rules.ts'
 import { nextDueAfter } from './next-due.ts'
 import { noSlotAhead, refusingUnknownGrant } from './refusals.ts'
 import { grantForNew } from './schedule-grant.ts'
@@ -33,6 +33,7 @@ export async function insertInput(
   const rules = await readRules(context, tx, caller)
   const { now } = rules
   const checked = checkInput(input, rules)
+  await requireOwner(tx, caller, checked)
   await requireSecrets(context, tx, caller, checked)
   const id = identifierAt(now)
   const next = nextDueAfter(checked.cadence, now, id, checked.policy.spreadSeconds)

@@ -1,10 +1,12 @@
 import { systemClock, type Clock } from '../clock.ts'
+import { SecretCipher } from '../secret-cipher.ts'
 import { countActiveKinds } from '../store/active-kinds.ts'
 import { findLatestAudit } from '../store/audits.ts'
 import { createDb, type Db } from '../store/database.ts'
 import { migrationStatus } from '../store/migrate.ts'
 import { readNow } from '../store/now.ts'
 import { findDrift } from '../store/schema-drift.ts'
+import { countSecrets } from '../store/secrets.ts'
 import { askServer } from '../store/server.ts'
 import { countWaitingJobs } from '../store/waiting-jobs.ts'
 import { listWorkers, type WorkerRecord } from '../store/workers.ts'
@@ -14,6 +16,7 @@ import {
   checkDatabase,
   checkJobs,
   checkSchema,
+  checkSecrets,
   checkSkew,
   checkTzdata,
   checkWorkers,
@@ -28,6 +31,8 @@ export interface DoctorDeps {
   readonly clock?: Clock
   /** This machine's clock, in epoch milliseconds. @default the system's */
   readonly machineNow?: () => number
+  /** Those of `Secrets`; null: there is none. Without them nothing is said of secrets. */
+  readonly keys?: readonly Buffer[] | null
 }
 
 /** Looks at a database and at those who use it, and says what is wrong and what to do. Changes nothing. */
@@ -36,12 +41,15 @@ export class Doctor {
   readonly #db: Db
   readonly #clock: Clock
   readonly #machineNow: () => number
+  readonly #keyIds: readonly string[] | undefined
 
+  /** @throws CarillonError `invalid_input` for a key that has not 32 bytes */
   constructor(deps: DoctorDeps) {
     this.#pool = deps.pool
     this.#db = createDb(deps.pool)
     this.#clock = deps.clock ?? systemClock
     this.#machineNow = deps.machineNow ?? machineNow
+    this.#keyIds = deps.keys === undefined ? undefined : (deps.keys ?? []).map((key) => new SecretCipher([key]).keyId)
   }
 
   /** Never throws: what cannot be examined has failed. Of a database that does not answer, or is not of this version, only
@@ -62,7 +70,13 @@ export class Doctor {
         checkJobs(await countWaitingJobs(this.#db, { now: this.#clock.databaseNow() })),
       ),
       await examined('audit', () => this.#audit()),
+      ...(this.#keyIds === undefined ? [] : [await this.examineSecrets()]),
     ]
+  }
+
+  /** Whether the keys at hand open the secrets of all tenants; by whoever may act as a worker, because a wall hides them. */
+  examineSecrets(): Promise<Check> {
+    return examined('secrets', async () => checkSecrets(await countSecrets(this.#db, { keyIds: this.#keyIds ?? [] })))
   }
 
   /** The processes that keep the agenda, and whether each still lives. */

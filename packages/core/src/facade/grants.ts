@@ -9,6 +9,8 @@ import { foundText } from '../policy/found-text.ts'
 import type { Db, Tx } from '../store/database.ts'
 import { findGrant, insertGrant, listGrants, renewGrant, revokeGrant, type Grant } from '../store/grants.ts'
 import { readNow } from '../store/now.ts'
+import { insertChanges } from '../store/schedule-changes.ts'
+import { lockSchedules } from '../store/schedule-lock.ts'
 import { transactWithin, type Place } from '../store/walled-transaction.ts'
 import { isUuid } from '../uuid.ts'
 import { checkedObject, checkedPage, expected, storableText, typedSubject, type PageOptions } from './checked-object.ts'
@@ -113,9 +115,13 @@ export class Grants {
     if (!isUuid(id)) throw grantNotFound(id)
     const place = placeOf(caller)
     const revocation = { ...place, id, actor: caller.subject, now: this.#clock.databaseNow() }
-    const grant = await this.#transact(place, (tx) => revokeGrant(tx, revocation))
-    if (grant === undefined) throw grantNotFound(id)
-    return grant
+    return this.#transact(place, async (tx) => {
+      const before = await this.#lockOwner(tx, place, id)
+      const grant = await revokeGrant(tx, revocation)
+      if (grant === undefined) throw grantNotFound(id)
+      if (before?.revokedAt === null) await this.#noteChange(tx, caller, grant, 'grant_revoked')
+      return grant
+    })
   }
 
   /**
@@ -129,12 +135,41 @@ export class Grants {
     return this.#transact(place, async (tx) => {
       const at = await readNow(tx, this.#clock.databaseNow())
       if (expiresAt !== null && expiresAt <= at) throw expiredAlready(expiresAt, at)
+      await this.#lockOwner(tx, place, id)
       const grant = await renewGrant(tx, { ...place, id, expiresAt })
       if (grant === undefined) throw grantNotFound(id)
-      if (grant.revokedAt === null) return grant
+      if (grant.revokedAt === null) {
+        await this.#noteChange(tx, caller, grant, 'grant_renewed')
+        return grant
+      }
       const message =
         'expected a grant that is not revoked, got one that is: what was revoked is not given back, make another'
       throw new CarillonError('state_conflict', message)
+    })
+  }
+
+  /** Schedules before grants, as everywhere: the one that it was made for, if there is one. */
+  async #lockOwner(tx: Tx, place: Place, id: string): Promise<Grant | undefined> {
+    const grant = await findGrant(tx, { ...place, id })
+    if (grant !== undefined && grant.scheduleId !== null) await lockSchedules(tx, { scheduleIds: [grant.scheduleId] })
+    return grant
+  }
+
+  /** What becomes of a schedule's own grant is part of its history, and told to who follows it. One that many share is its own. */
+  async #noteChange(
+    tx: Tx,
+    { subject }: Caller,
+    { scheduleId, expiresAt }: Grant,
+    change: 'grant_revoked' | 'grant_renewed',
+  ): Promise<void> {
+    if (scheduleId === null) return
+    const reason = change === 'grant_renewed' && expiresAt !== null ? new Date(expiresAt).toISOString() : null
+    await insertChanges(tx, {
+      scheduleIds: [scheduleId],
+      change,
+      actor: subject,
+      reason,
+      now: this.#clock.databaseNow(),
     })
   }
 

@@ -30,7 +30,7 @@ export async function createOnce(
   input: ScheduleInput,
   idempotencyKey: string,
 ): Promise<CreatedOnce> {
-  const key = { ...placeOf(caller), key: checkedKey(idempotencyKey) }
+  const key = { ...placeOf(caller), subject: caller.subject, key: checkedKey(idempotencyKey) }
   const hash = requestHash(caller.subject, input)
   const { transact, clock, events } = context
   const created = await transact(caller, async (tx) => {

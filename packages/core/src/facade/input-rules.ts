@@ -1,7 +1,8 @@
 import type { Caller } from '../caller.ts'
-import { invalidInput } from '../errors.ts'
+import { invalidInput, type CarillonError } from '../errors.ts'
 import { placeOf } from '../place.ts'
 import type { Tx } from '../store/database.ts'
+import { findRemoved } from '../store/rights.ts'
 import { listKnownSecrets } from '../store/secrets.ts'
 import { readTenantRules } from '../store/tenants.ts'
 import type { CheckedInput, InputContext } from './schedule-input.ts'
@@ -20,6 +21,28 @@ export async function readRules(
     minimumSeconds: rules.minimumSeconds ?? minimumSeconds,
     limits: { allowedHosts: rules.allowedHosts },
   }
+}
+
+/**
+ * A user makes schedules in their own name: otherwise their limit, and their removal, would be others'. A service may make them for
+ * users (E-28), but for nobody who was removed.
+ * @throws CarillonError `invalid_input`
+ */
+export async function requireOwner(
+  tx: Tx,
+  caller: Caller,
+  { ownerSubject }: Pick<CheckedInput, 'ownerSubject'>,
+): Promise<void> {
+  if (ownerSubject === null || ownerSubject === caller.subject) return
+  if (caller.subject.startsWith('user:')) {
+    throw refusedOwner(`the caller, ${caller.subject}: a user owns what it makes`, ownerSubject)
+  }
+  const removed = await findRemoved(tx, { ...placeOf(caller), subjects: [ownerSubject] })
+  if (removed !== undefined) throw refusedOwner('somebody who was not removed from this project', ownerSubject)
+}
+
+function refusedOwner(expected: string, found: string): CarillonError {
+  return invalidInput([{ path: 'ownerSubject', message: `expected ${expected}, got ${found}` }])
 }
 
 /**

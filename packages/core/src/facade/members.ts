@@ -2,9 +2,7 @@ import { z } from 'zod'
 
 import type { Caller } from '../caller.ts'
 import { systemClock, type Clock } from '../clock.ts'
-import { CarillonError } from '../errors.ts'
 import { placeOf } from '../place.ts'
-import { foundText } from '../policy/found-text.ts'
 import { ROLES, type Role } from '../role.ts'
 import type { Db, Tx } from '../store/database.ts'
 import { findMember, listMembers, removeMember, saveMember, type Member } from '../store/members.ts'
@@ -22,6 +20,8 @@ const MEMBER_INPUT = z.strictObject({
   subject: typedSubject,
   role: z.enum(ROLES, expected(`one of ${ROLES.join(', ')}`)),
 })
+
+const REMOVAL_INPUT = MEMBER_INPUT.pick({ subject: true })
 
 /**
  * Who has which role in a project. Whoever has no row may do what their credential says; a row limits that, and takes
@@ -47,16 +47,14 @@ export class Members {
   }
 
   /**
-   * Holds from the next request, and from the next attempt of its schedules on. Who is no member yet must be put first: a
-   * mistyped subject would be removed, and the one that was meant would stay. To remove it again changes nothing.
+   * Holds from the next request, and from the next attempt of its schedules on. Listed or not: who comes by a token never is.
+   * A mistyped subject is removed as well, so the answer shows whom. To remove it again changes nothing.
    */
   async remove(caller: Caller, subject: string): Promise<Member> {
-    if (!isTypedSubject(subject)) throw memberNotFound(subject)
+    const checked = checkedObject({ subject }, REMOVAL_INPUT)
     const place = placeOf(caller)
-    const removal = { ...place, subject, actor: caller.subject, now: this.#clock.databaseNow() }
-    const member = await this.#transact(place, (tx) => removeMember(tx, removal))
-    if (member === undefined) throw memberNotFound(subject)
-    return member
+    const removal = { ...place, ...checked, actor: caller.subject, now: this.#clock.databaseNow() }
+    return this.#transact(place, (tx) => removeMember(tx, removal))
   }
 
   /** Those of the caller's project by subject, removed ones too. */
@@ -79,11 +77,4 @@ export class Members {
 
 function isTypedSubject(subject: unknown): subject is string {
   return typeof subject === 'string' && isNameableSubject(subject)
-}
-
-function memberNotFound(subject: unknown): CarillonError {
-  return new CarillonError(
-    'member_not_found',
-    `expected the subject of a member of this project, got ${foundText(subject)}: put the member first`,
-  )
 }

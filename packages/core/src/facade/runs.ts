@@ -2,12 +2,13 @@ import type { Caller } from '../caller.ts'
 import { CarillonError } from '../errors.ts'
 import { endOpenRuns } from '../keeper/begin-batch.ts'
 import { placeOf } from '../place.ts'
-import { checkGrant } from '../policy/grant.ts'
+import { checkGrant, type GrantProblem } from '../policy/grant.ts'
 import { decideOverlap } from '../policy/overlap.ts'
 import type { Attempt, Run, Schedule } from '../schedule.ts'
 import type { Tx } from '../store/database.ts'
 import { findGrant } from '../store/grants.ts'
 import { notifyCancel } from '../store/notifications.ts'
+import { findRemoved } from '../store/rights.ts'
 import { findRun, listAttempts, listOpenRuns, listRuns } from '../store/run-records.ts'
 import { lockSchedules } from '../store/schedule-lock.ts'
 import { countManualRun } from '../store/schedule-writes.ts'
@@ -106,11 +107,21 @@ async function requireGrant({ targets }: SchedulerContext, tx: Tx, schedule: Sch
   const spec = handler?.schema.safeParse(target)
   // What cannot be read any more is told by the attempt.
   if (grant === undefined || handler === undefined || spec?.success !== true) return
+  const subjects = [schedule.ownerSubject, grant.subject]
+  const removed = await findRemoved(tx, { tenantId, projectId, subjects })
+  if (removed !== undefined) {
+    const message = `expected an owner who may act in this project, got ${removed}, who was removed: put the member back first`
+    throw new CarillonError('grant_invalid', message)
+  }
   const problem = checkGrant({ grant, now, requiredScope: handler.requiredScope(spec.data) })
   if (problem === null) return
-  const found = problem === 'grant_scope' ? 'too narrow' : problem.replace('grant_', '')
-  const message = `expected a grant that carries a run, got one that is ${found}: renew it, or give the schedule another`
-  throw new CarillonError('grant_invalid', message)
+  throw new CarillonError('grant_invalid', `expected a grant that carries a run, got ${FOUND[problem]}`)
+}
+
+const FOUND: Readonly<Record<GrantProblem, string>> = {
+  grant_expired: 'one that is expired: renew it first',
+  grant_revoked: 'one that is revoked: give the schedule another (grantId; null is one of its own)',
+  grant_scope: 'one that is too narrow: give the schedule another (grantId; null is one of its own)',
 }
 
 function toOpenRun({ id, state, trigger }: Run): {

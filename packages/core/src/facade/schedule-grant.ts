@@ -1,11 +1,14 @@
-import { invalidInput } from '../errors.ts'
+import { invalidInput, type CarillonError } from '../errors.ts'
 import { identifierAt } from '../identifier.ts'
-import { checkGrant, covers } from '../policy/grant.ts'
+import { checkGrant, covers, type GrantProblem } from '../policy/grant.ts'
 import type { Tx } from '../store/database.ts'
 import { findGrant, type Grant } from '../store/grants.ts'
 import type { GrantChoice } from '../store/schedule-writes.ts'
 import type { Place } from '../store/walled-transaction.ts'
 import { unknownGrant } from './refusals.ts'
+
+/** What a grant of its own is to carry, and until when; null: without end. */
+type NewGrant = Pick<Wanted, 'scope' | 'now'> & { readonly expiresAt?: number | null }
 
 interface Wanted {
   readonly place: Place
@@ -24,7 +27,7 @@ export async function grantForNew(tx: Tx, { grantId, ...wanted }: Wanted): Promi
 
 /**
  * By what right an edited schedule will act. Left alone, the grant stays what it is, revoked or not: no other change gives a
- * right back. It only grows with a target that needs more, and then if it is the schedule's own.
+ * right back. It only grows with a target that needs more, if it is the schedule's own and in force, and ends when it did.
  */
 export async function grantForEdit(
   tx: Tx,
@@ -47,12 +50,14 @@ export async function grantForEdit(
     return isCarried ? { id: currentId, own: null } : ownGrant(wanted)
   }
   if (current.scopes.some((held) => covers(held, scope))) return { id: currentId, own: null }
-  if (isOwn) return ownGrant(wanted)
-  throw tooNarrow(scope)
+  if (!isOwn) throw tooNarrow(scope)
+  const problem = checkGrant({ grant: { ...current, scopes: [scope] }, now, requiredScope: scope })
+  if (problem !== null) throw notInForce(problem, 'ask for another with null')
+  return ownGrant({ ...wanted, expiresAt: current.expiresAt })
 }
 
-function ownGrant({ scope, now }: Pick<Wanted, 'scope' | 'now'>): GrantChoice {
-  return { id: identifierAt(now), own: { scopes: [scope] } }
+function ownGrant({ scope, now, expiresAt = null }: NewGrant): GrantChoice {
+  return { id: identifierAt(now), own: { scopes: [scope], expiresAt } }
 }
 
 async function givenGrant(
@@ -63,10 +68,7 @@ async function givenGrant(
   if (grant === undefined || !isFor(grant, scheduleId)) throw unknownGrant()
   const problem = checkGrant({ grant, now, requiredScope: scope })
   if (problem === 'grant_scope') throw tooNarrow(scope)
-  if (problem !== null) {
-    const message = `expected a grant that is in force, got one that is ${problem.replace('grant_', '')}: renew it, or name another`
-    throw invalidInput([{ path: 'grantId', message }])
-  }
+  if (problem !== null) throw notInForce(problem, 'name another')
   return { id: grant.id, own: null }
 }
 
@@ -75,7 +77,14 @@ function isFor({ scheduleId }: Grant, id: string): boolean {
   return scheduleId === null || scheduleId === id
 }
 
-function tooNarrow(scope: string) {
+function notInForce(problem: GrantProblem, remedy: string): CarillonError {
+  const [state, mend] = problem === 'grant_expired' ? ['expired', `renew it, or ${remedy}`] : ['revoked', remedy]
+  return invalidInput([
+    { path: 'grantId', message: `expected a grant that is in force, got one that is ${state}: ${mend}` },
+  ])
+}
+
+function tooNarrow(scope: string): CarillonError {
   const message = `expected a grant that carries ${scope}, got one that does not: name another, or null for one of its own`
   return invalidInput([{ path: 'grantId', message }])
 }

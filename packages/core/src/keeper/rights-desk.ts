@@ -46,7 +46,9 @@ export class RightsDesk {
     const right = await this.#read(run)
     const reason = right === undefined ? 'grant_scope' : refusalOf(right, run, requiredScope)
     if (right === undefined || reason !== null) return { kind: 'refused', reason: reason ?? 'grant_scope' }
-    if (!(await this.#isOwnerAllowed(run))) return { kind: 'refused', reason: 'access_lost' }
+    for (const subject of new Set([run.ownerSubject, right.grant.subject])) {
+      if (!(await this.#isAllowed(run, subject))) return { kind: 'refused', reason: 'access_lost' }
+    }
     const { subject, billingAccountId } = right.grant
     return {
       kind: 'granted',
@@ -56,13 +58,13 @@ export class RightsDesk {
   }
 
   /**
-   * E-28: the right to run is the grant's and, still, the owner's: who may no longer read the project does not act in it. Who
-   * may only read goes on: what they scheduled when they could write is the project's.
+   * E-28: the right to run is the grant's and, still, that of its owner and of whom the grant is of: who may no longer read the
+   * project does not act in it. Who may only read goes on: what they scheduled when they could write is the project's.
    */
-  async #isOwnerAllowed({ tenantId, projectId, ownerSubject }: RunOfGrant): Promise<boolean> {
+  async #isAllowed({ tenantId, projectId }: RunOfGrant, subject: string): Promise<boolean> {
     const { authorization } = this.#deps
-    if (authorization === undefined || ownerSubject === INSTALLATION_SUBJECT) return true
-    return authorization.isAllowed({ tenantId, projectId, subject: ownerSubject, role: 'member' })
+    if (authorization === undefined || subject === INSTALLATION_SUBJECT) return true
+    return authorization.isAllowed({ tenantId, projectId, subject, role: 'member' })
   }
 
   #read(run: RunOfGrant): Promise<Right | undefined> {

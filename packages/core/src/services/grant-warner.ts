@@ -13,6 +13,8 @@ export interface GrantWarnerDeps {
 }
 
 const GRANTS_AT_ONCE = 100
+/** A schedule that is locked cannot begin: so few that nobody is late for it. */
+const SCHEDULES_AT_ONCE = 200
 
 /**
  * Warns of grants that end within a week: in the history of every schedule that acts by them, and so in the feed, and as an
@@ -37,19 +39,30 @@ export class GrantWarner extends PeriodicService<{ readonly warned: number }> {
     }
   }
 
+  /** The grant is marked with the first portion: should this process die in between, the rest get no line, and nobody two. */
   async #warn(grant: ExpiringGrant): Promise<boolean> {
     const { db, clock, events } = this.#deps
     const { id, tenantId, projectId, subject, expiresAt, scheduleIds } = grant
-    const isWarned = await transact(db, clock, async (tx) => {
-      const now = clock.databaseNow()
-      // Schedules first, as everywhere: who deletes one holds it when it comes to the grant.
-      await lockSchedules(tx, { scheduleIds })
-      if (!(await markWarned(tx, { id, expiresAt, now }))) return false
-      const reason = new Date(expiresAt).toISOString()
-      await insertChanges(tx, { scheduleIds, change: 'grant_expiring', actor: 'system:carillon', reason, now })
-      return true
-    })
-    if (isWarned) events.emit('grant.expiring', { tenantId, projectId, grantId: id, subject, expiresAt, scheduleIds })
-    return isWarned
+    const reason = new Date(expiresAt).toISOString()
+    for (let from = 0; from === 0 || from < scheduleIds.length; from += SCHEDULES_AT_ONCE) {
+      const portion = scheduleIds.slice(from, from + SCHEDULES_AT_ONCE)
+      const isWarned = await transact(db, clock, async (tx) => {
+        const now = clock.databaseNow()
+        // Schedules first, as everywhere: who deletes one holds it when it comes to the grant.
+        await lockSchedules(tx, { scheduleIds: portion })
+        if (from === 0 && !(await markWarned(tx, { id, expiresAt, now }))) return false
+        await insertChanges(tx, {
+          scheduleIds: portion,
+          change: 'grant_expiring',
+          actor: 'system:carillon',
+          reason,
+          now,
+        })
+        return true
+      })
+      if (!isWarned) return false
+    }
+    events.emit('grant.expiring', { tenantId, projectId, grantId: id, subject, expiresAt, scheduleIds })
+    return true
   }
 }

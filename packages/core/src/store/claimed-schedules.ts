@@ -24,7 +24,7 @@ export interface ClaimedSchedule {
   readonly grantId: string
   readonly requiredScope: string
   readonly grant: GrantFacts
-  /** Whether the owner was removed from the project. */
+  /** Whether the owner, or whom the grant is of, was removed from the project. */
   readonly isAccessLost: boolean
   readonly open: readonly (OpenRun & { readonly scheduledFor: number })[]
 }
@@ -71,9 +71,9 @@ export async function readClaimed(tx: Tx, p: { scheduleIds: readonly string[] })
         select
         from carillon.members
         where members.tenant_id = schedules.tenant_id and members.project_id = schedules.project_id
-          and members.subject = schedules.owner_subject and members.removed_at is not null
+          and members.subject in (schedules.owner_subject, grants.subject) and members.removed_at is not null
       ) as is_access_lost,
-      grants.scopes as grant_scopes, grants.expires_at as grant_expires_at, grants.revoked_at as grant_revoked_at,
+      coalesce(grants.scopes, '{}') as grant_scopes, grants.expires_at as grant_expires_at, grants.revoked_at as grant_revoked_at,
       (
         select json_agg(json_build_object(
           'id', runs.id, 'state', runs.state, 'trigger', runs.trigger,
@@ -86,7 +86,9 @@ export async function readClaimed(tx: Tx, p: { scheduleIds: readonly string[] })
     join carillon.schedules on schedules.id = claimed.id
     left join carillon.schedule_revisions as revisions
       on revisions.schedule_id = schedules.id and revisions.revision = schedules.revision
-    join carillon.execution_grants as grants on grants.id = schedules.grant_id`.execute(tx)
+    left join carillon.execution_grants as grants
+      on grants.id = schedules.grant_id and grants.tenant_id = schedules.tenant_id
+        and grants.project_id = schedules.project_id`.execute(tx)
   return rows.map(toClaimed)
 }
 

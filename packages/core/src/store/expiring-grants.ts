@@ -30,9 +30,10 @@ export async function findExpiringGrants(db: Db, p: { now: Date | null; limit: n
     select grants.id, grants.tenant_id, grants.project_id, grants.subject, grants.expires_at,
       array(
         select schedules.id
-        from carillon.schedules
-        where schedules.tenant_id = grants.tenant_id and schedules.project_id = grants.project_id
-          and schedules.state in ('active', 'paused') and schedules.grant_id = grants.id
+        from carillon.schedule_revisions as revisions
+        join carillon.schedules on schedules.id = revisions.schedule_id and schedules.revision = revisions.revision
+        where revisions.tenant_id = grants.tenant_id and revisions.project_id = grants.project_id
+          and revisions.grant_id = grants.id and schedules.state in ('active', 'paused')
         order by schedules.id
       ) as schedule_ids
     from carillon.execution_grants as grants
@@ -57,7 +58,7 @@ export async function markWarned(tx: Tx, p: { id: string; expiresAt: number; now
     update carillon.execution_grants as grants
     set warned_at = ${nowOf(p.now)}
     where grants.id = ${p.id} and grants.warned_at is null and grants.revoked_at is null
-      and grants.expires_at = ${new Date(p.expiresAt)}
+      and date_trunc('milliseconds', grants.expires_at) = ${new Date(p.expiresAt)}
     returning grants.id`.execute(tx)
   return rows.length === 1
 }

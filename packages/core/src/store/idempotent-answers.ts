@@ -8,8 +8,8 @@ import { ADVISORY_LOCK_SPACE } from './advisory-lock.ts'
 import type { Db, Tx } from './database.ts'
 import { nowOf } from './now.ts'
 
-/** Whose key it is: the same one of another project is another (I9). */
-type KeyName = Pick<Caller, 'tenantId' | 'projectId'> & { readonly key: string }
+/** Whose key it is: the same one of another project (I9), or of another user of it, is another. */
+type KeyName = Caller & { readonly key: string }
 
 /** What a create was answered. */
 export interface IdempotentAnswer {
@@ -38,7 +38,8 @@ export async function findAnswer(tx: Tx, p: KeyName & { now: Date | null }): Pro
   const { rows } = await sql<{ request_hash: Buffer; answer: Schedule }>`
     select answers.request_hash, answers.answer
     from carillon.idempotent_answers as answers
-    where answers.tenant_id = ${p.tenantId} and answers.project_id = ${p.projectId} and answers.key = ${p.key}
+    where answers.tenant_id = ${p.tenantId} and answers.project_id = ${p.projectId}
+      and answers.subject = ${p.subject} and answers.key = ${p.key}
       and answers.answered_at > ${nowOf(p.now)} - ${ANSWERS_KEPT_MS} * interval '1 millisecond'`.execute(tx)
   const [row] = rows
   return row && { requestHash: row.request_hash, schedule: row.answer }
@@ -48,13 +49,13 @@ export async function findAnswer(tx: Tx, p: KeyName & { now: Date | null }): Pro
 export async function saveAnswer(tx: Tx, p: KeyName & IdempotentAnswer & { now: Date | null }): Promise<void> {
   await sql`
     insert into carillon.idempotent_answers (
-      tenant_id, project_id, key, request_hash, schedule_id, answer, answered_at
+      tenant_id, project_id, subject, key, request_hash, schedule_id, answer, answered_at
     )
     values (
-      ${p.tenantId}, ${p.projectId}, ${p.key}, ${p.requestHash}, ${p.schedule.id}, ${JSON.stringify(p.schedule)}::json,
-      ${nowOf(p.now)}
+      ${p.tenantId}, ${p.projectId}, ${p.subject}, ${p.key}, ${p.requestHash}, ${p.schedule.id},
+      ${JSON.stringify(p.schedule)}::json, ${nowOf(p.now)}
     )
-    on conflict (tenant_id, project_id, key) do update
+    on conflict (tenant_id, project_id, subject, key) do update
     set request_hash = excluded.request_hash,
       schedule_id = excluded.schedule_id,
       answer = excluded.answer,
@@ -77,9 +78,9 @@ export async function deleteAnswers(db: Db | Tx, p: { before: Date; limit: numbe
   return rows.length
 }
 
-function lockOf({ tenantId, projectId, key }: KeyName): number {
+function lockOf({ tenantId, projectId, subject, key }: KeyName): number {
   return createHash('sha256')
-    .update(JSON.stringify([tenantId, projectId, key]))
+    .update(JSON.stringify([tenantId, projectId, subject, key]))
     .digest()
     .readInt32BE(0)
 }

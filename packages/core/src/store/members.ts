@@ -47,24 +47,29 @@ export async function saveMember(
       removed_by_subject = null,
       removed_at = null
     returning ${MEMBER_COLUMNS}`.execute(tx)
-  const [row] = rows
-  if (row === undefined) throw new Error('Postgres returned no row for a member that it took')
-  return toMember(row)
+  return taken(rows)
 }
 
-/** Removes a member; the first removal stays. Undefined also if it is another project's (I9). */
+/**
+ * Removes somebody; the first removal stays. Who had no row gets one: members come from elsewhere, and most are never listed.
+ * In one statement: who is put at the same time is put before or after, and not refused.
+ */
 export async function removeMember(
   tx: Tx,
   p: Place & { subject: string; actor: string; now: Date | null },
-): Promise<Member | undefined> {
+): Promise<Member> {
   const { rows } = await sql<Row>`
-    update carillon.members
-    set removed_by_subject = coalesce(members.removed_by_subject, ${p.actor}),
-      removed_at = coalesce(members.removed_at, ${nowOf(p.now)})
-    where members.tenant_id = ${p.tenantId} and members.project_id = ${p.projectId} and members.subject = ${p.subject}
+    insert into carillon.members (
+      tenant_id, project_id, subject, role, added_by_subject, added_at, removed_by_subject, removed_at
+    )
+    values (
+      ${p.tenantId}, ${p.projectId}, ${p.subject}, 'member', ${p.actor}, ${nowOf(p.now)}, ${p.actor}, ${nowOf(p.now)}
+    )
+    on conflict (tenant_id, project_id, subject) do update
+    set removed_by_subject = coalesce(members.removed_by_subject, excluded.removed_by_subject),
+      removed_at = coalesce(members.removed_at, excluded.removed_at)
     returning ${MEMBER_COLUMNS}`.execute(tx)
-  const [row] = rows
-  return row && toMember(row)
+  return taken(rows)
 }
 
 /** A member, removed ones too; undefined also if it is another project's (I9). */
@@ -88,6 +93,11 @@ export async function listMembers(tx: Tx, p: Place & { after: string | null; lim
     order by members.subject
     limit ${p.limit}`.execute(tx)
   return rows.map(toMember)
+}
+
+function taken([row]: readonly Row[]): Member {
+  if (row === undefined) throw new Error('Postgres returned no row for a member that it took')
+  return toMember(row)
 }
 
 function toMember(row: Row): Member {

@@ -36,6 +36,8 @@ const STATEMENTS_MAX = 100
  * a slot, for nothing. All statements here go by index whatever their parameters are.
  */
 const PLANNED_ONCE = '-c plan_cache_mode=force_generic_plan -c jit=off'
+/** Whatever the database's default: a statement after a lock must see what was committed before the lock was had. */
+const READ_COMMITTED = '-c default_transaction_isolation=read\\ committed'
 
 /**
  * Connections to Postgres that cannot hang for ever: a half-open socket, a lock, a statement and a transaction left open
@@ -66,7 +68,11 @@ export function createPool(options: PoolOptions): SeverablePool {
  */
 function sessionOf({ connectionString, isPrepared = false, role }: PoolOptions): pg.PoolConfig {
   if (!isPrepared && role === undefined) return { connectionString }
-  const flags = [...(isPrepared ? [PLANNED_ONCE] : []), ...(role === undefined ? [] : [`-c role=${role}`])].join(' ')
+  const flags = [
+    READ_COMMITTED,
+    ...(isPrepared ? [PLANNED_ONCE] : []),
+    ...(role === undefined ? [] : [`-c role=${role}`]),
+  ].join(' ')
   return {
     // The driver takes the options of the address rather than ours, and the role would be lost without a word.
     connectionString: connectionString.replace(

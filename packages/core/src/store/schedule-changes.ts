@@ -13,6 +13,8 @@ export type ScheduleChangeKind =
   | 'slot_skipped'
   | 'slot_restored'
   | 'grant_expiring'
+  | 'grant_revoked'
+  | 'grant_renewed'
 
 /** Records who changed what: reads state, revision and next slot from the rows as they are now, after the change. */
 export async function insertChanges(

@@ -43,7 +43,7 @@ const SCHEDULE_COLUMNS = sql`
     revisions.cadence_frequency
   ) as cadence,
   revisions.target, revisions.policy, schedules.grant_id, grants.expires_at as grant_expires_at,
-  grants.revoked_at is not null as is_grant_revoked, schedules.next_slot_at, schedules.due_at,
+  grants.id is null or grants.revoked_at is not null as is_grant_revoked, schedules.next_slot_at, schedules.due_at,
   schedules.excluded_slots, schedules.run_count, schedules.failure_count, schedules.consecutive_failures,
   schedules.created_by_subject, schedules.created_at, schedules.updated_by_subject, schedules.updated_at,
   schedules.paused_by_subject, schedules.paused_reason, schedules.paused_at`
@@ -52,7 +52,7 @@ const FROM_SCHEDULES = sql`
   carillon.schedules
   join carillon.schedule_revisions as revisions
     on revisions.schedule_id = schedules.id and revisions.revision = schedules.revision
-  join carillon.execution_grants as grants on grants.id = schedules.grant_id`
+  left join carillon.execution_grants as grants on grants.id = schedules.grant_id`
 
 /** A schedule that is not deleted; undefined also if it is another project's (I9). */
 export async function findSchedule(db: Db | Tx, p: Within & { id: string }): Promise<Schedule | undefined> {

@@ -20,7 +20,7 @@ export interface RevisionContent {
 /** By what right a schedule acts: a grant that is there, or one that is made with it and for it alone. */
 export interface GrantChoice {
   readonly id: string
-  readonly own: { readonly scopes: readonly string[] } | null
+  readonly own: { readonly scopes: readonly string[]; readonly expiresAt: number | null } | null
 }
 
 /** When a schedule comes due next; both null if it does not. */
@@ -200,9 +200,10 @@ function ownGrant({
   if (grant.own === null) return sql``
   return sql`own_grant as (
       insert into carillon.execution_grants (
-        id, tenant_id, project_id, subject, scopes, created_by_subject, created_at, schedule_id
+        id, tenant_id, project_id, subject, scopes, expires_at, created_by_subject, created_at, schedule_id
       )
-      select ${grant.id}::uuid, tenant_id, project_id, owner_subject, ${grant.own.scopes}::text[], ${actor}, ${nowOf(now)}, id
+      select ${grant.id}::uuid, tenant_id, project_id, owner_subject, ${grant.own.scopes}::text[],
+        ${instant(grant.own.expiresAt)}, ${actor}, ${nowOf(now)}, id
       from schedule
     ),`
 }

@@ -45,6 +45,8 @@ type CarillonScheduleChange =
   | 'deleted'
   | 'edited'
   | 'grant_expiring'
+  | 'grant_renewed'
+  | 'grant_revoked'
   | 'paused'
   | 'resumed'
   | 'slot_restored'
@@ -165,6 +167,7 @@ interface CarillonIdempotentAnswers {
   project_id: string
   request_hash: Buffer
   schedule_id: string
+  subject: string
   tenant_id: string
 }
 

@@ -17,7 +17,7 @@ create type carillon.run_state as enum ('pending', 'running', 'retrying', 'succe
 
 create type carillon.run_trigger as enum ('schedule', 'manual');
 
-create type carillon.schedule_change as enum ('created', 'edited', 'paused', 'resumed', 'completed', 'deleted', 'slot_skipped', 'slot_restored', 'grant_expiring');
+create type carillon.schedule_change as enum ('created', 'edited', 'paused', 'resumed', 'completed', 'deleted', 'slot_skipped', 'slot_restored', 'grant_expiring', 'grant_revoked', 'grant_renewed');
 
 create type carillon.schedule_state as enum ('active', 'paused', 'completed', 'deleted');
 
@@ -140,8 +140,9 @@ create table carillon.idempotent_answers (
   schedule_id uuid not null,
   answer json not null,
   answered_at timestamp with time zone not null,
+  subject text collate "C" not null,
   constraint idempotent_answers_key_check CHECK (((length(key) >= 1) AND (length(key) <= 255))),
-  constraint idempotent_answers_pkey PRIMARY KEY (tenant_id, project_id, key),
+  constraint idempotent_answers_pkey PRIMARY KEY (tenant_id, project_id, subject, key),
   constraint idempotent_answers_request_hash_check CHECK ((length(request_hash) = 32))
 ) enable row level security force row level security;
 
@@ -289,7 +290,6 @@ create table carillon.schedules (
   constraint schedules_slot_has_due CHECK ((((next_slot_at IS NULL) = (due_at IS NULL)) AND (due_at >= next_slot_at))),
   constraint schedules_target_kind_check CHECK ((target_kind ~ '^[a-z][a-z0-9_]{0,30}$'::text)),
   constraint schedules_tenant_id_check CHECK (((length(tenant_id) >= 1) AND (length(tenant_id) <= 100))),
-  constraint schedules_tenant_id_project_id_grant_id_fkey FOREIGN KEY (tenant_id, project_id, grant_id) REFERENCES carillon.execution_grants(tenant_id, project_id, id),
   constraint schedules_tenant_id_project_id_id_key UNIQUE (tenant_id, project_id, id)
 ) with (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0.02, fillfactor=60) enable row level security force row level security;
 
@@ -375,7 +375,7 @@ CREATE INDEX schedules_live_idx ON carillon.schedules USING btree (tenant_id, pr
 CREATE OR REPLACE FUNCTION carillon.count_live(tenant text, project text, owner text, most integer)
  RETURNS bigint
  LANGUAGE plpgsql
- SET search_path TO ''
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   if owner is null then
@@ -405,7 +405,7 @@ CREATE OR REPLACE FUNCTION carillon.create_month(parent text, month date)
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO ''
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
   child text := parent || to_char(month, '_YYYY_MM');
@@ -439,7 +439,7 @@ CREATE OR REPLACE FUNCTION carillon.drop_month(child text)
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO ''
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   perform carillon.lock_months();
@@ -459,7 +459,7 @@ $function$;
 CREATE OR REPLACE FUNCTION carillon.lock_months()
  RETURNS void
  LANGUAGE plpgsql
- SET search_path TO ''
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   perform set_config('lock_timeout', '1000', true);
@@ -499,7 +499,7 @@ CREATE OR REPLACE FUNCTION carillon.request_audit(max_attempts integer)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO ''
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   perform carillon_jobs.add_job('upkeep.audit', '{}'::json, job_key => 'upkeep.audit', max_attempts => request_audit.max_attempts);
@@ -510,7 +510,7 @@ CREATE OR REPLACE FUNCTION carillon.request_jobs(slots json)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO ''
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   perform carillon.require_own(array(select (slot ->> 'scheduleId')::uuid from json_array_elements(slots) as slot));
@@ -530,7 +530,7 @@ $function$;
 CREATE OR REPLACE FUNCTION carillon.require_own(schedule_ids uuid[])
  RETURNS void
  LANGUAGE plpgsql
- SET search_path TO ''
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   if exists (
@@ -552,7 +552,7 @@ $function$;
 CREATE OR REPLACE FUNCTION carillon.require_place(tenant text, project text, owner text, added integer)
  RETURNS void
  LANGUAGE plpgsql
- SET search_path TO ''
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
   in_project integer;
@@ -576,7 +576,7 @@ $function$;
 CREATE OR REPLACE FUNCTION carillon.require_places()
  RETURNS trigger
  LANGUAGE plpgsql
- SET search_path TO ''
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   perform carillon.require_place(added.tenant_id, added.project_id, added.owner_subject, count(*)::integer)
@@ -590,7 +590,7 @@ $function$;
 CREATE OR REPLACE FUNCTION carillon.require_room(tenant text, project text, owner text, most integer, added integer)
  RETURNS void
  LANGUAGE plpgsql
- SET search_path TO ''
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
   space constant integer := 211947794;
@@ -626,7 +626,7 @@ $function$;
 CREATE OR REPLACE FUNCTION carillon.wall_in(relation text)
  RETURNS void
  LANGUAGE plpgsql
- SET search_path TO ''
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   execute format('alter table carillon.%I enable row level security', relation);
@@ -644,7 +644,7 @@ CREATE OR REPLACE FUNCTION carillon.withdraw_jobs(slots json)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO ''
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   perform carillon.require_own(array(select (slot ->> 'scheduleId')::uuid from json_array_elements(slots) as slot));

@@ -157,3 +157,15 @@ function toSecretRecord(row: Row): SecretRecord {
     updatedAt: row.updated_at.getTime(),
   }
 }
+
+/** How many secrets of all tenants there are, and how many were encrypted with none of these keys. */
+export async function countSecrets(
+  db: Db,
+  p: { keyIds: readonly string[] },
+): Promise<{ readonly kept: number; readonly unreadable: number }> {
+  const { rows } = await sql<{ kept: number; unreadable: number }>`
+    select count(*)::int as kept,
+      count(*) filter (where secrets.key_id <> all(${p.keyIds}::text[]))::int as unreadable
+    from carillon.secrets`.execute(db)
+  return rows[0] ?? { kept: 0, unreadable: 0 }
+}

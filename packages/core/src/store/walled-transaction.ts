@@ -70,5 +70,6 @@ function beginText(place: Place | null, settings: TransactionSettings): string {
     ...settings,
   }
   const calls = Object.entries(values).map(([name, value]) => `set_config('${name}', ${pg.escapeLiteral(value)}, true)`)
-  return `begin; select ${calls.join(', ')}`
+  // Whatever the database's default: what counts under a lock must see what was committed before the lock was had.
+  return `begin isolation level read committed; select ${calls.join(', ')}`
 }

@@ -88,16 +88,18 @@ describe('a revision', () => {
 })
 
 describe('I8: what runs has a grant', () => {
-  test('a schedule without one is refused, and one of another project, too (I9)', async () => {
+  test('a schedule without one is refused, and a revision by the grant of another project, too (I9, T-7)', async () => {
     const grantId = await insertGrant(database.pool, { project_id: 'shop' })
+    const scheduleId = await insertSchedule(database.pool)
+    const cadence = { cadence_kind: 'cron', cadence_cron: '{}' }
 
     await expect(insertSchedule(database.pool, { grant_id: null })).rejects.toMatchObject({
       code: '23502',
       column: 'grant_id',
     })
-    await expect(insertSchedule(database.pool, { grant_id: grantId })).rejects.toEqual(
-      refusedBy('schedules_tenant_id_project_id_grant_id_fkey'),
-    )
+    await expect(
+      insertRevision(database.pool, { schedule_id: scheduleId, ...cadence, grant_id: grantId }),
+    ).rejects.toEqual(refusedBy('schedule_revisions_tenant_id_project_id_grant_id_fkey'))
   })
 
   test('a revision that does not say what its grant must carry is refused', async () => {

@@ -95,10 +95,26 @@ describe('I9, T-3: the wall', () => {
     expect(definers).toEqual(
       Object.keys(DEFINER_FUNCTIONS).map((name) => ({
         name: `carillon.${name}`,
-        config: ['search_path=""'],
+        config: ['search_path=pg_catalog, pg_temp'],
         is_public: false,
       })),
     )
+  })
+
+  test('cannot be undermined: what the API puts into pg_temp is not what a definer function takes for a type', async () => {
+    const client = await database.pool.connect()
+    await client.query(`
+      begin; set local role carillon_api;
+      create table pg_temp.loot (who text);
+      create function pg_temp.steal(value pg_catalog.date) returns boolean language plpgsql as
+        $$begin insert into pg_temp.loot values (current_user); return true; end$$;
+      create domain pg_temp.date as pg_catalog.date check (pg_temp.steal(value))`)
+    await client.query(`select carillon.create_month('runs', '2031-01-01'::pg_catalog.date)`)
+    const { rows } = await client.query('select who from pg_temp.loot')
+    await client.query('rollback')
+    client.release()
+
+    expect(rows).toEqual([])
   })
 
   test('no partition is granted to anybody: the parent is the only way in', async () => {
@@ -264,8 +280,8 @@ describe('T-4: without a tenant, or with another one', () => {
       values ('${ID}', '2026-03-02', 1, 'acme', 'web', '${ID}', 'failed', now(), now());
     insert into carillon.api_keys (id, tenant_id, project_id, subject, role, prefix, hash, created_by_subject, created_at)
       values ('${ID}', 'acme', 'web', 'user:alice', 'admin', 'car_', decode(repeat('ab', 32), 'hex'), 'user:alice', now());
-    insert into carillon.idempotent_answers (tenant_id, project_id, key, request_hash, schedule_id, answer, answered_at)
-      values ('acme', 'web', 'k', decode(repeat('ab', 32), 'hex'), '${ID}', '{}', now());
+    insert into carillon.idempotent_answers (tenant_id, project_id, subject, key, request_hash, schedule_id, answer, answered_at)
+      values ('acme', 'web', 'user:alice', 'k', decode(repeat('ab', 32), 'hex'), '${ID}', '{}', now());
     insert into carillon.members (tenant_id, project_id, subject, role, added_by_subject, added_at)
       values ('acme', 'web', 'user:alice', 'admin', 'user:root', now());
     insert into carillon.secrets (tenant_id, project_id, name, version, key_id, nonce, ciphertext, created_by_subject,

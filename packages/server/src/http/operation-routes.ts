@@ -1,4 +1,4 @@
-import { API_PREFIX, operationIds, operations, type Operation, type OperationId } from '@carillon/api'
+import { API_PREFIX, INSTALLATION_KEY, operationIds, operations, type Operation, type OperationId } from '@carillon/api'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 
 import type { AppDeps } from './app-deps.ts'
@@ -94,7 +94,7 @@ function isCalendar({ success }: Operation): boolean {
 
 /** By what the key, the token or the session says. */
 function requireRole(request: FastifyRequest, operation: Operation): Identity {
-  const { method, role } = operation
+  const { method, role, isForInstallation = false } = operation
   const identity = requireIdentity(request, operation)
   const isBySession = request.headers.authorization === undefined
   if (isBySession && method !== 'get' && !isSameOrigin(request.headers)) {
@@ -102,6 +102,10 @@ function requireRole(request: FastifyRequest, operation: Operation): Identity {
       'forbidden',
       'expected a request of a page of this service, got one of another: use an API key',
     )
+  }
+  if (isForInstallation && !identity.isInstallation) {
+    const detail = `expected ${INSTALLATION_KEY}, got another: use it, or ask whoever runs this service`
+    throw new ProblemError('forbidden', detail)
   }
   if (role === 'admin' && identity.role !== 'admin') {
     throw new ProblemError('forbidden', 'expected a key with the role admin, got a member: a member may only read')

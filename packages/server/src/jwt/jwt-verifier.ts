@@ -38,8 +38,11 @@ export interface JwtVerifier {
 
 const TOKEN_MAX_LENGTH = 16 * 1024
 const CLOCK_TOLERANCE_SECONDS = 30
-/** Of a token to authenticate with. An ID token or a logout token of the same issuer may say another, and is none. */
-const TYPES = new Set(['jwt', 'at+jwt'])
+/**
+ * Of a token to authenticate with. An ID token or a logout token of the same issuer may say another, and is none. An access
+ * token may say either of the last two (RFC 9068).
+ */
+const TYPES = new Set(['jwt', 'at+jwt', 'application/at+jwt'])
 
 export function createJwtVerifier(options: JwtVerifierOptions): JwtVerifier {
   const { issuer, audience, jwksUrl, claims = CLAIM_MAPPING_DEFAULT, logger } = options

@@ -61,22 +61,34 @@ describe('members', () => {
     expect((await first.client.schedules.list()).nextCursor).toBeDefined()
   })
 
+  test('G-5: who was never listed, as whoever comes by a token, is removed by one call', async () => {
+    const { client } = await newcomer('user:tom')
+    expect((await client.schedules.list()).nextCursor).toBeDefined()
+
+    const removed = await admin.members.remove('user:tom')
+
+    expect(removed).toMatchObject({ subject: 'user:tom', role: 'member', removedBy: 'service:installation' })
+    await expect(client.schedules.list()).rejects.toMatchObject(FORBIDDEN)
+    expect(await admin.members.remove('user:tom')).toEqual(removed)
+  })
+
   test('I9: of one project say nothing about another', async () => {
     const { key } = await admin.keys.create({ project: 'garden', subject: 'user:rosa', role: 'admin' })
     await admin.members.put('user:rosa', { role: 'admin' })
     await admin.members.remove('user:rosa')
-
     expect((await world.client(key).members.list()).items).toEqual([])
-    await expect(world.client(key).members.remove('user:mia')).rejects.toMatchObject({ code: 'member_not_found' })
+
+    await world.client(key).members.remove('user:nora')
+
+    expect((await admin.members.list()).items.map(({ subject }) => subject)).not.toContain('user:nora')
   })
 
   test.each(['alice', 'user:', 'user:a b', '*', 'service:installation'])(
     'the subject %j is refused by its place',
     async (subject) => {
-      await expect(admin.members.put(subject, { role: 'admin' })).rejects.toMatchObject({
-        status: 400,
-        errors: [{ field: 'path.id' }],
-      })
+      const refused = { status: 400, code: 'invalid_input', errors: [{ field: 'path.id' }] }
+      await expect(admin.members.put(subject, { role: 'admin' })).rejects.toMatchObject(refused)
+      await expect(admin.members.remove(subject)).rejects.toMatchObject(refused)
     },
   )
 })

@@ -106,8 +106,22 @@ test('an audit is asked for with 202, and until the first one there is nothing t
   expect(answer.json()).toEqual({ requestedAt: '2026-03-02T06:00:00.000Z' })
 })
 
-test('what an audit found is reported, the caller’s findings only', async () => {
+test('an audit is for the installation to ask for: others are refused, and told what to do', async () => {
+  for (const role of ['member', 'admin'] as const) {
+    const { key } = await admin.keys.create({ project: 'default', subject: 'user:asks', role })
+
+    await expect(world.client(key).audit.request()).rejects.toMatchObject({
+      status: 403,
+      code: 'forbidden',
+      message: expect.stringMatching(/^expected the key of the installation, got another: /) as string,
+    })
+  }
+})
+
+test('I9: what an audit found is reported, the caller’s findings only, and the totals to the installation alone', async () => {
   const { id } = await admin.schedules.create(DIGEST)
+  const place = { tenant: 'acme', project: 'web' }
+  const { key } = await admin.keys.create({ ...place, subject: 'user:reads', role: 'admin' })
   await world.database.pool.query(
     `insert into carillon.audits (id, audited_from, audited_to, started_at, completed_at, schedule_count, slot_count,
        unreadable_count, truncated_count, finding_count, repaired_count)
@@ -123,14 +137,19 @@ test('what an audit found is reported, the caller’s findings only', async () =
   )
 
   const { latest, findings } = await admin.audit.get()
+  const others = await world.client(key).audit.get()
 
-  expect(latest).toMatchObject({
+  const when = {
     id: UNKNOWN_ID,
     from: '2026-03-01T00:00:00.000Z',
-    schedules: 1,
-    slots: 2,
-    repaired: 1,
-  })
+    to: '2026-03-02T00:00:00.000Z',
+    startedAt: '2026-03-02T00:00:00.000Z',
+    completedAt: '2026-03-02T00:00:00.000Z',
+  }
+  expect(latest).toEqual({ ...when, schedules: 1, slots: 2, unreadable: 0, truncated: 0, findings: 1, repaired: 1 })
+  const untold = { schedules: null, slots: null, unreadable: null, truncated: null, findings: null, repaired: null }
+  expect(others.latest).toEqual({ ...when, ...untold })
+  expect(others.findings.map(({ detail }) => detail)).toEqual(['of others'])
   expect(findings).toEqual([
     {
       kind: 'slot_lost',

@@ -42,10 +42,14 @@ describe('a secret', () => {
     expect((await admin.schedules.create({ ...DIGEST, target })).target).toMatchObject({ auth: target.auth })
   })
 
-  test('is for admins: a member does not even learn the names', async () => {
+  test('is listed to members, and put and deleted by admins', async () => {
     const { key } = await admin.keys.create({ project: 'default', subject: 'user:a', role: 'member' })
+    const member = world.client(key)
+    const { name } = await admin.secrets.put('told', { value: VALUE })
 
-    await expect(world.client(key).secrets.list()).rejects.toMatchObject({ status: 403 })
+    expect((await member.secrets.list()).items.map((secret) => secret.name)).toContain(name)
+    await expect(member.secrets.put(name, { value: 'other' })).rejects.toMatchObject({ status: 403 })
+    await expect(member.secrets.delete(name)).rejects.toMatchObject({ status: 403 })
   })
 
   test('cannot be put where there is no key for it, and that is said: 503', async () => {

@@ -116,14 +116,15 @@ describe('S-7: a genuine token is refused', () => {
     await expectRefused(await sign(key, { exp }))
   })
 
-  test.each(['logout+jwt', 'dpop+jwt', 'secevent+jwt', 'JOSE', 'JWT ', '', 7, null, ['JWT']])(
+  test.each(['logout+jwt', 'application/logout+jwt', 'dpop+jwt', 'secevent+jwt', 'JOSE', 'JWT ', '', 7, null, ['JWT']])(
     'of the type %j',
     async (typ) => {
       await expectRefused(await sign(key, {}, { typ }))
     },
   )
 
-  test.each(['JWT', 'jwt', 'Jwt', 'at+jwt', 'AT+JWT', undefined])('but not of the type %j', async (typ) => {
+  const accepted = ['JWT', 'jwt', 'Jwt', 'at+jwt', 'AT+JWT', 'application/at+jwt', 'Application/AT+JWT', undefined]
+  test.each(accepted)('but not of the type %j', async (typ) => {
     expect(await statusOf(await sign(key, {}, { typ }))).toBe(200)
   })
 

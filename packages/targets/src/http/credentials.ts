@@ -20,8 +20,11 @@ export interface CredentialSource {
   readonly now: () => number
 }
 
-/** Visible ASCII without blanks, and no longer than what servers take in one header. */
-const TOKEN = /^[\x21-\x7e]{1,8192}$/
+/**
+ * Visible ASCII without blanks, and no longer than what servers take in one header. Nor shorter than what can be withheld from
+ * an answer: a token of one letter would take that letter out of every word.
+ */
+const TOKEN = /^[\x21-\x7e]{8,8192}$/
 
 /** The headers that prove who sends a request. The secret is asked for on every attempt, so a new one counts at once. */
 export async function credentialsOf(
@@ -53,7 +56,7 @@ export async function credentialsOf(
 type SecretFault = 'secret_unavailable' | 'secret_missing' | 'secret_unusable'
 
 const NEEDED = {
-  bearer: 'a bearer token is up to 8,192 visible ASCII characters without blanks',
+  bearer: 'a bearer token is 8 to 8,192 visible ASCII characters without blanks',
   hmac: 'a signing secret is whsec_ and 24 to 64 bytes in base64, or up to 5 of these with blanks between',
 }
 

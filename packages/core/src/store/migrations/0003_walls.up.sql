@@ -32,6 +32,8 @@ end
 $$;
 
 alter type carillon.schedule_change add value if not exists 'grant_expiring';
+alter type carillon.schedule_change add value if not exists 'grant_revoked';
+alter type carillon.schedule_change add value if not exists 'grant_renewed';
 
 -- What a tenant may have, where it differs from what the installation allows to all. Null: as the installation says.
 create table carillon.tenants (
@@ -65,7 +67,7 @@ create table carillon.secrets (
   tenant_id text collate "C" not null check (length(tenant_id) between 1 and 100),
   project_id text collate "C" not null check (length(project_id) between 1 and 100),
   name text collate "C" not null check (length(name) between 1 and 100),
-  -- Grows with each value: a value of before, put back, is not accepted.
+  -- Grows with each value, which is bound to it: the value of one version is not opened as another's.
   version integer not null check (version > 0),
   -- Which of the installation's keys it was encrypted with.
   key_id text not null,
@@ -94,7 +96,11 @@ select coalesce(
 alter table carillon.schedule_revisions add column required_scope text;
 update carillon.schedule_revisions
 set required_scope = case target_kind
-  when 'http' then 'http:dispatch:' || coalesce(substring(target ->> 'url' from '^https?://([^/?#]+)'), '*')
+  -- As the target says it: the host without a dot at its end. What no target reads any more needs what nobody has.
+  when 'http' then 'http:dispatch:' || coalesce(
+    regexp_replace(substring(target ->> 'url' from '^https?://([A-Za-z0-9._:[\]-]+)(?:[/?#]|$)'), '\.(:[0-9]+)?$', '\1'),
+    'unreadable'
+  )
   else target_kind || ':execute:*'
 end;
 alter table carillon.schedule_revisions alter column required_scope set not null;
@@ -122,7 +128,26 @@ update carillon.schedules set grant_id = id where grant_id is null;
 -- The keys of what was just written are checked at the end of the transaction otherwise, and then nothing can be altered.
 set constraints all immediate;
 alter table carillon.schedules alter column grant_id set not null;
+-- The revision that a schedule is at refers to the same grant by a key of its own. This one would cost an index that every slot
+-- rewrites; without the index, retention would walk the whole project for each grant that it takes.
+alter table carillon.schedules drop constraint schedules_tenant_id_project_id_grant_id_fkey;
 alter table carillon.schedule_revisions alter column grant_id set not null;
+
+-- An Idempotency-Key is its user's: two who choose the same one in a project do not meet. Answers of before tell whose they were,
+-- and are told again with the grant that their schedule has now.
+alter table carillon.idempotent_answers add column subject text collate "C";
+update carillon.idempotent_answers
+set subject = coalesce(answer ->> 'createdBy', ''),
+  answer = (
+    left(rtrim(answer::text), -1) || ',"grantId":"' || schedules.grant_id || '","grantExpiresAt":null,"isGrantRevoked":false}'
+  )::json
+from carillon.schedules
+where schedules.id = idempotent_answers.schedule_id;
+delete from carillon.idempotent_answers where subject is null;
+alter table carillon.idempotent_answers
+  alter column subject set not null,
+  drop constraint idempotent_answers_pkey,
+  add primary key (tenant_id, project_id, subject, key);
 
 -- Serves the revocation of a schedule's own grants.
 create index execution_grants_schedule_idx on carillon.execution_grants (schedule_id) where schedule_id is not null;
@@ -138,9 +163,12 @@ create index schedules_live_idx on carillon.schedules (tenant_id, project_id, ow
 alter table carillon.schedules add constraint schedules_not_of_the_platform
   check (tenant_id <> '_platform' and project_id <> '_platform');
 
+-- Every function names where it looks: pg_temp last, or who calls one that acts with other rights could put a type of its own
+-- in the place of `date`.
+
 -- A wall (I9): the API sees and writes rows of its transaction's tenant and project only; unset and empty see nothing. The
 -- owner is held too, by force: it sees what it may see as a worker, which it may act as, and no more.
-create function carillon.wall_in(relation text) returns void language plpgsql set search_path = '' as $$
+create function carillon.wall_in(relation text) returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   execute format('alter table carillon.%I enable row level security', relation);
   execute format('alter table carillon.%I force row level security', relation);
@@ -226,7 +254,7 @@ grant select, update (answered_at), delete on carillon.idempotent_answers to car
 
 -- All the while that a change of months waits for its lock the pipeline queues behind it, so it waits briefly: who asked
 -- hears SQLSTATE 55P03 and asks again.
-create function carillon.lock_months() returns void language plpgsql set search_path = '' as $$
+create function carillon.lock_months() returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   perform set_config('lock_timeout', '1000', true);
   perform pg_advisory_xact_lock(211947792, 2);
@@ -235,7 +263,7 @@ $$;
 
 -- Months of the ledger are made and dropped by who owns it: these two act as the owner, and read no row.
 create function carillon.create_month(parent text, month date) returns boolean
-  language plpgsql security definer set search_path = '' as $$
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   child text := parent || to_char(month, '_YYYY_MM');
   -- Of runs: rewritten two or three times soon after they were written, and room for that beside them keeps their indexes
@@ -265,7 +293,7 @@ end
 $$;
 
 create function carillon.drop_month(child text) returns boolean
-  language plpgsql security definer set search_path = '' as $$
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   perform carillon.lock_months();
   if not exists (
@@ -284,7 +312,7 @@ $$;
 -- Jobs are the engine's, and of all tenants. The API asks for them here: these act as a worker, so they look at the wall
 -- themselves, and touch the jobs of nobody else's schedule (T-9).
 create function carillon.request_jobs(slots json) returns void
-  language plpgsql security definer set search_path = '' as $$
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   perform carillon.require_own(array(select (slot ->> 'scheduleId')::uuid from json_array_elements(slots) as slot));
   perform carillon_jobs.add_jobs(array(
@@ -301,7 +329,7 @@ end
 $$;
 
 create function carillon.withdraw_jobs(slots json) returns void
-  language plpgsql security definer set search_path = '' as $$
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   perform carillon.require_own(array(select (slot ->> 'scheduleId')::uuid from json_array_elements(slots) as slot));
   perform carillon_jobs.remove_job((slot ->> 'scheduleId') || ':' || (slot ->> 'scheduledFor'))
@@ -310,13 +338,13 @@ end
 $$;
 
 create function carillon.request_audit(max_attempts integer) returns void
-  language plpgsql security definer set search_path = '' as $$
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   perform carillon_jobs.add_job('upkeep.audit', '{}'::json, job_key => 'upkeep.audit', max_attempts => request_audit.max_attempts);
 end
 $$;
 
-create function carillon.require_own(schedule_ids uuid[]) returns void language plpgsql set search_path = '' as $$
+create function carillon.require_own(schedule_ids uuid[]) returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if exists (
     select
@@ -345,7 +373,7 @@ revoke create on schema carillon from carillon_worker;
 -- What a project and a user in it may have (E-31, E-32), counted by whoever adds one, whatever way it came. The limits are
 -- the transaction's, or the tenant's own; who names none is held to none.
 create function carillon.require_place(tenant text, project text, owner text, added integer) returns void
-  language plpgsql set search_path = '' as $$
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   in_project integer;
   of_user integer;
@@ -369,7 +397,7 @@ $$;
 -- there are connections, and each adds one. Nearer to the limit one holds it alone, and counts what all others have
 -- committed. Who cannot have it alone at once is told to begin again: two that waited for each other would never end.
 create function carillon.require_room(tenant text, project text, owner text, most integer, added integer) returns void
-  language plpgsql set search_path = '' as $$
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   space constant integer := 211947794;
   lock constant integer := hashtext(concat_ws('/', tenant, project, owner));
@@ -402,7 +430,7 @@ end
 $$;
 
 create function carillon.count_live(tenant text, project text, owner text, most integer) returns bigint
-  language plpgsql set search_path = '' as $$
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if owner is null then
     return (
@@ -427,7 +455,7 @@ begin
 end
 $$;
 
-create function carillon.require_places() returns trigger language plpgsql set search_path = '' as $$
+create function carillon.require_places() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   perform carillon.require_place(added.tenant_id, added.project_id, added.owner_subject, count(*)::integer)
   from added

@@ -10,7 +10,6 @@ const CODES: { readonly [Code in ErrorCode]: ProblemCode } = {
   run_not_found: 'run_not_found',
   grant_not_found: 'grant_not_found',
   key_not_found: 'key_not_found',
-  member_not_found: 'member_not_found',
   secret_not_found: 'secret_not_found',
   revision_conflict: 'revision_conflict',
   state_conflict: 'state_conflict',

@@ -1,3 +1,4 @@
+import { INSTALLATION_KEY } from '@carillon/api'
 import type { Caller } from '@carillon/core'
 
 import { logChange } from '../change-log.ts'
@@ -47,6 +48,6 @@ function callerIn(
   if (isInstallation || (tenant === caller.tenantId && project === caller.projectId)) {
     return { ...caller, tenantId: tenant, projectId: project }
   }
-  const detail = 'expected the tenant and project of the key that asks, got others: use the key of the installation'
+  const detail = `expected the tenant and project of the key that asks, got others: use ${INSTALLATION_KEY}`
   throw new ProblemError('forbidden', detail)
 }

@@ -23,7 +23,7 @@ export const memberHandlers: HandlersOf<'listMembers' | 'putMember' | 'removeMem
   },
 
   removeMember: async ({ service: { members, logger }, caller, params: { id } }) => {
-    const member = await members.remove(caller, id)
+    const member = await naming({ subject: 'path.id' }, () => members.remove(caller, id))
     logChange(logger, 'member.removed', caller, { subject: member.subject })
     return { body: toMember(member) }
   },

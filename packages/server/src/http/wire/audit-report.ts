@@ -3,17 +3,37 @@ import type { Audit, Finding } from '@carillon/core'
 
 import { toInstant, toInstantOrNull } from './instant.ts'
 
-export function toAuditReport(latest: Audit | undefined, findings: readonly Finding[]): AuditReport {
-  return { latest: latest === undefined ? null : toAudit(latest), findings: findings.map(toFinding) }
+type LatestAudit = NonNullable<AuditReport['latest']>
+
+interface Report {
+  readonly latest: Audit | undefined
+  /** Of the caller's own project. */
+  readonly findings: readonly Finding[]
+  /** I9: counts over all tenants are for the installation. */
+  readonly hasTotals: boolean
 }
 
-function toAudit({ from, to, startedAt, completedAt, ...audit }: Audit): NonNullable<AuditReport['latest']> {
+const UNTOLD = {
+  schedules: null,
+  slots: null,
+  unreadable: null,
+  truncated: null,
+  findings: null,
+  repaired: null,
+} satisfies Partial<LatestAudit>
+
+export function toAuditReport({ latest, findings, hasTotals }: Report): AuditReport {
+  return { latest: latest === undefined ? null : toAudit(latest, hasTotals), findings: findings.map(toFinding) }
+}
+
+function toAudit({ id, from, to, startedAt, completedAt, ...totals }: Audit, hasTotals: boolean): LatestAudit {
   return {
-    ...audit,
+    id,
     from: toInstant(from),
     to: toInstant(to),
     startedAt: toInstant(startedAt),
     completedAt: toInstant(completedAt),
+    ...(hasTotals ? totals : UNTOLD),
   }
 }
 

@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto'
+
+import { createClient, type Client } from '@carillon/api'
+
+import { SCHEDULE } from '../contract/wire-request.ts'
+import type { World } from '../contract/world.ts'
+import type { Theirs } from './theirs.ts'
+
+/** Stands in everything of the other tenant that can hold a text. */
+export const CANARY = 'canary7f3a'
+/** What their schedule can be searched by; no part of the canary, which must not be said to be found in any answer. */
+const NAME_PART = 'plumbago'
+/** Of all tenants: nothing but the tenant keeps their projects apart. */
+export const PROJECT = 'kitchen'
+export const THEIR_TENANT = 'basil'
+
+/** A tenant that asks, with the key of an admin. */
+export interface Asker {
+  readonly tenant: string
+  readonly key: string
+  readonly client: Client
+}
+
+export async function openAsker(world: World, tenant: string, subject = 'user:mallory'): Promise<Asker> {
+  const { key } = await world.client.keys.create({ tenant, project: PROJECT, subject, role: 'admin' })
+  return { tenant, key, client: createClient(world.url, key) }
+}
+
+export function openTheirs(world: World): Promise<Asker> {
+  return openAsker(world, THEIR_TENANT, `user:${CANARY}`)
+}
+
+/** Two of everything that is listed, with the canary in it. */
+export async function furnishTheirs(world: World, { client }: Asker): Promise<Theirs> {
+  const [secretName, subject] = [`${CANARY}-secret`, `user:${CANARY}-member`]
+  const theirProject = `${CANARY}-project`
+  // Otherwise they would be told of as anybody, whether they exist or not.
+  await world.client.tenants.put(THEIR_TENANT, { maxSchedulesPerProject: 321 })
+  await world.client.keys.create({ tenant: THEIR_TENANT, project: theirProject, subject, role: 'admin' })
+  await client.secrets.put(secretName, { value: `${CANARY}-value` })
+  await client.members.put(subject, { role: 'member' })
+  const { id: keyId } = await client.keys.create({ project: PROJECT, subject: `user:${CANARY}-2`, role: 'member' })
+  const { id: grantId } = await client.grants.create({ scopes: ['http:dispatch:*'], billingAccountId: CANARY })
+  const schedule = await client.schedules.create({
+    ...SCHEDULE,
+    name: `${CANARY} ${NAME_PART}`,
+    target: { ...SCHEDULE.target, payload: { list: CANARY }, auth: { kind: 'bearer', secretRef: secretName } },
+    policy: { overlap: 'allow' },
+  })
+  const idempotencyKey = `${CANARY}-idempotency`
+  await client.schedules.create(SCHEDULE, { idempotencyKey })
+  const [slot] = (await client.schedules.slots(schedule.id, { limit: 1 })).items
+  const run = await client.schedules.run(schedule.id)
+  await furnishMore(client, schedule.id)
+  return {
+    tenant: THEIR_TENANT,
+    theirProject,
+    scheduleId: schedule.id,
+    runId: run.id,
+    grantId,
+    ownGrantId: schedule.grantId,
+    keyId,
+    subject,
+    secretName,
+    slot: slot?.scheduledFor ?? '',
+    namePart: NAME_PART,
+    idempotencyKey,
+    ...(await cursorsOf(client, schedule.id)),
+  }
+}
+
+/** One more of everything that is listed or counted. */
+export async function furnishMore(client: Client, scheduleId: string): Promise<void> {
+  const name = `${CANARY}-${randomUUID()}`
+  await client.secrets.put(name, { value: CANARY })
+  await client.members.put(`user:${name}`, { role: 'member' })
+  await client.keys.create({ project: PROJECT, subject: `user:${name}`, role: 'member' })
+  await client.grants.create({ scopes: ['http:dispatch:*'], billingAccountId: name })
+  const { id } = await client.schedules.create({ ...SCHEDULE, name })
+  await client.schedules.pause(id, { reason: CANARY })
+  await client.schedules.run(scheduleId)
+}
+
+/** Where they go on behind the first item of each of their lists. */
+async function cursorsOf(client: Client, scheduleId: string): Promise<Pick<Theirs, CursorName>> {
+  const first = { limit: 1 }
+  return {
+    schedulesCursor: cursorOf(await client.schedules.list(first)),
+    runsCursor: cursorOf(await client.schedules.runs(scheduleId, first)),
+    grantsCursor: cursorOf(await client.grants.list(first)),
+    keysCursor: cursorOf(await client.keys.list(first)),
+    membersCursor: cursorOf(await client.members.list(first)),
+    secretsCursor: cursorOf(await client.secrets.list(first)),
+  }
+}
+
+type CursorName = Extract<keyof Theirs, `${string}Cursor`>
+
+function cursorOf({ nextCursor }: { readonly nextCursor: string | null }): string {
+  if (nextCursor === null) throw new Error('expected a second page: an attack by a cursor needs one')
+  return nextCursor
+}
+
+/** Of the same shape and in the same places of every list, and nobody's. */
+export function nobodysLike(theirs: Theirs): Theirs {
+  const name = `nobody${randomUUID().slice(0, 4)}`
+  const [tenant, scheduleId] = [randomUUID().replace(/^./, 't').slice(0, THEIR_TENANT.length), nobodysId()]
+  const cursorLike = (cursor: string): string => {
+    const named = readCursor(cursor).replaceAll(CANARY, name).replaceAll(theirs.scheduleId, scheduleId)
+    // The end of an id is random: what is listed behind it stays the same.
+    const text = named.replace(/[0-9a-f]{12}(?="\]$)/, randomUUID().slice(-12))
+    return Buffer.from(text).toString('base64url')
+  }
+  return {
+    tenant,
+    theirProject: `${name}-project`,
+    scheduleId,
+    runId: nobodysId(),
+    grantId: nobodysId(),
+    ownGrantId: nobodysId(),
+    keyId: nobodysId(),
+    subject: `user:${name}-member`,
+    secretName: `${name}-secret`,
+    slot: theirs.slot,
+    namePart: name,
+    idempotencyKey: `${name}-idempotency`,
+    schedulesCursor: cursorLike(theirs.schedulesCursor),
+    runsCursor: cursorLike(theirs.runsCursor),
+    grantsCursor: cursorLike(theirs.grantsCursor),
+    keysCursor: cursorLike(theirs.keysCursor),
+    membersCursor: cursorLike(theirs.membersCursor),
+    secretsCursor: cursorLike(theirs.secretsCursor),
+  }
+}
+
+export function readCursor(cursor: string): string {
+  return Buffer.from(cursor, 'base64url').toString('utf8')
+}
+
+function nobodysId(): string {
+  return `01890000${randomUUID().slice(8)}`
+}
