@@ -12,7 +12,7 @@ export const CANARY = 'canary7f3a'
 const NAME_PART = 'plumbago'
 /** Of all tenants: nothing but the tenant keeps their projects apart. */
 export const PROJECT = 'kitchen'
-export const THEIR_TENANT = 'basil'
+const THEIR_TENANT = 'basil'
 
 /** A tenant that asks, with the key of an admin. */
 export interface Asker {

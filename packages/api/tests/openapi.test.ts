@@ -41,7 +41,7 @@ describe('the document', () => {
     const statuses = problemsOf(operation).map((code) => String(PROBLEM_TYPES[code].status))
 
     expect(documented.operationId).toBe(id)
-    expect(documented.description).toMatch(operation.role === 'admin' ? /For admins\.$/ : /For members\.$/)
+    expect(documented.description.endsWith(audienceOf(operation))).toBe(true)
     expect(new Set(Object.keys(documented.responses))).toEqual(new Set([String(operation.success.status), ...statuses]))
     expect(documented.requestBody === undefined).toBe(operation.body === undefined)
     expect(documented.parameters.filter(({ required }) => required).map(({ name }) => name)).toEqual(
@@ -65,3 +65,8 @@ describe('the document', () => {
     expect(withRetryAfter.map(([status]) => status)).toEqual(['409', '429', '503'])
   })
 })
+
+function audienceOf({ role, isForInstallation = false }: Operation): string {
+  if (isForInstallation) return 'Only with the key of the installation.'
+  return role === 'admin' ? 'For admins.' : 'For members.'
+}

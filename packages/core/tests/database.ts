@@ -36,7 +36,9 @@ export async function createDatabase({ content = 'migrated' }: CreateOptions = {
   const name = `test_${randomUUID().replaceAll('-', '')}`
   await asSuperuser(async (client) => {
     if (content === 'migrated') await ensureTemplate(client)
-    await client.query(`create database ${name} template ${content === 'migrated' ? TEMPLATE : 'template0'}`)
+    const template = content === 'migrated' ? TEMPLATE : 'template0'
+    // Copying files takes two thirds of what writing them through the log does.
+    await client.query(`create database ${name} template ${template} strategy file_copy`)
   })
   const url = urlOf(name)
   const pool = createPool({ connectionString: url })
