@@ -135,6 +135,6 @@ test('an owner without the right to make roles is told what to have made, and no
     message: expect.stringContaining('grant carillon_api, carillon_worker to plain_owner') as string,
   })
   await database.pool.query(`grant carillon_api, carillon_worker to plain_owner`)
-  expect((await migrate(pool)).applied.at(-1)).toBe('0003_walls')
+  expect((await migrate(pool)).applied).toContain('0003_walls')
   await pool.end()
 })

@@ -22,15 +22,13 @@ export async function attemptRun(
   if ('error' in spec) return spec
   const stopTimer = clock.after(spec.timeoutMs, () => abort.abort('timeout' satisfies AbortReason))
   try {
+    const aborted = whenAborted(abort.signal)
     // Raced, too: whoever is asked about the right may never answer.
-    const verdict = await Promise.race([checkRight(run, rights, spec.requiredScope), whenAborted(abort.signal)])
+    const verdict = await Promise.race([checkRight(run, rights, spec.requiredScope), aborted])
     // Told to stop meanwhile: nothing was called.
     if (abort.signal.aborted) return endingOfAbort(abort.signal.reason as AbortReason, { kind: 'cancelled' })
     if (verdict.kind !== 'granted') return verdict
-    const outcome = await Promise.race([
-      dispatch(run, target, { ...verdict, spec: spec.data }, abort.signal),
-      whenAborted(abort.signal),
-    ])
+    const outcome = await Promise.race([dispatch(run, target, { ...verdict, spec: spec.data }, abort.signal), aborted])
     return abort.signal.aborted ? endingOfAbort(abort.signal.reason as AbortReason, outcome) : outcome
   } finally {
     stopTimer()

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Jobs } from '../engine.ts'
 import { claimDue } from '../store/agenda.ts'
-import { advanceSchedules, findTaken } from '../store/begin.ts'
+import { advanceOrdinary, advanceSchedules, findTaken, type OrdinaryAdvance } from '../store/begin.ts'
 import { readClaimed } from '../store/claimed-schedules.ts'
 import { transact, type Db, type Tx } from '../store/database.ts'
 import { ensureMonthsOf, MissingMonthError } from '../store/missing-month.ts'
@@ -11,7 +11,7 @@ import { insertChanges } from '../store/schedule-changes.ts'
 import { SQLSTATE, sqlStateOf } from '../store/sqlstate.ts'
 import type { TakenRun } from '../store/taken-run.ts'
 import { endWaitingRuns, requestCancel, skipWaitingSlots } from '../store/waiting-runs.ts'
-import { planBegin, withoutTaken, type BeginPlan } from './begin-plan.ts'
+import { isOrdinary, planBegin, withoutTaken, type BeginPlan } from './begin-plan.ts'
 import type { SlotBook } from './slot-book.ts'
 
 export interface BeginDeps {
@@ -90,12 +90,33 @@ async function begin(
   )
   const plans = onConflict === 'refuse' ? planned : await leaveTaken(tx, planned)
   await endOpenRuns(tx, jobs, plans, at)
+  const ordinary = onConflict === 'refuse' ? plans.filter(isOrdinary) : []
+  const others = ordinary.length === 0 ? plans : plans.filter((plan) => !isOrdinary(plan))
+  const written = await advanceOthers(tx, others, { workerId, onConflict, now: at })
+  await giveUpWaiting(tx, jobs, others, at)
+  await recordChanges(tx, others, at)
+  const advances = ordinary.flatMap(ordinaryAdvance)
+  if (advances.length > 0) await advanceOrdinary(tx, { advances, workerId, now: at })
+  for (const { run } of advances) written.add(run.id)
+  return { now, plans, begun: plans.flatMap((plan) => takenOf(plan, { workerId, written, now })) }
+}
+
+/**
+ * Moves on the schedules of which more is to be written than most need.
+ * @returns the ids of what was written
+ */
+async function advanceOthers(
+  tx: Tx,
+  plans: readonly BeginPlan[],
+  p: { workerId: string; onConflict: 'refuse' | 'keep'; now: Date | null },
+): Promise<Set<string>> {
+  if (plans.length === 0) return new Set()
   const advances = plans.map(({ advance }) => advance)
-  const runs = plans.flatMap((plan) => plan.runs)
-  const written = await advanceSchedules(tx, { advances, runs, workerId, onConflict, now: at })
-  await giveUpWaiting(tx, jobs, plans, at)
-  await recordChanges(tx, plans, at)
-  return { now, plans, begun: plans.flatMap((plan) => takenOf(plan, workerId, written)) }
+  return advanceSchedules(tx, { ...p, advances, runs: plans.flatMap(({ runs }) => runs) })
+}
+
+function ordinaryAdvance({ runs: [run], advance: { nextSlotAt, dueAt } }: BeginPlan): OrdinaryAdvance[] {
+  return run === undefined || nextSlotAt === null || dueAt === null ? [] : [{ run, nextSlotAt, dueAt }]
 }
 
 async function leaveTaken(tx: Tx, plans: readonly BeginPlan[]): Promise<BeginPlan[]> {
@@ -143,7 +164,10 @@ async function recordChanges(tx: Tx, plans: readonly BeginPlan[], now: Date | nu
   }
 }
 
-function takenOf({ schedule, runs }: BeginPlan, workerId: string, written: ReadonlySet<unknown>): TakenRun[] {
+function takenOf(
+  { schedule, runs }: BeginPlan,
+  { workerId, written, now }: { workerId: string; written: ReadonlySet<string>; now: number },
+): TakenRun[] {
   return runs
     .filter((run: NewRun) => run.state === 'running' && written.has(run.id))
     .map((run) => ({
@@ -157,9 +181,10 @@ function takenOf({ schedule, runs }: BeginPlan, workerId: string, written: Reado
       attempt: 1,
       token: 1,
       workerId,
+      startedAt: now,
       target: schedule.target,
       policy: schedule.policy,
-      grantId: schedule.grantId,
+      grant: schedule.grant,
       ownerSubject: schedule.ownerSubject,
     }))
 }

@@ -47,6 +47,18 @@ export function planBegin(schedule: ClaimedSchedule, options: PlanOptions): Begi
   }
 }
 
+/** Whether one run begins and the next slot is awaited, and nothing else is to be written. */
+export function isOrdinary({ schedule, advance, runs }: BeginPlan): boolean {
+  return (
+    runs.length === 1 &&
+    runs[0]?.state === 'running' &&
+    advance.state === 'active' &&
+    advance.failureCount === 0 &&
+    advance.consecutiveFailures === schedule.consecutiveFailures &&
+    schedule.excludedSlots.length === 0
+  )
+}
+
 /**
  * What is left of a plan where slots have their lines already. A run that does not begin takes nobody's place, and is not
  * counted: it may well be the one that it would have cancelled.

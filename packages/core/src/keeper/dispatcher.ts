@@ -116,7 +116,7 @@ export class Dispatcher {
     const ending = await attemptRun(run, targets.get(run.targetKind), { clock, abort, rights })
     if (ending === null) return
     const settlement = readableSettlementOf(run, policy?.retry ?? NO_RETRY, ending)
-    await settler.settle(run.runId, { settlement, mayFree: policy === null || mayFree(policy) })
+    await settler.settle(run, { settlement, mayFree: policy === null || mayFree(policy) })
   }
 
   /** Null if it can no longer be read: the run then gets no second attempt. */

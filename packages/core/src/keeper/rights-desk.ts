@@ -3,7 +3,7 @@ import { INSTALLATION_SUBJECT } from '../caller.ts'
 import type { Clock } from '../clock.ts'
 import { checkGrant, type Refusal } from '../policy/grant.ts'
 import type { Db } from '../store/database.ts'
-import { readRights, type Right, type RunOfGrant } from '../store/rights.ts'
+import { nameOfMember, readRights, type Rights, type RunOfGrant } from '../store/rights.ts'
 import type { TargetGrant, TargetLimits } from '../target.ts'
 
 export interface RightsDeskDeps {
@@ -20,7 +20,7 @@ export type Verdict =
 
 interface Waiting {
   readonly run: RunOfGrant
-  readonly resolve: (right: Right | undefined) => void
+  readonly resolve: (rights: Rights) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -42,18 +42,18 @@ export class RightsDesk {
   }
 
   /** @param requiredScope what the target needs for the spec that is about to be sent */
-  async check(run: RunOfGrant & { readonly grantId: string }, requiredScope: string): Promise<Verdict> {
-    const right = await this.#read(run)
-    const reason = right === undefined ? 'grant_scope' : refusalOf(right, run, requiredScope)
-    if (right === undefined || reason !== null) return { kind: 'refused', reason: reason ?? 'grant_scope' }
-    for (const subject of new Set([run.ownerSubject, right.grant.subject])) {
+  async check(run: RunOfGrant, requiredScope: string): Promise<Verdict> {
+    const rights = await this.#read(run)
+    const reason = refusalOf(rights, run, requiredScope)
+    if (reason !== null) return { kind: 'refused', reason }
+    for (const subject of subjectsOf(run)) {
       if (!(await this.#isAllowed(run, subject))) return { kind: 'refused', reason: 'access_lost' }
     }
-    const { subject, billingAccountId } = right.grant
+    const { id, subject, billingAccountId } = run.grant
     return {
       kind: 'granted',
-      grant: { id: run.grantId, subject, billingAccountId },
-      limits: { allowedHosts: right.allowedHosts },
+      grant: { id, subject, billingAccountId },
+      limits: { allowedHosts: rights.allowedHosts.get(run.tenantId) ?? null },
     }
   }
 
@@ -67,7 +67,7 @@ export class RightsDesk {
     return authorization.isAllowed({ tenantId, projectId, subject, role: 'member' })
   }
 
-  #read(run: RunOfGrant): Promise<Right | undefined> {
+  #read(run: RunOfGrant): Promise<Rights> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ run, resolve, reject })
       void this.#readAll()
@@ -87,7 +87,7 @@ export class RightsDesk {
     const { db, clock } = this.#deps
     try {
       const rights = await readRights(db, { runs: batch.map(({ run }) => run), now: clock.databaseNow() })
-      for (const [index, { resolve }] of batch.entries()) resolve(rights[index])
+      for (const { resolve } of batch) resolve(rights)
     } catch (error) {
       for (const { reject } of batch) reject(error)
     }
@@ -95,8 +95,16 @@ export class RightsDesk {
 }
 
 /** The grant of another schedule is none for this one, whatever it carries (G-3). */
-function refusalOf({ grant, isAccessLost, now }: Right, run: RunOfGrant, requiredScope: string): Refusal | null {
-  if (isAccessLost) return 'access_lost'
-  if (grant.scheduleId !== null && grant.scheduleId !== run.scheduleId) return 'grant_scope'
-  return checkGrant({ grant, now, requiredScope })
+function refusalOf({ limited, removed, now }: Rights, run: RunOfGrant, requiredScope: string): Refusal | null {
+  const { tenantId, projectId, scheduleId, grant } = run
+  const isRemoved = (subject: string): boolean => removed.has(nameOfMember({ tenantId, projectId, subject }))
+  if (subjectsOf(run).some(isRemoved)) return 'access_lost'
+  if (grant.scheduleId !== null && grant.scheduleId !== scheduleId) return 'grant_scope'
+  const facts = limited.get(grant.id) ?? { scopes: grant.scopes, expiresAt: null, revokedAt: null }
+  return checkGrant({ grant: facts, now, requiredScope })
+}
+
+/** Who must still have access: the owner, and whom the grant is of. Mostly the same. */
+function subjectsOf({ ownerSubject, grant }: RunOfGrant): readonly string[] {
+  return ownerSubject === grant.subject ? [ownerSubject] : [ownerSubject, grant.subject]
 }

@@ -4,8 +4,10 @@ import type { Events } from '../events.ts'
 import { isPlain, settleBatch, type PendingSettlement } from '../settle-batch.ts'
 import { tellSettled } from '../settled-events.ts'
 import type { Db } from '../store/database.ts'
-import type { Settled, Settlement } from '../store/settle.ts'
-import { sqlStateOf } from '../store/sqlstate.ts'
+import { settleSuccesses } from '../store/settle-successes.ts'
+import type { Settled } from '../store/settle.ts'
+import { SQLSTATE, sqlStateOf } from '../store/sqlstate.ts'
+import type { TakenRun } from '../store/taken-run.ts'
 
 export interface SettlerDeps {
   readonly db: Db
@@ -15,7 +17,7 @@ export interface SettlerDeps {
 }
 
 interface Waiting extends PendingSettlement {
-  readonly runId: string
+  readonly run: TakenRun
   readonly done: () => void
 }
 
@@ -53,9 +55,9 @@ export class Settler {
   }
 
   /** Resolves once the settlement is written, or found to be no longer this worker's to write. */
-  settle(runId: string, pending: PendingSettlement): Promise<void> {
+  settle(run: TakenRun, pending: PendingSettlement): Promise<void> {
     return new Promise((done) => {
-      const waiting = { ...pending, runId, done }
+      const waiting = { ...pending, run, done }
       this.#waiting.push(waiting)
       void this.#writeAll(wayOf(waiting))
     })
@@ -97,7 +99,7 @@ export class Settler {
     const { clock, events } = this.#deps
     while (!this.#isAbandoned) {
       try {
-        this.#tell(batch, await settleBatch(this.#deps, batch))
+        this.#tell(batch, await this.#settle(batch))
         break
       } catch (error) {
         events.emit('service.failed', { service: 'settler', error })
@@ -110,6 +112,25 @@ export class Settler {
       }
     }
     this.#finish(batch)
+  }
+
+  /** All of a batch go the same way. */
+  async #settle(batch: readonly Waiting[]): Promise<readonly Settled[]> {
+    const { db, clock } = this.#deps
+    const [first] = batch
+    // A lease that was lost and had again has another name: then some are fenced, and each says its own.
+    const isOfOneLease = batch.every(({ run }) => run.workerId === first?.run.workerId)
+    if (first === undefined || wayOf(first) === 'locked' || !isOfOneLease) return settleBatch(this.#deps, batch)
+    try {
+      const successes = batch.map(({ settlement }) => settlement)
+      const { workerId } = first.run
+      const { settledAt, fenced } = await settleSuccesses(db, { successes, workerId, now: clock.databaseNow() })
+      return batch.filter((_, place) => !fenced.has(place)).map(({ run }) => succeeded(run, settledAt))
+    } catch (error) {
+      // An attempt is there already, written by hand or restored: the other statement knows how to leave it.
+      if (sqlStateOf(error) !== SQLSTATE.uniqueViolation) throw error
+      return settleBatch(this.#deps, batch)
+    }
   }
 
   /** Round by round: a piece that waits for a lock delays its neighbours by that once, and not again in the next round. */
@@ -136,16 +157,33 @@ export class Settler {
   #tell(batch: readonly Waiting[], settled: readonly Settled[]): void {
     const { events } = this.#deps
     const written = new Map(settled.map((run) => [run.runId, run]))
-    for (const { runId, settlement } of batch) {
-      const run = written.get(runId)
-      if (run === undefined) tellFenced(events, runId, settlement)
-      else tellSettled(events, run)
+    for (const { run } of batch) {
+      const settled = written.get(run.runId)
+      if (settled === undefined) tellFenced(events, run)
+      else tellSettled(events, settled)
     }
   }
 }
 
-function tellFenced(events: Events, runId: string, { scheduleId, scheduledFor }: Settlement): void {
+function tellFenced(events: Events, { runId, scheduleId, scheduledFor }: TakenRun): void {
   events.emit('attempt.fenced', { runId, scheduleId, scheduledFor })
+}
+
+/** What the ledger now says of a run, which is known without reading it. */
+function succeeded(run: TakenRun, settledAt: number): Settled {
+  const { runId, scheduleId, scheduledFor, tenantId, projectId, targetKind, attempt, startedAt } = run
+  const slot = { scheduleId, scheduledFor, tenantId, projectId, targetKind }
+  return {
+    ...slot,
+    runId,
+    attempt,
+    state: 'succeeded',
+    reason: null,
+    startedAt,
+    settledAt,
+    retryAt: null,
+    isAutoPaused: false,
+  }
 }
 
 function wayOf(pending: PendingSettlement): Way {

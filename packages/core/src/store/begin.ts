@@ -1,5 +1,6 @@
 import { sql, type RawBuilder } from 'kysely'
 
+import { plainArray } from './array-text.ts'
 import type { Tx } from './database.ts'
 import { namingMissingMonths } from './missing-month.ts'
 import type { NewRun } from './new-run.ts'
@@ -79,6 +80,50 @@ export async function advanceSchedules(
     )
     ${runsInsert(p)}`
   return writeLines(tx, p, statement)
+}
+
+/** A run that begins, and the next slot of its schedule: all that becomes of most slots. */
+export interface OrdinaryAdvance {
+  readonly run: NewRun
+  readonly nextSlotAt: number
+  readonly dueAt: number
+}
+
+/**
+ * I3: what `advanceSchedules` writes, for the many schedules of which one run begins and nothing else changes. What the row of
+ * a schedule says is not sent: the line takes it from there.
+ * @throws MissingMonthError if the ledger has no month for a slot
+ */
+export async function advanceOrdinary(
+  tx: Tx,
+  p: { readonly advances: readonly OrdinaryAdvance[]; readonly workerId: string; readonly now: Date | null },
+): Promise<void> {
+  const { advances } = p
+  const runs = advances.map(({ run }) => run)
+  const statement = sql`
+    with advanced as (
+      update carillon.schedules
+      set next_slot_at = to_timestamp(advance.next_slot / 1000.0),
+        due_at = to_timestamp(advance.due / 1000.0),
+        run_count = schedules.run_count + 1
+      from unnest(
+        ${plainArray(runs.map(({ scheduleId }) => scheduleId))}::uuid[],
+        ${plainArray(runs.map(({ scheduledFor }) => scheduledFor))}::double precision[],
+        ${plainArray(runs.map(({ id }) => id))}::uuid[],
+        ${plainArray(advances.map(({ nextSlotAt }) => nextSlotAt))}::double precision[],
+        ${plainArray(advances.map(({ dueAt }) => dueAt))}::double precision[]
+      ) as advance(id, slot, run_id, next_slot, due)
+      where schedules.id = advance.id
+      returning schedules.id, schedules.tenant_id, schedules.project_id, schedules.revision, advance.slot, advance.run_id
+    )
+    insert into carillon.runs (
+      schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, attempt_count, token, worker_id, begun_at,
+      started_at
+    )
+    select id, to_timestamp(slot / 1000.0), run_id, tenant_id, project_id, revision, 'schedule', 'running', 1, 1,
+      ${p.workerId}::uuid, ${nowOf(p.now)}, ${nowOf(p.now)}
+    from advanced`
+  await namingMissingMonths(runs, () => statement.execute(tx))
 }
 
 /** Of new lines those whose slot has one already, by id. */

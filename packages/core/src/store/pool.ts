@@ -1,5 +1,6 @@
 import pg from 'pg'
 
+import { typesOfConnection } from './instant-parser.ts'
 import { sqlStateOf } from './sqlstate.ts'
 
 export interface PoolOptions {
@@ -38,6 +39,8 @@ const STATEMENTS_MAX = 100
 const PLANNED_ONCE = '-c plan_cache_mode=force_generic_plan -c jit=off'
 /** Whatever the database's default: a statement after a lock must see what was committed before the lock was had. */
 const READ_COMMITTED = '-c default_transaction_isolation=read\\ committed'
+/** Instants come as they are read fastest. */
+const SPEAKING_UTC = '-c timezone=UTC -c datestyle=ISO'
 
 /**
  * Connections to Postgres that cannot hang for ever: a half-open socket, a lock, a statement and a transaction left open
@@ -50,6 +53,7 @@ export function createPool(options: PoolOptions): SeverablePool {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
     keepAlive: true,
+    types: typesOfConnection,
     ...sessionOf(options),
   })
   pool.on('error', (error) => {
@@ -70,6 +74,7 @@ function sessionOf({ connectionString, isPrepared = false, role }: PoolOptions):
   if (!isPrepared && role === undefined) return { connectionString }
   const flags = [
     READ_COMMITTED,
+    SPEAKING_UTC,
     ...(isPrepared ? [PLANNED_ONCE] : []),
     ...(role === undefined ? [] : [`-c role=${role}`]),
   ].join(' ')
@@ -138,12 +143,11 @@ class SoundPool extends pg.Pool implements SeverablePool {
         // Behind a query that will never be answered, a rollback would wait for its own time limit.
         if (broken !== undefined && typeof args.at(-1) !== 'function') return Promise.reject(broken)
         const result = query(...(this.#names?.prepare(args) ?? args))
-        if (result instanceof Promise) {
-          result.catch((error: unknown) => {
-            if (isBroken(error)) this.#broken.set(client, asError(error))
-          })
-        }
-        return result
+        if (!(result instanceof Promise)) return result
+        return result.then(asOne, (error: unknown) => {
+          if (isBroken(error)) this.#broken.set(client, asError(error))
+          throw error
+        })
       }) as typeof client.query
     }
     return client
@@ -181,6 +185,13 @@ type ConnectCallback = (
 function isBroken(error: unknown): boolean {
   const code = sqlStateOf(error)
   return code === undefined || code.startsWith('57P') || code.startsWith('08') || code === '25P03'
+}
+
+/** A message of several statements is answered with the rows of all of them: who reads a result expects one. */
+function asOne(result: unknown): unknown {
+  if (!Array.isArray(result)) return result
+  const results = result as readonly pg.QueryResult<object>[]
+  return { ...results.at(-1), rows: results.flatMap(({ rows }) => rows) }
 }
 
 /** The driver's types do not tell that a client has a connection, and that one a socket. */

@@ -171,6 +171,13 @@ interface CarillonIdempotentAnswers {
   tenant_id: string
 }
 
+interface CarillonLiveSchedules {
+  owner_subject: string
+  project_id: string
+  schedule_id: string
+  tenant_id: string
+}
+
 interface CarillonMembers {
   added_at: Timestamp
   added_by_subject: string
@@ -257,7 +264,7 @@ interface CarillonSchedules {
   failure_count: Generated<Int8>
   grant_id: string
   id: string
-  lane: Generated<string>
+  lane: string
   next_slot_at: Timestamp | null
   owner_subject: string
   paused_at: Timestamp | null
@@ -321,6 +328,7 @@ export interface DB {
   'carillon.feed_entries': CarillonFeedEntries
   'carillon.feed_floor': CarillonFeedFloor
   'carillon.idempotent_answers': CarillonIdempotentAnswers
+  'carillon.live_schedules': CarillonLiveSchedules
   'carillon.members': CarillonMembers
   'carillon.migrations': CarillonMigrations
   'carillon.runs': CarillonRuns

@@ -146,6 +146,14 @@ create table carillon.idempotent_answers (
   constraint idempotent_answers_request_hash_check CHECK ((length(request_hash) = 32))
 ) enable row level security force row level security;
 
+create table carillon.live_schedules (
+  tenant_id text collate "C" not null,
+  project_id text collate "C" not null,
+  owner_subject text collate "C" not null,
+  schedule_id uuid not null,
+  constraint live_schedules_pkey PRIMARY KEY (tenant_id, project_id, owner_subject, schedule_id)
+) enable row level security force row level security;
+
 create table carillon.members (
   tenant_id text collate "C" not null,
   project_id text collate "C" not null,
@@ -254,7 +262,7 @@ create table carillon.schedules (
   project_id text collate "C" not null,
   owner_subject text not null,
   target_kind text collate "C" not null,
-  lane text collate "C" not null generated always as (((target_kind || '.'::text) || ((hashtext(tenant_id) & 63))::text)) stored,
+  lane text collate "C" not null,
   state carillon.schedule_state not null,
   revision integer not null,
   grant_id uuid not null,
@@ -288,7 +296,6 @@ create table carillon.schedules (
   constraint schedules_project_id_check CHECK (((length(project_id) >= 1) AND (length(project_id) <= 100))),
   constraint schedules_revision_check CHECK ((revision > 0)),
   constraint schedules_slot_has_due CHECK ((((next_slot_at IS NULL) = (due_at IS NULL)) AND (due_at >= next_slot_at))),
-  constraint schedules_target_kind_check CHECK ((target_kind ~ '^[a-z][a-z0-9_]{0,30}$'::text)),
   constraint schedules_tenant_id_check CHECK (((length(tenant_id) >= 1) AND (length(tenant_id) <= 100))),
   constraint schedules_tenant_id_project_id_id_key UNIQUE (tenant_id, project_id, id)
 ) with (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0.02, fillfactor=60) enable row level security force row level security;
@@ -370,7 +377,21 @@ CREATE INDEX schedules_agenda_idx ON carillon.schedules USING btree (lane, due_a
 
 CREATE INDEX schedules_deleted_idx ON carillon.schedules USING btree (deleted_at) WHERE (state = 'deleted'::carillon.schedule_state);
 
-CREATE INDEX schedules_live_idx ON carillon.schedules USING btree (tenant_id, project_id, owner_subject) WHERE (state = ANY (ARRAY['active'::carillon.schedule_state, 'paused'::carillon.schedule_state]));
+CREATE OR REPLACE FUNCTION carillon.assign_lane()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if new.target_kind !~ '^[a-z][a-z0-9_]{0,30}$' then
+    raise exception 'expected a kind of target such as http, got "%"', new.target_kind using
+      errcode = 'check_violation', constraint = 'schedules_target_kind_check', table = 'schedules', schema = 'carillon';
+  end if;
+  -- The hash only spreads: nothing breaks should another version of Postgres compute it differently.
+  new.lane := new.target_kind || '.' || (hashtext(new.tenant_id) & 63);
+  return new;
+end
+$function$;
 
 CREATE OR REPLACE FUNCTION carillon.count_live(tenant text, project text, owner text, most integer)
  RETURNS bigint
@@ -383,8 +404,8 @@ begin
       select count(*)
       from (
         select
-        from carillon.schedules
-        where tenant_id = tenant and project_id = project and state in ('active', 'paused')
+        from carillon.live_schedules
+        where tenant_id = tenant and project_id = project
         limit most
       ) as live
     );
@@ -393,8 +414,8 @@ begin
     select count(*)
     from (
       select
-      from carillon.schedules
-      where tenant_id = tenant and project_id = project and owner_subject = owner and state in ('active', 'paused')
+      from carillon.live_schedules
+      where tenant_id = tenant and project_id = project and owner_subject = owner
       limit most
     ) as live
   );
@@ -456,6 +477,20 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION carillon.forget_live()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  delete from carillon.live_schedules as live
+  using gone
+  where live.tenant_id = gone.tenant_id and live.project_id = gone.project_id
+    and live.owner_subject = gone.owner_subject collate "C" and live.schedule_id = gone.id;
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION carillon.lock_months()
  RETURNS void
  LANGUAGE plpgsql
@@ -464,6 +499,24 @@ AS $function$
 begin
   perform set_config('lock_timeout', '1000', true);
   perform pg_advisory_xact_lock(211947792, 2);
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION carillon.note_life()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if new.state in ('active', 'paused') then
+    insert into carillon.live_schedules (tenant_id, project_id, owner_subject, schedule_id)
+    values (new.tenant_id, new.project_id, new.owner_subject, new.id);
+  else
+    delete from carillon.live_schedules as live
+    where live.tenant_id = old.tenant_id and live.project_id = old.project_id and live.owner_subject = old.owner_subject
+      and live.schedule_id = old.id;
+  end if;
+  return null;
 end
 $function$;
 
@@ -579,6 +632,10 @@ CREATE OR REPLACE FUNCTION carillon.require_places()
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
+  insert into carillon.live_schedules (tenant_id, project_id, owner_subject, schedule_id)
+  select added.tenant_id, added.project_id, added.owner_subject, added.id
+  from added
+  where added.state in ('active', 'paused');
   perform carillon.require_place(added.tenant_id, added.project_id, added.owner_subject, count(*)::integer)
   from added
   where added.state in ('active', 'paused')
@@ -661,6 +718,12 @@ CREATE TRIGGER schedule_changes_inserted AFTER INSERT ON carillon.schedule_chang
 
 CREATE TRIGGER schedules_inserted AFTER INSERT ON carillon.schedules REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION carillon.require_places();
 
+CREATE TRIGGER schedules_lane BEFORE INSERT OR UPDATE OF target_kind ON carillon.schedules FOR EACH ROW EXECUTE FUNCTION carillon.assign_lane();
+
+CREATE TRIGGER schedules_lived AFTER UPDATE OF state ON carillon.schedules FOR EACH ROW WHEN (((old.state = ANY (ARRAY['active'::carillon.schedule_state, 'paused'::carillon.schedule_state])) <> (new.state = ANY (ARRAY['active'::carillon.schedule_state, 'paused'::carillon.schedule_state])))) EXECUTE FUNCTION carillon.note_life();
+
+CREATE TRIGGER schedules_removed AFTER DELETE ON carillon.schedules REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION carillon.forget_live();
+
 create policy pipeline on carillon.api_keys as permissive for all to carillon_worker using (true) with check (true);
 
 create policy shown_key on carillon.api_keys as permissive for select to carillon_api using ((hash = decode(NULLIF(current_setting('carillon.key_hash'::text, true), ''::text), 'hex'::text)));
@@ -686,6 +749,10 @@ create policy tenant_wall on carillon.feed_entries as permissive for all to cari
 create policy pipeline on carillon.idempotent_answers as permissive for all to carillon_worker using (true) with check (true);
 
 create policy tenant_wall on carillon.idempotent_answers as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
+
+create policy pipeline on carillon.live_schedules as permissive for all to carillon_worker using (true) with check (true);
+
+create policy tenant_wall on carillon.live_schedules as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
 
 create policy pipeline on carillon.members as permissive for all to carillon_worker using (true) with check (true);
 
@@ -746,6 +813,10 @@ grant select, update on carillon.feed_floor to carillon_worker;
 grant delete, insert, select, update (request_hash, schedule_id, answer, answered_at) on carillon.idempotent_answers to carillon_api;
 
 grant delete, select, update (answered_at) on carillon.idempotent_answers to carillon_worker;
+
+grant delete, insert, select on carillon.live_schedules to carillon_api;
+
+grant delete, insert, select on carillon.live_schedules to carillon_worker;
 
 grant delete, insert, select, update (role, added_by_subject, added_at, removed_by_subject, removed_at) on carillon.members to carillon_api;
 

@@ -3,6 +3,18 @@ import { sql } from 'kysely'
 import type { Tx } from './database.ts'
 import { nowOf } from './now.ts'
 
+/** What a grant said when its run began. */
+export interface GrantTerms {
+  readonly id: string
+  /** Which transaction wrote what was read: another one, if it was changed since. */
+  readonly version: string
+  readonly subject: string
+  readonly billingAccountId: string | null
+  readonly scopes: readonly string[]
+  /** The one schedule that may act by it; null: any of its project. */
+  readonly scheduleId: string | null
+}
+
 /** A run under a worker's lease, with what its target needs: from the revision that began it (I5). */
 export interface TakenRun {
   readonly runId: string
@@ -15,11 +27,12 @@ export interface TakenRun {
   readonly attempt: number
   readonly token: number
   readonly workerId: string
+  readonly startedAt: number
   readonly target: unknown
   /** JSON text. */
   readonly policy: string
   /** By what right, as the revision that began it says. */
-  readonly grantId: string
+  readonly grant: GrantTerms
   readonly ownerSubject: string
 }
 
@@ -34,9 +47,15 @@ interface Row {
   attempt_count: number
   token: number
   worker_id: string
+  started_at: Date
   target: unknown
   policy: string
   grant_id: string
+  grant_version: string | null
+  grant_subject: string | null
+  billing_account_id: string | null
+  scopes: string[] | null
+  grant_schedule_id: string | null
   owner_subject: string
 }
 
@@ -67,12 +86,17 @@ export async function takeRun(
       returning runs.*
     )
     select taken.id, taken.schedule_id, taken.scheduled_for, taken.tenant_id, taken.project_id, revisions.target_kind,
-      taken.trigger, taken.attempt_count, taken.token, taken.worker_id, revisions.target, revisions.policy::text as policy,
-      revisions.grant_id, schedules.owner_subject
+      taken.trigger, taken.attempt_count, taken.token, taken.worker_id, taken.started_at, revisions.target, revisions.policy::text as policy,
+      revisions.grant_id, grants.xmin as grant_version, grants.subject as grant_subject, grants.billing_account_id, grants.scopes,
+      grants.schedule_id as grant_schedule_id, schedules.owner_subject
     from taken
     join carillon.schedule_revisions as revisions
       on revisions.schedule_id = taken.schedule_id and revisions.revision = taken.revision
-    join carillon.schedules on schedules.id = taken.schedule_id`.execute(tx)
+    join carillon.schedules on schedules.id = taken.schedule_id
+    left join carillon.execution_grants as grants
+      on grants.id = revisions.grant_id and grants.tenant_id = taken.tenant_id and grants.project_id = taken.project_id`.execute(
+    tx,
+  )
   const [row] = rows
   return row && toTaken(row)
 }
@@ -89,9 +113,18 @@ function toTaken(row: Row): TakenRun {
     attempt: row.attempt_count,
     token: row.token,
     workerId: row.worker_id,
+    startedAt: row.started_at.getTime(),
     target: row.target,
     policy: row.policy,
-    grantId: row.grant_id,
+    grant: {
+      id: row.grant_id,
+      version: row.grant_version ?? '0',
+      // Without a grant there is nobody: its scopes are none, and the attempt is refused.
+      subject: row.grant_subject ?? '',
+      billingAccountId: row.billing_account_id,
+      scopes: row.scopes ?? [],
+      scheduleId: row.grant_schedule_id,
+    },
     ownerSubject: row.owner_subject,
   }
 }
