@@ -5,34 +5,96 @@ import { join } from 'node:path'
 import { createDb, createPool, ensurePartitions, migrate } from '@carillon/core'
 import { startPostgres } from '@carillon/postgres'
 
-/** A Postgres of its own at its default durability, gone when the measurement is over. */
+/** A Postgres of its own, gone when the measurement is over. */
 export interface BenchPostgres extends AsyncDisposable {
   /** A migrated database; its url. */
   createDatabase(name: string): Promise<string>
+  /** A database with nothing in it; its url. */
+  createEmptyDatabase(name: string): Promise<string>
+  /** Ends who is still connected to it, and drops it. */
+  dropDatabase(name: string): Promise<void>
+  version(): Promise<string>
+  /** What it does before it says that something is kept, and with how much memory. */
+  settings(): Promise<Record<string, string>>
 }
 
-export async function startBenchPostgres(): Promise<BenchPostgres> {
+type Pool = ReturnType<typeof createPool>
+
+const TEMPLATE = 'bench_template'
+const SETTINGS = ['fsync', 'synchronous_commit', 'full_page_writes', 'wal_level', 'max_wal_size', 'shared_buffers']
+
+const WATCHED = { shared_preload_libraries: 'pg_stat_statements', 'pg_stat_statements.track': 'all' }
+
+/** For a run whose numbers mean nothing: half the time of a smoke run is waiting for the disk. */
+const NOT_DURABLE = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
+
+export interface BenchPostgresOptions {
+  /** As Postgres is by default; else nothing waits for the disk. @default true */
+  readonly isDurable?: boolean
+  /** Counts what each statement costs, which costs something itself. @default false */
+  readonly isWatched?: boolean
+}
+
+export async function startBenchPostgres(options: BenchPostgresOptions = {}): Promise<BenchPostgres> {
+  const { isDurable = true, isWatched = false } = options
   const folder = mkdtempSync(join(tmpdir(), 'carillon-bench-'))
   // As root, Postgres runs as another user, who has to get to its data.
   chmodSync(folder, 0o711)
-  const postgres = await startPostgres({ dataDir: join(folder, 'data') })
+  const settings = { ...(isDurable ? {} : NOT_DURABLE), ...(isWatched ? WATCHED : {}) }
+  const postgres = await startPostgres({ dataDir: join(folder, 'data'), settings })
+  const admin = createPool({ connectionString: postgres.url, maxConnections: 2 })
+  const urlOf = (name: string): string => {
+    const url = new URL(postgres.url)
+    url.pathname = `/${name}`
+    return url.href
+  }
+  let template: Promise<void> | undefined
   return {
     async createDatabase(name) {
-      const admin = createPool({ connectionString: postgres.url })
+      template ??= createTemplate(admin, urlOf(TEMPLATE))
+      await template
+      await admin.query(`create database ${name} template ${TEMPLATE}`)
+      await admin.query('checkpoint')
+      return urlOf(name)
+    },
+    async createEmptyDatabase(name) {
       await admin.query(`create database ${name}`)
-      await admin.end()
-      const url = new URL(postgres.url)
-      url.pathname = `/${name}`
-      const pool = createPool({ connectionString: url.href })
-      await migrate(pool)
-      const db = createDb(pool)
-      await ensurePartitions(db, { from: new Date(), to: new Date() })
-      await db.destroy()
-      return url.href
+      await admin.query('checkpoint')
+      return urlOf(name)
+    },
+    async dropDatabase(name) {
+      try {
+        // Waits some seconds for connections that are being closed: ended by force, they would be taken for failures.
+        await admin.query(`drop database if exists ${name}`)
+      } catch {
+        await admin.query(`drop database if exists ${name} with (force)`)
+      }
+    },
+    async version() {
+      const { rows } = await admin.query<{ server_version: string }>('show server_version')
+      return rows[0]?.server_version ?? 'unknown'
+    },
+    async settings() {
+      const { rows } = await admin.query<{ name: string; value: string }>(
+        `select name, current_setting(name) as value from unnest($1::text[]) as name`,
+        [SETTINGS],
+      )
+      return Object.fromEntries(rows.map(({ name, value }) => [name, value]))
     },
     async [Symbol.asyncDispose]() {
+      await admin.end()
       await postgres.stop()
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** Migrated once: a copy costs a tenth of a migration. */
+async function createTemplate(admin: Pool, url: string): Promise<void> {
+  await admin.query(`create database ${TEMPLATE}`)
+  const pool = createPool({ connectionString: url })
+  await migrate(pool)
+  const db = createDb(pool)
+  await ensurePartitions(db, { from: new Date(), to: new Date() })
+  await db.destroy()
 }

@@ -1,72 +1,87 @@
-import type { createPool } from '@carillon/core'
+import type { Pool } from 'pg'
+
+type Queryable = Pick<Pool, 'query'>
+
+/** Schedules that are active, each with one slot ahead. */
+export interface ScheduleLoad {
+  readonly count: number
+  readonly kind: string
+  /** The slots lie one after the other from here, epoch milliseconds. */
+  readonly firstSlotAt: number
+  readonly spacingMs: number
+  /** Over so many tenants, in turn. @default 100 */
+  readonly tenants?: number
+  /** What the names of the tenants begin with: `<tenant>-0`, `<tenant>-1`. @default 'tenant' */
+  readonly tenant?: string
+  /** The target without its payload: each schedule gets one of its own. @default nothing but its kind */
+  readonly target?: { readonly kind: string; readonly [field: string]: unknown }
+  /** @default '<kind>:call:nothing' */
+  readonly requiredScope?: string
+}
 
 const BATCH = 50_000
+/** Due once in a quarter of a century, so nothing comes back during a measurement. */
+const CADENCE = { kind: 'interval', every: 'P9000D', startAt: new Date(0).toISOString(), timezone: 'UTC' }
+const POLICY = {
+  overlap: 'forbid',
+  missed: 'skip',
+  startingDeadlineSeconds: 300,
+  retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 },
+  autoPauseThreshold: 10,
+  spreadSeconds: 0,
+}
 
-/**
- * Fills a database with active schedules in bulk, as an import would. Their slots lie one after the other; each is due once
- * in a thousand years, so nothing comes back during a measurement.
- */
-export async function loadSchedules(
-  pool: ReturnType<typeof createPool>,
-  p: { count: number; kind: string; firstSlotAt: number; spacingMs: number; tenants?: number },
-): Promise<void> {
-  const cadence = JSON.stringify({
-    kind: 'interval',
-    every: 'P9000D',
-    startAt: new Date(0).toISOString(),
-    timezone: 'UTC',
-  })
-  const policy = JSON.stringify({
-    overlap: 'forbid',
-    missed: 'skip',
-    startingDeadlineSeconds: 300,
-    retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 },
-    autoPauseThreshold: 10,
-    spreadSeconds: 0,
-  })
-  for (let from = 0; from < p.count; from += BATCH) {
-    await pool.query(
-      `with schedule as (
-        insert into carillon.schedules (
-          id, tenant_id, project_id, owner_subject, target_kind, state, revision, grant_id, next_slot_at, due_at,
-          auto_pause_threshold, created_by_subject, created_at
-        )
-        select id, 'tenant-' || (n % $6), 'default', 'user:bench', $3, 'active', 1, id, slot, slot, 10, 'user:bench', now()
-        from generate_series($1::int, $2::int - 1) as n,
-          lateral (
-            select uuidv7() as id,
-              date_trunc('milliseconds', to_timestamp($4::float8 / 1000) + n * $5 * interval '1 ms') as slot
-          ) as s
-        returning *
-      ), own_grant as (
-        insert into carillon.execution_grants (
-          id, tenant_id, project_id, subject, scopes, created_by_subject, created_at, schedule_id
-        )
-        select id, tenant_id, project_id, owner_subject, array[$9::text], 'user:bench', now(), id
-        from schedule
-      )
-      insert into carillon.schedule_revisions (
-        schedule_id, revision, tenant_id, project_id, name, cadence_kind, cadence_interval, target_kind, target, policy,
-        grant_id, required_scope, changed_by_subject, changed_at
-      )
-      select id, 1, tenant_id, project_id, 'bench', 'interval', $7::json, target_kind,
-        json_build_object('kind', target_kind), $8::json, id, $9, 'user:bench', now()
-      from schedule`,
-      [
-        from,
-        Math.min(from + BATCH, p.count),
-        p.kind,
-        p.firstSlotAt,
-        p.spacingMs,
-        p.tenants ?? 100,
-        cadence,
-        policy,
-        `${p.kind}:call:nothing`,
-      ],
-    )
-  }
-  // As after a night: the table is vacuumed and what was loaded is on disk, so that a measurement does not pay for it.
+/** Fills a database with schedules in bulk, as an import would, and leaves it as after a night. */
+export async function loadSchedules(pool: Queryable, load: ScheduleLoad): Promise<void> {
+  await insertSchedules(pool, load)
+  await settleDown(pool)
+}
+
+/** The table is vacuumed and what was loaded is on disk, so that a measurement does not pay for it. */
+export async function settleDown(pool: Queryable): Promise<void> {
   await pool.query('vacuum (analyze) carillon.schedules')
   await pool.query('vacuum (analyze) carillon.schedule_revisions')
+  await pool.query('vacuum (analyze) carillon.execution_grants')
   await pool.query('checkpoint')
 }
+
+/** @param signal ends it between two batches. */
+export async function insertSchedules(pool: Queryable, load: ScheduleLoad, signal?: AbortSignal): Promise<void> {
+  const { kind, firstSlotAt, spacingMs, tenant = 'tenant', tenants = 100, target } = load
+  for (let from = 0; from < load.count; from += BATCH) {
+    signal?.throwIfAborted()
+    const to = Math.min(from + BATCH, load.count)
+    const scope = load.requiredScope ?? `${kind}:call:nothing`
+    const texts = [JSON.stringify(CADENCE), JSON.stringify(POLICY), scope, tenant, JSON.stringify(target ?? { kind })]
+    await pool.query(INSERT, [from, to, kind, firstSlotAt, spacingMs, tenants, ...texts, target !== undefined])
+  }
+}
+
+const INSERT = `
+  with schedule as (
+    insert into carillon.schedules (
+      id, tenant_id, project_id, owner_subject, target_kind, state, revision, grant_id, next_slot_at, due_at,
+      auto_pause_threshold, created_by_subject, created_at
+    )
+    select id, $10 || '-' || (n % $6), 'default', 'user:bench', $3, 'active', 1, id, slot, slot, 10, 'user:bench', now()
+    from generate_series($1::int, $2::int - 1) as n,
+      lateral (
+        select uuidv7() as id,
+          date_trunc('milliseconds', to_timestamp($4::float8 / 1000) + n * $5 * interval '1 ms') as slot
+      ) as s
+    returning *
+  ), own_grant as (
+    insert into carillon.execution_grants (
+      id, tenant_id, project_id, subject, scopes, created_by_subject, created_at, schedule_id
+    )
+    select id, tenant_id, project_id, owner_subject, array[$9::text], 'user:bench', now(), id
+    from schedule
+  )
+  insert into carillon.schedule_revisions (
+    schedule_id, revision, tenant_id, project_id, name, cadence_kind, cadence_interval, target_kind, target, policy,
+    grant_id, required_scope, changed_by_subject, changed_at
+  )
+  select id, 1, tenant_id, project_id, 'schedule ' || n, 'interval', $7::json, target_kind,
+    case when $12 then ($11::jsonb || jsonb_build_object('payload', jsonb_build_object('number', n)))::json else $11::json end,
+    $8::json, id, $9, 'user:bench', now()
+  from (select schedule.*, $1 + row_number() over () - 1 as n from schedule) as numbered`

@@ -101,6 +101,47 @@ describe('an import', () => {
     expect(items.map(({ name }) => name).toSorted()).toEqual(['a', 'b', 'b'])
   })
 
+  test('asks for all at once, and makes nothing twice when its answer was lost and it is run again', async () => {
+    const { options, schedules } = await project('lost')
+    const input = JSON.stringify(Array.from({ length: 30 }, (_, index) => scheduleOf(`s${index}`)))
+    const asked: string[] = []
+    await using proxy = await startProxy(
+      rig.url,
+      async ({ method = '', url = '' }) => {
+        if (method === 'POST') asked.push(url)
+      },
+      async ({ url = '' }) => {
+        if (url.endsWith('/schedules/batch')) throw new Error('the line is cut')
+      },
+    )
+
+    const cut = await rig.run('import', ['-'], { env: { ...options.env, CARILLON_URL: proxy.url }, input })
+    const again = await rig.ask<Outcome>('import', ['-'], { ...options, input })
+
+    expect(cut.exitCode).toBe(1)
+    expect(asked).toEqual(['/api/v1/schedules/batch/preview', '/api/v1/schedules/batch'])
+    expect(again).toMatchObject({ created: [], existing: { length: 30 } })
+    expect((await schedules.list({ limit: 100 })).items).toHaveLength(30)
+  })
+
+  test('makes the others of a request of which one was refused only when it was to be made', async () => {
+    const { options, schedules, client } = await project('refused-late')
+    const { id: grantId } = await client.grants.create({ scopes: ['http:dispatch:*'] })
+    const input = JSON.stringify([scheduleOf('a'), scheduleOf('b', { grantId }), scheduleOf('c')])
+    await using proxy = await startProxy(rig.url, async ({ url = '' }) => {
+      if (url.endsWith('/schedules/batch')) await client.grants.revoke(grantId)
+    })
+
+    const { stdout, exitCode } = await rig.run('import', ['-', '--format', 'json'], {
+      env: { ...options.env, CARILLON_URL: proxy.url },
+      input,
+    })
+
+    expect(exitCode).toBe(1)
+    expect(stdout).toMatch(/"b": refused: grantId: .*revoked.*\n2 created, 0 already there, 1 refused\n$/)
+    expect((await schedules.list()).items.map(({ name }) => name).toSorted()).toEqual(['a', 'c'])
+  })
+
   test('leaves a schedule of the same name as it is, and says that it may differ', async () => {
     const { options } = await project('differs')
     await rig.ask('import', ['-'], { ...options, input: JSON.stringify([scheduleOf('a')]) })

@@ -3,10 +3,11 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 
-/** Stands between the command line and the service, and does something before it hands on a request. */
+/** Stands between the command line and the service, and does something before it hands on a request, or its answer. */
 export async function startProxy(
   service: string,
   before: (request: IncomingMessage) => Promise<void>,
+  after: (request: IncomingMessage) => Promise<void> = async () => {},
 ): Promise<{ readonly url: string } & AsyncDisposable> {
   const server = createServer((request, response) => {
     const answer = async (): Promise<void> => {
@@ -25,6 +26,7 @@ export async function startProxy(
         },
         ...(body.length === 0 ? {} : { body }),
       })
+      await after(request)
       response.writeHead(answered.status, { 'content-type': answered.headers.get('content-type') ?? '' })
       response.end(await answered.text())
     }

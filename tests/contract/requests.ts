@@ -9,6 +9,8 @@ export const NO_SUCH_ID = '01890000-0000-7000-8000-000000000000'
 export const GRANTED: { readonly [Id in OperationId]: (world: World) => Promise<WireRequest> | WireRequest } = {
   createSchedule: () => ({ body: SCHEDULE }),
   previewSchedule: () => ({ body: SCHEDULE }),
+  createSchedules: () => ({ body: { schedules: [SCHEDULE, { ...SCHEDULE, name: 'Another' }] } }),
+  previewSchedules: () => ({ body: { schedules: [SCHEDULE, { ...SCHEDULE, name: 'Another' }] } }),
   listSchedules: () => ({ query: { state: 'active', targetKind: 'http', q: 'dig', limit: '10' } }),
   getCalendar: () => ({}),
   getSchedule: async (world) => ({ id: await world.schedule() }),
@@ -93,6 +95,20 @@ export const REFUSED: Readonly<Record<string, (world: World) => Promise<WireRequ
     return { id, body: { expiresAt: null } }
   },
   'createSchedule quota_exceeded': async (world) => ({ key: await world.keyOfFullProject(), body: SCHEDULE }),
+  'createSchedules quota_exceeded': async (world) => ({
+    key: await world.keyOfFullProject(),
+    body: { schedules: [SCHEDULE] },
+  }),
+  'createSchedules idempotency_key_reused': async (world) => {
+    const idempotencyKey = world.unique('reused')
+    await world.client.schedules.create(SCHEDULE, { idempotencyKey })
+    return { headers: { 'idempotency-key': idempotencyKey }, body: { schedules: [SCHEDULE] } }
+  },
+  'createSchedules idempotency_in_flight': async (world) => {
+    const idempotencyKey = world.unique('in-flight')
+    const release = await world.holdCreate(SCHEDULE, idempotencyKey)
+    return { headers: { 'idempotency-key': idempotencyKey }, body: { schedules: [SCHEDULE] }, release }
+  },
   'getTenant tenant_not_found': async (world) => ({ key: await world.memberKey(), id: 'another' }),
   'purgeProject purge_refused': async () => ({ id: 'default', body: { name: 'another' } }),
   'purgeProject state_conflict': async (world) => {

@@ -33,6 +33,23 @@ export const ATTACKS: { readonly [Id in OperationId]: readonly Attack[] } = {
     ({ ownGrantId }) => ({ body: { ...SCHEDULE, grantId: ownGrantId } }),
     ({ secretName }) => ({ body: { ...SCHEDULE, target: signed(secretName, 'hmac') } }),
   ],
+  createSchedules: [
+    ({ batchKey }) => ({ headers: { 'idempotency-key': batchKey }, body: { schedules: [SCHEDULE] } }),
+    ({ subject }) => ({ body: { schedules: [SCHEDULE, { ...SCHEDULE, ownerSubject: subject }] } }),
+    ({ grantId }) => ({ body: { schedules: [SCHEDULE, { ...SCHEDULE, grantId }] } }),
+    ({ ownGrantId }) => ({ body: { schedules: [SCHEDULE, { ...SCHEDULE, grantId: ownGrantId }] } }),
+    ({ secretName }) => ({ body: { schedules: [{ ...SCHEDULE, target: signed(secretName, 'bearer') }] } }),
+    ({ tenant, theirProject }) => ({
+      body: { schedules: [{ ...SCHEDULE, tenantId: tenant, projectId: theirProject }] },
+    }),
+    ({ tenant }) => ({ body: { schedules: [SCHEDULE], tenant } }),
+  ],
+  previewSchedules: [
+    ({ namePart }) => ({ body: { schedules: [{ ...SCHEDULE, name: namePart }] } }),
+    ({ subject }) => ({ body: { schedules: [SCHEDULE, { ...SCHEDULE, ownerSubject: subject }] } }),
+    ({ grantId }) => ({ body: { schedules: [SCHEDULE, { ...SCHEDULE, grantId }] } }),
+    ({ secretName }) => ({ body: { schedules: [{ ...SCHEDULE, target: signed(secretName, 'hmac') }] } }),
+  ],
   listSchedules: [
     () => ({}),
     ({ namePart }) => ({ query: { q: namePart } }),

@@ -16,6 +16,8 @@ export interface Theirs {
   readonly namePart: string
   /** One that they made a schedule with. */
   readonly idempotencyKey: string
+  /** One that they made many with. */
+  readonly batchKey: string
   /** Genuine ones, each of one of their lists. */
   readonly schedulesCursor: string
   readonly runsCursor: string

@@ -48,7 +48,9 @@ export async function furnishTheirs(world: World, { client }: Asker): Promise<Th
     policy: { overlap: 'allow' },
   })
   const idempotencyKey = `${CANARY}-idempotency`
+  const batchKey = `${CANARY}-batch`
   await client.schedules.create(SCHEDULE, { idempotencyKey })
+  await client.schedules.createMany([SCHEDULE], { idempotencyKey: batchKey })
   const [slot] = (await client.schedules.slots(schedule.id, { limit: 1 })).items
   const run = await client.schedules.run(schedule.id)
   await furnishMore(client, schedule.id)
@@ -65,6 +67,7 @@ export async function furnishTheirs(world: World, { client }: Asker): Promise<Th
     slot: slot?.scheduledFor ?? '',
     namePart: NAME_PART,
     idempotencyKey,
+    batchKey,
     ...(await cursorsOf(client, schedule.id)),
   }
 }
@@ -124,6 +127,7 @@ export function nobodysLike(theirs: Theirs): Theirs {
     slot: theirs.slot,
     namePart: name,
     idempotencyKey: `${name}-idempotency`,
+    batchKey: `${name}-batch`,
     schedulesCursor: cursorLike(theirs.schedulesCursor),
     runsCursor: cursorLike(theirs.runsCursor),
     grantsCursor: cursorLike(theirs.grantsCursor),

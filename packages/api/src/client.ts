@@ -27,6 +27,11 @@ interface Matching {
   readonly revision?: number
 }
 
+/** Sent again with the same key, it is answered the same. */
+interface Repeatable {
+  readonly idempotencyKey?: string
+}
+
 type QueryOf<Id extends OperationId> = (typeof operations)[Id] extends { query: infer Query extends z.ZodType }
   ? z.infer<Query>
   : never
@@ -71,13 +76,14 @@ export function createClient(url: string, key: string, options: ClientOptions = 
 
   return {
     schedules: {
-      create: (body: ScheduleInput, { idempotencyKey }: { readonly idempotencyKey?: string } = {}) =>
-        ask('createSchedule', {
-          body,
-          headers: idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey },
-        }),
+      create: (body: ScheduleInput, repeatable: Repeatable = {}) =>
+        ask('createSchedule', { body, headers: keyHeader(repeatable) }),
+      /** All of them or none, at most `BATCH_MAX`. */
+      createMany: (schedules: readonly ScheduleInput[], repeatable: Repeatable = {}) =>
+        ask('createSchedules', { body: { schedules }, headers: keyHeader(repeatable) }),
       /** What `create` would make; makes nothing. */
       preview: (body: ScheduleInput) => ask('previewSchedule', { body }),
+      previewMany: (schedules: readonly ScheduleInput[]) => ask('previewSchedules', { body: { schedules } }),
       list: (query: QueryOf<'listSchedules'> = {}) => ask('listSchedules', { query }),
       get: (id: string) => ask('getSchedule', { id }),
       edit: (id: string, body: ScheduleEdit, matching: Matching = {}) =>
@@ -158,6 +164,10 @@ export function createClient(url: string, key: string, options: ClientOptions = 
       }
     },
   }
+}
+
+function keyHeader({ idempotencyKey }: Repeatable): Record<string, string> {
+  return idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }
 }
 
 function ifMatch({ revision }: Matching, otherwise?: string): Record<string, string> {

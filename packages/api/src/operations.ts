@@ -1,9 +1,11 @@
 import { z } from 'zod'
 
 import { accessOperations } from './access-operations.ts'
+import { batchOperations } from './batch-operations.ts'
 import { byId } from './by-id.ts'
 import { checkedByCore } from './component.ts'
 import { expected } from './expected.ts'
+import { mayBeRepeated } from './idempotency-key.ts'
 import type { Operation } from './operation.ts'
 import type { ProblemCode } from './problem.ts'
 import { auditReport, auditRequested } from './schemas/audit.ts'
@@ -46,13 +48,7 @@ export const operations = {
     tag: 'schedules',
     summary: 'Make a schedule',
     role: 'admin',
-    headers: z.object({
-      'idempotency-key': z
-        .string(expected('a text of 1 to 255 printable characters'))
-        .regex(/^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/, expected('a text of 1 to 255 printable characters'))
-        .optional()
-        .meta({ description: 'Asked again with the same key and body within a day, the same answer is given.' }),
-    }),
+    headers: mayBeRepeated,
     body: checkedByCore(scheduleInput),
     success: {
       status: 201,
@@ -73,6 +69,7 @@ export const operations = {
     success: { status: 200, description: 'Every default filled in, and the next slots.', schema: schedulePreview },
     problems: [],
   },
+  ...batchOperations,
   listSchedules: {
     method: 'get',
     path: '/schedules',

@@ -32,6 +32,7 @@ export type {
   SlotRange,
 } from './facade/scheduler-options.ts'
 export type { EditPlan } from './facade/edit-plan.ts'
+export type { CreatedManyOnce } from './facade/created-schedules.ts'
 export type { CreatedOnce } from './facade/idempotent-create.ts'
 export { describeCadence } from './facade/schedule-cadence.ts'
 export { Worker } from './facade/worker.ts'

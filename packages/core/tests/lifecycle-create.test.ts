@@ -1,5 +1,8 @@
+import pg from 'pg'
 import { expect, test } from 'vitest'
 
+import { Scheduler } from '../src/facade/scheduler.ts'
+import { createDb } from '../src/store/database.ts'
 import { countRows, emptiedPipelines } from './emptied-pipeline.ts'
 import { CALLER, EVERY_MINUTE, HOUR, MINUTE } from './pipeline.ts'
 
@@ -238,4 +241,14 @@ test('a preview tells what a cadence would do, and writes nothing', async () => 
   ])
   expect(preview.warnings.length).toBeGreaterThan(0)
   expect(await countRows(pipeline)).toMatchObject({ 'carillon.schedules': 0, 'carillon.runs': 0 })
+})
+
+test('a pool that is not of our making creates as well', async () => {
+  const { database, clock, targets } = await pipelineAt('2026-03-02T09:00:00Z')
+  const db = createDb(new pg.Pool({ connectionString: database.url }))
+
+  const made = await new Scheduler({ db, clock, targets }).create(CALLER, EVERY_MINUTE)
+
+  expect(made.nextSlotAt).toBe(Date.parse('2026-03-02T09:01:00Z'))
+  await db.destroy()
 })

@@ -68,7 +68,7 @@ test('a project holds 500 schedules and a user in it 50 unless told, and the ref
   await expect(scheduler.create(CALLER, EVERY_MINUTE)).rejects.toMatchObject({
     code: 'quota_exceeded',
     message:
-      'expected at most 50 schedules of one user in this project, got one more: delete some, or have the limit raised',
+      'expected at most 50 schedules of one user in this project, got more: delete some, or have the limit raised',
   })
   expect(await countRows(pipeline)).toEqual(before)
 
@@ -76,7 +76,7 @@ test('a project holds 500 schedules and a user in it 50 unless told, and the ref
   await fill(pipeline, 449)
   await expect(scheduler.create(SERVICE, EVERY_MINUTE)).rejects.toMatchObject({
     code: 'quota_exceeded',
-    message: 'expected at most 500 schedules in this project, got one more: delete some, or have the limit raised',
+    message: 'expected at most 500 schedules in this project, got more: delete some, or have the limit raised',
   })
 })
 

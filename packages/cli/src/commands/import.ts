@@ -7,6 +7,7 @@ import { checkEntries } from '../import/check-entries.ts'
 import { createEntries } from '../import/create-entries.ts'
 import { matchExisting, type MatchedEntry } from '../import/existing-schedules.ts'
 import { finishEntries, settleExisting, type ExistingEntry } from '../import/finish-entries.ts'
+import type { ImportEntry } from '../import/import-entry.ts'
 import { IMPORT_FORMATS, type ImportFormat } from '../import/import-format.ts'
 import { readImportFile } from '../import/read-import-file.ts'
 import { listAllSchedules } from '../list-all.ts'
@@ -60,7 +61,7 @@ async function importFile({ cli, args, options, note, show }: Invocation<ImportO
   for (const text of notes) note(harmlessText(text))
   const { matched, missing } = matchExisting(file.entries, await listAllSchedules(cli), cli.clock.now())
   const { existing, unfinished } = await settleExisting(cli, matched)
-  const { checked, refusals } = await checkEntries(cli, missing)
+  const { checked, refusals } = await checkEntries(cli, missing, file.entries)
   const refused = [...file.refusals, ...refusals]
   if (options.dryRun === true) {
     const plan = { checked, existing, refused, notes }
@@ -73,7 +74,7 @@ async function importFile({ cli, args, options, note, show }: Invocation<ImportO
     note('nothing was imported: correct what is refused, or pass --keep-going to import the rest')
     return 'refused'
   }
-  const outcome = await carryOut(cli, { checked, existing, refused, notes }, unfinished)
+  const outcome = await carryOut(cli, { checked, existing, refused, notes }, unfinished, file.entries)
   for (const text of outcome.notes.slice(notes.length)) note(harmlessText(text))
   show(outcomeAnswer(outcome), () => outcomeLines(outcome))
   return outcome.refused.length > 0 ? 'refused' : 'ok'
@@ -84,11 +85,13 @@ async function carryOut(
   cli: Cli,
   { checked, existing, refused, notes }: ImportPlan,
   unfinished: readonly MatchedEntry[],
+  file: readonly ImportEntry[],
 ): Promise<ImportOutcome> {
   const finished = await finishEntries(cli, unfinished)
   const made = await createEntries(
     cli,
     checked.map(({ entry }) => entry),
+    file,
   )
   const replayed = made.replayed.map((each) => ({ ...each, likeness: 'same' as const }))
   return {

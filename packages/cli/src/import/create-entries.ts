@@ -6,42 +6,67 @@ import { inParallel } from '../in-parallel.ts'
 import { Progress } from '../output/progress.ts'
 import { patiently } from '../patiently.ts'
 import { refusalOf, refusalOr } from './check-entries.ts'
+import { createBatch } from './create-batch.ts'
+import { batchesOf } from './entry-batches.ts'
 import { applyState, isUntouched } from './entry-state.ts'
-import { idempotencyKeys, keyAfter } from './idempotency-keys.ts'
+import { findAgain } from './find-again.ts'
+import { idempotencyKeys, keyAfter, keyOf } from './idempotency-keys.ts'
 import type { ImportEntry, Refusal } from './import-entry.ts'
-
-export interface MadeEntry {
-  readonly entry: ImportEntry
-  readonly scheduleId: string
-}
+import type { MadeEntry } from './made-entry.ts'
 
 interface CreatedEntries {
-  readonly created: readonly MadeEntry[]
+  readonly created: MadeEntry[]
   /** Made by an import of the same entry within a day. */
-  readonly replayed: readonly MadeEntry[]
-  readonly refusals: readonly Refusal[]
+  readonly replayed: MadeEntry[]
+  readonly refusals: Refusal[]
 }
 
 const CONCURRENCY = 8
+/** While the service writes one, the next is on its way. */
+const BATCHES_AT_ONCE = 2
 
-/** Makes a schedule of each entry, and pauses it and takes slots out as the entry says. */
-export async function createEntries(cli: Cli, entries: readonly ImportEntry[]): Promise<CreatedEntries> {
+/**
+ * Makes a schedule of each entry. Those that are paused, or of which slots are taken out, are made one by one: in between they
+ * come due. The others go many to a request; if the service refuses one of a request, those are made one by one as well.
+ *
+ * @param file all entries of the file
+ */
+export async function createEntries(
+  cli: Cli,
+  entries: readonly ImportEntry[],
+  file: readonly ImportEntry[],
+): Promise<CreatedEntries> {
   const keys = idempotencyKeys(entries)
-  const created: MadeEntry[] = []
-  const replayed: MadeEntry[] = []
-  const refusals: Refusal[] = []
   const progress = new Progress(cli.terminal, 'importing', entries.length)
-  try {
-    await inParallel(entries, CONCURRENCY, async (entry) => {
+  const made: CreatedEntries = { created: [], replayed: [], refusals: [] }
+  const makeSingly = (singles: readonly ImportEntry[]): Promise<unknown> =>
+    inParallel(singles, CONCURRENCY, async (entry) => {
       const answer = await refusalOr(() => createEntry(cli, entry, keys.get(entry) ?? ''))
-      if (answer instanceof ApiError) refusals.push(refusalOf(entry, answer))
-      else (answer.isReplayed ? replayed : created).push({ entry, scheduleId: answer.schedule.id })
+      if (answer instanceof ApiError) made.refusals.push(refusalOf(entry, answer))
+      else (answer.isReplayed ? made.replayed : made.created).push({ entry, scheduleId: answer.schedule.id })
       progress.step()
+    })
+  try {
+    await makeSingly(entries.filter((entry) => !isPlain(entry)))
+    await inParallel(batchesOf(entries.filter(isPlain), file), BATCHES_AT_ONCE, async (batch) => {
+      const { created, replayed, refused } = await createBatch(cli, batch, keyOfAll(batch, keys))
+      made.created.push(...created)
+      made.replayed.push(...replayed)
+      progress.step(created.length + replayed.length)
+      await makeSingly(refused)
     })
   } finally {
     progress.end()
   }
-  return { created, replayed, refusals }
+  return made
+}
+
+function isPlain({ pausedReason, skippedSlots }: ImportEntry): boolean {
+  return pausedReason === null && skippedSlots.length === 0
+}
+
+function keyOfAll(batch: readonly ImportEntry[], keys: ReadonlyMap<ImportEntry, string>): string {
+  return keyOf(batch.map((entry) => keys.get(entry) ?? '').join('\n'))
 }
 
 interface Answer {
@@ -78,14 +103,4 @@ async function createOnce(cli: Cli, { input }: ImportEntry, idempotencyKey: stri
   })
   const schedule = await patiently(cli, () => client.schedules.create(input, { idempotencyKey }))
   return { schedule, isReplayed }
-}
-
-/** An answer that is given again is as old as the first: the schedule may have been deleted since. */
-async function findAgain(cli: Cli, id: string): Promise<Schedule | undefined> {
-  try {
-    return await patiently(cli, () => connect(cli).schedules.get(id))
-  } catch (error) {
-    if (error instanceof ApiError && error.code === 'schedule_not_found') return undefined
-    throw error
-  }
 }

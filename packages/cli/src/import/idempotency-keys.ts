@@ -24,6 +24,7 @@ export function keyAfter(key: string, deletedId: string): string {
   return keyOf(`${key}\n${deletedId}`)
 }
 
-function keyOf(text: string): string {
+/** A key that is the same for the same text, and for no other. */
+export function keyOf(text: string): string {
   return `import:${createHash('sha256').update(text).digest('hex')}`
 }

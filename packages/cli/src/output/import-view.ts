@@ -1,7 +1,7 @@
 import type { CheckedEntry } from '../import/check-entries.ts'
-import type { MadeEntry } from '../import/create-entries.ts'
 import type { ExistingEntry } from '../import/finish-entries.ts'
 import type { ImportEntry, Refusal } from '../import/import-entry.ts'
+import type { MadeEntry } from '../import/made-entry.ts'
 import { formatRelative } from './format-time.ts'
 import { harmlessText } from './harmless-text.ts'
 import { tableLines } from './table.ts'

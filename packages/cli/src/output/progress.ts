@@ -18,10 +18,11 @@ export class Progress {
     this.#total = total
   }
 
-  step(): void {
-    this.#done++
+  step(count = 1): void {
+    const before = this.#done
+    this.#done += count
     if (this.#terminal.canRedraw) this.#draw()
-    else if (this.#done % LINE_EVERY === 0) {
+    else if (Math.floor(before / LINE_EVERY) < Math.floor(this.#done / LINE_EVERY)) {
       this.#terminal.writeError(`${this.#what}: ${this.#done} of ${this.#total}\n`)
     }
   }

@@ -1,14 +1,14 @@
 import type { CadenceSpec } from '@carillon/cadence'
 
 import type { Caller } from '../caller.ts'
-import { placeOf } from '../place.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
 import type { Schedule } from '../schedule.ts'
-import { readRules, requireOwner, requireSecrets } from './input-rules.ts'
+import { checkSchedules, eachOf } from './checked-schedules.ts'
+import { checkedList, rootOf } from './created-schedules.ts'
+import { transactByRules } from './input-rules.ts'
 import { noSlotAhead } from './refusals.ts'
 import { findingSlots } from './schedule-cadence.ts'
-import { grantForNew } from './schedule-grant.ts'
-import { checkInput, type ScheduleInput } from './schedule-input.ts'
+import type { CheckedInput, ScheduleInput } from './schedule-input.ts'
 import type { SchedulerContext } from './scheduler-context.ts'
 import type { Preview } from './scheduler-options.ts'
 
@@ -27,15 +27,34 @@ const SLOTS_SHOWN = 5
 
 /** Refuses what a create would refuse, and writes nothing. */
 export async function planCreate(context: SchedulerContext, caller: Caller, input: ScheduleInput): Promise<CreatePlan> {
-  const { checked, now } = await context.transact(caller, async (tx) => {
-    const rules = await readRules(context, tx, caller)
-    const checked = checkInput(input, rules)
-    await requireOwner(tx, caller, checked)
-    await requireSecrets(context, tx, caller, checked)
-    const { grantId, requiredScope: scope } = checked
-    await grantForNew(tx, { place: placeOf(caller), scheduleId: '', grantId, scope, now: rules.now })
-    return { checked, now: rules.now }
-  })
+  const [plan] = await planInputs(context, caller, [input], () => '')
+  if (plan === undefined) throw new Error('an input was neither taken nor refused')
+  return plan
+}
+
+/** The same for several: all that is wrong with any of them is told. */
+export async function planCreateMany(
+  context: SchedulerContext,
+  caller: Caller,
+  inputs: readonly ScheduleInput[],
+): Promise<CreatePlan[]> {
+  return planInputs(context, caller, checkedList(inputs), rootOf)
+}
+
+async function planInputs(
+  context: SchedulerContext,
+  caller: Caller,
+  inputs: readonly unknown[],
+  rootAt: (index: number) => string,
+): Promise<CreatePlan[]> {
+  const { all, now } = await transactByRules(context, caller, async (tx, rules) => ({
+    all: await checkSchedules(context, tx, caller, { inputs, rules, rootOf: rootAt }),
+    now: rules.now,
+  }))
+  return eachOf(all, rootAt, ({ checked }) => planOf(checked, caller, now))
+}
+
+function planOf(checked: CheckedInput, caller: Caller, now: number): CreatePlan {
   const { name, cadence, target, policy, grantId, ownerSubject } = checked
   return findingSlots('cadence', () => {
     if (cadence.next(now) === null) throw noSlotAhead()

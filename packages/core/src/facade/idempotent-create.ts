@@ -3,11 +3,12 @@ import { CarillonError, invalidInput } from '../errors.ts'
 import { placeOf } from '../place.ts'
 import { foundText } from '../policy/found-text.ts'
 import type { Schedule } from '../schedule.ts'
+import type { Tx } from '../store/database.ts'
 import { findAnswer, saveAnswer, tryLockKey, type IdempotentAnswer } from '../store/idempotent-answers.ts'
 import { insertInput } from './created-schedule.ts'
+import { transactByRules } from './input-rules.ts'
 import { requestHash } from './request-hash.ts'
-import type { ScheduleInput } from './schedule-input.ts'
-import { getIn } from './schedule-reads.ts'
+import type { InputContext, ScheduleInput } from './schedule-input.ts'
 import { changeEvent, type SchedulerContext } from './scheduler-context.ts'
 
 /** A schedule that was made once, however often it was asked for. */
@@ -20,32 +21,44 @@ export interface CreatedOnce {
 
 const KEY = /^[ -~]{1,255}$/
 
-/**
- * The schedule and the answer are one transaction, so a crash leaves both or neither. Who comes while it is under way is told
- * by a lock of that transaction, which a crash lets go of; nothing is kept in the session, so a pooler may stand between.
- */
 export async function createOnce(
   context: SchedulerContext,
   caller: Caller,
   input: ScheduleInput,
   idempotencyKey: string,
 ): Promise<CreatedOnce> {
-  const key = { ...placeOf(caller), subject: caller.subject, key: checkedKey(idempotencyKey) }
-  const hash = requestHash(caller.subject, input)
-  const { transact, clock, events } = context
-  const created = await transact(caller, async (tx) => {
-    const now = clock.databaseNow()
+  const request = { key: idempotencyKey, hash: requestHash(caller.subject, input) }
+  const { answer: schedule, isReplayed } = await answerOnce(context, caller, request, async (tx, rules) => {
+    const made = await insertInput(context, tx, caller, input, rules)
+    return { answer: made, scheduleId: made.id }
+  })
+  if (!isReplayed) context.events.emit('schedule.created', changeEvent(caller, schedule.id))
+  return { schedule, isReplayed }
+}
+
+/**
+ * What is made and its answer are one transaction, so a crash leaves both or neither. Who comes while it is under way is told
+ * by a lock of that transaction, which a crash lets go of; nothing is kept in the session, so a pooler may stand between.
+ */
+export async function answerOnce<Answer>(
+  context: SchedulerContext,
+  caller: Caller,
+  request: { readonly key: string; readonly hash: Buffer },
+  make: (tx: Tx, rules: InputContext) => Promise<{ answer: Answer; scheduleId: string }>,
+): Promise<{ answer: Answer; isReplayed: boolean }> {
+  const key = { ...placeOf(caller), subject: caller.subject, key: checkedKey(request.key) }
+  return transactByRules(context, caller, async (tx, rules) => {
+    const now = context.clock.databaseNow()
     const isLocked = await tryLockKey(tx, key)
     // A statement of its own, after the lock: it sees what whoever held the lock before has committed.
-    const answer = await findAnswer(tx, { ...key, now })
-    if (answer !== undefined) return { schedule: sameAnswer(answer, hash), isReplayed: true }
+    const known = await findAnswer(tx, { ...key, now })
+    // The hash of the request says which kind of answer it is.
+    if (known !== undefined) return { answer: sameAnswer(known, request.hash) as Answer, isReplayed: true }
     if (!isLocked) throw inFlight()
-    const schedule = await getIn(tx, caller, await insertInput(context, tx, caller, input))
-    await saveAnswer(tx, { ...key, requestHash: hash, schedule, now })
-    return { schedule, isReplayed: false }
+    const made = await make(tx, rules)
+    await saveAnswer(tx, { ...key, ...made, requestHash: request.hash, now })
+    return { answer: made.answer, isReplayed: false }
   })
-  if (!created.isReplayed) events.emit('schedule.created', changeEvent(caller, created.schedule.id))
-  return created
 }
 
 function checkedKey(key: unknown): string {
@@ -54,8 +67,8 @@ function checkedKey(key: unknown): string {
   throw invalidInput([{ path: 'Idempotency-Key', message }])
 }
 
-function sameAnswer({ requestHash, schedule }: IdempotentAnswer, hash: Buffer): Schedule {
-  if (requestHash.equals(hash)) return schedule
+function sameAnswer({ requestHash: known, answer }: IdempotentAnswer, hash: Buffer): unknown {
+  if (known.equals(hash)) return answer
   const message = 'expected the request that this key was first used for, got another one: use a key once per schedule'
   throw new CarillonError('idempotency_key_reused', message)
 }

@@ -37,7 +37,7 @@ function refused(error: unknown): unknown {
   if (sqlStateOf(error) !== SQLSTATE.quotaExceeded) return error
   const { scope, limit } = detailOf(error)
   const whose = scope === 'user' ? 'of one user in this project' : 'in this project'
-  const message = `expected at most ${limit} schedules ${whose}, got one more: delete some, or have the limit raised`
+  const message = `expected at most ${limit} schedules ${whose}, got more: delete some, or have the limit raised`
   return new CarillonError('quota_exceeded', message, { cause: error })
 }
 

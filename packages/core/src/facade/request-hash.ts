@@ -14,6 +14,13 @@ export function requestHash(subject: string, input: unknown): Buffer {
     .digest()
 }
 
+/** The same of several requests that are one, in their order; no request by itself has the same. */
+export function batchHash(hashes: readonly Buffer[]): Buffer {
+  const hash = createHash('sha256').update('batch')
+  for (const each of hashes) hash.update(each)
+  return hash.digest()
+}
+
 function canonicalJson(value: unknown): string {
   try {
     return JSON.stringify(value, withSortedKeys)

@@ -12,17 +12,13 @@ type NewGrant = Pick<Wanted, 'scope' | 'now'> & { readonly expiresAt?: number | 
 
 interface Wanted {
   readonly place: Place
-  readonly scheduleId: string
+  /** Null: one that is not there yet. */
+  readonly scheduleId: string | null
   /** The id of a grant; null: one of its own. */
   readonly grantId: string | null
   /** What its target needs. */
   readonly scope: string
   readonly now: number
-}
-
-/** By what right a new schedule will act: the grant that was named, or one that is made for it (I8). */
-export async function grantForNew(tx: Tx, { grantId, ...wanted }: Wanted): Promise<GrantChoice> {
-  return grantId === null ? ownGrant(wanted) : givenGrant(tx, { ...wanted, grantId })
 }
 
 /**
@@ -62,18 +58,29 @@ function ownGrant({ scope, now, expiresAt = null }: NewGrant): GrantChoice {
 
 async function givenGrant(
   tx: Tx,
-  { place, scheduleId, grantId, scope, now }: Wanted & { readonly grantId: string },
+  { place, grantId, ...wanted }: Wanted & { readonly grantId: string },
 ): Promise<GrantChoice> {
   const grant = await findGrant(tx, { ...place, id: grantId })
+  requireGrant(grant, wanted)
+  return { id: grant.id, own: null }
+}
+
+/**
+ * Whether a schedule may be given a grant (I8).
+ * @throws CarillonError `invalid_input` if there is none, or it is another schedule's, too narrow, or not in force
+ */
+export function requireGrant(
+  grant: Grant | undefined,
+  { scheduleId, scope, now }: Pick<Wanted, 'scheduleId' | 'scope' | 'now'>,
+): asserts grant is Grant {
   if (grant === undefined || !isFor(grant, scheduleId)) throw unknownGrant()
   const problem = checkGrant({ grant, now, requiredScope: scope })
   if (problem === 'grant_scope') throw tooNarrow(scope)
   if (problem !== null) throw notInForce(problem, 'name another')
-  return { id: grant.id, own: null }
 }
 
 /** The grant that was made for another schedule is no grant for this one. */
-function isFor({ scheduleId }: Grant, id: string): boolean {
+function isFor({ scheduleId }: Grant, id: string | null): boolean {
   return scheduleId === null || scheduleId === id
 }
 

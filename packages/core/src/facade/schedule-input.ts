@@ -3,11 +3,12 @@ import { parse, type Cadence } from '@carillon/cadence'
 import { invalidInput } from '../errors.ts'
 import { foundName, foundText } from '../policy/found-text.ts'
 import { checkRetention } from '../policy/retention.ts'
-import { resolvePolicy, type SchedulePolicy } from '../policy/schedule-policy.ts'
+import type { SchedulePolicy } from '../policy/schedule-policy.ts'
 import { schemaProblems } from '../policy/schema-problems.ts'
 import type { Problem } from '../problem.ts'
 import type { Target, TargetLimits } from '../target.ts'
 import { isUuid } from '../uuid.ts'
+import type { KnownInputs } from './known-inputs.ts'
 import { isNameableSubject, isStorable } from './stored-text.ts'
 
 /** What a user writes to make a schedule. */
@@ -53,6 +54,7 @@ export interface InputContext extends CadenceContext {
   readonly targets: ReadonlyMap<string, Target>
   /** What the tenant's targets are held to. */
   readonly limits: TargetLimits
+  readonly known: KnownInputs
 }
 
 const NAME_MAX_LENGTH = 200
@@ -65,11 +67,12 @@ const FIELDS = [...EDITABLE, 'ownerSubject']
 export function checkInput(input: unknown, context: InputContext): CheckedInput {
   const { name, cadence, target, policy, grantId, ownerSubject } = readFields(input, FIELDS)
   const checkedName = checkName(name)
-  const checkedCadence = checkCadence(cadence, context)
+  const known = context.known.cadence(cadence, context.minimumSeconds)
+  const checkedCadence = known === undefined ? checkCadence(cadence, context) : { ok: true as const, value: known }
   const checkedTarget = checkTarget(target, context)
   const checkedPolicy =
     checkedCadence.ok && checkedTarget.ok
-      ? checkPolicy(policy, checkedCadence.value, checkedTarget.value.handler)
+      ? checkPolicy(policy, checkedCadence.value, checkedTarget.value.handler, context.known)
       : undefined
   const checkedGrant = checkGrantId(grantId)
   const checkedOwner = checkSubject(ownerSubject)
@@ -212,8 +215,8 @@ function checkTarget(
   return { ok: false, problems: problems.map(({ path, message }) => ({ path: join('target', path), message })) }
 }
 
-function checkPolicy(input: unknown, cadence: Cadence, target: Target): Checked<SchedulePolicy> {
-  const result = resolvePolicy(input, { cadenceKind: cadence.kind, retry: target.retry })
+function checkPolicy(input: unknown, cadence: Cadence, target: Target, known: KnownInputs): Checked<SchedulePolicy> {
+  const result = known.policy(input, { cadenceKind: cadence.kind, retry: target.retry })
   if (!result.ok) return { ok: false, problems: [...result.problems] }
   const { idempotencyRetentionSeconds } = target
   const { retry } = result.policy

@@ -9,6 +9,7 @@ import { checkedRetentionMs } from '../retention-days.ts'
 import type { Tx } from '../store/database.ts'
 import { transactWithin } from '../store/walled-transaction.ts'
 import type { Target } from '../target.ts'
+import { KnownInputs } from './known-inputs.ts'
 import { countingPlaces } from './quota.ts'
 import type { SchedulerDeps, SchedulerOptions } from './scheduler-options.ts'
 
@@ -17,7 +18,12 @@ const PER_PROJECT_DEFAULT = 500
 const PER_USER_DEFAULT = 50
 
 /** One transaction behind the wall of the caller's project; of nobody's without a caller (I9). */
-type Transact = <Result>(caller: Caller | null, work: (tx: Tx) => Promise<Result>) => Promise<Result>
+type Transact = <Result>(
+  caller: Caller | null,
+  work: (tx: Tx, read: readonly unknown[]) => Promise<Result>,
+  /** What is read in the same message as the transaction begins. */
+  first?: string,
+) => Promise<Result>
 
 /** What every part of the scheduler works with. */
 export interface SchedulerContext {
@@ -27,6 +33,7 @@ export interface SchedulerContext {
   readonly events: Events
   readonly targets: ReadonlyMap<string, Target>
   readonly book: SlotBook
+  readonly known: KnownInputs
   /** Then whether a secret is there shows only when it is needed. */
   readonly areSecretsElsewhere: boolean
   /** Unless the tenant has one of its own. */
@@ -40,9 +47,11 @@ export function createContext(deps: SchedulerDeps, options: SchedulerOptions): S
   const { maxSchedulesPerProject: perProject = PER_PROJECT_DEFAULT, maxSchedulesPerUser: perUser = PER_USER_DEFAULT } =
     options
   return {
-    transact: (caller, work) => {
+    transact: (caller, work, first) => {
       const place = caller === null ? null : placeOf(caller)
-      return countingPlaces({ perProject, perUser }, (settings) => transactWithin(db, clock, place, work, settings))
+      return countingPlaces({ perProject, perUser }, (settings) =>
+        transactWithin(db, clock, place, work, settings, first),
+      )
     },
     clock,
     areSecretsElsewhere: options.areSecretsElsewhere ?? false,
@@ -50,6 +59,7 @@ export function createContext(deps: SchedulerDeps, options: SchedulerOptions): S
     events: deps.events ?? new Events(),
     targets: deps.targets,
     book: new SlotBook(),
+    known: new KnownInputs(),
     minimumSeconds: options.minimumSeconds ?? MINIMUM_SECONDS_DEFAULT,
     retentionMs: checkedRetentionMs(options.retentionDays),
   }

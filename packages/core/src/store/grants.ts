@@ -52,6 +52,17 @@ export async function findGrant(tx: Tx, p: Within & { id: string }): Promise<Gra
   return row && toGrant(row)
 }
 
+/** Those of a project's grants that are there, by their ids (I9). */
+export async function findGrants(tx: Tx, p: Within & { ids: readonly string[] }): Promise<ReadonlyMap<string, Grant>> {
+  const { rows } = await sql<Row>`
+    select ${GRANT_COLUMNS}
+    from carillon.execution_grants as grants
+    where grants.id = any(${p.ids}::uuid[]) and grants.tenant_id = ${p.tenantId} and grants.project_id = ${p.projectId}`.execute(
+    tx,
+  )
+  return new Map(rows.map((row) => [row.id, toGrant(row)]))
+}
+
 export async function insertGrant(
   tx: Tx,
   p: Within & {

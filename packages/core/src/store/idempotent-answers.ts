@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 
 import type { Caller } from '../caller.ts'
-import type { Schedule } from '../schedule.ts'
 import { ADVISORY_LOCK_SPACE } from './advisory-lock.ts'
 import type { Db, Tx } from './database.ts'
 import { nowOf } from './now.ts'
@@ -15,7 +14,8 @@ type KeyName = Caller & { readonly key: string }
 export interface IdempotentAnswer {
   /** SHA-256 of what was asked for. */
   readonly requestHash: Buffer
-  readonly schedule: Schedule
+  /** As JSON. */
+  readonly answer: unknown
 }
 
 /** Beside the locks that have a number of their own. */
@@ -35,25 +35,31 @@ export async function tryLockKey(tx: Tx, p: KeyName): Promise<boolean> {
 
 /** What was answered within the last day. An older answer is none, though upkeep may not have deleted it yet. */
 export async function findAnswer(tx: Tx, p: KeyName & { now: Date | null }): Promise<IdempotentAnswer | undefined> {
-  const { rows } = await sql<{ request_hash: Buffer; answer: Schedule }>`
+  const { rows } = await sql<{ request_hash: Buffer; answer: unknown }>`
     select answers.request_hash, answers.answer
     from carillon.idempotent_answers as answers
     where answers.tenant_id = ${p.tenantId} and answers.project_id = ${p.projectId}
       and answers.subject = ${p.subject} and answers.key = ${p.key}
       and answers.answered_at > ${nowOf(p.now)} - ${ANSWERS_KEPT_MS} * interval '1 millisecond'`.execute(tx)
   const [row] = rows
-  return row && { requestHash: row.request_hash, schedule: row.answer }
+  return row && { requestHash: row.request_hash, answer: row.answer }
 }
 
-/** Remembers an answer, in the place of one that is too old. Call with the key locked. */
-export async function saveAnswer(tx: Tx, p: KeyName & IdempotentAnswer & { now: Date | null }): Promise<void> {
+/**
+ * Remembers an answer, in the place of one that is too old. Call with the key locked.
+ * @param p `scheduleId` is what was made; of several the first
+ */
+export async function saveAnswer(
+  tx: Tx,
+  p: KeyName & IdempotentAnswer & { scheduleId: string; now: Date | null },
+): Promise<void> {
   await sql`
     insert into carillon.idempotent_answers (
       tenant_id, project_id, subject, key, request_hash, schedule_id, answer, answered_at
     )
     values (
-      ${p.tenantId}, ${p.projectId}, ${p.subject}, ${p.key}, ${p.requestHash}, ${p.schedule.id},
-      ${JSON.stringify(p.schedule)}::json, ${nowOf(p.now)}
+      ${p.tenantId}, ${p.projectId}, ${p.subject}, ${p.key}, ${p.requestHash}, ${p.scheduleId},
+      ${JSON.stringify(p.answer)}::json, ${nowOf(p.now)}
     )
     on conflict (tenant_id, project_id, subject, key) do update
     set request_hash = excluded.request_hash,

@@ -110,3 +110,13 @@ function toMember(row: Row): Member {
     removedAt: row.removed_at?.getTime() ?? null,
   }
 }
+
+/** Of these subjects those that were removed from a project. */
+export async function listRemoved(tx: Tx, p: Place & { subjects: readonly string[] }): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ subject: string }>`
+    select members.subject
+    from carillon.members
+    where members.tenant_id = ${p.tenantId} and members.project_id = ${p.projectId}
+      and members.subject = any(${p.subjects}::text[]) and members.removed_at is not null`.execute(tx)
+  return new Set(rows.map(({ subject }) => subject))
+}

@@ -144,10 +144,13 @@ class SoundPool extends pg.Pool implements SeverablePool {
         if (broken !== undefined && typeof args.at(-1) !== 'function') return Promise.reject(broken)
         const result = query(...(this.#names?.prepare(args) ?? args))
         if (!(result instanceof Promise)) return result
-        return result.then(asOne, (error: unknown) => {
+        const answered = result.then(asOne, (error: unknown) => {
           if (isBroken(error)) this.#broken.set(client, asError(error))
           throw error
         })
+        // Who asked may look at the answer later: until then a failure must not end the process.
+        answered.catch(ignore)
+        return answered
       }) as typeof client.query
     }
     return client

@@ -30,48 +30,7 @@ export interface NextDue {
 }
 
 /** How far ahead keepers look: what comes due sooner is worth a notification. */
-const NOTIFY_WITHIN_MS = 1000
-
-/**
- * Writes a schedule, its first revision and its history in one statement: it is there whole or not at all. No queue is
- * involved; the keepers are told only of what comes due before they would look again, for NOTIFY serialises commits.
- */
-export async function insertSchedule(
-  tx: Tx,
-  p: RevisionContent &
-    NextDue & {
-      id: string
-      tenantId: string
-      projectId: string
-      ownerSubject: string
-      actor: string
-      now: Date | null
-    },
-): Promise<void> {
-  await sql`
-    with schedule as (
-      insert into carillon.schedules (
-        id, tenant_id, project_id, owner_subject, target_kind, state, revision, grant_id, next_slot_at, due_at,
-        auto_pause_threshold, created_by_subject, created_at
-      )
-      values (
-        ${p.id}, ${p.tenantId}, ${p.projectId}, ${p.ownerSubject}, ${p.target.kind}, 'active', 1, ${p.grant.id}::uuid,
-        ${instant(p.nextSlotAt)}, ${instant(p.dueAt)}, ${p.policy.autoPauseThreshold}, ${p.actor}, ${nowOf(p.now)}
-      )
-      returning schedules.*
-    ), ${ownGrant(p)} revision as (
-      ${revisionInsert(p)}
-    ), change as (
-      insert into carillon.schedule_changes (
-        schedule_id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, reason, changed_at
-      )
-      select id, tenant_id, project_id, 'created', 1, next_slot_at, ${p.actor}, null, ${nowOf(p.now)}
-      from schedule
-    )
-    select pg_notify(${AGENDA_CHANNEL}, '')
-    from schedule
-    where due_at < ${nowOf(p.now)} + ${NOTIFY_WITHIN_MS} * interval '1 millisecond'`.execute(tx)
-}
+export const NOTIFY_WITHIN_MS = 1000
 
 /** Appends a revision and points the locked schedule at it. */
 export async function reviseSchedule(

@@ -10,6 +10,7 @@ import { keyHandlers } from './routes/keys.ts'
 import { memberHandlers } from './routes/members.ts'
 import { projectHandlers } from './routes/projects.ts'
 import { runHandlers } from './routes/runs.ts'
+import { scheduleBatchHandlers } from './routes/schedule-batches.ts'
 import { scheduleChangeHandlers } from './routes/schedule-changes.ts'
 import { scheduleHandlers } from './routes/schedules.ts'
 import { secretHandlers } from './routes/secrets.ts'
@@ -18,6 +19,7 @@ import { tenantHandlers } from './routes/tenants.ts'
 /** Who answers each operation. One without a handler does not compile. */
 export const handlers: HandlersOf<OperationId> = {
   ...scheduleHandlers,
+  ...scheduleBatchHandlers,
   ...scheduleChangeHandlers,
   ...calendarHandlers,
   ...runHandlers,

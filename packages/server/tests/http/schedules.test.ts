@@ -60,6 +60,58 @@ describe('making a schedule', () => {
   })
 })
 
+describe('making many schedules', () => {
+  const MANY = '/api/v1/schedules/batch'
+
+  test('answers 201 with their ids in order, and the same again for the same Idempotency-Key', async () => {
+    const body = { schedules: [DIGEST, { ...DIGEST, name: 'Evening digest' }] }
+    const headers = { 'idempotency-key': 'moving house' }
+
+    const answer = await request('POST', MANY, { body, headers })
+    const again = await request('POST', MANY, { body, headers })
+
+    const { ids } = answer.json<{ ids: string[] }>()
+    const made = await Promise.all(ids.map((id) => admin.schedules.get(id)))
+    expect(answer.statusCode).toBe(201)
+    expect(made.map(({ name }) => name)).toEqual([DIGEST.name, 'Evening digest'])
+    expect(again.json()).toEqual({ ids })
+    expect([answer, again].map((one) => one.headers['idempotency-replayed'])).toEqual([undefined, 'true'])
+  })
+
+  test('refuses all for one that is wrong, and says which; a preview does so beforehand', async () => {
+    const schedules = [DIGEST, { ...DIGEST, cadence: { kind: 'cron', expression: 'at noon' } }, 'x']
+    const before = await admin.schedules.list()
+
+    const answer = await request('POST', MANY, { body: { schedules } })
+    const preview = await request('POST', `${MANY}/preview`, { body: { schedules } })
+
+    expect([answer.statusCode, preview.statusCode]).toEqual([400, 400])
+    const fields = answer.json<Problem>().errors.map(({ field }) => field)
+    expect(fields).toEqual(['schedules[1].cadence.expression', 'schedules[2]'])
+    expect(preview.json<Problem>().errors).toEqual(answer.json<Problem>().errors)
+    expect(await admin.schedules.list()).toEqual(before)
+  })
+
+  test.each([[[]], [Array(1001).fill(DIGEST)], ['x'], [undefined]])(
+    'refuses a list that is empty, too long, or none, without a look at what it holds',
+    async (schedules) => {
+      const answer = await request('POST', MANY, { body: { schedules } })
+
+      expect(answer.statusCode).toBe(400)
+      expect(answer.json<Problem>().errors).toMatchObject([{ field: 'schedules' }])
+    },
+  )
+
+  test('previews what each would be', async () => {
+    const { items } = await admin.schedules.previewMany([DIGEST, { ...DIGEST, name: 'Evening digest' }])
+
+    expect(items).toEqual([
+      await admin.schedules.preview(DIGEST),
+      await admin.schedules.preview({ ...DIGEST, name: 'Evening digest' }),
+    ])
+  })
+})
+
 describe('reading schedules', () => {
   test('one that is not there, or no id at all, is a 404 that says which', async () => {
     for (const id of [UNKNOWN_ID, 'x', '%00', 'a'.repeat(5000), '%F0%9F%94%94']) {

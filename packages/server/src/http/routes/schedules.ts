@@ -1,4 +1,4 @@
-import { API_PREFIX, type SchedulePreview } from '@carillon/api'
+import { API_PREFIX } from '@carillon/api'
 import type { ScheduleInput } from '@carillon/core'
 
 import { naming } from '../field-names.ts'
@@ -7,7 +7,7 @@ import { byId, readPage } from '../page.ts'
 import { etagOf } from '../revision.ts'
 import { wallNow } from '../wall-clock.ts'
 import { toInstant, toInstantOrNull } from '../wire/instant.ts'
-import { toPreview } from '../wire/preview.ts'
+import { toSchedulePreview } from '../wire/preview.ts'
 import { toSchedule } from '../wire/schedule.ts'
 import { toSlot } from '../wire/slot.ts'
 
@@ -37,11 +37,7 @@ export const scheduleHandlers: HandlersOf<
   },
 
   previewSchedule: async ({ service: { scheduler }, caller, body }) => {
-    const plan = await scheduler.planCreate(caller, body)
-    const { name, target, policy, grantId, ownerSubject } = plan
-    // The same but for lists that are not to be changed.
-    const cadence = plan.cadence as SchedulePreview['cadence']
-    return { body: { name, cadence, target, policy, grantId, ownerSubject, ...toPreview(plan) } }
+    return { body: toSchedulePreview(await scheduler.planCreate(caller, body)) }
   },
 
   listSchedules: async ({ service: { scheduler, clock }, caller, query: { state, targetKind, q, ...page } }) => {

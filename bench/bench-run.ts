@@ -1,0 +1,186 @@
+import type { BenchPostgres } from './bench-postgres.ts'
+import { nowMs } from './clock.ts'
+import type { Gathered } from './gathered.ts'
+import type { Ground, Peer } from './measure.ts'
+import type { Progress } from './progress.ts'
+import type { BenchRedis } from './redis.ts'
+import { formatNumber } from './report/number.ts'
+import type { Failure } from './results.ts'
+import type { Bench, BenchDatabase, Part, Plan, Reading, WorkName } from './work.ts'
+
+/** What a run stands on. */
+export interface RunParts {
+  readonly postgres: BenchPostgres
+  /** Undefined where no Redis could be had. */
+  readonly redis: BenchRedis | undefined
+  readonly gathered: Gathered
+  readonly progress: Progress
+  readonly signal: AbortSignal
+  /** For one round of one part. */
+  readonly patienceMs: number
+  /** So many parts of a round at the same time, where each has a ground of its own. */
+  readonly atOnce: number
+}
+
+type Place = Omit<Failure, 'reason'>
+type GroundWish = { isMigrated: boolean } | 'none'
+
+/** The bench as one work sees it. What works share outlives it: that belongs to the run. */
+export interface WorkView {
+  readonly work: WorkName
+  readonly rounds: number
+  readonly peers: readonly Peer[]
+}
+
+/** Postgres: "terminating connection due to administrator command". */
+const ADMIN_SHUTDOWN = '57P01'
+const NO_GROUND: Ground = { postgresUrl: '', redisUrl: undefined }
+
+/** Does parts in rounds, each on a ground of its own, and keeps what they gave. */
+export class BenchRun implements AsyncDisposable {
+  readonly #parts: RunParts
+  readonly #shared = new Map<string, Promise<AsyncDisposable>>()
+  #databases = 0
+  /** What is being measured, for a failure that nobody awaits. */
+  #current: Place = { work: '', subject: '', size: 0, round: 0 }
+
+  constructor(parts: RunParts) {
+    this.#parts = parts
+  }
+
+  viewOf({ work, rounds, peers }: WorkView): Bench {
+    const { redis, signal, progress, gathered } = this.#parts
+    return {
+      rounds,
+      peers,
+      redisUrl: redis?.url,
+      signal,
+      interleave: (parts, ground) => this.#interleave({ work, rounds, parts, ground }),
+      createDatabase: (p) => this.#createDatabase(p),
+      shared: (key, make) => this.#share(key, make),
+      note: (text) => {
+        progress.note(text)
+      },
+      plan: (plan: Plan) => gathered.plans.push(plan),
+    }
+  }
+
+  /** A failure outside of every promise: a connection that broke, an answer that came after the end. */
+  strayFailure(error: unknown): void {
+    if (isEndedByUs(error)) return
+    this.#fail(this.#current, `outside of its promise: ${messageOf(error)}`)
+  }
+
+  /** A work that could not even begin, or prepare what its parts need. */
+  workFailure(work: WorkName, error: unknown): void {
+    this.#fail({ work, subject: 'the whole work', size: 0, round: 0 }, messageOf(error))
+  }
+
+  async #interleave(p: { work: WorkName; rounds: number; parts: readonly Part[]; ground: GroundWish }): Promise<void> {
+    const failed = new Set<Part>()
+    const measure = async (part: Part, round: number): Promise<void> => {
+      this.#parts.signal.throwIfAborted()
+      const place = { work: p.work, subject: part.subject, size: part.size, round }
+      this.#current = place
+      this.#parts.progress.begin(`${nameOf(place)} of ${p.rounds}`)
+      if (!(await this.#measureOnce(place, part, p.ground))) failed.add(part)
+    }
+    for (let round = 1; round <= p.rounds; round += 1) {
+      const due = p.parts.filter((part) => !failed.has(part) && round <= (part.rounds ?? p.rounds))
+      const queue = due.values()
+      const measureNext = async (): Promise<void> => {
+        for (const part of queue) await measure(part, round)
+      }
+      await Promise.all(Array.from({ length: p.ground === 'none' ? 1 : this.#parts.atOnce }, measureNext))
+    }
+  }
+
+  /** @returns whether it gave readings */
+  async #measureOnce(place: Place, part: Part, ground: GroundWish): Promise<boolean> {
+    const { gathered, progress, signal } = this.#parts
+    const startedAt = nowMs()
+    try {
+      const readings = await this.#onGround(ground, (made) => this.#withPatience(part.measure(made)))
+      gathered.add(place, readings)
+      const seconds = ((nowMs() - startedAt) / 1000).toFixed(1)
+      progress.end(nameOf(place), `${readings.map(show).join(', ')} (${seconds} s)`)
+      return true
+    } catch (error) {
+      // The end of the run is no fault of the part.
+      signal.throwIfAborted()
+      this.#fail(place, messageOf(error))
+      return false
+    }
+  }
+
+  async #onGround<Result>(ground: GroundWish, measure: (ground: Ground) => Promise<Result>): Promise<Result> {
+    if (ground === 'none') return measure(NO_GROUND)
+    // With several at once somebody else may be using it.
+    if (this.#parts.atOnce === 1) await this.#parts.redis?.empty()
+    await using database = await this.#createDatabase(ground)
+    return await measure({ postgresUrl: database.url, redisUrl: this.#parts.redis?.url })
+  }
+
+  async #withPatience(measured: Promise<readonly Reading[]>): Promise<readonly Reading[]> {
+    const { patienceMs, signal } = this.#parts
+    const patience = AbortSignal.timeout(patienceMs)
+    const { promise: gaveUp, reject } = Promise.withResolvers<never>()
+    const giveUp = (): void => {
+      reject(new Error(`expected an end within ${patienceMs / 1000} s, got none`))
+    }
+    const ended = AbortSignal.any([signal, patience])
+    ended.addEventListener('abort', giveUp, { once: true })
+    // It may have been interrupted before anybody listened.
+    if (ended.aborted) giveUp()
+    try {
+      return await Promise.race([measured, gaveUp])
+    } finally {
+      ended.removeEventListener('abort', giveUp)
+    }
+  }
+
+  async #createDatabase({ isMigrated }: { isMigrated: boolean }): Promise<BenchDatabase> {
+    const { postgres } = this.#parts
+    this.#databases += 1
+    const name = `bench_${this.#databases}`
+    const url = isMigrated ? await postgres.createDatabase(name) : await postgres.createEmptyDatabase(name)
+    const drop = (): Promise<void> => postgres.dropDatabase(name)
+    return { url, drop, [Symbol.asyncDispose]: drop }
+  }
+
+  async #share<Thing extends AsyncDisposable>(key: string, make: () => Promise<Thing>): Promise<Thing> {
+    const made = this.#shared.get(key) ?? make()
+    this.#shared.set(key, made)
+    // What is under a key was made by the same work's `make`, so it has its type.
+    return (await made) as Thing
+  }
+
+  #fail(place: Place, reason: string): void {
+    this.#parts.gathered.fail({ ...place, reason })
+    this.#parts.progress.end(nameOf(place), `failed: ${reason}`)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const made of await Promise.allSettled(this.#shared.values())) {
+      if (made.status === 'fulfilled') await made.value[Symbol.asyncDispose]()
+    }
+  }
+}
+
+/** Of a connection that was still open when its database was dropped. Its part is over, one way or the other. */
+function isEndedByUs(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === ADMIN_SHUTDOWN
+}
+
+function nameOf({ work, subject, size, round }: Place): string {
+  return `${work} ${formatNumber(size)} · ${subject} · round ${round}`
+}
+
+function show({ metric, unit, value }: Reading): string {
+  return `${metric} ${formatNumber(value)} ${unit}`
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.message === '' ? error.name : error.message
+}

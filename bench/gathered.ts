@@ -1,0 +1,38 @@
+import { median, type Failure, type Figure } from './results.ts'
+import type { Plan, Reading } from './work.ts'
+
+/** Where a part stands: which work, which subject, which size. */
+type Place = Pick<Figure, 'work' | 'subject' | 'size'>
+
+/** What a run has measured so far. */
+export class Gathered {
+  readonly failures: Failure[] = []
+  readonly plans: Plan[] = []
+  readonly #readings = new Map<string, { place: Place; reading: Reading; values: number[] }>()
+
+  add({ work, subject, size }: Place, readings: readonly Reading[]): void {
+    for (const reading of readings) {
+      const key = JSON.stringify([work, subject, size, reading.metric])
+      const row = this.#readings.get(key) ?? { place: { work, subject, size }, reading, values: [] }
+      row.values.push(reading.value)
+      this.#readings.set(key, row)
+    }
+  }
+
+  /** Once for each reason: a pool of twenty connections fails twenty times. */
+  fail(failure: Failure): void {
+    const isSame = (other: Failure): boolean => JSON.stringify(other) === JSON.stringify(failure)
+    if (!this.failures.some(isSame)) this.failures.push(failure)
+  }
+
+  get figures(): readonly Figure[] {
+    return [...this.#readings.values()].map(({ place, reading: { metric, unit, note }, values }) => ({
+      ...place,
+      metric,
+      unit,
+      values,
+      median: median(values),
+      ...(note === undefined ? {} : { note }),
+    }))
+  }
+}

@@ -1,0 +1,140 @@
+import type { RepeatOptions } from 'bullmq'
+
+import { nowMs, within } from '../clock.ts'
+import type { Creation, Drain, Ground, Lateness, Peer } from '../measure.ts'
+import { dailyCron, requireAhead } from './due.ts'
+import { inTurn } from './in-turn.ts'
+import { drainOf, Tally } from './tally.ts'
+
+interface OpenQueue {
+  upsertJobScheduler(id: string, repeat: RepeatOptions, template: { name: string; data: unknown }): Promise<unknown>
+  close(): Promise<void>
+}
+
+interface OpenWorker {
+  on(event: 'completed' | 'error', listener: () => void): unknown
+  waitUntilReady(): Promise<unknown>
+  /** @param force without waiting for the jobs that run. */
+  close(force?: boolean): Promise<void>
+}
+
+export interface Slot {
+  readonly nominal: number
+}
+
+/** Where BullMQ keeps its jobs: the same queue, worker and schedulers on each. */
+export interface Backend {
+  prepare(ground: Ground): Promise<void>
+  openQueue(ground: Ground, name: string): OpenQueue
+  openWorker(ground: Ground, name: string, process: (slot: Slot) => void): OpenWorker
+}
+
+type Works = Required<Pick<Peer, 'drain' | 'lateness' | 'create'>>
+
+const EVERY_MS = 1000 * 86_400_000
+const LOADERS = 50
+const PROBE = 500
+const LEAD_MS = 3000
+const LATENESS_PATIENCE_MS = 30_000
+const CLOSE_PATIENCE_MS = 30_000
+
+export function worksOn(backend: Backend): Works {
+  return {
+    drain: (ground, work) => drain(backend, ground, work),
+    lateness: (ground, work) => lateness(backend, ground, work),
+    create: (ground, work) => create(backend, ground, work),
+  }
+}
+
+async function drain(backend: Backend, ground: Ground, work: { count: number; patienceMs: number }): Promise<Drain> {
+  await backend.prepare(ground)
+  const dueAt = Math.ceil(nowMs() + (await leadFor(backend, ground, work.count)))
+  const queue = backend.openQueue(ground, 'drain')
+  const [calls, ends] = [new Tally(work.count), new Tally(work.count)]
+  let worker: OpenWorker | undefined
+  try {
+    await inTurn({ count: work.count, clients: LOADERS }, (n) => upsert(queue, n, dueAt))
+    worker = backend.openWorker(ground, 'drain', () => {
+      calls.note()
+    })
+    worker.on('completed', () => {
+      ends.note()
+    })
+    worker.on('error', ignore)
+    await worker.waitUntilReady()
+    requireAhead(dueAt)
+    await within(ends.complete, dueAt + work.patienceMs)
+    return drainOf({ count: work.count, dueAt, firstAt: calls.firstAt, lastAt: ends.lastAt })
+  } finally {
+    if (worker !== undefined) await close(worker)
+    await queue.close()
+  }
+}
+
+/** Not for ever: it waits for statements that are under way, of which a drain that was given up may have very many. */
+async function close(worker: OpenWorker): Promise<void> {
+  await within(worker.close(true), nowMs() + CLOSE_PATIENCE_MS)
+}
+
+async function lateness(
+  backend: Backend,
+  ground: Ground,
+  work: { slots: number; spacingMs: number },
+): Promise<Lateness> {
+  await backend.prepare(ground)
+  const queue = backend.openQueue(ground, 'lateness')
+  const late: number[] = []
+  const calls = new Tally(work.slots)
+  const worker = backend.openWorker(ground, 'lateness', ({ nominal }) => {
+    late.push(nowMs() - nominal)
+    calls.note()
+  })
+  worker.on('error', ignore)
+  try {
+    await worker.waitUntilReady()
+    const firstAt = Math.ceil(nowMs()) + LEAD_MS
+    await inTurn({ count: work.slots, clients: LOADERS }, (n) => upsert(queue, n, firstAt + n * work.spacingMs))
+    requireAhead(firstAt)
+    await within(calls.complete, firstAt + work.slots * work.spacingMs + LATENESS_PATIENCE_MS)
+    return late
+  } finally {
+    await close(worker)
+    await queue.close()
+  }
+}
+
+async function create(backend: Backend, ground: Ground, work: { count: number; clients: number }): Promise<Creation> {
+  await backend.prepare(ground)
+  const queue = backend.openQueue(ground, 'create')
+  try {
+    return await inTurn(work, (n) =>
+      queue.upsertJobScheduler(`schedule-${n}`, { pattern: dailyCron(n), tz: 'UTC' }, { name: 'noop', data: {} }),
+    )
+  } finally {
+    await queue.close()
+  }
+}
+
+/** What an error stopped shows as slots that never end. */
+function ignore(): void {}
+
+/** A scheduler that is due at an instant, and then not for years. */
+function upsert(queue: OpenQueue, n: number, startDate: number): Promise<unknown> {
+  return queue.upsertJobScheduler(
+    `schedule-${n}`,
+    { every: EVERY_MS, startDate },
+    { name: 'noop', data: { nominal: startDate } },
+  )
+}
+
+/** There is no bulk load and the instant is part of each scheduler, so the time that loading takes is tried out first. */
+async function leadFor(backend: Backend, ground: Ground, count: number): Promise<number> {
+  const queue = backend.openQueue(ground, 'probe')
+  try {
+    const dueAt = nowMs() + EVERY_MS
+    const { seconds } = await inTurn({ count: PROBE, clients: LOADERS }, (n) => upsert(queue, n, dueAt))
+    return LEAD_MS + (seconds * 1000 * 2 * count) / PROBE
+  } finally {
+    await queue.close()
+  }
+}

@@ -1,0 +1,35 @@
+import { nowMs } from '../clock.ts'
+
+const SECOND = 1000
+
+/** A whole second that is at least so far away: the finest grid of a cron expression. */
+export function wholeSecondIn(leadMs: number): number {
+  return Math.ceil((nowMs() + leadMs) / SECOND) * SECOND
+}
+
+/** The second at or after each of so many instants, one after the other: where slots lie for a peer that knows only seconds. */
+export function secondsOf(firstAt: number, work: { slots: number; spacingMs: number }): number[] {
+  return Array.from({ length: work.slots }, (_, n) => Math.ceil((firstAt + n * work.spacingMs) / SECOND) * SECOND)
+}
+
+/**
+ * A cron expression of six fields, in UTC, for one second of every day. The day is not in it: to look for a date a year
+ * ahead costs a library much more than to look for tomorrow.
+ */
+export function cronAt(instantMs: number): string {
+  const at = new Date(instantMs)
+  return `${at.getUTCSeconds()} ${at.getUTCMinutes()} ${at.getUTCHours()} * * *`
+}
+
+/** A cron expression for once a day, spread over an hour. */
+export function dailyCron(n: number): string {
+  return `${n % 60} 3 * * *`
+}
+
+/** Says so if loading took longer than it was given: what came due meanwhile was not waited for. */
+export function requireAhead(dueAt: number): void {
+  const leftMs = dueAt - nowMs()
+  if (leftMs < 0) {
+    throw new Error(`expected all to be loaded before they are due, got ${Math.round(-leftMs)} ms too late`)
+  }
+}

@@ -1,0 +1,96 @@
+import type { Queryable } from './graphile.ts'
+
+export interface LedgerSlot {
+  readonly scheduleId: string
+  readonly scheduledFor: string
+}
+
+const YEAR = '365 days'
+
+/** What a slot begins with in Carillon: the run, and the schedule moved on. */
+export async function beginSlots(client: Queryable, slots: readonly LedgerSlot[]): Promise<void> {
+  await client.query(
+    `with slot as (select * from unnest($1::uuid[], $2::timestamptz[]) as s(schedule_id, scheduled_for)),
+    advanced as (
+      update carillon.schedules set next_slot_at = next_slot_at + $3::interval, due_at = due_at + $3::interval,
+        run_count = run_count + 1
+      from slot where schedules.id = slot.schedule_id
+      returning schedules.id, schedules.tenant_id, schedules.project_id
+    )
+    insert into carillon.runs (
+      schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, attempt_count, token, worker_id,
+      begun_at, started_at
+    )
+    select id, scheduled_for, uuidv7(), tenant_id, project_id, 1, 'schedule', 'running', 1, 1, id, now(), now()
+    from advanced join slot on slot.schedule_id = advanced.id`,
+    [...columnsOf(slots), YEAR],
+  )
+}
+
+/** What it ends with: the attempt, and the run's last state. */
+export async function settleSlots(client: Queryable, slots: readonly LedgerSlot[]): Promise<void> {
+  await client.query(
+    `with slot as (select * from unnest($1::uuid[], $2::timestamptz[]) as s(schedule_id, scheduled_for)),
+    settled as (
+      update carillon.runs set state = 'succeeded', worker_id = null, completed_at = now()
+      from slot
+      where runs.schedule_id = slot.schedule_id and runs.scheduled_for = slot.scheduled_for and runs.state = 'running'
+      returning runs.*
+    )
+    insert into carillon.attempts (
+      schedule_id, scheduled_for, attempt, tenant_id, project_id, worker_id, outcome, started_at, completed_at
+    )
+    select schedule_id, scheduled_for, 1, tenant_id, project_id, schedule_id, 'succeeded', started_at, completed_at
+    from settled`,
+    columnsOf(slots),
+  )
+}
+
+function columnsOf(slots: readonly LedgerSlot[]): [string[], string[]] {
+  return [slots.map(({ scheduleId }) => scheduleId), slots.map(({ scheduledFor }) => scheduledFor)]
+}
+
+const CADENCE = JSON.stringify({ kind: 'cron', expression: '30 3 * * *', timezone: 'UTC' })
+const POLICY = JSON.stringify({
+  overlap: 'forbid',
+  missed: 'skip',
+  startingDeadlineSeconds: 300,
+  retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 },
+  autoPauseThreshold: 10,
+  spreadSeconds: 0,
+})
+
+/** The rows that Carillon keeps of a schedule: its state, its grant and its first revision. */
+export async function insertSchedule(client: Queryable, slotAt: Date): Promise<LedgerSlot> {
+  const scheduledFor = slotAt.toISOString()
+  const { rows } = await client.query<{ id: string }>({
+    name: 'insert-schedule',
+    text: `with schedule as (
+      insert into carillon.schedules (
+        id, tenant_id, project_id, owner_subject, target_kind, state, revision, grant_id, next_slot_at, due_at,
+        auto_pause_threshold, created_by_subject, created_at
+      )
+      select id, 'default', 'default', 'user:bench', 'noop', 'active', 1, id, $1::timestamptz, $1, 10, 'user:bench', now()
+      from uuidv7() as id
+      returning *
+    ), own_grant as (
+      insert into carillon.execution_grants (
+        id, tenant_id, project_id, subject, scopes, created_by_subject, created_at, schedule_id
+      )
+      select id, tenant_id, project_id, owner_subject, array['noop:call:nothing'], 'user:bench', now(), id
+      from schedule
+    )
+    insert into carillon.schedule_revisions (
+      schedule_id, revision, tenant_id, project_id, name, cadence_kind, cadence_cron, target_kind, target, policy,
+      grant_id, required_scope, changed_by_subject, changed_at
+    )
+    select id, 1, tenant_id, project_id, 'bench', 'cron', $2::json, target_kind,
+      json_build_object('kind', target_kind), $3::json, id, 'noop:call:nothing', 'user:bench', now()
+    from schedule
+    returning schedule_id as id`,
+    values: [scheduledFor, CADENCE, POLICY],
+  })
+  const [row] = rows
+  if (row === undefined) throw new Error('expected the row of a schedule, got none')
+  return { scheduleId: row.id, scheduledFor }
+}

@@ -1,0 +1,130 @@
+import { PgBoss, type ConstructorOptions, type WorkOptions } from 'pg-boss'
+
+import { nowMs, until, within } from '../clock.ts'
+import type { Creation, Drain, Ground, Lateness, Peer } from '../measure.ts'
+import { cronAt, dailyCron, requireAhead, secondsOf, wholeSecondIn } from './due.ts'
+import { inTurn } from './in-turn.ts'
+import { versionOf } from './package-version.ts'
+import { drainOf, Tally } from './tally.ts'
+
+const QUEUE = 'noop'
+const CONNECTIONS = 20
+const LEAD_MS = 4000
+const LOAD_MS_PER_SCHEDULE = 0.1
+const LATENESS_PATIENCE_MS = 60_000
+const LOOK_EVERY_MS = 50
+
+/** The least that pg-boss permits: it looks for due schedules, and for what they sent, once a second. */
+const SCHEDULING: ConstructorOptions = { cronMonitorIntervalSeconds: 1, cronWorkerIntervalSeconds: 1 }
+const WORK = {
+  batchSize: 500,
+  burstWhenBatchFull: true,
+  pollingIntervalSeconds: 0.5,
+  notifyPollingIntervalSeconds: 0.5,
+} satisfies WorkOptions
+
+interface Slot {
+  readonly nominal: number
+}
+
+async function startBoss(ground: Ground, options: ConstructorOptions): Promise<PgBoss> {
+  const boss = new PgBoss({ connectionString: ground.postgresUrl, max: CONNECTIONS, useListenNotify: true, ...options })
+  // Without a listener an error ends the process. What it stopped shows as slots that never end.
+  boss.on('error', () => undefined)
+  await boss.start()
+  await boss.createQueue(QUEUE, { notify: true })
+  return boss
+}
+
+async function drain(ground: Ground, work: { count: number; patienceMs: number }): Promise<Drain> {
+  const boss = await startBoss(ground, SCHEDULING)
+  const calls = new Tally(work.count)
+  try {
+    await boss.work(QUEUE, WORK, (jobs) => {
+      for (let n = 0; n < jobs.length; n += 1) calls.note()
+      return Promise.resolve()
+    })
+    const dueAt = wholeSecondIn(LEAD_MS + work.count * LOAD_MS_PER_SCHEDULE)
+    await loadSchedules(boss, work.count, dueAt)
+    requireAhead(dueAt)
+    const giveUpAt = dueAt + work.patienceMs
+    await within(calls.complete, giveUpAt)
+    const lastAt = await lastCompletion(boss, work.count, giveUpAt)
+    return drainOf({ count: work.count, dueAt, firstAt: calls.firstAt, lastAt })
+  } finally {
+    await boss.stop({ graceful: false })
+  }
+}
+
+/** One by its own call, the others copied from it: it has no call for many. */
+async function loadSchedules(boss: PgBoss, count: number, dueAt: number): Promise<void> {
+  await boss.schedule(QUEUE, cronAt(dueAt), { nominal: dueAt }, { key: 's0' })
+  await boss.getDb().executeSql(
+    `insert into pgboss.schedule (name, key, kind, cron, timezone, data, options, created_on, updated_on)
+    select name, 's' || n, kind, cron, timezone, data, options, created_on, updated_on
+    from pgboss.schedule, generate_series(1, $1::int - 1) as n`,
+    [count],
+  )
+}
+
+/** As the jobs' own rows say. The handler's last call comes before the batch is completed. */
+async function lastCompletion(boss: PgBoss, count: number, giveUpAt: number): Promise<number> {
+  for (;;) {
+    const { rows }: { rows: { completed: number; lastAt: number }[] } = await boss.getDb().executeSql(
+      `select count(*)::int as "completed", extract(epoch from max(completed_on))::float8 * 1000 as "lastAt"
+      from pgboss.job where name = $1 and state = 'completed'`,
+      [QUEUE],
+    )
+    const [row] = rows
+    if (row !== undefined && row.completed >= count) return row.lastAt
+    await within(until(nowMs() + LOOK_EVERY_MS), giveUpAt)
+  }
+}
+
+async function lateness(ground: Ground, work: { slots: number; spacingMs: number }): Promise<Lateness> {
+  const boss = await startBoss(ground, SCHEDULING)
+  const late: number[] = []
+  const calls = new Tally(work.slots)
+  try {
+    await boss.work<Slot>(QUEUE, WORK, (jobs) => {
+      for (const { data } of jobs) {
+        late.push(nowMs() - data.nominal)
+        calls.note()
+      }
+      return Promise.resolve()
+    })
+    const firstAt = wholeSecondIn(LEAD_MS)
+    const seconds = secondsOf(firstAt, work)
+    await inTurn({ count: work.slots, clients: CONNECTIONS }, (n) => {
+      const nominal = seconds[n] ?? firstAt
+      return boss.schedule(QUEUE, cronAt(nominal), { nominal }, { key: `s${n}` })
+    })
+    requireAhead(firstAt)
+    await within(calls.complete, firstAt + work.slots * work.spacingMs + LATENESS_PATIENCE_MS)
+    return late
+  } finally {
+    await boss.stop({ graceful: false })
+  }
+}
+
+async function create(ground: Ground, work: { count: number; clients: number }): Promise<Creation> {
+  const boss = await startBoss(ground, { schedule: false, supervise: false, max: work.clients })
+  try {
+    return await inTurn(work, (n) => boss.schedule(QUEUE, dailyCron(n), null, { key: `s${n}` }))
+  } finally {
+    await boss.stop({ graceful: false })
+  }
+}
+
+export const pgBoss: Peer = {
+  name: 'pg-boss',
+  version: versionOf('pg-boss'),
+  leaves: 'the completed job, and the completed job that forwarded it',
+  setUp:
+    'one instance that looks for due schedules every second, the least it permits; what is due it forwards to its queue in ' +
+    'batches of 50, one a second, which cannot be set; the queue wakes its worker with NOTIFY and is worked in batches of 500; ' +
+    'slots lie on whole seconds',
+  drain,
+  lateness,
+  create,
+}

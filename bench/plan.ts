@@ -1,0 +1,131 @@
+import type { Sizes, WorkName } from './work.ts'
+
+export type PlanName = 'full' | 'quick' | 'smoke'
+
+/** How much is measured, how often, and how long it may take. */
+export interface BenchPlan {
+  readonly name: PlanName
+  readonly sizes: Sizes
+  readonly rounds: number
+  /** Works that the peers do as well. */
+  readonly worksOfPeers: readonly WorkName[]
+  /** Subjects at the same time. More than one is no measurement, but most of them wait most of the time. */
+  readonly atOnce: number
+  /** Whether Postgres waits for the disk, as it does by default. */
+  readonly isDurable: boolean
+  /** For one round of one subject, whatever it does. */
+  readonly patienceMs: number
+  /** For the whole run; what was measured by then is written. */
+  readonly limitMs: number
+}
+
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+
+/** In the order in which they are done: what holds a million schedules comes last, when nobody else needs the disk. */
+export const WORK_NAMES: readonly WorkName[] = [
+  'drain',
+  'lateness',
+  'herd',
+  'create',
+  'import',
+  'http',
+  'workers',
+  'scale',
+  'idle',
+  'pages',
+]
+
+const FULL: BenchPlan = {
+  name: 'full',
+  sizes: {
+    drain: { counts: [1000, 10_000, 60_000], patienceMs: 3 * MINUTE },
+    lateness: { slots: 300, spacingMs: 197 },
+    herd: { count: 60_000 },
+    scale: {
+      held: [
+        { schedules: 10_000, ledgerRows: 0 },
+        { schedules: 100_000, ledgerRows: 0 },
+        { schedules: 1_000_000, ledgerRows: 5_000_000 },
+      ],
+      drained: 10_000,
+      slots: 300,
+      spacingMs: 97,
+    },
+    create: { count: 4000, clients: 20 },
+    import: { count: 100_000 },
+    http: { count: 20_000 },
+    idle: { schedules: 1_000_000, seconds: 60 },
+    workers: { count: 60_000 },
+    pages: { schedules: 1_000_000, ledgerRows: 5_000_000, requests: 500 },
+  },
+  rounds: 3,
+  worksOfPeers: ['drain', 'lateness', 'create'],
+  atOnce: 1,
+  isDurable: true,
+  patienceMs: 10 * MINUTE,
+  limitMs: 120 * MINUTE,
+}
+
+const QUICK: BenchPlan = {
+  name: 'quick',
+  sizes: {
+    drain: { counts: [1000, 10_000], patienceMs: MINUTE },
+    lateness: { slots: 100, spacingMs: 97 },
+    herd: { count: 10_000 },
+    scale: {
+      held: [
+        { schedules: 10_000, ledgerRows: 0 },
+        { schedules: 100_000, ledgerRows: 100_000 },
+      ],
+      drained: 2000,
+      slots: 100,
+      spacingMs: 47,
+    },
+    create: { count: 1000, clients: 20 },
+    import: { count: 20_000 },
+    http: { count: 4000 },
+    idle: { schedules: 100_000, seconds: 10 },
+    workers: { count: 10_000 },
+    pages: { schedules: 100_000, ledgerRows: 100_000, requests: 100 },
+  },
+  rounds: 1,
+  worksOfPeers: ['drain', 'lateness', 'create'],
+  atOnce: 1,
+  isDurable: true,
+  patienceMs: 2 * MINUTE,
+  limitMs: 20 * MINUTE,
+}
+
+/** Says only that everything still runs. No peer keeps sparse slots here: some of them wait for the next minute. */
+const SMOKE: BenchPlan = {
+  name: 'smoke',
+  sizes: {
+    drain: { counts: [20], patienceMs: 20 * SECOND },
+    lateness: { slots: 5, spacingMs: 47 },
+    herd: { count: 50 },
+    scale: {
+      held: [
+        { schedules: 10, ledgerRows: 10 },
+        { schedules: 100, ledgerRows: 100 },
+      ],
+      drained: 20,
+      slots: 5,
+      spacingMs: 47,
+    },
+    create: { count: 20, clients: 2 },
+    import: { count: 50 },
+    http: { count: 20 },
+    idle: { schedules: 100, seconds: 1 },
+    workers: { count: 50 },
+    pages: { schedules: 100, ledgerRows: 100, requests: 5 },
+  },
+  rounds: 1,
+  worksOfPeers: ['drain', 'create'],
+  atOnce: 3,
+  isDurable: false,
+  patienceMs: 25 * SECOND,
+  limitMs: 2 * MINUTE,
+}
+
+export const PLANS: Readonly<Record<PlanName, BenchPlan>> = { full: FULL, quick: QUICK, smoke: SMOKE }

@@ -1,0 +1,155 @@
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { accessSync, constants, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { promisify } from 'node:util'
+
+import { nowMs, until } from './clock.ts'
+
+export interface BenchRedis extends AsyncDisposable {
+  readonly url: string
+  /** Forgets everything it holds. */
+  empty(): Promise<void>
+}
+
+const INSTALL_PATIENCE_MS = 180_000
+const START_PATIENCE_MS = 10_000
+const LOOK_EVERY_MS = 50
+/** What Debian asks before it starts a service: 101 says no. */
+const SERVICE_POLICY = '/usr/sbin/policy-rc.d'
+
+/**
+ * A Redis of its own, set up as BullMQ's guide for production says: written to a log that is synced once a second, and
+ * nothing evicted. Undefined where there is none and none can be installed.
+ */
+export async function startRedis(): Promise<BenchRedis | undefined> {
+  const program = findOnPath('redis-server') ?? (await installRedis())
+  if (program === undefined) return undefined
+  const folder = mkdtempSync(join(tmpdir(), 'carillon-bench-redis-'))
+  const port = await findFreePort()
+  const server = spawn(program, settingsOf(port, folder), { stdio: 'ignore' })
+  const end = async (): Promise<void> => {
+    await endProcess(server)
+    rmSync(folder, { recursive: true, force: true })
+  }
+  try {
+    await waitForAnswer(server, port)
+  } catch (error) {
+    await end()
+    throw error
+  }
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    async empty() {
+      const answer = await ask(port, 'FLUSHALL SYNC')
+      if (answer !== '+OK') throw new Error(`expected Redis to empty itself, got ${answer}`)
+    },
+    [Symbol.asyncDispose]: end,
+  }
+}
+
+function settingsOf(port: number, folder: string): string[] {
+  const settings = {
+    bind: '127.0.0.1',
+    port,
+    dir: folder,
+    appendonly: 'yes',
+    appendfsync: 'everysec',
+    // The log is what lasts. A snapshot beside it would fork the server in the middle of a measurement.
+    save: '',
+    'maxmemory-policy': 'noeviction',
+    // How often it looks whom to wake, and so how late a job of BullMQ starts that was waited for: 10 if nothing is said.
+    hz: 100,
+  }
+  return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
+}
+
+function findOnPath(name: string): string | undefined {
+  const files = (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, name))
+  return files.find((file) => {
+    try {
+      accessSync(file, constants.X_OK)
+      return true
+    } catch {
+      return false
+    }
+  })
+}
+
+/** Debian's package, without what it recommends and without starting its service. Undefined where that cannot be done. */
+async function installRedis(): Promise<string | undefined> {
+  const aptGet = findOnPath('apt-get')
+  if (aptGet === undefined || process.getuid?.() !== 0) return undefined
+  const hasPolicy = existsSync(SERVICE_POLICY)
+  if (!hasPolicy) writeFileSync(SERVICE_POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
+  const run = async (...words: string[]): Promise<void> => {
+    await promisify(execFile)(aptGet, words, {
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+      timeout: INSTALL_PATIENCE_MS,
+    })
+  }
+  try {
+    await run('update')
+    await run('install', '--yes', '--no-install-recommends', 'redis-server')
+  } catch {
+    return undefined
+  } finally {
+    if (!hasPolicy) rmSync(SERVICE_POLICY, { force: true })
+  }
+  return findOnPath('redis-server')
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  // A server that listens on TCP has an address of this shape.
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+async function waitForAnswer(server: ChildProcess, port: number): Promise<void> {
+  const giveUpAt = nowMs() + START_PATIENCE_MS
+  let failure: Error | undefined
+  server.once('error', (error) => (failure = error))
+  while (!(await isAnswered(port))) {
+    if (failure !== undefined) throw failure
+    if (server.exitCode !== null) throw new Error(`expected Redis to start, got its end with code ${server.exitCode}`)
+    if (nowMs() > giveUpAt) throw new Error(`expected Redis to answer within ${START_PATIENCE_MS} ms, got nothing`)
+    await until(nowMs() + LOOK_EVERY_MS)
+  }
+}
+
+/** Whether it says PONG: while it reads its log it accepts connections and answers that it is loading. */
+async function isAnswered(port: number): Promise<boolean> {
+  try {
+    return (await ask(port, 'PING')) === '+PONG'
+  } catch {
+    return false
+  }
+}
+
+/** The first line of its answer. */
+function ask(port: number, command: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(`${command}\r\n`))
+    socket.once('data', (data) => {
+      resolve(data.toString().split('\r\n', 1).join(''))
+      socket.destroy()
+    })
+    socket.once('error', reject)
+    socket.once('end', () => {
+      reject(new Error(`expected an answer to ${command}, got the end of the connection`))
+    })
+  })
+}
+
+async function endProcess(server: ChildProcess): Promise<void> {
+  if (server.pid === undefined || server.exitCode !== null || server.signalCode !== null) return
+  const ended = once(server, 'exit')
+  server.kill('SIGTERM')
+  await ended
+}

@@ -1,0 +1,231 @@
+import type { Check, Figure, Results } from '../results.ts'
+import { formatNumber, formatPrecise } from './number.ts'
+
+/** The peer that figures 1 and 4 name. */
+export const BULLMQ_ON_REDIS = 'BullMQ on Redis'
+
+/** Which figure is read. Without a size: whatever size its work has. */
+interface Source {
+  readonly work: string
+  readonly metric: string
+  readonly subject: string
+  readonly size?: number
+}
+
+interface Rule {
+  readonly figure: number
+  readonly id: string
+  readonly title: string
+  readonly read: Source
+  /** Divided by this one, if there is one. */
+  readonly against?: Source
+  readonly is: 'at least' | 'at most' | 'above' | 'under'
+  readonly limit: number
+  readonly unit: string
+}
+
+const HERD = 60_000
+const MILLION = 1_000_000
+const DRAIN = { work: 'drain', metric: 'slotsPerSecond', size: HERD }
+const CREATE = { work: 'create', metric: 'perSecond' }
+const SCALE = { work: 'scale', subject: 'Carillon' }
+
+const RULES: readonly Rule[] = [
+  {
+    figure: 1,
+    id: 'drain-limit',
+    title: 'Drain of 60,000, as a share of the limit',
+    read: { ...DRAIN, subject: 'Carillon' },
+    against: { ...DRAIN, subject: 'the limit' },
+    is: 'at least',
+    limit: 0.7,
+    unit: '',
+  },
+  {
+    figure: 1,
+    id: 'drain-bullmq',
+    title: 'Drain of 60,000, against BullMQ on Redis',
+    read: { ...DRAIN, subject: 'Carillon' },
+    against: { ...DRAIN, subject: BULLMQ_ON_REDIS },
+    is: 'at least',
+    limit: 4,
+    unit: 'times',
+  },
+  {
+    figure: 2,
+    id: 'lateness-p50',
+    title: 'Lateness of sparse slots, p50',
+    read: { work: 'lateness', metric: 'p50', subject: 'Carillon' },
+    is: 'at most',
+    limit: 3,
+    unit: 'ms',
+  },
+  {
+    figure: 2,
+    id: 'lateness-p99',
+    title: 'Lateness of sparse slots, p99',
+    read: { work: 'lateness', metric: 'p99', subject: 'Carillon' },
+    is: 'at most',
+    limit: 10,
+    unit: 'ms',
+  },
+  {
+    figure: 2,
+    id: 'scale-p50',
+    title: 'Lateness p50 with 1M schedules held, against 10,000',
+    read: { ...SCALE, metric: 'p50', size: MILLION },
+    against: { ...SCALE, metric: 'p50', size: 10_000 },
+    is: 'at most',
+    limit: 1.2,
+    unit: 'times',
+  },
+  {
+    figure: 2,
+    id: 'scale-p99',
+    title: 'Lateness p99 with 1M schedules held, against 10,000',
+    read: { ...SCALE, metric: 'p99', size: MILLION },
+    against: { ...SCALE, metric: 'p99', size: 10_000 },
+    is: 'at most',
+    limit: 1.2,
+    unit: 'times',
+  },
+  {
+    figure: 3,
+    id: 'herd-bystander',
+    title: 'A bystander due with a herd of 60,000 starts after',
+    read: { work: 'herd', metric: 'bystanderMs', subject: 'Carillon', size: HERD },
+    is: 'at most',
+    limit: 100,
+    unit: 'ms',
+  },
+  {
+    figure: 4,
+    id: 'create-bare',
+    title: 'Creates through the library, as a share of a bare transaction',
+    read: { ...CREATE, subject: 'Carillon, library' },
+    against: { ...CREATE, subject: 'a bare transaction' },
+    is: 'at least',
+    limit: 0.6,
+    unit: '',
+  },
+  {
+    figure: 4,
+    id: 'create-bullmq',
+    title: "Creates through the library, against BullMQ's upsert",
+    read: { ...CREATE, subject: 'Carillon, library' },
+    against: { ...CREATE, subject: BULLMQ_ON_REDIS },
+    is: 'above',
+    limit: 1,
+    unit: 'times',
+  },
+  {
+    figure: 4,
+    id: 'import',
+    title: 'Bulk import of 100,000',
+    read: { work: 'import', metric: 'perSecond', subject: 'Carillon', size: 100_000 },
+    is: 'at least',
+    limit: 30_000,
+    unit: '/s',
+  },
+  {
+    figure: 5,
+    id: 'http',
+    title: 'HTTP dispatch, as a share of a bare undici loop',
+    read: { work: 'http', metric: 'perSecond', subject: 'Carillon' },
+    against: { work: 'http', metric: 'perSecond', subject: 'a bare undici loop' },
+    is: 'at least',
+    limit: 0.6,
+    unit: '',
+  },
+  {
+    figure: 6,
+    id: 'idle-cpu',
+    title: 'Idle at 1M schedules, of one core',
+    read: { work: 'idle', metric: 'cpuPercent', subject: 'Carillon', size: MILLION },
+    is: 'under',
+    limit: 2,
+    unit: '%',
+  },
+  {
+    figure: 6,
+    id: 'idle-memory',
+    title: 'Idle at 1M schedules, memory of the worker',
+    read: { work: 'idle', metric: 'workerMegabytes', subject: 'Carillon', size: MILLION },
+    is: 'under',
+    limit: 200,
+    unit: 'MB',
+  },
+]
+
+const HOLDS: Readonly<Record<Rule['is'], (value: number, limit: number) => boolean>> = {
+  'at least': (value, limit) => value >= limit,
+  'at most': (value, limit) => value <= limit,
+  above: (value, limit) => value > limit,
+  under: (value, limit) => value < limit,
+}
+
+/**
+ * The figures to reach, from what was measured. Only the full plan can reach one: the others say what they saw. `noteOf`
+ * says what stands in the way of one that is not reached.
+ */
+export function checkFigures(
+  { figures, plan }: Pick<Results, 'figures' | 'plan'>,
+  noteOf: (id: string) => string | undefined,
+): readonly Check[] {
+  return RULES.map((rule) => {
+    const check = checkOne(rule, figures)
+    if (plan !== 'full') return { ...check, isReached: null }
+    const note = check.isReached === false ? noteOf(rule.id) : undefined
+    return note === undefined ? check : { ...check, standsInTheWay: note }
+  })
+}
+
+function checkOne(rule: Rule, figures: readonly Figure[]): Check {
+  const { figure, id, title, is, limit, unit } = rule
+  const check = { figure, id, title, wanted: join(is, formatNumber(limit), unit) }
+  const value = valueOf(rule, figures)
+  if (value === undefined) return { ...check, measured: measuredElsewhere(rule, figures), isReached: null }
+  return { ...check, measured: join(formatPrecise(value), unit), isReached: HOLDS[is](value, limit) }
+}
+
+function valueOf({ read, against }: Rule, figures: readonly Figure[]): number | undefined {
+  const value = find(read, figures)?.median
+  if (against === undefined || value === undefined) return value
+  const other = find(against, figures)?.median
+  return other === undefined ? undefined : value / other
+}
+
+/** A smaller run says what it saw, and not that a figure is reached. */
+function measuredElsewhere(rule: Rule, figures: readonly Figure[]): string {
+  const size = largestSize(rule.read, figures)
+  if (rule.read.size === undefined || size === undefined) return 'not measured'
+  const against = rule.against && { ...rule.against, size: againstSize(rule, size, figures) }
+  const value = valueOf({ ...rule, read: { ...rule.read, size }, ...(against && { against }) }, figures)
+  return value === undefined ? 'not measured' : join(formatPrecise(value), rule.unit, `at ${formatNumber(size)}`)
+}
+
+/** The same subject at two sizes is compared with its smallest, two subjects at the same size. */
+function againstSize({ read, against }: Rule, size: number, figures: readonly Figure[]): number {
+  if (against === undefined || against.subject !== read.subject) return size
+  return Math.min(...sizesOf(against, figures))
+}
+
+function find(source: Source, figures: readonly Figure[]): Figure | undefined {
+  return figures.find((figure) => isOf(source, figure) && (source.size ?? figure.size) === figure.size)
+}
+
+function isOf(source: Source, figure: Figure): boolean {
+  return figure.work === source.work && figure.metric === source.metric && figure.subject === source.subject
+}
+
+function sizesOf(source: Source, figures: readonly Figure[]): number[] {
+  return figures.filter((figure) => isOf(source, figure)).map(({ size }) => size)
+}
+
+function largestSize(source: Source, figures: readonly Figure[]): number | undefined {
+  return sizesOf(source, figures).toSorted((a, b) => b - a)[0]
+}
+
+function join(...words: readonly string[]): string {
+  return words.filter((word) => word !== '').join(' ')
+}

@@ -1,0 +1,17 @@
+interface Metric {
+  readonly label: string
+  readonly isLessBetter: boolean
+}
+
+/** How the metrics of the works are called on the page. One that is not here is shown by its own name. */
+export const METRICS: Readonly<Record<string, Metric>> = {
+  slotsPerSecond: { label: 'slots', isLessBetter: false },
+  perSecond: { label: 'rate', isLessBetter: false },
+  firstMs: { label: 'first call after', isLessBetter: true },
+  bystanderMs: { label: 'the bystander starts after', isLessBetter: true },
+  p50: { label: 'p50', isLessBetter: true },
+  p99: { label: 'p99', isLessBetter: true },
+  max: { label: 'max', isLessBetter: true },
+  cpuPercent: { label: 'CPU of one core', isLessBetter: true },
+  workerMegabytes: { label: 'memory of the worker', isLessBetter: true },
+}

@@ -1,0 +1,110 @@
+import type { Failure, Figure } from '../results.ts'
+import { METRICS } from './metrics.ts'
+import { formatNumber, formatSpread } from './number.ts'
+
+type Side = 'left' | 'right'
+
+/** A table of Markdown. Without `sides`, numbers: the first column left, the others right. */
+export function markdownTable(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  sides: readonly Side[] = head.map((_, column) => (column === 0 ? 'left' : 'right')),
+): string {
+  const line = (cells: readonly string[]): string => `| ${cells.map(escapeBar).join(' | ')} |`
+  const rule = `| ${sides.map((side) => (side === 'left' ? '---' : '---:')).join(' | ')} |`
+  return [line(head), rule, ...rows.map(line)].join('\n')
+}
+
+function escapeBar(cell: string): string {
+  return cell.replaceAll('|', String.raw`\|`)
+}
+
+/**
+ * The figures of one work. Subjects at several sizes each: a table for each metric, with a column for each size. Else one
+ * table with a column for each metric, and a row for each subject, or for each size of the only one.
+ */
+export function figureTables(figures: readonly Figure[], failures: readonly Failure[], sizeWord: string): string {
+  const subjects = unique([...figures, ...failures].map(({ subject }) => subject))
+  const sizesOf = (subject: string): number[] =>
+    unique([...figures, ...failures].filter((one) => one.subject === subject).map(({ size }) => size))
+  const sizes = unique(subjects.flatMap(sizesOf)).toSorted((a, b) => a - b)
+  const metrics = unique(figures.map(({ metric }) => metric))
+  const isOnly = subjects.length === 1
+  if (!isOnly && subjects.some((subject) => sizesOf(subject).length > 1)) {
+    return metrics.map((metric) => tableOfMetric(metric, { figures, failures, subjects, sizes, sizeWord })).join('\n\n')
+  }
+  const head = [isOnly ? sizeWord : '', ...metrics.map((metric) => headOf(metric, figures))]
+  const rowOf = (label: string, place: { subject: string; size: number }): string[] => [
+    label,
+    ...metrics.map((metric) => cell(figures, failures, { ...place, metric })),
+  ]
+  const rows = isOnly
+    ? sizes.map((size) => rowOf(formatNumber(size), { subject: subjects[0] ?? '', size }))
+    : orderSubjects(subjects, figures, { metric: metrics[0] ?? '' }).map((subject) =>
+        rowOf(subject, { subject, size: sizesOf(subject)[0] ?? 0 }),
+      )
+  return markdownTable(head, rows)
+}
+
+function tableOfMetric(
+  metric: string,
+  p: {
+    figures: readonly Figure[]
+    failures: readonly Failure[]
+    subjects: readonly string[]
+    sizes: readonly number[]
+    sizeWord: string
+  },
+): string {
+  const ordered = orderSubjects(p.subjects, p.figures, { metric, size: p.sizes.at(-1) ?? 0 })
+  const rows = ordered.map((subject) => [
+    subject,
+    ...p.sizes.map((size) => cell(p.figures, p.failures, { subject, size, metric })),
+  ])
+  return markdownTable(
+    [headOf(metric, p.figures), ...p.sizes.map((size) => `${formatNumber(size)} ${p.sizeWord}`)],
+    rows,
+  )
+}
+
+/** Best first; who has no figure comes last. Without a size, each by the one it has. */
+export function orderSubjects(
+  subjects: readonly string[],
+  figures: readonly Figure[],
+  by: { metric: string; size?: number },
+): readonly string[] {
+  const isLessBetter = METRICS[by.metric]?.isLessBetter ?? false
+  const costOf = (subject: string): number => {
+    const figure = figures.find(
+      (one) => one.subject === subject && one.metric === by.metric && one.size === (by.size ?? one.size),
+    )
+    if (figure === undefined) return Number.POSITIVE_INFINITY
+    return isLessBetter ? figure.median : -figure.median
+  }
+  return subjects.toSorted((a, b) => {
+    const [left, right] = [costOf(a), costOf(b)]
+    return left === right ? 0 : left - right
+  })
+}
+
+function cell(
+  figures: readonly Figure[],
+  failures: readonly Failure[],
+  place: Pick<Figure, 'subject' | 'size' | 'metric'>,
+): string {
+  const isHere = (one: { subject: string; size: number }): boolean =>
+    one.subject === place.subject && one.size === place.size
+  const figure = figures.find((one) => isHere(one) && one.metric === place.metric)
+  if (figure !== undefined) return formatSpread(figure)
+  return failures.some(isHere) ? 'failed' : '–'
+}
+
+function headOf(metric: string, figures: readonly Figure[]): string {
+  const unit = figures.find((figure) => figure.metric === metric)?.unit ?? ''
+  const label = METRICS[metric]?.label ?? metric
+  return unit === '' ? label : `${label}, ${unit}`
+}
+
+function unique<Value>(values: readonly Value[]): Value[] {
+  return [...new Set(values)]
+}

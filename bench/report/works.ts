@@ -1,0 +1,119 @@
+import type { WorkName } from '../work.ts'
+
+/** One picture of a work. */
+export interface ChartOfWork {
+  readonly metric: string
+  readonly title: string
+  readonly subtitle: string
+  /** Drawn as a line, not as a bar. */
+  readonly limitSubject?: string
+  readonly wanted?: number
+}
+
+/** What the page says of a work beside its numbers. */
+export interface WorkText {
+  /** What was done, and from where to where the time was taken. */
+  readonly text: string
+  /** What its size counts. */
+  readonly sizeWord: string
+  readonly charts: readonly ChartOfWork[]
+}
+
+const MORE = 'more is better'
+const LESS = 'less is better'
+
+export const WORK_TEXTS: Readonly<Record<WorkName, WorkText>> = {
+  drain: {
+    text:
+      'So many schedules come due at one instant; the worker is up and waits for it. The target does nothing, and ' +
+      'everything that a system keeps of a run is written. The time goes from that instant to the last end. *The limit* ' +
+      "writes Carillon's rows with batched SQL, the ids known beforehand, claiming nothing.",
+    sizeWord: 'slots',
+    charts: [
+      {
+        metric: 'slotsPerSecond',
+        title: 'Drain: slots a second',
+        subtitle: `all due at one instant, the ledger written; ${MORE}`,
+        limitSubject: 'the limit',
+      },
+    ],
+  },
+  lateness: {
+    text:
+      'Slots that come due one by one. Each number is the time from the nominal instant to the call of the target. Who ' +
+      'keeps a coarser grid, whole seconds or whole minutes, has its slots where its grid allows.',
+    sizeWord: 'slots',
+    charts: [
+      {
+        metric: 'p50',
+        title: 'Lateness of sparse slots, p50',
+        subtitle: `from the nominal instant to the call of the target; ${LESS}`,
+      },
+      {
+        metric: 'p99',
+        title: 'Lateness of sparse slots, p99',
+        subtitle: `from the nominal instant to the call of the target; ${LESS}`,
+      },
+    ],
+  },
+  herd: {
+    text: 'One tenant has so many schedules due at one instant, another tenant has one, due at the same instant.',
+    sizeWord: 'slots in the herd',
+    charts: [
+      {
+        metric: 'bystanderMs',
+        title: 'A bystander beside a herd',
+        subtitle: `from the instant both are due to the call of the bystander's target; ${LESS}`,
+        wanted: 100,
+      },
+    ],
+  },
+  scale: {
+    text: 'Drain and lateness again, with many more schedules held that are not due, and old rows in the ledger.',
+    sizeWord: 'schedules held',
+    charts: [
+      { metric: 'p50', title: 'Lateness by schedules held, p50', subtitle: `of sparse slots; ${LESS}` },
+      { metric: 'p99', title: 'Lateness by schedules held, p99', subtitle: `of sparse slots; ${LESS}` },
+      { metric: 'slotsPerSecond', title: 'Drain by schedules held', subtitle: `slots a second; ${MORE}` },
+    ],
+  },
+  create: {
+    text:
+      'Schedules made one by one by several clients at once. *A bare transaction* inserts the rows that Carillon inserts, ' +
+      'without validation, and without a look at the cadence, quotas or rights.',
+    sizeWord: 'creates',
+    charts: [
+      { metric: 'perSecond', title: 'Single creates a second', subtitle: `by several clients at once; ${MORE}` },
+    ],
+  },
+  import: {
+    text: 'Many schedules made in one go. *Bare inserts* write the same rows in batches, without validation.',
+    sizeWord: 'schedules',
+    charts: [{ metric: 'perSecond', title: 'Bulk import, schedules a second', subtitle: MORE, wanted: 30_000 }],
+  },
+  http: {
+    text:
+      'Slots that call a target over HTTP on loopback, ledger written, against a loop that only sends the same requests with ' +
+      'undici.',
+    sizeWord: 'requests',
+    charts: [{ metric: 'perSecond', title: 'HTTP dispatch, requests a second', subtitle: `to loopback; ${MORE}` }],
+  },
+  idle: {
+    text: 'A worker of its own process with so many schedules held and nothing due. CPU is of worker and Postgres together where the note says so.',
+    sizeWord: 'schedules held',
+    charts: [
+      { metric: 'cpuPercent', title: 'Idle: CPU', subtitle: `percent of one core; ${LESS}`, wanted: 2 },
+      { metric: 'workerMegabytes', title: 'Idle: memory of the worker', subtitle: LESS, wanted: 200 },
+    ],
+  },
+  workers: {
+    text: 'Drain by one worker process and by two, on the same machine.',
+    sizeWord: 'slots',
+    charts: [{ metric: 'slotsPerSecond', title: 'Two workers against one', subtitle: `slots a second; ${MORE}` }],
+  },
+  pages: {
+    text: 'Reads of the API at scale: how long one page takes.',
+    sizeWord: 'schedules held',
+    charts: [{ metric: 'p99', title: 'Pages of the API, p99', subtitle: `one page; ${LESS}` }],
+  },
+}

@@ -1,0 +1,116 @@
+import { startBenchPostgres } from './bench-postgres.ts'
+import { BenchRun } from './bench-run.ts'
+import { Gathered } from './gathered.ts'
+import { describeMachine } from './machine.ts'
+import type { Peer } from './measure.ts'
+import type { Options } from './options.ts'
+import { PLANS } from './plan.ts'
+import type { Progress } from './progress.ts'
+import { describeRedis } from './redis-facts.ts'
+import { startRedis } from './redis.ts'
+import { RESULTS_VERSION, type Results } from './results.ts'
+import { runWorks, type Works } from './run-works.ts'
+import { StrayErrors } from './stray-errors.ts'
+
+/** Somebody wanted it to end before it was over. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted'
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+/** To stop Postgres and Redis after an interrupt. */
+const STOPPING_MS = 20_000
+
+interface Order {
+  readonly options: Options
+  /** As it is told on the page. */
+  readonly command: string
+  readonly works: Works
+  readonly peers: readonly Peer[]
+  readonly progress: Progress
+}
+
+/**
+ * Starts what is needed, measures, and stops what it started, also when it is interrupted or its time is up.
+ * @throws Interrupted after everything is stopped
+ */
+export async function runBench(order: Order): Promise<Omit<Results, 'checks'>> {
+  const { options, progress } = order
+  const interruption = new AbortController()
+  const signal = AbortSignal.any([interruption.signal, AbortSignal.timeout(PLANS[options.plan].limitMs)])
+  const interrupt = (): void => {
+    if (interruption.signal.aborted) return
+    progress.note('interrupted: stopping')
+    interruption.abort(new Interrupted())
+    AbortSignal.timeout(STOPPING_MS).addEventListener('abort', () => process.exit(1))
+  }
+  for (const name of SIGNALS) process.on(name, interrupt)
+  try {
+    const results = await measureAll(order, signal)
+    if (interruption.signal.aborted) throw new Interrupted()
+    return results
+  } finally {
+    for (const name of SIGNALS) process.off(name, interrupt)
+  }
+}
+
+async function measureAll(order: Order, signal: AbortSignal): Promise<Omit<Results, 'checks'>> {
+  const { options, progress, peers } = order
+  const plan = PLANS[options.plan]
+  const startedAt = new Date()
+  const gathered = new Gathered()
+  using strays = new StrayErrors()
+  progress.note('starting Postgres and Redis')
+  await using postgres = await startBenchPostgres({ isDurable: plan.isDurable })
+  await using redis = await startRedis()
+  if (redis === undefined) progress.note('no Redis could be had: what needs it will be recorded as failed')
+  const { patienceMs, atOnce } = plan
+  await using run = new BenchRun({ postgres, redis, gathered, progress, signal, patienceMs, atOnce })
+  strays.reportTo((error) => {
+    run.strayFailure(error)
+  })
+  const facts = await describeServers(postgres, redis?.url)
+  const works = await runWorks({
+    run,
+    works: order.works,
+    names: options.works,
+    plan,
+    rounds: options.rounds ?? plan.rounds,
+    peers,
+    progress,
+    signal,
+  })
+  return {
+    version: RESULTS_VERSION,
+    plan: plan.name,
+    command: order.command,
+    startedAt: startedAt.toISOString(),
+    seconds: Math.round(progress.seconds),
+    isComplete: !signal.aborted,
+    machine: describeMachine(),
+    versions: { ...facts.versions, ...Object.fromEntries(peers.map(({ name, version }) => [name, version])) },
+    durability: facts.durability,
+    works,
+    subjects: peers.map(({ name, version, leaves, setUp }) => ({ name, version, leaves, setUp })),
+    figures: gathered.figures,
+    failures: gathered.failures,
+    plans: gathered.plans,
+  }
+}
+
+async function describeServers(
+  postgres: Awaited<ReturnType<typeof startBenchPostgres>>,
+  redisUrl: string | undefined,
+): Promise<{ versions: Record<string, string>; durability: Record<string, string> }> {
+  const redis = redisUrl === undefined ? undefined : await describeRedis(redisUrl)
+  const named = (system: string, settings: Record<string, string>): Record<string, string> =>
+    Object.fromEntries(Object.entries(settings).map(([name, value]) => [`${system}, ${name}`, value]))
+  return {
+    versions: {
+      Node: process.versions.node,
+      Postgres: await postgres.version(),
+      Redis: redis?.version ?? 'none: it could not be had',
+    },
+    durability: { ...named('Postgres', await postgres.settings()), ...named('Redis', redis?.settings ?? {}) },
+  }
+}

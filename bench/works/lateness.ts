@@ -1,0 +1,26 @@
+import type { Peer } from '../measure.ts'
+import type { Part, Sizes, Work } from '../work.ts'
+import { latenessOfCarillon } from './lateness-of-carillon.ts'
+import { ownPart } from './own-database.ts'
+import { quantiles } from './quantiles.ts'
+import { warmLateness, WARM_UP } from './warm-up.ts'
+
+const NOTE = `the ${WARM_UP} slots before them are not counted`
+
+export const latenessWork: Work<'lateness'> = {
+  name: 'lateness',
+  title: 'Lateness of sparse slots',
+  async measure(bench, sizes) {
+    const own = ownPart(bench, { subject: 'Carillon', size: sizes.slots }, async (url) =>
+      quantiles(await warmLateness(sizes, (work) => latenessOfCarillon(url, work)), NOTE),
+    )
+    await bench.interleave([own, ...bench.peers.flatMap((peer) => peerPart(peer, sizes))], { isMigrated: false })
+  },
+}
+
+function peerPart({ name, lateness }: Peer, work: Sizes['lateness']): Part[] {
+  if (lateness === undefined) return []
+  const measure: Part['measure'] = async (ground) =>
+    quantiles(await warmLateness(work, (asked) => lateness(ground, asked)), NOTE)
+  return [{ subject: name, size: work.slots, measure }]
+}

@@ -1,0 +1,67 @@
+import { createPool, Scheduler, type Caller, type Db } from '@carillon/core'
+import { CompiledQuery, Kysely, PostgresDialect, type QueryResult } from 'kysely'
+
+import type { Plan } from '../work.ts'
+import { noopTarget } from './noop-target.ts'
+
+export { Scheduler } from '@carillon/core'
+
+type Schema = Db extends Kysely<infer Tables> ? Tables : never
+type Pool = ReturnType<typeof createPool>
+
+/** A scheduler, and the statements that it has run. */
+export function recordingScheduler(pool: Pool): { scheduler: Scheduler; db: Db; queries: CompiledQuery[] } {
+  const queries: CompiledQuery[] = []
+  const log = ({ query }: { query: CompiledQuery }): void => void queries.push(query)
+  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }), log })
+  const target = noopTarget()
+  return { scheduler: new Scheduler({ db, targets: new Map([[target.kind, target]]) }), db, queries }
+}
+
+/** How Postgres answers what a page reads, whatever the parameters, for the role that asks and behind its wall. */
+export async function explainPage(
+  url: string,
+  page: string,
+  p: { caller: Caller; read: (scheduler: Scheduler) => Promise<unknown> },
+): Promise<Plan> {
+  const pool = createPool({ connectionString: url, maxConnections: 1 })
+  const { scheduler, db, queries } = recordingScheduler(pool)
+  try {
+    await p.read(scheduler)
+    const reads = queries.filter(({ sql }) => /^\s*select\b/i.test(sql))
+    const texts = await db.transaction().execute(async (tx) => {
+      for (const setting of settingsOf(p.caller)) await tx.executeQuery(CompiledQuery.raw(setting))
+      const plans: string[] = []
+      for (const { sql } of reads) {
+        plans.push(textOf(await tx.executeQuery(CompiledQuery.raw(`explain (generic_plan) ${sql}`))))
+      }
+      return plans
+    })
+    const text = texts.join('\n\n')
+    return { page, text, hasSeqScan: await readsWhole(pool, text) }
+  } finally {
+    await db.destroy()
+  }
+}
+
+/** Whether it reads a table from end to end. One without a row, such as that of a month to come, is not read otherwise. */
+async function readsWhole(pool: Pool, text: string): Promise<boolean> {
+  const tables = [...text.matchAll(/Seq Scan on (\w+)/g)].map((match) => match[1])
+  const { rows } = await pool.query(
+    `select from pg_class where relnamespace = 'carillon'::regnamespace and relname = any($1::text[]) and relpages > 0`,
+    [tables],
+  )
+  return rows.length > 0
+}
+
+function settingsOf({ tenantId, projectId }: Caller): string[] {
+  return [
+    'set local role carillon_api',
+    `set local carillon.tenant_id = '${tenantId}'`,
+    `set local carillon.project_id = '${projectId}'`,
+  ]
+}
+
+function textOf({ rows }: QueryResult<unknown>): string {
+  return (rows as { 'QUERY PLAN': string }[]).map((row) => row['QUERY PLAN']).join('\n')
+}

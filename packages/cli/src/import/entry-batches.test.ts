@@ -1,0 +1,50 @@
+import { ApiError } from '@carillon/api'
+import { expect, test } from 'vitest'
+
+import { batchesOf, blamed } from './entry-batches.ts'
+import type { ImportEntry } from './import-entry.ts'
+
+function entryOf(name: string, payload = ''): ImportEntry {
+  const input = { name, cadence: { kind: 'cron', expression: '@daily' }, target: { kind: 'http', payload } }
+  return { place: name, input: input as unknown as ImportEntry['input'], pausedReason: null, skippedSlots: [] }
+}
+
+const FILE = Array.from({ length: 1200 }, (_, index) => entryOf(`s${index}`))
+
+function namesOf(batches: readonly (readonly ImportEntry[])[]): string[][] {
+  return batches.map((batch) => batch.map(({ input }) => input.name))
+}
+
+test('a file is cut where it is cut, whatever of it is made already: a batch that is left keeps its key', () => {
+  const all = batchesOf(FILE, FILE)
+  const rest = batchesOf(FILE.slice(500), FILE)
+
+  expect(all.map(({ length }) => length)).toEqual([500, 500, 200])
+  expect(namesOf(rest)).toEqual(namesOf(all.slice(1)))
+})
+
+test('no batch is larger than a request may be; an entry that is larger by itself goes alone', () => {
+  const large = ['a', 'b', 'c', 'd'].map((name) => entryOf(name, 'x'.repeat(400_000)))
+  const huge = entryOf('huge', 'x'.repeat(1_000_000))
+
+  expect(namesOf(batchesOf([...large, huge], [...large, huge]))).toEqual([['a', 'b'], ['c', 'd'], ['huge']])
+})
+
+test('what a refusal is about is found by its place, and nothing where it names none', () => {
+  const refusal = (...fields: string[]): ApiError =>
+    new ApiError(
+      {
+        code: 'invalid_input',
+        status: 400,
+        detail: 'wrong',
+        errors: fields.map((field) => ({ field, message: 'wrong' })),
+      },
+      null,
+    )
+
+  expect([...blamed(FILE, refusal('schedules[3].name', 'schedules[3]', 'schedules[11].cadence.expression'))]).toEqual([
+    FILE[3],
+    FILE[11],
+  ])
+  expect([...blamed(FILE, refusal('schedules', 'x[1]', 'schedules[5000].name'))]).toEqual([])
+})

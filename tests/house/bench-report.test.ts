@@ -1,0 +1,296 @@
+import { describe, expect, test } from 'vitest'
+
+import { Gathered } from '../../bench/gathered.ts'
+import { parseOptions } from '../../bench/options.ts'
+import { PLANS, WORK_NAMES } from '../../bench/plan.ts'
+import { chooseScale, drawChart } from '../../bench/report/chart.ts'
+import { chartsOf } from '../../bench/report/charts.ts'
+import { BULLMQ_ON_REDIS, checkFigures } from '../../bench/report/checks.ts'
+import { formatNumber, formatSpread } from '../../bench/report/number.ts'
+import { resultsPage } from '../../bench/report/page.ts'
+import { figureTables, markdownTable } from '../../bench/report/table.ts'
+import { median, type Check, type Figure, type Results } from '../../bench/results.ts'
+
+function figure(work: string, subject: string, size: number, metric: string, ...values: number[]): Figure {
+  return {
+    work,
+    subject,
+    size,
+    metric,
+    unit: metric === 'slotsPerSecond' ? '/s' : 'ms',
+    values,
+    median: median(values),
+  }
+}
+
+function checkOf(id: string, figures: readonly Figure[], note?: string): Check | undefined {
+  return checkFigures({ figures, plan: 'full' }, () => note).find((check) => check.id === id)
+}
+
+describe('medians', () => {
+  test.each([
+    [[3, 1, 2], 2],
+    [[4, 1, 2, 3], 2.5],
+    [[7], 7],
+    [[], Number.NaN],
+  ])('of %j is %d', (values, expected) => {
+    expect(median(values)).toBe(expected)
+  })
+
+  test('the rounds of one subject at one size become one figure', () => {
+    const gathered = new Gathered()
+    const place = { work: 'drain', subject: 'Carillon', size: 10 }
+
+    for (const value of [30, 10, 20]) gathered.add(place, [{ metric: 'firstMs', unit: 'ms', value }])
+    gathered.add({ ...place, size: 20 }, [{ metric: 'firstMs', unit: 'ms', value: 5, note: 'a note' }])
+
+    const figure = { ...place, metric: 'firstMs', unit: 'ms' }
+    expect(gathered.figures).toEqual([
+      { ...figure, values: [30, 10, 20], median: 20 },
+      { ...figure, size: 20, values: [5], median: 5, note: 'a note' },
+    ])
+  })
+})
+
+describe('the figures to reach', () => {
+  const limit = figure('drain', 'the limit', 60_000, 'slotsPerSecond', 40_000)
+
+  test.each([
+    [28_000, true],
+    [27_999, false],
+  ])('a drain of %d/s beside a limit of 40,000/s: reached %s', (rate, isReached) => {
+    const check = checkOf('drain-limit', [figure('drain', 'Carillon', 60_000, 'slotsPerSecond', rate), limit])
+
+    expect(check).toMatchObject({ figure: 1, wanted: 'at least 0.7', measured: '0.7', isReached })
+  })
+
+  test('a ratio is one of medians, not of single rounds', () => {
+    const own = figure('drain', 'Carillon', 60_000, 'slotsPerSecond', 1, 30_000, 31_000)
+    const peer = figure('drain', BULLMQ_ON_REDIS, 60_000, 'slotsPerSecond', 5000, 6000, 90_000)
+
+    expect(checkOf('drain-bullmq', [own, peer])).toMatchObject({ measured: '5 times', isReached: true })
+  })
+
+  test('what was not measured is neither reached nor missed', () => {
+    expect(checkOf('drain-limit', [limit])).toMatchObject({ measured: 'not measured', isReached: null })
+  })
+
+  test('a smaller size says what it saw and reaches nothing', () => {
+    const own = figure('drain', 'Carillon', 1000, 'slotsPerSecond', 900)
+    const small = figure('drain', 'the limit', 1000, 'slotsPerSecond', 1000)
+
+    expect(checkOf('drain-limit', [own, small])).toMatchObject({ measured: '0.9 at 1,000', isReached: null })
+  })
+
+  test('only the full plan reaches anything', () => {
+    const figures = [figure('lateness', 'Carillon', 5, 'p50', 1)]
+    const check = checkFigures({ figures, plan: 'smoke' }, () => 'a note').find(({ id }) => id === 'lateness-p50')
+
+    expect(check).toMatchObject({ measured: '1 ms', isReached: null })
+    expect(check).not.toHaveProperty('standsInTheWay')
+  })
+
+  test('schedules held are compared with the fewest that were held', () => {
+    const held = [10, 100].map((size) => figure('scale', 'Carillon', size, 'p50', size === 10 ? 2 : 3))
+
+    expect(checkOf('scale-p50', held)).toMatchObject({ measured: '1.5 times at 100', isReached: null })
+  })
+
+  test('ahead of a peer means ahead, not level', () => {
+    const own = figure('create', 'Carillon, library', 4000, 'perSecond', 5000)
+    const peer = figure('create', BULLMQ_ON_REDIS, 4000, 'perSecond', 5000)
+
+    expect(checkOf('create-bullmq', [own, peer])).toMatchObject({ measured: '1 times', isReached: false })
+  })
+
+  test('what stands in the way is said only of a figure that is not reached', () => {
+    const late = figure('lateness', 'Carillon', 300, 'p50', 3.1)
+
+    expect(checkOf('lateness-p50', [late], 'the disk')).toMatchObject({ isReached: false, standsInTheWay: 'the disk' })
+    expect(checkOf('lateness-p50', [{ ...late, median: 3 }], 'the disk')).not.toHaveProperty('standsInTheWay')
+  })
+
+  test('there are six', () => {
+    expect(new Set(checkFigures({ figures: [], plan: 'full' }, () => undefined).map((check) => check.figure))).toEqual(
+      new Set([1, 2, 3, 4, 5, 6]),
+    )
+  })
+})
+
+describe('numbers and tables', () => {
+  test.each([
+    [41_234.4, '41,234'],
+    [41.26, '41.3'],
+    [4.126, '4.13'],
+    [20, '20'],
+    [0, '0'],
+  ])('%d is written %s', (value, text) => {
+    expect(formatNumber(value)).toBe(text)
+  })
+
+  test('a median carries the range of its rounds, and nothing if there was one', () => {
+    expect(formatSpread(figure('drain', 'Carillon', 1, 'p50', 3, 1, 2))).toBe('2 (1–3)')
+    expect(formatSpread(figure('drain', 'Carillon', 1, 'p50', 2))).toBe('2')
+  })
+
+  test('a bar within a cell does not end it', () => {
+    expect(markdownTable(['a'], [['x|y']])).toBe(String.raw`| a |
+| --- |
+| x\|y |`)
+  })
+
+  test('several subjects at several sizes: a table for each metric, best first, and who failed is named as failed', () => {
+    const figures = [
+      figure('drain', 'slow', 10, 'slotsPerSecond', 1),
+      figure('drain', 'fast', 10, 'slotsPerSecond', 5),
+      figure('drain', 'fast', 20, 'slotsPerSecond', 6),
+      figure('drain', 'fast', 20, 'firstMs', 3),
+    ]
+    const failure = { work: 'drain', subject: 'slow', size: 20, round: 1, reason: 'out of patience' }
+
+    expect(figureTables(figures, [failure], 'slots')).toBe(`| slots, /s | 10 slots | 20 slots |
+| --- | ---: | ---: |
+| fast | 5 | 6 |
+| slow | 1 | failed |
+
+| first call after, ms | 10 slots | 20 slots |
+| --- | ---: | ---: |
+| fast | – | 3 |
+| slow | – | failed |`)
+  })
+
+  test('several subjects at one size: one table with a column for each metric, least late first', () => {
+    const figures = [
+      ...['p50', 'p99'].map((metric) => figure('lateness', 'late', 9, metric, 8)),
+      ...['p50', 'p99'].map((metric) => figure('lateness', 'soon', 9, metric, 2)),
+    ]
+
+    expect(figureTables(figures, [], 'slots')).toBe(`|  | p50, ms | p99, ms |
+| --- | ---: | ---: |
+| soon | 2 | 2 |
+| late | 8 | 8 |`)
+  })
+
+  test('one subject at several sizes: a row for each size', () => {
+    const figures = [100, 10].map((size) => figure('scale', 'Carillon', size, 'p50', size))
+
+    expect(figureTables(figures, [], 'schedules held')).toBe(`| schedules held | p50, ms |
+| --- | ---: |
+| 10 | 10 |
+| 100 | 100 |`)
+  })
+})
+
+describe('charts', () => {
+  test.each([
+    [41_200, 50_000],
+    [50_000, 50_000],
+    [0.7, 0.8],
+    [99, 100],
+    [1.01, 1.5],
+    [0, 1],
+  ])('a scale for %d ends at %d, in round steps from 0', (largest, end) => {
+    const scale = chooseScale(largest)
+
+    expect(scale.end).toBeCloseTo(end, 9)
+    expect(scale.ticks[0]).toBe(0)
+    expect(scale.ticks.at(-1)).toBeCloseTo(end, 9)
+    expect(scale.ticks.length).toBeLessThanOrEqual(6)
+  })
+
+  test('the limit is a line, Carillon stands out, a peer that gave up stands with the size it did', () => {
+    const [named] = chartsOf('drain', [
+      figure('drain', 'DBOS', 10, 'slotsPerSecond', 1),
+      figure('drain', 'Carillon', 20, 'slotsPerSecond', 5, 7, 6),
+      figure('drain', 'the limit', 20, 'slotsPerSecond', 9),
+    ])
+
+    expect(named?.file).toBe('drain-slots-per-second.png')
+    expect(named?.chart.marks).toEqual([{ label: 'the limit: 9 /s', value: 9 }])
+    expect(named?.chart.bars).toEqual([
+      { label: 'Carillon', value: 6, low: 5, high: 7, isOwn: true },
+      { label: 'DBOS (10)', value: 1, low: 1, high: 1, isOwn: false },
+    ])
+  })
+
+  test('names are escaped', () => {
+    const bar = { label: 'a & <b>', value: 1, low: 1, high: 1, isOwn: false }
+
+    expect(drawChart({ title: '', subtitle: '', unit: '', bars: [bar], marks: [] })).toContain('a &amp; &lt;b&gt;')
+  })
+})
+
+describe('the page of results', () => {
+  const results: Results = {
+    version: 1,
+    plan: 'smoke',
+    command: 'npm run bench -- --smoke',
+    startedAt: '2026-01-02T03:04:05.000Z',
+    seconds: 30,
+    isComplete: false,
+    machine: { cpu: 'a CPU', cores: 2, memoryGigabytes: 8, os: 'an OS', kernel: 'a kernel' },
+    versions: { Postgres: '18.1' },
+    durability: { 'Postgres, fsync': 'on' },
+    works: [{ name: 'herd', title: 'A herd', sizes: { count: 50 }, rounds: 1, seconds: 3 }],
+    subjects: [{ name: 'pg-boss', version: '12.35.0', leaves: 'a job', setUp: 'as its guide says' }],
+    figures: [figure('herd', 'Carillon', 50, 'bystanderMs', 12)],
+    failures: [{ work: 'herd', subject: 'the whole work', size: 0, round: 0, reason: 'two\nlines' }],
+    plans: [],
+    checks: checkFigures({ figures: [], plan: 'full' }, () => undefined),
+  }
+
+  test('says in its first line that it is written by a command', () => {
+    expect(resultsPage(results).split('\n')[0]).toMatch(/Written by `npm run bench -- --smoke`\. Do not edit/)
+  })
+
+  test.each([
+    ['a run that came to the end of its time', 'came to the end of its time'],
+    ['a plan that is too small', 'too small for the figures to reach'],
+    ['the machine', 'a CPU, 2 cores'],
+    ['a version', '| Postgres | 18.1 |'],
+    ['how durable it was', '| Postgres, fsync | `on` |'],
+    ['a failure, on one line', '- the whole work: two lines'],
+    ['how a peer was set up', 'as its guide says'],
+    ['the chart', '(charts/herd-bystander-ms.png)'],
+  ])('names %s', (_what, text) => {
+    expect(resultsPage(results)).toContain(text)
+  })
+})
+
+describe('the options', () => {
+  const folders = { bench: '/b', cwd: '/here' }
+
+  test('without any: the whole of the full run, into the folder of the bench', () => {
+    expect(parseOptions([], folders)).toMatchObject({ plan: 'full', works: WORK_NAMES, rounds: undefined, out: '/b' })
+  })
+
+  test.each([[['--quick']], [['--smoke']], [['--only', 'drain']]])(
+    '%j does not replace the published results',
+    (args) => {
+      expect(parseOptions(args, folders).out).toBe('/b/tmp')
+    },
+  )
+
+  test('a folder is meant from where the command was given', () => {
+    expect(parseOptions(['--out', 'x/y'], folders).out).toBe('/here/x/y')
+  })
+
+  test('some works are done in the order of all', () => {
+    expect(parseOptions(['--only', 'lateness, drain'], folders).works).toEqual(['drain', 'lateness'])
+  })
+
+  test.each([
+    [['--only', 'drains'], '"drains"'],
+    [['--rounds', '0'], '--rounds from 1 to 100, got "0"'],
+    [['--rounds', 'two'], 'got "two"'],
+    [['--quick', '--smoke'], 'got both'],
+    [['--fast'], '--fast'],
+  ])('%j is refused by name', (args, message) => {
+    expect(() => parseOptions(args, folders)).toThrow(message)
+  })
+})
+
+test('every plan ends, and gives one round of one subject less time than the whole', () => {
+  for (const plan of Object.values(PLANS)) expect(plan.patienceMs).toBeLessThan(plan.limitMs)
+  expect(Object.keys(PLANS.full.sizes).toSorted()).toEqual(WORK_NAMES.toSorted())
+})

@@ -1,0 +1,173 @@
+import { createPool } from '@carillon/core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { startBenchPostgres, type BenchPostgres } from '../../bench/bench-postgres.ts'
+import { BenchRun } from '../../bench/bench-run.ts'
+import { Gathered } from '../../bench/gathered.ts'
+import { PLANS } from '../../bench/plan.ts'
+import { Progress } from '../../bench/progress.ts'
+import { runWorks, type Works } from '../../bench/run-works.ts'
+import type { Bench, Part, Reading } from '../../bench/work.ts'
+
+let postgres: BenchPostgres
+
+beforeAll(async () => {
+  postgres = await startBenchPostgres({ isDurable: false })
+})
+afterAll(() => postgres[Symbol.asyncDispose]())
+
+const READING: Reading = { metric: 'p50', unit: 'ms', value: 1 }
+
+function setUp(p: { rounds: number; patienceMs?: number; atOnce?: number }) {
+  const gathered = new Gathered()
+  const lines: string[] = []
+  const progress = new Progress((text) => lines.push(text))
+  const interruption = new AbortController()
+  const { patienceMs = 60_000, atOnce = 1 } = p
+  const { signal } = interruption
+  const run = new BenchRun({ postgres, redis: undefined, gathered, progress, signal, patienceMs, atOnce })
+  const bench = run.viewOf({ work: 'drain', rounds: p.rounds, peers: [] })
+  return { bench, run, gathered, lines, progress, interruption }
+}
+
+function part(subject: string, measure: Part['measure'], rounds?: number): Part {
+  return { subject, size: 1, measure, ...(rounds === undefined ? {} : { rounds }) }
+}
+
+describe('rounds', () => {
+  test('every part has its first round before any has its second', async () => {
+    const { bench, gathered } = setUp({ rounds: 3 })
+    const order: string[] = []
+    const noting = (subject: string, rounds?: number): Part =>
+      part(subject, () => Promise.resolve([{ ...READING, value: order.push(subject) }]), rounds)
+
+    await bench.interleave([noting('a'), noting('b'), noting('dear', 1)], 'none')
+
+    expect(order).toEqual(['a', 'b', 'dear', 'a', 'b', 'a', 'b'])
+    expect(gathered.figures.map(({ subject, values }) => [subject, values])).toEqual([
+      ['a', [1, 4, 6]],
+      ['b', [2, 5, 7]],
+      ['dear', [3]],
+    ])
+  })
+
+  test('a part that fails is recorded with its reason and left out of later rounds, and the others go on', async () => {
+    const { bench, gathered, lines } = setUp({ rounds: 2 })
+    const fine = part('fine', () => Promise.resolve([READING]))
+
+    await bench.interleave([part('broken', () => Promise.reject(new Error('no luck'))), fine], 'none')
+
+    expect(gathered.failures).toEqual([{ work: 'drain', subject: 'broken', size: 1, round: 1, reason: 'no luck' }])
+    expect(gathered.figures).toMatchObject([{ subject: 'fine', values: [1, 1] }])
+    expect(lines.join('')).toContain('drain 1 · broken · round 1 of 2 … failed: no luck')
+  })
+
+  test('a part that never ends is given up, and said so', async () => {
+    const { bench, gathered } = setUp({ rounds: 1, patienceMs: 20 })
+
+    await bench.interleave([part('endless', () => Promise.withResolvers<never>().promise)], 'none')
+
+    expect(gathered.failures).toMatchObject([{ subject: 'endless', reason: 'expected an end within 0.02 s, got none' }])
+  })
+
+  test('an interrupt ends the part at once, records no failure and begins no other', async () => {
+    const { bench, gathered, interruption } = setUp({ rounds: 1 })
+    const begun: string[] = []
+    const endless = part('endless', () => {
+      begun.push('endless')
+      interruption.abort(new Error('Ctrl-C'))
+      return Promise.withResolvers<never>().promise
+    })
+    const never = part('never', () => Promise.resolve([{ ...READING, value: begun.push('never') }]))
+
+    await expect(bench.interleave([endless, never], 'none')).rejects.toThrow('Ctrl-C')
+
+    expect(begun).toEqual(['endless'])
+    expect(gathered.failures).toEqual([])
+  })
+})
+
+describe('ground', () => {
+  async function databases(): Promise<number> {
+    const url = await postgres.createEmptyDatabase('counting')
+    const pool = createPool({ connectionString: url })
+    const { rows } = await pool.query<{ count: number }>(
+      `select count(*)::int as count from pg_database where datname ~ '^bench_[0-9]+$'`,
+    )
+    await pool.end()
+    await postgres.dropDatabase('counting')
+    return rows[0]?.count ?? -1
+  }
+
+  test('each part of each round has an empty database of its own, which is gone afterwards, also if it failed', async () => {
+    const { bench, gathered } = setUp({ rounds: 2, atOnce: 2 })
+    const urls = new Set<string>()
+    const measure: Part['measure'] = async ({ postgresUrl }) => {
+      urls.add(postgresUrl)
+      const pool = createPool({ connectionString: postgresUrl })
+      await pool.query('create table carillon.mine ()')
+      await pool.end()
+      return [READING]
+    }
+    const broken = part('broken', ({ postgresUrl }) =>
+      Promise.reject(new Error(String(urls.add(postgresUrl).size > 0))),
+    )
+
+    await bench.interleave([part('a', measure), part('b', measure), broken], { isMigrated: true })
+
+    expect(urls.size).toBe(5)
+    expect(gathered.failures).toMatchObject([{ subject: 'broken' }])
+    expect(await databases()).toBe(0)
+  })
+
+  test('what works share is made once and goes with the run', async () => {
+    const { bench, run } = setUp({ rounds: 1 })
+    const made: string[] = []
+    const make = (): Promise<AsyncDisposable> => {
+      made.push('made')
+      return Promise.resolve({ [Symbol.asyncDispose]: () => Promise.resolve(void made.push('gone')) })
+    }
+
+    const [first, second] = [await bench.shared('held', make), await bench.shared('held', make)]
+    await run[Symbol.asyncDispose]()
+
+    expect(first).toBe(second)
+    expect(made).toEqual(['made', 'gone'])
+  })
+})
+
+test('a work that fails as a whole is recorded, and the next one is done', async () => {
+  const { run, gathered, progress, interruption } = setUp({ rounds: 1 })
+  const idle = (_bench: Bench): Promise<void> => Promise.resolve()
+  const work = <Name extends keyof Works>(name: Name, measure = idle) => ({ name, title: `the ${name}`, measure })
+  const works: Works = {
+    drain: work('drain', () => Promise.reject(new Error('nothing to drain'))),
+    lateness: work('lateness', (bench) => bench.interleave([part('soon', () => Promise.resolve([READING]))], 'none')),
+    herd: work('herd'),
+    create: work('create'),
+    import: work('import'),
+    http: work('http'),
+    workers: work('workers'),
+    scale: work('scale'),
+    idle: work('idle'),
+    pages: work('pages'),
+  }
+
+  const records = await runWorks({
+    run,
+    works,
+    names: ['drain', 'lateness'],
+    plan: PLANS.smoke,
+    rounds: 1,
+    peers: [],
+    progress,
+    signal: interruption.signal,
+  })
+
+  expect(records).toMatchObject([
+    { name: 'drain', title: 'the drain', sizes: PLANS.smoke.sizes.drain },
+    { name: 'lateness', rounds: 1 },
+  ])
+  expect(gathered.failures).toMatchObject([{ work: 'drain', subject: 'the whole work', reason: 'nothing to drain' }])
+  expect(gathered.figures).toMatchObject([{ work: 'lateness', subject: 'soon' }])
+})

@@ -1,0 +1,65 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { WORK_NAMES } from '../../bench/plan.ts'
+import { RESULTS_VERSION, type Results } from '../../bench/results.ts'
+import { REPOSITORY, runTool } from './run-tool.ts'
+
+const PNG_SIGNATURE = '89504e470d0a1a0a'
+/** On two cores, beside the other tests; alone it takes a quarter of it. */
+const SMOKE_MS = 150_000
+
+describe('a smoke run of the bench', () => {
+  const out = mkdtempSync(join(tmpdir(), 'carillon-bench-test-'))
+  let outcome: Awaited<ReturnType<typeof runTool>>
+
+  beforeAll(async () => {
+    outcome = await runTool(REPOSITORY, 'npm', ['run', '--silent', 'bench', '--', '--smoke', '--out', out])
+  }, SMOKE_MS)
+  afterAll(() => {
+    rmSync(out, { recursive: true, force: true })
+  })
+
+  function readResults(): Results {
+    return JSON.parse(readFileSync(join(out, 'results.json'), 'utf8')) as Results
+  }
+
+  test('comes to its end', () => {
+    expect(outcome.exitCode, outcome.stderr).toBe(0)
+  })
+
+  test('does every work, and nothing fails', () => {
+    const { version, works, figures, failures, isComplete } = readResults()
+
+    expect(failures).toEqual([])
+    expect({ version, isComplete }).toEqual({ version: RESULTS_VERSION, isComplete: true })
+    expect(works.map(({ name }) => name)).toEqual(WORK_NAMES)
+    expect([...new Set(figures.map(({ work }) => work))]).toEqual(WORK_NAMES)
+    expect(figures.filter(({ median }) => !Number.isFinite(median))).toEqual([])
+  })
+
+  test('has every number that the figures to reach are made of', () => {
+    expect(readResults().checks.filter(({ measured }) => measured === 'not measured')).toEqual([])
+  })
+
+  test('writes a page whose charts are there, and are pictures', () => {
+    const page = readFileSync(join(out, 'RESULTS.md'), 'utf8')
+    const shown = [...page.matchAll(/\(charts\/([\w-]+\.png)\)/g)].map((match) => match[1] ?? '')
+
+    expect(shown.toSorted()).toEqual(readdirSync(join(out, 'charts')).toSorted())
+    for (const file of shown) {
+      expect(readFileSync(join(out, 'charts', file)).toString('hex', 0, 8), file).toBe(PNG_SIGNATURE)
+    }
+  })
+
+  // After the smoke run, which has installed what these types come from.
+  test('its types hold, those of the peers among them', async () => {
+    const { exitCode, stdout } = await runTool(join(REPOSITORY, 'bench'), 'npm', ['run', '--silent', 'types'])
+
+    expect(stdout).toBe('')
+    expect(exitCode).toBe(0)
+  })
+})
