@@ -187,7 +187,9 @@ test('a worker without a living lease claims nothing and takes nothing (I12)', a
   await expect(worker.keeper.attempt(waiting)).rejects.toThrow('this worker holds no lease')
   for (const workerId of [lost, randomUUID()]) {
     const at = { workerId, now: clock.databaseNow() }
-    const claim = await transact(db, clock, (tx) => claimDue(tx, { lanes: [lane], perLane: 10, ...at }))
+    const claim = await transact(db, clock, (tx) =>
+      claimDue(tx, { lanes: [{ lane, after: undefined }], perLane: 10, ...at }),
+    )
     expect(claim.scheduleIds).toEqual([])
     expect(await transact(db, clock, (tx) => takeRun(tx, { ...waiting, ...at }))).toBeUndefined()
   }

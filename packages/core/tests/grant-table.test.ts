@@ -1,19 +1,41 @@
 import { sql } from 'kysely'
-import type pg from 'pg'
 import { expect, test, vi } from 'vitest'
 
 import { INSTALLATION_SUBJECT } from '../src/caller.ts'
 import { Grants } from '../src/facade/grants.ts'
-import { createDb } from '../src/store/database.ts'
-import { createPool } from '../src/store/pool.ts'
+import { whenBlocked, whileHeld } from './blocked-statement.ts'
 import { countRows, emptiedPipelines } from './emptied-pipeline.ts'
 import { CALLER, EVERY_MINUTE, HOUR, MINUTE, Pipeline } from './pipeline.ts'
+import { ProcessClock } from './process-clock.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
 
 function grantsOf({ db, clock }: Pipeline): Grants {
   return new Grants({ db, clock })
+}
+
+/** Time goes on by itself whenever somebody asks for it. */
+class PassingClock extends ProcessClock {
+  readonly #time: Pipeline['clock']
+  passing = 0
+
+  constructor(time: Pipeline['clock']) {
+    super(time)
+    this.#time = time
+  }
+
+  override databaseNow(): Date | null {
+    this.#time.advance(this.passing)
+    return super.databaseNow()
+  }
+}
+
+/** As somebody who waits for no schedule. */
+async function revoke({ db, clock }: Pipeline, grantId: string): Promise<void> {
+  await sql`
+    update carillon.execution_grants set revoked_at = ${clock.databaseNow()}, revoked_by_subject = 'user:root'
+    where id = ${grantId}`.execute(db)
 }
 
 /** Everything of a refused slot: its line, no attempt, no call, no charge, and the schedule goes on. */
@@ -50,36 +72,47 @@ function refused(reason: string) {
   }
 }
 
-/** Runs `between` when a slot has begun, and its right has not been looked at again yet. */
+/** Runs `between` when begin has looked at the right, and dispatch has not looked at it again yet. */
 async function betweenBeginAndDispatch(pipeline: Pipeline, between: () => Promise<void>): Promise<void> {
-  // The only connection of the worker is held in between, so nothing can be looked up.
-  const pool = createPool({ connectionString: pipeline.database.url, role: 'carillon_worker', maxConnections: 1 })
-  const worker = pipeline.worker('worker', 200, { db: createDb(pool) })
-  const begun = Promise.withResolvers<pg.PoolClient>()
-  worker.events.on('run.began', () => begun.resolve(pool.connect()))
-  pipeline.clock.advance(MINUTE / 2)
+  const { database, clock } = pipeline
+  // Begin reads the grant before it writes the line, and dispatch after its commit: the writing is held in between.
+  await database.pool.query(`
+    create function wait_to_write() returns trigger language plpgsql as $$
+    begin
+      perform pg_advisory_xact_lock(1);
+      return null;
+    end $$;
+    create trigger wait_to_write before insert on carillon.runs for each statement execute function wait_to_write()`)
+  const worker = pipeline.worker()
+  clock.advance(MINUTE / 2)
   await worker.heartbeat.runOnce()
-  await worker.keeper.runOnce()
-  const held = await begun.promise
-  await between()
-  held.release()
+  const begun = Promise.withResolvers<unknown>()
+  await whileHeld(pipeline, 'select pg_advisory_xact_lock(1)', async () => {
+    begun.resolve(worker.keeper.runOnce())
+    await whenBlocked(pipeline)
+    await between()
+  })
+  await begun.promise
   await worker.keeper.whenIdle()
-  await pool.end()
+  await database.pool.query('drop function wait_to_write cascade')
 }
 
 test('G-1: a grant that expires between begin and dispatch: skipped grant_expired, not called, not charged (I8)', async () => {
   const pipeline = await pipelineAt(START)
   const grant = await grantsOf(pipeline).create(CALLER, {
     scopes: ['test:dispatch:bell'],
-    expiresAt: Date.parse('2026-03-02T09:01:01Z'),
+    // The agenda is looked at one second later, begin another one, dispatch a third.
+    expiresAt: Date.parse('2026-03-02T09:01:02.500Z'),
   })
   const schedule = await pipeline.create({ grantId: grant.id })
-  const worker = pipeline.worker()
-  // Told right after the commit of begin, before anything else is looked up.
-  worker.events.on('run.began', () => pipeline.clock.advance(1000))
-
+  const clock = new PassingClock(pipeline.clock)
+  const worker = pipeline.worker('worker', 200, { clock })
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.heartbeat.runOnce()
+
+  clock.passing = 1000
+  await worker.keeper.runOnce()
+  await worker.keeper.whenIdle()
 
   expect(await refusedLine(pipeline, schedule.id)).toEqual(refused('grant_expired'))
 })
@@ -88,9 +121,7 @@ test('G-2: a grant that is revoked between begin and dispatch: skipped grant_rev
   const pipeline = await pipelineAt(START)
   const schedule = await pipeline.create()
 
-  await betweenBeginAndDispatch(pipeline, async () => {
-    await grantsOf(pipeline).revoke(CALLER, schedule.grantId)
-  })
+  await betweenBeginAndDispatch(pipeline, () => revoke(pipeline, schedule.grantId))
 
   expect(await refusedLine(pipeline, schedule.id)).toEqual(refused('grant_revoked'))
 })

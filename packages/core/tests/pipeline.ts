@@ -43,6 +43,9 @@ export const ANY_NUMBER = { maxSchedulesPerProject: null, maxSchedulesPerUser: n
 interface WorkerParts {
   readonly db?: Db
   readonly authorization?: AuthorizationPort
+  readonly clock?: ProcessClock
+  /** How many schedules one transaction begins at most. */
+  readonly batchSize?: number
 }
 
 /** The parts of a worker that a test drives by hand. */
@@ -61,12 +64,12 @@ export class TestWorker {
     this.#pipeline = pipeline
     this.#targets = [...pipeline.targets.values()].map((target) => new WatchedTarget(target))
     const targets = new Map(this.#targets.map((target) => [target.kind, target]))
-    const { db = pipeline.workerDb, authorization } = parts
-    const clock = new ProcessClock(pipeline.clock)
+    const { db = pipeline.workerDb, authorization, batchSize = 500 } = parts
+    const clock = parts.clock ?? new ProcessClock(pipeline.clock)
     this.process = clock
     this.lease = new Lease(clock)
     const deps = { db, clock, targets, events: this.events, jobs: slotJobs, lease: this.lease }
-    this.keeper = new Keeper({ ...deps, authorization }, { retentionMs: 90 * DAY, concurrency })
+    this.keeper = new Keeper({ ...deps, authorization }, { retentionMs: 90 * DAY, concurrency, batchSize })
     const onCancel = (runId: string): void => this.keeper.cancel(runId)
     this.heartbeat = new Heartbeat(
       { ...deps, engineWorkerIds: () => [], onCancel },

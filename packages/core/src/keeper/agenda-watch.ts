@@ -1,10 +1,10 @@
 import type { Clock } from '../clock.ts'
-import { lookAhead, type LaneDue } from '../store/agenda.ts'
+import { lookAhead, type LaneDue, type LaneFrom, type LanePlace } from '../store/agenda.ts'
 import type { Db } from '../store/database.ts'
 
 /** No further: what becomes due sooner than that is told by a notification, everything else is seen in time. */
 const LOOK_AHEAD_MS = 1000
-/** Between looks that pass over what was rung, so that nothing can hide behind it for longer. */
+/** Between looks at whole lanes, so that nothing can hide before what was claimed for longer: a claim may come to nothing. */
 const FULL_LOOK_EVERY_MS = 1000
 
 /**
@@ -19,7 +19,8 @@ export class AgendaWatch {
   #ahead: readonly LaneDue[] = []
   #restMs = 0
   #isSlept = false
-  #rungUntil: Date | null = null
+  /** Behind which place to look on in a lane: after a herd, dead index entries lie before it until they are vacuumed. */
+  #claimed = new Map<string, LanePlace>()
   #fullLookAtMs = -Infinity
 
   constructor({ db, clock, lanes }: { db: Db; clock: Clock; lanes: readonly string[] }) {
@@ -51,19 +52,30 @@ export class AgendaWatch {
     return lanes.filter(({ dueAt }) => dueAt <= now)
   }
 
-  /** Remembers what was claimed: its dead index entries need not be walked again. */
-  rung(due: readonly LaneDue[]): void {
-    const [first] = due
-    if (first !== undefined) this.#rungUntil = new Date(first.dueAt)
+  /** Behind what was claimed already in lanes that are due. */
+  from(lanes: readonly string[]): LaneFrom[] {
+    return lanes.map((lane) => ({ lane, after: this.#claimed.get(lane) }))
+  }
+
+  /** Remembers up to where lanes were claimed. */
+  claimed(last: ReadonlyMap<string, LanePlace>): void {
+    for (const [lane, place] of last) this.#claimed.set(lane, place)
+  }
+
+  /** Looks at whole lanes next time: something may have come to lie before what was claimed. */
+  forget(): void {
+    this.#fullLookAtMs = -Infinity
   }
 
   #look(): ReturnType<typeof lookAhead> {
     const isFull = this.#clock.monotonicMs() - this.#fullLookAtMs >= FULL_LOOK_EVERY_MS
-    if (isFull) this.#fullLookAtMs = this.#clock.monotonicMs()
+    if (isFull) {
+      this.#fullLookAtMs = this.#clock.monotonicMs()
+      this.#claimed.clear()
+    }
     return lookAhead(this.#db, {
-      lanes: this.#lanes,
+      lanes: this.from(this.#lanes),
       horizonMs: LOOK_AHEAD_MS,
-      from: isFull ? null : this.#rungUntil,
       now: this.#clock.databaseNow(),
     })
   }

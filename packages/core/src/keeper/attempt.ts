@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { idempotencyKey } from '../keys.ts'
 import type { Ending } from '../settlement.ts'
+import type { Rights } from '../store/rights.ts'
 import type { TakenRun } from '../store/taken-run.ts'
 import type { Outcome, Target, TargetContext } from '../target.ts'
 import type { RightsDesk, Verdict } from './rights-desk.ts'
@@ -15,7 +16,7 @@ export type AbortReason = 'cancel' | 'timeout' | 'hand_back' | 'lease_lost'
 export async function attemptRun(
   run: TakenRun,
   target: Target | undefined,
-  { clock, abort, rights }: { clock: Clock; abort: AbortController; rights: RightsDesk },
+  { clock, abort, rights, known }: { clock: Clock; abort: AbortController; rights: RightsDesk; known: Rights | null },
 ): Promise<Ending | null> {
   if (target === undefined) return malformed('unknown_target_kind', `no target of kind ${run.targetKind} is registered`)
   const spec = readSpec(run, target)
@@ -24,7 +25,7 @@ export async function attemptRun(
   try {
     const aborted = whenAborted(abort.signal)
     // Raced, too: whoever is asked about the right may never answer.
-    const verdict = await Promise.race([checkRight(run, rights, spec.requiredScope), aborted])
+    const verdict = await Promise.race([checkRight(run, rights, spec.requiredScope, known), aborted])
     // Told to stop meanwhile: nothing was called.
     if (abort.signal.aborted) return endingOfAbort(abort.signal.reason as AbortReason, { kind: 'cancelled' })
     if (verdict.kind !== 'granted') return verdict
@@ -53,9 +54,14 @@ function readSpec(
 }
 
 /** Fails closed: a right that cannot be looked up is none, and the attempt is tried again. */
-async function checkRight(run: TakenRun, rights: RightsDesk, requiredScope: string): Promise<Verdict | FailedOutcome> {
+async function checkRight(
+  run: TakenRun,
+  rights: RightsDesk,
+  requiredScope: string,
+  known: Rights | null,
+): Promise<Verdict | FailedOutcome> {
   try {
-    return await rights.check(run, requiredScope)
+    return await rights.check(run, requiredScope, known)
   } catch (error) {
     const message = `whether the run may act could not be found out, so nothing was called: ${messageOf(error)}`
     return { kind: 'failed', error: { code: 'rights_unknown', message }, retryable: true }

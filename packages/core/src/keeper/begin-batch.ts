@@ -1,13 +1,15 @@
 import type { Clock } from '../clock.ts'
 import type { Jobs } from '../engine.ts'
-import { claimDue } from '../store/agenda.ts'
+import { claimDue, type LaneFrom, type LanePlace } from '../store/agenda.ts'
 import { advanceOrdinary, advanceSchedules, findTaken, type OrdinaryAdvance } from '../store/begin.ts'
 import { readClaimed } from '../store/claimed-schedules.ts'
-import { transact, type Db, type Tx } from '../store/database.ts'
+import type { Db, Tx } from '../store/database.ts'
 import { ensureMonthsOf, MissingMonthError } from '../store/missing-month.ts'
 import type { NewRun } from '../store/new-run.ts'
 import { notifyCancel } from '../store/notifications.ts'
+import { readRights, type Rights } from '../store/rights.ts'
 import { insertChanges } from '../store/schedule-changes.ts'
+import { transactSending, type Sent } from '../store/sent-transaction.ts'
 import { SQLSTATE, sqlStateOf } from '../store/sqlstate.ts'
 import type { TakenRun } from '../store/taken-run.ts'
 import { endWaitingRuns, requestCancel, skipWaitingSlots } from '../store/waiting-runs.ts'
@@ -29,6 +31,10 @@ export interface BegunBatch {
   readonly plans: readonly BeginPlan[]
   /** What runs now, under this worker's lease. */
   readonly begun: readonly TakenRun[]
+  /** By what right they act, as it was found once they had begun. */
+  readonly rights: Rights | null
+  /** Up to where lanes were claimed. */
+  readonly last: ReadonlyMap<string, LanePlace>
 }
 
 /*
@@ -39,7 +45,7 @@ const SLOTS_PER_BATCH = 10_000
 const SLOTS_PER_SCHEDULE = 1000
 
 interface BatchOptions {
-  readonly lanes: readonly string[]
+  readonly lanes: readonly LaneFrom[]
   readonly perLane: number
   readonly workerId: string
 }
@@ -64,7 +70,14 @@ async function beginWithMonths(
   options: BatchOptions,
   onConflict: 'refuse' | 'keep',
 ): Promise<BegunBatch> {
-  const attempt = () => transact(deps.db, deps.clock, (tx) => begin(deps, tx, options, onConflict))
+  const attempt = async (): Promise<BegunBatch> => {
+    const { result, seen } = await transactSending(deps.db, deps.clock, {
+      work: (tx) => begin(deps, tx, options, onConflict),
+      look: async (db, { begun: runs }) =>
+        runs.length === 0 ? null : readRights(db, { runs, now: deps.clock.databaseNow() }),
+    })
+    return { ...result, rights: seen }
+  }
   try {
     return await attempt()
   } catch (error) {
@@ -79,10 +92,10 @@ async function begin(
   tx: Tx,
   { lanes, perLane, workerId }: BatchOptions,
   onConflict: 'refuse' | 'keep',
-): Promise<BegunBatch> {
+): Promise<Sent<Omit<BegunBatch, 'rights'>>> {
   const at = clock.databaseNow()
-  const { now, scheduleIds } = await claimDue(tx, { lanes, perLane, workerId, now: at })
-  if (scheduleIds.length === 0) return { now, plans: [], begun: [] }
+  const { now, scheduleIds, last } = await claimDue(tx, { lanes, perLane, workerId, now: at })
+  if (scheduleIds.length === 0) return { result: { now, plans: [], begun: [], last }, last: Promise.resolve() }
   const schedules = await readClaimed(tx, { scheduleIds })
   const slotsMax = Math.min(SLOTS_PER_SCHEDULE, Math.max(1, Math.floor(SLOTS_PER_BATCH / schedules.length)))
   const planned = schedules.map((schedule) =>
@@ -96,9 +109,11 @@ async function begin(
   await giveUpWaiting(tx, jobs, others, at)
   await recordChanges(tx, others, at)
   const advances = ordinary.flatMap(ordinaryAdvance)
-  if (advances.length > 0) await advanceOrdinary(tx, { advances, workerId, now: at })
   for (const { run } of advances) written.add(run.id)
-  return { now, plans, begun: plans.flatMap((plan) => takenOf(plan, { workerId, written, now })) }
+  const begun = plans.flatMap((plan) => takenOf(plan, { workerId, written, now }))
+  // Last, so that nobody waits for its answer: mostly it is all there is.
+  const sent = advances.length === 0 ? Promise.resolve() : advanceOrdinary(tx, { advances, workerId, now: at })
+  return { result: { now, plans, begun, last }, last: sent }
 }
 
 /**

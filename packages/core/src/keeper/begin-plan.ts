@@ -47,6 +47,11 @@ export function planBegin(schedule: ClaimedSchedule, options: PlanOptions): Begi
   }
 }
 
+/** Whether slots are left that are due already: an outage left more of them than one portion holds. */
+export function isStillDue({ advance: { dueAt } }: BeginPlan, now: number): boolean {
+  return dueAt !== null && dueAt <= now
+}
+
 /** Whether one run begins and the next slot is awaited, and nothing else is to be written. */
 export function isOrdinary({ schedule, advance, runs }: BeginPlan): boolean {
   return (

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import { NO_RETRY, type RetryPolicy } from '../policy/retry.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
 import { settlementOf, type Ending } from '../settlement.ts'
+import type { Rights } from '../store/rights.ts'
 import type { Settlement } from '../store/settle.ts'
 import type { TakenRun } from '../store/taken-run.ts'
 import type { Target } from '../target.ts'
@@ -79,9 +80,10 @@ export class Dispatcher {
     }
   }
 
-  start(run: TakenRun): void {
+  /** @param rights as they were found when the run had begun; null: to be looked up */
+  start(run: TakenRun, rights: Rights | null): void {
     const abort = new AbortController()
-    const done = this.#seeThrough(run, abort).finally(() => {
+    const done = this.#seeThrough(run, abort, rights).finally(() => {
       this.#inFlight.delete(hold)
       this.#tellFreed()
     })
@@ -110,10 +112,10 @@ export class Dispatcher {
     this.#freed = Promise.withResolvers()
   }
 
-  async #seeThrough(run: TakenRun, abort: AbortController): Promise<void> {
+  async #seeThrough(run: TakenRun, abort: AbortController, known: Rights | null): Promise<void> {
     const { clock, settler, book, targets, rights } = this.#deps
     const policy = this.#policyOf(run, book)
-    const ending = await attemptRun(run, targets.get(run.targetKind), { clock, abort, rights })
+    const ending = await attemptRun(run, targets.get(run.targetKind), { clock, abort, rights, known })
     if (ending === null) return
     const settlement = readableSettlementOf(run, policy?.retry ?? NO_RETRY, ending)
     await settler.settle(run, { settlement, mayFree: policy === null || mayFree(policy) })

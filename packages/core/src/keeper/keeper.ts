@@ -5,6 +5,7 @@ import type { Events } from '../events.ts'
 import type { Lease } from '../lease.ts'
 import { Service } from '../service.ts'
 import { transact, type Db } from '../store/database.ts'
+import type { Rights } from '../store/rights.ts'
 import { lockSchedules } from '../store/schedule-lock.ts'
 import { takeRun, type TakenRun } from '../store/taken-run.ts'
 import { findWaitingSlot } from '../store/waiting-runs.ts'
@@ -12,8 +13,9 @@ import type { Target } from '../target.ts'
 import { AgendaWatch } from './agenda-watch.ts'
 import type { AbortReason } from './attempt.ts'
 import { beginBatch, type BegunBatch } from './begin-batch.ts'
+import { isStillDue } from './begin-plan.ts'
 import { Dispatcher } from './dispatcher.ts'
-import { lanesOf, shareRoom } from './lanes.ts'
+import { lanesOf, shareRoom, splitLanes, type LaneShare } from './lanes.ts'
 import { RightsDesk } from './rights-desk.ts'
 import { Settler } from './settler.ts'
 import { SlotBook } from './slot-book.ts'
@@ -49,6 +51,9 @@ export interface KeeperCounts {
 
 const CONCURRENCY_DEFAULT = 200
 const BATCH_SIZE_DEFAULT = 500
+/** Few at first, so that who comes due together with a herd does not wait until a whole batch of it is written. */
+const FIRST_BATCH = 100
+const BEGINNERS_OF_A_HERD = 2
 /** Without room or a lease, until one of them may be had. */
 const IDLE_PAUSE_MS = 1000
 /** Another worker holds what is due, or has just taken it. */
@@ -73,6 +78,8 @@ export class Keeper extends Service<KeeperCounts> {
   readonly #settler: Settler
   readonly #draining = Promise.withResolvers<void>()
   #isDraining = false
+  /** How many batches begin at a time: with a herd at hand, while one is decided another one is written. */
+  #beginners = 1
   /** Taken when there was no room: what is freed before the rest begins must not be slept over. */
   #whenRoomAgain: Promise<void> | undefined
   #wake = new AbortController()
@@ -96,7 +103,9 @@ export class Keeper extends Service<KeeperCounts> {
 
   /** Looks once, and begins what is due and has room. Does not wait for what it began: see `whenIdle`. */
   async runOnce(): Promise<KeeperCounts> {
-    const room = this.#dispatcher.reserve(this.#options.batchSize)
+    const { batchSize } = this.#options
+    const wanted = this.#beginners > 1 ? batchSize * this.#beginners : Math.min(batchSize, FIRST_BATCH)
+    const room = this.#dispatcher.reserve(wanted)
     this.#whenRoomAgain = room === 0 ? this.#dispatcher.whenFreed() : undefined
     try {
       return await this.#beginDue(room)
@@ -123,7 +132,7 @@ export class Keeper extends Service<KeeperCounts> {
         await lockSchedules(tx, { scheduleIds: [scheduleId] })
         return takeRun(tx, { scheduleId, scheduledFor, workerId, now: clock.databaseNow() })
       })
-      if (run !== undefined) this.#startAll([run], workerId)
+      if (run !== undefined) this.#startAll([run], workerId, null)
     } finally {
       this.#dispatcher.release(1)
     }
@@ -131,6 +140,7 @@ export class Keeper extends Service<KeeperCounts> {
 
   /** Looks again now: something may be due sooner than was thought. */
   wake(): void {
+    this.#watch.forget()
     this.#wake.abort()
   }
 
@@ -176,26 +186,40 @@ export class Keeper extends Service<KeeperCounts> {
     if (workerId === undefined || room === 0) return { begun: 0, skipped: 0, restMs: IDLE_PAUSE_MS }
     const due = await this.#watch.findDue()
     if (due.length === 0) return { begun: 0, skipped: 0, restMs: this.#watch.restMs }
-    const share = shareRoom(
-      due.map(({ lane }) => lane),
-      room,
-    )
+    const lanes = due.map(({ lane }) => lane)
+    const beginners = Math.min(this.#beginners, room)
+    const shares = splitLanes(lanes, beginners).map((portion) => shareRoom(portion, Math.floor(room / beginners)))
+    const ended = await Promise.allSettled(shares.map((share) => this.#begin(share, workerId)))
+    const batches = ended.filter((batch) => batch.status === 'fulfilled').map(({ value }) => value)
+    const claimed = sumOf(batches.map(({ plans }) => plans.length))
+    this.#beginners = claimed * 2 >= room ? BEGINNERS_OF_A_HERD : 1
+    // What one batch could not begin does not keep back what the other one did.
+    const failed = ended.find((batch) => batch.status === 'rejected')
+    if (failed !== undefined) throw failed.reason
+    const begun = sumOf(batches.map((batch) => batch.begun.length))
+    const lines = sumOf(batches.map(({ plans }) => sumOf(plans.map(({ runs }) => runs.length))))
+    return { begun, skipped: lines - begun, restMs: claimed > 0 ? 0 : CONTENDED_PAUSE_MS }
+  }
+
+  async #begin({ lanes, perLane }: LaneShare, workerId: string): Promise<BegunBatch> {
     const { retentionMs } = this.#options
-    const batch = await beginBatch({ ...this.#deps, book: this.#book, retentionMs }, { ...share, workerId })
-    this.#startAll(batch.begun, workerId)
+    const options = { lanes: this.#watch.from(lanes), perLane, workerId }
+    const batch = await beginBatch({ ...this.#deps, book: this.#book, retentionMs }, options)
+    this.#startAll(batch.begun, workerId, batch.rights)
     this.#tell(batch)
-    this.#watch.rung(due)
-    const skipped = batch.plans.flatMap(({ runs }) => runs).length - batch.begun.length
-    return { begun: batch.begun.length, skipped, restMs: batch.plans.length > 0 ? 0 : CONTENDED_PAUSE_MS }
+    this.#watch.claimed(batch.last)
+    // What is written in portions comes to lie before others that were claimed.
+    if (batch.plans.some((plan) => isStillDue(plan, batch.now))) this.#watch.forget()
+    return batch
   }
 
   /**
    * If the lease was lost while they were being taken, who held them was told to stop before they came: nobody would stop
    * them now, and a rescuer is about to find them (I12).
    */
-  #startAll(runs: readonly TakenRun[], workerId: string): void {
+  #startAll(runs: readonly TakenRun[], workerId: string, rights: Rights | null): void {
     if (this.#deps.lease.workerId !== workerId) return
-    for (const run of runs) this.#dispatcher.start(run)
+    for (const run of runs) this.#dispatcher.start(run, rights)
   }
 
   /** Sets room aside for a run. Waits while all of it is only set aside, which is not for long; false if it is in use. */
@@ -244,4 +268,8 @@ export class Keeper extends Service<KeeperCounts> {
       else events.emit('schedule.paused', { ...changed, reason: advance.pausedReason })
     }
   }
+}
+
+function sumOf(counts: readonly number[]): number {
+  return counts.reduce((sum, count) => sum + count, 0)
 }

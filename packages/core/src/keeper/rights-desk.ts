@@ -41,9 +41,12 @@ export class RightsDesk {
     this.#deps = deps
   }
 
-  /** @param requiredScope what the target needs for the spec that is about to be sent */
-  async check(run: RunOfGrant, requiredScope: string): Promise<Verdict> {
-    const rights = await this.#read(run)
+  /**
+   * @param requiredScope what the target needs for the spec that is about to be sent
+   * @param known what was found when the run had begun, a moment ago; null: it is looked up
+   */
+  async check(run: RunOfGrant, requiredScope: string, known: Rights | null): Promise<Verdict> {
+    const rights = known ?? (await this.#read(run))
     const reason = refusalOf(rights, run, requiredScope)
     if (reason !== null) return { kind: 'refused', reason }
     for (const subject of subjectsOf(run)) {

@@ -50,6 +50,7 @@ export function checkGrant({ grant, now, requiredScope }: GrantCheck): GrantProb
  * else: neither for another part of an object, nor for a kind or a verb.
  */
 export function covers(scope: string, required: string): boolean {
+  if (scope === required) return SCOPE.test(scope)
   const held = SCOPE.exec(scope)
   const needed = SCOPE.exec(required)
   if (held === null || needed === null) return false

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 
+import { plainArray } from './array-text.ts'
 import type { Db, Tx } from './database.ts'
 import { nowOf } from './now.ts'
 
@@ -9,6 +10,18 @@ export interface LaneDue {
   readonly dueAt: number
 }
 
+/** The place of a schedule in its lane. */
+export interface LanePlace {
+  readonly dueAt: number
+  readonly id: string
+}
+
+/** A lane, and behind which place to begin in it: what lies before was claimed, and dead index entries are all it has left. */
+export interface LaneFrom {
+  readonly lane: string
+  readonly after: LanePlace | undefined
+}
+
 export interface Look {
   /** Postgres' clock when it answered, with fractions of a millisecond. */
   readonly now: number
@@ -16,27 +29,27 @@ export interface Look {
   readonly lanes: readonly LaneDue[]
 }
 
-/**
- * The earliest slot of each lane, up to a horizon. Serves the keeper's sleep; decides nothing.
- * `from` passes over what was rung already: after a herd, dead index entries lie there until vacuumed.
- */
+const BEFORE_ALL: LanePlace = { dueAt: -Infinity, id: '00000000-0000-0000-0000-000000000000' }
+
+/** The earliest slot of each lane, up to a horizon. Serves the keeper's sleep; decides nothing. */
 export async function lookAhead(
   db: Db,
-  p: { lanes: readonly string[]; horizonMs: number; from: Date | null; now: Date | null },
+  p: { lanes: readonly LaneFrom[]; horizonMs: number; now: Date | null },
 ): Promise<Look> {
+  const { names, dues, ids } = columnsOf(p.lanes)
   const { rows } = await sql<{ now: number; lane: string | null; due_at: Date | null }>`
     select extract(epoch from coalesce(${p.now}::timestamptz, clock_timestamp()))::double precision * 1000 as now,
       due.lane, due.due_at
     from (select 1) as always
     left join lateral (
       select lanes.lane, earliest.due_at
-      from unnest(${p.lanes}::text[]) as lanes(lane)
+      from unnest(${names}::text[], ${dues}::double precision[], ${ids}::uuid[]) as lanes(lane, after_due, after_id)
       cross join lateral (
         select schedules.due_at
         from carillon.schedules
         where schedules.lane = lanes.lane
           and schedules.state = 'active'
-          and schedules.due_at >= coalesce(${p.from}::timestamptz, '-infinity')
+          and (schedules.due_at, schedules.id) > (to_timestamp(lanes.after_due / 1000.0), lanes.after_id)
           and schedules.due_at <= ${nowOf(p.now)} + ${p.horizonMs} * interval '1 millisecond'
         order by schedules.due_at
         limit 1
@@ -55,6 +68,8 @@ export interface Claim {
   /** The transaction's now: what the policies decide by. */
   readonly now: number
   readonly scheduleIds: readonly string[]
+  /** Of each lane of which something was claimed, the last place. */
+  readonly last: ReadonlyMap<string, LanePlace>
 }
 
 /**
@@ -63,16 +78,19 @@ export interface Claim {
  */
 export async function claimDue(
   tx: Tx,
-  p: { lanes: readonly string[]; perLane: number; workerId: string; now: Date | null },
+  p: { lanes: readonly LaneFrom[]; perLane: number; workerId: string; now: Date | null },
 ): Promise<Claim> {
-  const { rows } = await sql<{ now: Date; id: string }>`
-    select ${nowOf(p.now)} as now, due.id
-    from unnest(${p.lanes}::text[]) as lanes(lane)
+  const { names, dues, ids } = columnsOf(p.lanes)
+  const { rows } = await sql<{ now: Date; ordinal: number; id: string; due_at: Date }>`
+    select ${nowOf(p.now)} as now, lanes.ordinal::integer as ordinal, due.id, due.due_at
+    from unnest(${names}::text[], ${dues}::double precision[], ${ids}::uuid[]) with ordinality
+      as lanes(lane, after_due, after_id, ordinal)
     cross join lateral (
-      select schedules.id
+      select schedules.id, schedules.due_at
       from carillon.schedules
       where schedules.lane = lanes.lane
         and schedules.state = 'active'
+        and (schedules.due_at, schedules.id) > (to_timestamp(lanes.after_due / 1000.0), lanes.after_id)
         and schedules.due_at <= ${nowOf(p.now)}
       order by schedules.due_at, schedules.id
       limit ${p.perLane}
@@ -82,5 +100,19 @@ export async function claimDue(
       select from carillon.workers
       where workers.id = ${p.workerId} and workers.lease_expires_at > ${nowOf(p.now)}
     )`.execute(tx)
-  return { now: rows[0]?.now.getTime() ?? 0, scheduleIds: rows.map(({ id }) => id) }
+  const last = new Map<string, LanePlace>()
+  for (const { ordinal, id, due_at } of rows) {
+    const lane = p.lanes[ordinal - 1]?.lane
+    if (lane !== undefined) last.set(lane, { dueAt: due_at.getTime(), id })
+  }
+  return { now: rows[0]?.now.getTime() ?? 0, scheduleIds: rows.map(({ id }) => id), last }
+}
+
+function columnsOf(lanes: readonly LaneFrom[]): { names: string[]; dues: string; ids: string } {
+  const places = lanes.map(({ after }) => after ?? BEFORE_ALL)
+  return {
+    names: lanes.map(({ lane }) => lane),
+    dues: plainArray(places.map(({ dueAt }) => dueAt)),
+    ids: plainArray(places.map(({ id }) => id)),
+  }
 }

@@ -37,7 +37,10 @@ interface Member extends Place {
  * What has become of the rights of runs. One statement for a whole batch, and a snapshot of its own: what was revoked before
  * it began is seen. It answers with what is out of the ordinary, for of a herd nothing is.
  */
-export async function readRights(db: Db, p: { runs: readonly RunOfGrant[]; now: Date | null }): Promise<Rights> {
+export async function readRights(
+  db: Pick<Db, 'getExecutor'>,
+  p: { runs: readonly RunOfGrant[]; now: Date | null },
+): Promise<Rights> {
   const members = membersOf(p.runs)
   const tenantIds = [...new Set(p.runs.map(({ tenantId }) => tenantId))]
   const { rows } = await sql<Row>`

@@ -1,0 +1,113 @@
+import { expect, test } from 'vitest'
+
+import { emptiedPipelines } from './emptied-pipeline.ts'
+import { CALLER, EVERY_MINUTE, MINUTE, type Pipeline } from './pipeline.ts'
+import { held, SUCCEEDED } from './scripted-target.ts'
+
+const pipelineAt = emptiedPipelines()
+const START = '2026-03-02T09:00:00Z'
+
+async function herdOf(count: number): Promise<Pipeline> {
+  const pipeline = await pipelineAt(START)
+  await pipeline.scheduler.createMany(
+    CALLER,
+    Array.from({ length: count }, () => EVERY_MINUTE),
+  )
+  pipeline.clock.advance(MINUTE)
+  return pipeline
+}
+
+test('a herd begins in two batches at a time, and a worker holds no more of it than it may', async () => {
+  const pipeline = await herdOf(12)
+  const hold = held()
+  pipeline.target.script = hold.script
+  const worker = pipeline.worker('worker', 7, { batchSize: 4 })
+  await worker.heartbeat.runOnce()
+
+  const first = await worker.keeper.runOnce()
+  const second = await worker.keeper.runOnce()
+  const third = await worker.keeper.runOnce()
+  const fourth = await worker.keeper.runOnce()
+
+  // One batch, then two that share the room that is left, then what neither got, then none.
+  expect([first, second, third, fourth].map(({ begun }) => begun)).toEqual([4, 2, 1, 0])
+  expect(worker.keeper.inFlight).toBe(7)
+  hold.answer(SUCCEEDED)
+  await worker.keep()
+})
+
+test('two batches that begin at a time from one lane leave every slot one line (I2, I3)', async () => {
+  const pipeline = await herdOf(20)
+  await pipeline.worker('worker', 200, { batchSize: 4 }).keep()
+
+  const { rows } = await pipeline.database.pool.query(
+    `select count(*)::int as lines, count(distinct (schedule_id, scheduled_for))::int as slots,
+      count(*) filter (where state = 'succeeded')::int as succeeded
+    from carillon.runs`,
+  )
+  expect(rows).toEqual([{ lines: 20, slots: 20, succeeded: 20 }])
+  expect(pipeline.target.calls).toHaveLength(20)
+})
+
+test('what one of two batches cannot begin does not keep back what the other one began', async () => {
+  const pipeline = await herdOf(12)
+  const worker = pipeline.worker('worker', 200, { batchSize: 4 })
+  await worker.heartbeat.runOnce()
+  await worker.keeper.runOnce()
+  // The first insert into the ledger from here on fails: one of two batches, if two begin at a time.
+  await pipeline.database.pool.query(`
+    create sequence inserts;
+    grant usage on sequence inserts to public;
+    create function fail_the_first() returns trigger language plpgsql as $$
+    begin
+      if nextval('inserts') = 1 then raise exception 'no' using errcode = '53100'; end if;
+      return null;
+    end $$;
+    create trigger fail before insert on carillon.runs for each statement execute function fail_the_first()`)
+
+  await expect(worker.keeper.runOnce()).rejects.toMatchObject({ code: '53100' })
+  await worker.keeper.whenIdle()
+
+  const { rows } = await pipeline.database.pool.query(
+    `select count(*)::int as count from carillon.runs where state = 'succeeded'`,
+  )
+  await pipeline.database.pool.query(`
+    drop trigger fail on carillon.runs; drop function fail_the_first; drop sequence inserts`)
+  expect(rows).toEqual([{ count: 8 }])
+})
+
+test('what a claim that came to nothing passed over is found again within a second', async () => {
+  const pipeline = await herdOf(3)
+  const { database, clock } = pipeline
+  const worker = pipeline.worker('worker')
+  // Somebody holds the first of the lane while the others are claimed.
+  const client = await database.pool.connect()
+  await client.query('begin; select from carillon.schedules order by id limit 1 for update')
+  await worker.keep()
+  await client.query('rollback')
+  client.release()
+  expect(pipeline.target.calls).toHaveLength(2)
+
+  await worker.keep()
+  expect(pipeline.target.calls).toHaveLength(2)
+  clock.advance(1000)
+  await worker.keep()
+
+  expect(pipeline.target.calls).toHaveLength(3)
+})
+
+test('a wake looks at whole lanes: what came to lie before the claimed is begun at once', async () => {
+  const pipeline = await herdOf(3)
+  const { database } = pipeline
+  const worker = pipeline.worker('worker')
+  const client = await database.pool.connect()
+  await client.query('begin; select from carillon.schedules order by id limit 1 for update')
+  await worker.keep()
+  await client.query('rollback')
+  client.release()
+
+  worker.keeper.wake()
+  await worker.keep()
+
+  expect(pipeline.target.calls).toHaveLength(3)
+})
