@@ -8,6 +8,8 @@ export interface Clock {
   monotonicMs(): number
   /** Resolves after the time, or as soon as the signal fires; never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
+  /** A breath, in which what is written together gathers. Nothing depends on how long it takes: a test's takes no time. */
+  gather(): Promise<void>
   /** Calls back after the time, unless the returned function is called first. */
   after(ms: number, callback: () => void): () => void
 }
@@ -16,6 +18,8 @@ export interface Clock {
 const TIMEOUT_MAX_MS = 2 ** 31 - 1
 /** By how much a timer may fire late on a quiet machine. */
 const TIMER_SLACK_MS = 2
+/** As long as some flushes to disk take: the statements that it spares cost more. */
+const BREATH_MS = 10
 
 export const systemClock: Clock = {
   databaseNow: () => null,
@@ -41,6 +45,10 @@ export const systemClock: Clock = {
       let turn: NodeJS.Immediate | undefined
       const timer = setTimeout(wait, Math.max(0, until - performance.now() - TIMER_SLACK_MS))
       signal?.addEventListener('abort', done, { once: true })
+    }),
+  gather: () =>
+    new Promise((resolve) => {
+      setTimeout(resolve, BREATH_MS)
     }),
   after: (ms, callback) => {
     const timer = setTimeout(callback, Math.min(Math.max(ms, 0), TIMEOUT_MAX_MS))

@@ -155,6 +155,7 @@ test('half of the time that an answer takes is no difference of clocks', async (
   const slow: Clock = {
     databaseNow: () => new Date(instant + 400),
     monotonicMs: () => (ms += 800) - 800,
+    gather: () => Promise.resolve(),
     sleep: () => Promise.resolve(),
     after: () => () => undefined,
   }

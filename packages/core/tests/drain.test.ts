@@ -93,7 +93,12 @@ test('a drain ends in time although nothing can be written, and a rescuer finds 
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, database, targets } = pipeline
   const schedule = await pipeline.create()
-  const pool = createPool({ connectionString: database.url, role: 'carillon_worker', maxConnections: 2 })
+  const pool = createPool({
+    connectionString: database.url,
+    role: 'carillon_worker',
+    maxConnections: 2,
+    isPrepared: true,
+  })
   const worker = pipeline.worker('gone')
   await worker.heartbeat.runOnce()
   const { lease, events } = worker
@@ -269,7 +274,12 @@ test.each(['keeper', 'heartbeat', 'rescuer', 'listener', 'census'])(
 test('a service that fails goes on, and says so', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, database } = pipeline
-  const pool = createPool({ connectionString: database.url, role: 'carillon_worker', maxConnections: 1 })
+  const pool = createPool({
+    connectionString: database.url,
+    role: 'carillon_worker',
+    maxConnections: 1,
+    isPrepared: true,
+  })
   const events = new Events()
   const census = new CensusTaker({ db: createDb(pool), clock, events }, { periodMs: 1000 })
   await database.pool.query('alter table carillon.schedules rename to hidden')

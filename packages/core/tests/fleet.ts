@@ -46,7 +46,7 @@ export class FleetWorker {
   #settled = 0
 
   constructor(url: string, clock: ManualClock, targets: ReadonlyMap<string, Target>, options: SchedulerOptions) {
-    this.#pool = createPool({ connectionString: url, role: 'carillon_worker', maxConnections: 8 })
+    this.#pool = createPool({ connectionString: url, role: 'carillon_worker', maxConnections: 8, isPrepared: true })
     this.#db = createDb(this.#pool)
     this.#schedulerPool = createPool({ connectionString: url, maxConnections: 8 })
     this.#clock = clock

@@ -53,6 +53,10 @@ export class ManualClock implements Clock {
     this.#elapsedMs = untilMs
   }
 
+  gather(): Promise<void> {
+    return Promise.resolve()
+  }
+
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     if (ms <= 0 || signal?.aborted === true) return Promise.resolve()
     return new Promise((resolve) => {

@@ -159,7 +159,7 @@ export class Pipeline implements AsyncDisposable {
   private constructor(database: TestDatabase, now: string, options: SchedulerOptions) {
     this.database = database
     this.db = createDb(database.pool)
-    this.workerDb = createDb(createPool({ connectionString: database.url, role: 'carillon_worker' }))
+    this.workerDb = createDb(createPool({ connectionString: database.url, role: 'carillon_worker', isPrepared: true }))
     this.clock = new ManualClock(new Date(now))
     this.targets = new Map<string, Target>([[this.target.kind, this.target]])
     const { db, clock, targets, events } = this

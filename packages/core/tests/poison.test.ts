@@ -280,7 +280,7 @@ interface Rig extends AsyncDisposable {
 
 /** A keeper with connections of its own, which the test breaks. */
 async function startRig({ clock, targets, workerDb: db }: Pipeline, connectionString: string): Promise<Rig> {
-  const pool = createPool({ connectionString, role: 'carillon_worker', maxConnections: 2 })
+  const pool = createPool({ connectionString, role: 'carillon_worker', maxConnections: 2, isPrepared: true })
   const [events, lease] = [new Events(), new Lease(clock)]
   const fenced: EventMap['attempt.fenced'][] = []
   events.on('attempt.fenced', (event) => fenced.push(event))

@@ -23,7 +23,7 @@ afterEach(() => {
 
 /** A worker whose statements take Postgres' clock for now, as in production; the process's own is what the test makes it. */
 function productionWorker({ pool, url }: TestDatabase) {
-  const db = createDb(createPool({ connectionString: url, role: 'carillon_worker' }))
+  const db = createDb(createPool({ connectionString: url, role: 'carillon_worker', isPrepared: true }))
   const target = new ScriptedTarget()
   const targets = new Map<string, Target>([['test', target]])
   const [clock, events, lease] = [systemClock, new Events(), new Lease(systemClock)]

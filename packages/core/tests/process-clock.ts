@@ -30,6 +30,10 @@ export class ProcessClock implements Clock {
     return this.#time.monotonicMs()
   }
 
+  gather(): Promise<void> {
+    return this.#time.gather()
+  }
+
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return this.#time.sleep(ms, signal)
   }

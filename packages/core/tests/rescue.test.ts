@@ -208,7 +208,7 @@ test('rescuers of several workers at once rescue every run once between them (I1
   const rescued: string[] = []
   const events = new Events()
   events.on('run.rescued', ({ runId }) => rescued.push(runId))
-  const connection = { connectionString: database.url, role: 'carillon_worker', maxConnections: 2 }
+  const connection = { connectionString: database.url, role: 'carillon_worker', maxConnections: 2, isPrepared: true }
   const pools = Array.from({ length: 4 }, () => createPool(connection))
   const rescuers = pools.map(
     (pool) => new Rescuer({ db: createDb(pool), clock, events, jobs: slotJobs }, { periodMs: 1000 }),

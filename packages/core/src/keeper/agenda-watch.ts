@@ -19,6 +19,7 @@ export class AgendaWatch {
   #ahead: readonly LaneDue[] = []
   #restMs = 0
   #isSlept = false
+  #isGuess = false
   /** Behind which place to look on in a lane: after a herd, dead index entries lie before it until they are vacuumed. */
   #claimed = new Map<string, LanePlace>()
   #fullLookAtMs = -Infinity
@@ -34,6 +35,11 @@ export class AgendaWatch {
     return this.#restMs
   }
 
+  /** Whether what was found last was not asked for but slept to: it may not be due yet, by a hair. */
+  get isGuess(): boolean {
+    return this.#isGuess
+  }
+
   /** Says that the rest is over: what the last look saw is due now, and a second look would only make it late. */
   slept(): void {
     this.#isSlept = this.#ahead.length > 0
@@ -41,14 +47,18 @@ export class AgendaWatch {
 
   /** The lanes that are due, the longest waiting first. */
   async findDue(): Promise<readonly LaneDue[]> {
+    this.#isGuess = this.#isSlept
     if (this.#isSlept) {
       this.#isSlept = false
       const [first] = this.#ahead
       return this.#ahead.filter(({ dueAt }) => dueAt === first?.dueAt)
     }
+    const askedMs = this.#clock.monotonicMs()
     const { now, lanes } = await this.#look()
     this.#ahead = lanes
-    this.#restMs = Math.min(LOOK_AHEAD_MS, (lanes[0]?.dueAt ?? Infinity) - now)
+    // Postgres said its time half a round trip ago, as far as anybody can tell.
+    const agoMs = (this.#clock.monotonicMs() - askedMs) / 2
+    this.#restMs = Math.min(LOOK_AHEAD_MS, (lanes[0]?.dueAt ?? Infinity) - now - agoMs)
     return lanes.filter(({ dueAt }) => dueAt <= now)
   }
 

@@ -78,6 +78,7 @@ export class Keeper extends Service<KeeperCounts> {
   readonly #settler: Settler
   readonly #draining = Promise.withResolvers<void>()
   #isDraining = false
+  #isCramped = false
   /** How many batches begin at a time: with a herd at hand, while one is decided another one is written. */
   #beginners = 1
   /** Taken when there was no room: what is freed before the rest begins must not be slept over. */
@@ -103,9 +104,12 @@ export class Keeper extends Service<KeeperCounts> {
 
   /** Looks once, and begins what is due and has room. Does not wait for what it began: see `whenIdle`. */
   async runOnce(): Promise<KeeperCounts> {
+    // Full, or nearly: a batch for each place that becomes free would cost as much as one for all of them.
+    if (this.#isCramped) await this.#deps.clock.gather()
     const { batchSize } = this.#options
     const wanted = this.#beginners > 1 ? batchSize * this.#beginners : Math.min(batchSize, FIRST_BATCH)
     const room = this.#dispatcher.reserve(wanted)
+    this.#isCramped = room < wanted
     this.#whenRoomAgain = room === 0 ? this.#dispatcher.whenFreed() : undefined
     try {
       return await this.#beginDue(room)
@@ -198,7 +202,8 @@ export class Keeper extends Service<KeeperCounts> {
     if (failed !== undefined) throw failed.reason
     const begun = sumOf(batches.map((batch) => batch.begun.length))
     const lines = sumOf(batches.map(({ plans }) => sumOf(plans.map(({ runs }) => runs.length))))
-    return { begun, skipped: lines - begun, restMs: claimed > 0 ? 0 : CONTENDED_PAUSE_MS }
+    const isEarly = claimed === 0 && this.#watch.isGuess
+    return { begun, skipped: lines - begun, restMs: claimed > 0 || isEarly ? 0 : CONTENDED_PAUSE_MS }
   }
 
   async #begin({ lanes, perLane }: LaneShare, workerId: string): Promise<BegunBatch> {

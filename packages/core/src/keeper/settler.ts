@@ -25,6 +25,8 @@ interface Waiting extends PendingSettlement {
 type Way = 'plain' | 'locked'
 
 const BATCH_MAX = 1000
+const GATHER_FROM = 8
+const GATHER_TO = 250
 const RETRY_PAUSE_MS = 250
 /** Into how many a batch is cut that cannot be written: a thousand are single ones after four times. */
 const PIECES = 8
@@ -73,7 +75,11 @@ export class Settler {
     this.#busy.add(way)
     // One turn of the event loop: what was dispatched together settles together.
     await Promise.resolve()
-    for (let batch = this.#takeBatch(way); batch.length > 0; batch = this.#takeBatch(way)) await this.#write(batch)
+    for (let batch = this.#takeBatch(way); batch.length > 0; batch = this.#takeBatch(way)) {
+      await this.#write(batch)
+      // Where many end, but not at once, each statement would write a few of them, and cost as much as for hundreds.
+      if (batch.length >= GATHER_FROM && this.#waiting.length < GATHER_TO) await this.#deps.clock.gather()
+    }
     this.#busy.delete(way)
   }
 

@@ -30,6 +30,10 @@ export class ManualClock implements Clock {
     }
   }
 
+  gather(): Promise<void> {
+    return Promise.resolve()
+  }
+
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     if (signal?.aborted === true) return Promise.resolve()
     return new Promise((resolve) => {
