@@ -11,6 +11,8 @@ export interface BenchPlan {
   readonly worksOfPeers: readonly WorkName[]
   /** Subjects at the same time. More than one is no measurement, but most of them wait most of the time. */
   readonly atOnce: number
+  /** Works at the same time, likewise. */
+  readonly worksAtOnce: number
   /** Whether Postgres waits for the disk, as it does by default. */
   readonly isDurable: boolean
   /** For one round of one subject, whatever it does. */
@@ -62,6 +64,7 @@ const FULL: BenchPlan = {
   rounds: 3,
   worksOfPeers: ['drain', 'lateness', 'create'],
   atOnce: 1,
+  worksAtOnce: 1,
   isDurable: true,
   patienceMs: 10 * MINUTE,
   limitMs: 120 * MINUTE,
@@ -92,6 +95,7 @@ const QUICK: BenchPlan = {
   rounds: 1,
   worksOfPeers: ['drain', 'lateness', 'create'],
   atOnce: 1,
+  worksAtOnce: 1,
   isDurable: true,
   patienceMs: 2 * MINUTE,
   limitMs: 20 * MINUTE,
@@ -105,10 +109,7 @@ const SMOKE: BenchPlan = {
     lateness: { slots: 5, spacingMs: 47 },
     herd: { count: 50 },
     scale: {
-      held: [
-        { schedules: 10, ledgerRows: 10 },
-        { schedules: 100, ledgerRows: 100 },
-      ],
+      held: [{ schedules: 100, ledgerRows: 100 }],
       drained: 20,
       slots: 5,
       spacingMs: 47,
@@ -123,6 +124,7 @@ const SMOKE: BenchPlan = {
   rounds: 1,
   worksOfPeers: ['drain', 'create'],
   atOnce: 3,
+  worksAtOnce: 3,
   isDurable: false,
   patienceMs: 25 * SECOND,
   limitMs: 2 * MINUTE,

@@ -4,11 +4,11 @@ import { Gathered } from './gathered.ts'
 import { describeMachine } from './machine.ts'
 import type { Peer } from './measure.ts'
 import type { Options } from './options.ts'
-import { PLANS } from './plan.ts'
+import { PLANS, WORK_NAMES } from './plan.ts'
 import type { Progress } from './progress.ts'
 import { describeRedis } from './redis-facts.ts'
 import { startRedis } from './redis.ts'
-import { RESULTS_VERSION, type Results } from './results.ts'
+import { RESULTS_VERSION, type Figure, type Results } from './results.ts'
 import { runWorks, type Works } from './run-works.ts'
 import { StrayErrors } from './stray-errors.ts'
 
@@ -92,10 +92,15 @@ async function measureAll(order: Order, signal: AbortSignal): Promise<Omit<Resul
     durability: facts.durability,
     works,
     subjects: peers.map(({ name, version, leaves, setUp }) => ({ name, version, leaves, setUp })),
-    figures: gathered.figures,
+    figures: gathered.figures.toSorted((a, b) => orderOf(a) - orderOf(b)),
     failures: gathered.failures,
     plans: gathered.plans,
   }
+}
+
+/** Several works may have been done at a time. */
+function orderOf({ work }: Figure): number {
+  return WORK_NAMES.findIndex((name) => name === work)
 }
 
 async function describeServers(

@@ -8,7 +8,7 @@ import type { Sizes, Work, WorkName } from './work.ts'
 /** Every work by its name. */
 export type Works = { readonly [Name in WorkName]: Work<Name> }
 
-/** Does the works one after the other. One that fails is recorded; the rest goes on until the run is to end. */
+/** Does the works in their order, as many at a time as the plan says. One that fails is recorded; the rest goes on until the run is to end. */
 export async function runWorks(p: {
   run: BenchRun
   works: Works
@@ -20,8 +20,13 @@ export async function runWorks(p: {
   signal: AbortSignal
 }): Promise<readonly WorkRecord[]> {
   const records: WorkRecord[] = []
-  for (const name of p.names) {
-    if (p.signal.aborted) break
+  const workThrough = async (queue: Iterable<WorkName>): Promise<void> => {
+    for (const name of queue) {
+      if (p.signal.aborted) return
+      records.push(await work(name))
+    }
+  }
+  const work = async (name: WorkName): Promise<WorkRecord> => {
     const peers = p.plan.worksOfPeers.includes(name) ? p.peers : []
     const startedAt = p.progress.seconds
     try {
@@ -30,9 +35,19 @@ export async function runWorks(p: {
       if (!p.signal.aborted) p.run.workFailure(name, error)
     }
     const seconds = Math.round(p.progress.seconds - startedAt)
-    records.push({ name, title: p.works[name].title, sizes: p.plan.sizes[name], rounds: p.rounds, seconds })
+    return { name, title: p.works[name].title, sizes: p.plan.sizes[name], rounds: p.rounds, seconds }
   }
-  return records
+  await Promise.all(queuesOf(p.names, p.plan).map(workThrough))
+  const orderOf = ({ name }: WorkRecord): number => p.names.findIndex((other) => other === name)
+  return records.toSorted((a, b) => orderOf(a) - orderOf(b))
+}
+
+/** Where several go at a time, those with peers go one after the other: a process has room for one DBOS. */
+function queuesOf(names: readonly WorkName[], { worksAtOnce, worksOfPeers }: BenchPlan): Iterable<WorkName>[] {
+  if (worksAtOnce === 1) return [names]
+  const isOfPeers = (name: WorkName): boolean => worksOfPeers.includes(name)
+  const others = names.filter((name) => !isOfPeers(name)).values()
+  return [names.filter(isOfPeers), ...Array.from({ length: worksAtOnce - 1 }, () => others)]
 }
 
 function measure<Name extends WorkName>(
