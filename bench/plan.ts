@@ -109,7 +109,10 @@ const SMOKE: BenchPlan = {
     lateness: { slots: 5, spacingMs: 47 },
     herd: { count: 50 },
     scale: {
-      held: [{ schedules: 100, ledgerRows: 100 }],
+      held: [
+        { schedules: 10, ledgerRows: 10 },
+        { schedules: 100, ledgerRows: 100 },
+      ],
       drained: 20,
       slots: 5,
       spacingMs: 47,
@@ -126,7 +129,7 @@ const SMOKE: BenchPlan = {
   atOnce: 3,
   worksAtOnce: 3,
   isDurable: false,
-  patienceMs: 25 * SECOND,
+  patienceMs: MINUTE,
   limitMs: 2 * MINUTE,
 }
 

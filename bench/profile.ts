@@ -1,6 +1,6 @@
 /**
  * Where the time of a drain goes: CPU microseconds for each slot of the worker and of Postgres, and which statements they
- * are. Run: `npm run profile --prefix bench -- 20000`; with `--cpu-prof` in NODE_OPTIONS also a profile of the worker. Counting
+ * are. Run: `npm run bench:profile -- 20000`; with `--cpu-prof` in NODE_OPTIONS also a profile of the worker. Counting
  * costs something itself, so its rates are no results.
  */
 import { startBenchPostgres } from './bench-postgres.ts'

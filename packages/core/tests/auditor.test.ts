@@ -389,7 +389,8 @@ test('a slot is expected once it is due, which its spread decides', async () => 
   const worker = pipeline.worker()
   const hourly = { kind: 'cron', expression: '0 * * * *', timezone: 'UTC' }
   const schedules = []
-  for (let n = 0; n < 8; n += 1) {
+  // So many that some are due in the first half of the hour and some in the second, whatever their ids.
+  for (let n = 0; n < 24; n += 1) {
     schedules.push(await pipeline.create({ cadence: hourly, policy: { spreadSeconds: 3600 } }))
   }
   pipeline.clock.advance(60 * MINUTE)
@@ -398,7 +399,8 @@ test('a slot is expected once it is due, which its spread decides', async () => 
     pipeline.db,
   )
   const begun = rows[0]?.begun ?? 0
-  expect(begun).toBeLessThan(8)
+  expect(begun).toBeGreaterThan(0)
+  expect(begun).toBeLessThan(24)
 
   expect(await auditorOf(pipeline).runOnce()).toMatchObject({ slots: begun, findings: NOTHING })
   // Nominal in a window that ended before it was due: the next window still reaches it.

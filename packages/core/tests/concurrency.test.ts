@@ -222,8 +222,10 @@ async function settle(fleet: Fleet): Promise<void> {
     for (const { keeper } of fleet.workers) keeper.wake()
     const counts = await Promise.all(fleet.workers.map((worker) => worker.beginJobs()))
     await Promise.all(fleet.workers.map(({ keeper }) => keeper.whenIdle()))
+    // What just ended may have freed the way for runs that wait: then their jobs are there by now.
     const { rows } = await fleet.database.pool.query<{ due: number }>(
-      `select count(*)::int as due from carillon.schedules where due_at <= $1`,
+      `select ((select count(*) from carillon.schedules where due_at <= $1)
+        + (select count(*) from carillon_jobs._private_jobs where run_at <= $1 or run_at = updated_at))::int as due`,
       [fleet.clock.databaseNow()],
     )
     left = counts.reduce((sum, count) => sum + count, rows[0]?.due ?? 0)

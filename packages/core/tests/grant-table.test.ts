@@ -414,3 +414,21 @@ async function removeMember({ db }: Pipeline, subject: string): Promise<void> {
     )
     values (${tenantId}, ${projectId}, ${subject}, 'admin', 'user:root', now(), 'user:root', now())`.execute(db)
 }
+
+test('a look at rights that fails right behind the commit of begin loses no run: it is looked at again (I6, I8)', async () => {
+  const pipeline = await pipelineAt(START)
+  const { database, clock } = pipeline
+  const schedule = await pipeline.create()
+  // The first look of each transaction fails; begin does not read this table otherwise.
+  await database.pool.query('alter table carillon.tenants rename to hidden')
+  const worker = pipeline.worker()
+  clock.advance(MINUTE / 2)
+  await worker.heartbeat.runOnce()
+
+  await worker.keeper.runOnce()
+  await database.pool.query('alter table carillon.hidden rename to tenants')
+  await worker.keeper.whenIdle()
+
+  const [run] = await pipeline.ledger(schedule)
+  expect(['succeeded', 'retrying']).toContain(run?.state)
+})

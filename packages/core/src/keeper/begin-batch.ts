@@ -76,7 +76,7 @@ async function beginWithMonths(
       look: async (db, { begun: runs }) =>
         runs.length === 0 ? null : readRights(db, { runs, now: deps.clock.databaseNow() }),
     })
-    return { ...result, rights: seen }
+    return { ...result, rights: seen ?? null }
   }
   try {
     return await attempt()

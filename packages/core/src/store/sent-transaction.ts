@@ -11,7 +11,7 @@ export interface Sent<Result> {
 
 interface Steps<Result, Seen> {
   readonly work: (tx: Tx) => Promise<Sent<Result>>
-  /** Sent behind `commit`: sees what was committed, also by others until then. */
+  /** Sent behind `commit`: sees what was committed, also by others until then. Should it fail, what was committed stays. */
   readonly look: (db: Pick<Db, 'getExecutor'>, result: Result) => Promise<Seen>
 }
 
@@ -31,7 +31,7 @@ export function transactSending<Result, Seen>(
   db: Db,
   clock: Clock,
   { work, look }: Steps<Result, Seen>,
-): Promise<{ result: Result; seen: Seen }> {
+): Promise<{ result: Result; seen: Seen | undefined }> {
   const executor = db.getExecutor()
   return whileCutShort(clock, () =>
     executor.provideConnection(async (connection) => {
@@ -40,8 +40,11 @@ export function transactSending<Result, Seen>(
       const tx = { getExecutor: () => sending } as unknown as Tx
       try {
         const [, { result, last }] = await Promise.all([sending.executeQuery(BEGIN), work(tx)])
-        const [, , seen] = await Promise.all([last, sending.executeQuery(COMMIT), look(tx, result)])
-        return { result, seen }
+        const committed = Promise.all([last, sending.executeQuery(COMMIT)])
+        // Whoever throws once it is committed would have its result forgotten: of begin, runs that nobody sees through.
+        const seen = look(tx, result).catch(() => undefined)
+        await committed
+        return { result, seen: await seen }
       } catch (error) {
         await rollBack(connection)
         throw error

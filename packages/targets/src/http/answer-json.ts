@@ -5,6 +5,8 @@ import { jsonFault } from './json-value.ts'
 
 const JSON_MEDIA_TYPE = /^application\/(?:[^;\s]+\+)?json\s*(?:;|$)/i
 const LOCATION_MAX_LENGTH = 2048
+/** Making one costs more than what it reads here. */
+const WHOLE = new TextDecoder()
 
 /** An answer as the ledger keeps it: `{ status, body?, truncated?, location? }`. */
 export function answerJson(answer: Answer): Json {
@@ -20,7 +22,7 @@ export function answerJson(answer: Answer): Json {
 /** JSON where the whole body is kept and is read without loss, otherwise its text. */
 function bodyJson(answer: Answer): Json {
   // As a stream, so that a character cut in two is dropped and not replaced.
-  const text = new TextDecoder().decode(answer.body, { stream: true })
+  const text = answer.isCut ? new TextDecoder().decode(answer.body, { stream: true }) : WHOLE.decode(answer.body)
   if (!answer.isCut && JSON_MEDIA_TYPE.test(answer.header('content-type') ?? '')) {
     const value = parseJson(text)
     if (value !== undefined && jsonFault(value, Number.POSITIVE_INFINITY) === undefined) return value

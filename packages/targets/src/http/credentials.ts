@@ -28,13 +28,11 @@ const TOKEN = /^[\x21-\x7e]{8,8192}$/
 
 /** The headers that prove who sends a request. The secret is asked for on every attempt, so a new one counts at once. */
 export async function credentialsOf(
-  context: TargetContext<HttpSpec>,
+  { tenantId, projectId, runId }: TargetContext<HttpSpec>,
   body: string,
+  auth: Exclude<HttpAuth, { kind: 'none' }>,
   { secrets, now }: CredentialSource,
 ): Promise<Credentials> {
-  const { tenantId, projectId, runId, spec } = context
-  const auth = spec.auth ?? { kind: 'none' }
-  if (auth.kind === 'none') return { ok: true, headers: [] }
   let secret: string | undefined
   try {
     if (secrets === undefined) return refused(auth, 'secret_unavailable')

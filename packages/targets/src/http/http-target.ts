@@ -1,7 +1,7 @@
 import type { Outcome, Problem, Target, TargetContext } from '@carillon/core'
 import { Agent } from 'undici'
 
-import { credentialsOf } from './credentials.ts'
+import { credentialsOf, type Credentials } from './credentials.ts'
 import { exchange, type ExchangeEnd } from './exchange.ts'
 import { AddressNotAllowedError, guardedConnector } from './guarded-connector.ts'
 import { addressRefusal, hostFault, hostRefusal, urlProblems } from './host-check.ts'
@@ -19,6 +19,7 @@ import { unlessSignalled } from './unless-signalled.ts'
 import { withheldFrom } from './withheld.ts'
 
 const KEPT_BODY_BYTES = 4096
+const NO_CREDENTIALS: Credentials = { ok: true, headers: [] }
 
 /** Calls a URL: the payload is its JSON body, unchanged, and everything else about the slot is in headers. */
 export function createHttpTarget(options: HttpTargetOptions): Target<HttpSpec> {
@@ -76,7 +77,10 @@ async function send(
 ): Promise<Outcome> {
   const { spec } = context
   const body = spec.payload === undefined ? null : JSON.stringify(spec.payload)
-  const credentials = await unlessSignalled(credentialsOf(context, body ?? '', { secrets, now }), signal)
+  const credentials =
+    spec.auth === undefined || spec.auth.kind === 'none'
+      ? NO_CREDENTIALS
+      : await unlessSignalled(credentialsOf(context, body ?? '', spec.auth, { secrets, now }), signal)
   if (credentials === undefined) return { kind: 'cancelled' }
   if (!credentials.ok) return credentials.outcome
   const request = {
