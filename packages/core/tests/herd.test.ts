@@ -111,3 +111,19 @@ test('a wake looks at whole lanes: what came to lie before the claimed is begun 
 
   expect(pipeline.target.calls).toHaveLength(3)
 })
+
+test('what an outage left of a schedule is written to its end, also where it lies before others that were claimed (I6)', async () => {
+  const pipeline = await pipelineAt(START)
+  const steady = await pipeline.create()
+  await pipeline.create({ cadence: { kind: 'once', at: '2026-03-03T08:00:00Z' } })
+  // 1,440 slots: more than one portion holds, and the end of the first lies before the other schedule in their lane.
+  pipeline.clock.advance(24 * 60 * MINUTE)
+
+  await pipeline.worker().keep()
+
+  const { rows } = await pipeline.database.pool.query(
+    'select count(*)::int as lines from carillon.runs where schedule_id = $1',
+    [steady.id],
+  )
+  expect(rows).toEqual([{ lines: 1440 }])
+})
