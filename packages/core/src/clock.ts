@@ -16,8 +16,6 @@ export interface Clock {
 
 // What setTimeout can hold; longer sleeps end early, and who sleeps looks again.
 const TIMEOUT_MAX_MS = 2 ** 31 - 1
-/** By how much a timer may fire late on a quiet machine. */
-const TIMER_SLACK_MS = 2
 /** As long as some flushes to disk take: the statements that it spares cost more. */
 const BREATH_MS = 10
 
@@ -30,20 +28,12 @@ export const systemClock: Clock = {
         resolve()
         return
       }
-      const until = performance.now() + Math.min(ms, TIMEOUT_MAX_MS)
       const done = (): void => {
         clearTimeout(timer)
-        clearImmediate(turn)
         signal?.removeEventListener('abort', done)
         resolve()
       }
-      // A timer is late by a millisecond or two: the rest is waited for turn by turn, while others get theirs.
-      const wait = (): void => {
-        if (performance.now() >= until) done()
-        else turn = setImmediate(wait)
-      }
-      let turn: NodeJS.Immediate | undefined
-      const timer = setTimeout(wait, Math.max(0, until - performance.now() - TIMER_SLACK_MS))
+      const timer = setTimeout(done, Math.min(ms, TIMEOUT_MAX_MS))
       signal?.addEventListener('abort', done, { once: true })
     }),
   gather: () =>

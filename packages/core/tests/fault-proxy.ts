@@ -11,6 +11,8 @@ export interface FaultProxy extends AsyncDisposable {
   readonly blackholeAt: (text: string) => void
   /** The first connection on which a client says this is heard by the server, and never gets an answer. */
   readonly deafenAt: (text: string) => void
+  /** Clients that get no answers lose their connection. Their server is not told, and does all that it heard. */
+  readonly hangUp: () => void
   /** Everything that clients sent into the black hole. */
   readonly swallowed: () => string
   /** Every client that ever came has closed its side. */
@@ -27,6 +29,7 @@ interface Pair {
 export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
   const server = new URL(serverUrl)
   const pairs = new Set<Pair>()
+  const deafened = new Set<Pair>()
   const left: Promise<void>[] = []
   const swallowed: Buffer[] = []
   let trigger: string | undefined
@@ -39,8 +42,10 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
     client.on('data', (bytes) => {
       if (trigger !== undefined && bytes.includes(trigger)) {
         trigger = undefined
-        if (isDeafening) pair.isDeaf = true
-        else pair.isCut = true
+        if (isDeafening) {
+          pair.isDeaf = true
+          deafened.add(pair)
+        } else pair.isCut = true
       }
       if (pair.isCut) swallowed.push(bytes)
       else pair.upstream.write(bytes)
@@ -53,7 +58,7 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
     pair.upstream.on('close', () => pair.isCut || client.destroy())
     client.on('close', () => {
       pairs.delete(pair)
-      pair.upstream.destroy()
+      if (!pair.isDeaf) pair.upstream.destroy()
     })
   })
   proxy.listen(0, '127.0.0.1')
@@ -74,10 +79,14 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
       trigger = text
       isDeafening = true
     },
+    hangUp: () => {
+      for (const { client } of deafened) client.destroy()
+    },
     swallowed: () => Buffer.concat(swallowed).toString('latin1'),
     whenLeft: () => Promise.all(left),
     async [Symbol.asyncDispose]() {
       for (const { client } of pairs) client.destroy()
+      for (const { upstream } of deafened) upstream.destroy()
       proxy.close()
       await once(proxy, 'close')
     },

@@ -4,8 +4,10 @@ import { systemClock } from '../src/clock.ts'
 import { slotJobs } from '../src/engine/slot-jobs.ts'
 import { Events } from '../src/events.ts'
 import { Scheduler } from '../src/facade/scheduler.ts'
+import { beginBatch, type BegunBatch } from '../src/keeper/begin-batch.ts'
 import { Keeper } from '../src/keeper/keeper.ts'
 import { lanesOf } from '../src/keeper/lanes.ts'
+import { SlotBook } from '../src/keeper/slot-book.ts'
 import { Lease } from '../src/lease.ts'
 import { Heartbeat } from '../src/services/heartbeat.ts'
 import { claimDue, lookAhead, type LaneFrom } from '../src/store/agenda.ts'
@@ -15,7 +17,7 @@ import type { Target } from '../src/target.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { CALLER, DAY, EVERY_MINUTE, HOUR, MINUTE, Pipeline } from './pipeline.ts'
 import { nodesOf, plansOf, recordingDb, type PlanNode } from './query-plan.ts'
-import { ScriptedTarget } from './scripted-target.ts'
+import { ScriptedTarget, SUCCEEDED } from './scripted-target.ts'
 
 afterEach(() => {
   vi.useRealTimers()
@@ -33,10 +35,16 @@ function productionWorker({ pool, url }: TestDatabase) {
     { name: 'skewed', targetKinds: ['test'], heartbeatMs: HOUR },
   )
   const keeper = new Keeper(deps, { retentionMs: 90 * DAY })
+  /** Begins what is due at an instant that may not have come. */
+  const begin = async (slotAt: number): Promise<BegunBatch> => {
+    const claim = { lanes: lanesOf(['test']).map(whole), perLane: 10, workerId: lease.workerId ?? '', slotAt }
+    return beginBatch({ ...deps, book: new SlotBook(), retentionMs: 90 * DAY }, claim)
+  }
   return {
     target,
     heartbeat,
     keeper,
+    begin,
     scheduler: new Scheduler({ db: createDb(pool), targets, events }),
     [Symbol.asyncDispose]: () => db.destroy(),
   }
@@ -196,4 +204,84 @@ test('a claim takes a slot at its instant and not a millisecond before, whatever
   expect(await claim()).toEqual([due.id])
   clock.advance(1)
   expect(await claim()).toEqual([due.id, later.id])
+})
+
+/** A schedule whose slot is so far ahead of Postgres' clock. */
+async function slotIn(
+  database: TestDatabase,
+  scheduler: Scheduler,
+  ms: number,
+): Promise<{ id: string; slotAt: number }> {
+  const { id } = await scheduler.create(CALLER, EVERY_MINUTE)
+  const { rows } = await database.pool.query<{ slot: Date }>(
+    `update carillon.schedules
+     set next_slot_at = date_trunc('milliseconds', clock_timestamp()) + $2 * interval '1 millisecond',
+       due_at = date_trunc('milliseconds', clock_timestamp()) + $2 * interval '1 millisecond'
+     where id = $1
+     returning next_slot_at as slot`,
+    [id, ms],
+  )
+  return { id, slotAt: rows[0]?.slot.getTime() ?? Number.NaN }
+}
+
+/** Until the commit waits for its instant, or has been: on a slow machine it has come before the claim. */
+async function whenHeldBack({ pool }: TestDatabase, begun: Promise<unknown>): Promise<void> {
+  const sleeping = `select from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()`
+  const isHeldBack = async (): Promise<boolean> => (await pool.query(sleeping)).rowCount !== 0
+  const isBegun = begun.then(() => true)
+  while (!(await Promise.race([isBegun, isHeldBack()])));
+}
+
+test('a slot that is made ready ahead begins at its instant and not before; who pauses meanwhile comes after it (I3, I10)', async () => {
+  await using database = await createDatabase()
+  await using worker = productionWorker(database)
+  const { scheduler, heartbeat, begin } = worker
+  await heartbeat.runOnce()
+  // Once for nothing, so that what follows takes milliseconds.
+  await begin((await slotIn(database, scheduler, -HOUR)).slotAt)
+  const { id, slotAt } = await slotIn(database, scheduler, 95)
+
+  const beginning = begin(slotAt)
+  await whenHeldBack(database, beginning)
+  const paused = scheduler.pause(CALLER, id, { reason: 'night' }).then(() => databaseNow(database))
+  const { begun, now } = await beginning
+
+  expect(await databaseNow(database)).toBeGreaterThanOrEqual(slotAt)
+  expect(now).toBe(slotAt)
+  expect(begun.map(({ scheduleId, startedAt }) => ({ scheduleId, startedAt }))).toEqual([
+    { scheduleId: id, startedAt: slotAt },
+  ])
+  expect(await paused).toBeGreaterThanOrEqual(slotAt)
+  expect(await scheduler.get(CALLER, id)).toMatchObject({ state: 'paused' })
+})
+
+test('a slot that is further ahead than a worker may reach is left alone, and nobody waits for it (I10)', async () => {
+  await using database = await createDatabase()
+  await using worker = productionWorker(database)
+  const { scheduler, heartbeat, begin } = worker
+  await heartbeat.runOnce()
+  const { id, slotAt } = await slotIn(database, scheduler, HOUR)
+
+  expect((await begin(slotAt)).begun).toEqual([])
+  expect(await scheduler.get(CALLER, id)).toMatchObject({ state: 'active', nextSlotAt: slotAt })
+})
+
+test('two workers make the same slot ready, and it is called once, no sooner than its instant (I2, I10)', async () => {
+  await using database = await createDatabase()
+  await using one = productionWorker(database)
+  await using two = productionWorker(database)
+  const called = Promise.withResolvers<number>()
+  for (const { target, heartbeat } of [one, two]) {
+    target.script = async () => {
+      called.resolve(await databaseNow(database))
+      return SUCCEEDED
+    }
+    await heartbeat.runOnce()
+  }
+  const { slotAt } = await slotIn(database, one.scheduler, 60)
+  for (const { keeper } of [one, two]) keeper.start()
+
+  expect(await called.promise).toBeGreaterThanOrEqual(slotAt)
+  for (const { keeper } of [one, two]) await keeper.drain(HOUR)
+  expect([...one.target.calls, ...two.target.calls]).toHaveLength(1)
 })

@@ -305,6 +305,20 @@ describe('at dispatch', () => {
     expect(canary.connectionCount).toBe(0)
   })
 
+  test('what one target may call is not remembered for another', async () => {
+    await using canary = await startHttpServer((response) => response.end('secret'))
+    await using open = httpTarget()
+    await using narrow = httpTarget({ allowedHosts: ['digest.internal'] })
+
+    expect(await dispatchTo(open, { url: canary.origin })).toMatchObject({ kind: 'succeeded' })
+    for (const attempt of [1, 2]) {
+      expect(await dispatchTo(narrow, { url: canary.origin }, { attempt })).toMatchObject({
+        error: { code: 'host_not_allowed' },
+      })
+    }
+    expect(canary.requests).toHaveLength(1)
+  })
+
   test('a spec whose URL cannot be read is refused', async () => {
     await using target = httpTarget({ allowedHosts: ['*'] })
     const attempt = attemptAt({ url: 'http://127.0.0.1/' })

@@ -148,6 +148,7 @@ describe('the body is kept', () => {
     ['as text where reading it would lose digits', json, '{"id":9007199254740993}', '{"id":9007199254740993}'],
     ['as text where a number is too large', json, '[1e400]', '[1e400]'],
     ['as text where a text holds U+0000', json, String.raw`["a\u0000b"]`, String.raw`["a\u0000b"]`],
+    ['as text where a key holds U+0000', json, String.raw`{"a\u0000b":1}`, String.raw`{"a\u0000b":1}`],
     ['as text where a text holds half a character', json, String.raw`["\ud83d"]`, String.raw`["\ud83d"]`],
     ['as text where it is too deep', json, '['.repeat(2000) + ']'.repeat(2000), '['.repeat(2000) + ']'.repeat(2000)],
     ['with U+0000 replaced', {}, 'a\0b', 'a\uFFFDb'],
@@ -155,6 +156,26 @@ describe('the body is kept', () => {
   ])('%s', async (_how, headers, body, expected) => {
     expect(await outcomeOf(200, headers, body)).toEqual({ kind: 'succeeded', result: { status: 200, body: expected } })
     expect(await outcomeOf(404, headers, body)).toMatchObject({ error: { detail: { status: 404, body: expected } } })
+  })
+
+  test('whole where it comes in pieces, even if one ends within a character', async () => {
+    const pieces = [Buffer.from('{"a":"'), Buffer.from([0xc3]), Buffer.from([0xa9]), Buffer.from('"}')]
+    await using server = await startHttpServer((response) => {
+      response.writeHead(200, json)
+      const writeNext = (): void => {
+        const piece = pieces.shift()
+        if (piece === undefined) response.end()
+        // Flushed by itself before the next one, so that they do not arrive as one.
+        else response.write(piece, () => setImmediate(writeNext))
+      }
+      writeNext()
+    })
+    await using target = httpTarget()
+
+    expect(await dispatchTo(target, { url: server.origin })).toEqual({
+      kind: 'succeeded',
+      result: { status: 200, body: { a: 'é' } },
+    })
   })
 
   test('up to 4096 bytes, and never half a character', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import manifest from '../package.json' with { type: 'json' }
-import { attemptAt, dispatchTo, httpTarget, RUN_ID } from './attempt.ts'
+import { attemptAt, dispatchTo, httpTarget, RUN_ID, SLOT } from './attempt.ts'
 import { startHttpServer } from './local-server.ts'
 
 async function received(input: Record<string, unknown>, attempts: readonly number[] = [1]) {
@@ -43,6 +43,20 @@ describe('a request', () => {
     const parts = requests.map(({ headers }) => String(headers['traceparent']).split('-'))
     expect(new Set(parts.map(([, traceId]) => traceId))).toEqual(new Set([RUN_ID.replaceAll('-', '')]))
     expect(new Set(parts.map(([, , spanId]) => spanId)).size).toBe(3)
+  })
+
+  test('says its own slot, whichever was sent before', async () => {
+    await using server = await startHttpServer((response) => response.end())
+    await using target = httpTarget()
+    for (const scheduledFor of [SLOT, SLOT + 1, SLOT]) {
+      await dispatchTo(target, { url: server.origin }, { scheduledFor })
+    }
+
+    expect(server.requests.map(({ headers }) => headers['carillon-scheduled-for'])).toEqual([
+      '2026-12-24T18:00:00.007Z',
+      '2026-12-24T18:00:00.008Z',
+      '2026-12-24T18:00:00.007Z',
+    ])
   })
 
   test('lets a schedule say another Content-Type and User-Agent, once each', async () => {

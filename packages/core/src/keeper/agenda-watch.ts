@@ -6,6 +6,18 @@ import type { Db } from '../store/database.ts'
 const LOOK_AHEAD_MS = 1000
 /** Between looks at whole lanes, so that nothing can hide before what was claimed for longer: a claim may come to nothing. */
 const FULL_LOOK_EVERY_MS = 1000
+/** How long before a slot its claim begins, so that at the slot itself nothing is left but to commit. */
+const LEAD_MS = 8
+
+/** What may be claimed. */
+export interface Due {
+  /** The longest waiting first. */
+  readonly lanes: readonly string[]
+  /** The slot they wait for, if it has not come yet: whoever claims them holds back the commit until then. */
+  readonly slotAt: number | null
+}
+
+const NOTHING: Due = { lanes: [], slotAt: null }
 
 /**
  * Knows which lanes are due, and how long to sleep until the next one is. Sleeps by Postgres' clock: the wait is the
@@ -19,7 +31,6 @@ export class AgendaWatch {
   #ahead: readonly LaneDue[] = []
   #restMs = 0
   #isSlept = false
-  #isGuess = false
   /** Behind which place to look on in a lane: after a herd, dead index entries lie before it until they are vacuumed. */
   #claimed = new Map<string, LanePlace>()
   #fullLookAtMs = -Infinity
@@ -35,31 +46,26 @@ export class AgendaWatch {
     return this.#restMs
   }
 
-  /** Whether what was found last was not asked for but slept to: it may not be due yet, by a hair. */
-  get isGuess(): boolean {
-    return this.#isGuess
-  }
-
-  /** Says that the rest is over: what the last look saw is due now, and a second look would only make it late. */
+  /** Says that the rest is over: what the last look saw is at hand, and a second look would only make it late. */
   slept(): void {
     this.#isSlept = this.#ahead.length > 0
   }
 
-  /** The lanes that are due, the longest waiting first. */
-  async findDue(): Promise<readonly LaneDue[]> {
-    this.#isGuess = this.#isSlept
+  /** What is due, or else the slot that is at hand. */
+  async findDue(): Promise<Due> {
     if (this.#isSlept) {
       this.#isSlept = false
-      const [first] = this.#ahead
-      return this.#ahead.filter(({ dueAt }) => dueAt === first?.dueAt)
+      return this.#atHand()
     }
     const askedMs = this.#clock.monotonicMs()
     const { now, lanes } = await this.#look()
     this.#ahead = lanes
     // Postgres said its time half a round trip ago, as far as anybody can tell.
     const agoMs = (this.#clock.monotonicMs() - askedMs) / 2
-    this.#restMs = Math.min(LOOK_AHEAD_MS, (lanes[0]?.dueAt ?? Infinity) - now - agoMs)
-    return lanes.filter(({ dueAt }) => dueAt <= now)
+    this.#restMs = Math.min(LOOK_AHEAD_MS, (lanes[0]?.dueAt ?? Infinity) - now - agoMs - this.#leadMs)
+    const due = lanes.filter(({ dueAt }) => dueAt <= now)
+    if (due.length > 0) return { lanes: due.map(({ lane }) => lane), slotAt: null }
+    return this.#restMs > 0 ? NOTHING : this.#atHand()
   }
 
   /** Behind what was claimed already in lanes that are due. */
@@ -75,6 +81,18 @@ export class AgendaWatch {
   /** Looks at whole lanes next time: something may have come to lie before what was claimed. */
   forget(): void {
     this.#fullLookAtMs = -Infinity
+  }
+
+  /** The instant that a test names does not pass while a claim waits for it. */
+  get #leadMs(): number {
+    return this.#clock.databaseNow() === null ? LEAD_MS : 0
+  }
+
+  #atHand(): Due {
+    const [first] = this.#ahead
+    if (first === undefined) return NOTHING
+    const lanes = this.#ahead.filter(({ dueAt }) => dueAt === first.dueAt).map(({ lane }) => lane)
+    return { lanes, slotAt: this.#leadMs > 0 ? first.dueAt : null }
   }
 
   #look(): ReturnType<typeof lookAhead> {

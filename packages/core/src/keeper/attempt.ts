@@ -24,8 +24,9 @@ export async function attemptRun(
   const stopTimer = clock.after(spec.timeoutMs, () => abort.abort('timeout' satisfies AbortReason))
   try {
     const aborted = whenAborted(abort.signal)
+    const asked = checkRight(run, rights, spec.requiredScope, known)
     // Raced, too: whoever is asked about the right may never answer.
-    const verdict = await Promise.race([checkRight(run, rights, spec.requiredScope, known), aborted])
+    const verdict = asked instanceof Promise ? await Promise.race([asked, aborted]) : asked
     // Told to stop meanwhile: nothing was called.
     if (abort.signal.aborted) return endingOfAbort(abort.signal.reason as AbortReason, { kind: 'cancelled' })
     if (verdict.kind !== 'granted') return verdict
@@ -54,18 +55,19 @@ function readSpec(
 }
 
 /** Fails closed: a right that cannot be looked up is none, and the attempt is tried again. */
-async function checkRight(
+function checkRight(
   run: TakenRun,
   rights: RightsDesk,
   requiredScope: string,
   known: Rights | null,
-): Promise<Verdict | FailedOutcome> {
-  try {
-    return await rights.check(run, requiredScope, known)
-  } catch (error) {
-    const message = `whether the run may act could not be found out, so nothing was called: ${messageOf(error)}`
-    return { kind: 'failed', error: { code: 'rights_unknown', message }, retryable: true }
-  }
+): Verdict | Promise<Verdict | FailedOutcome> {
+  const verdict = rights.check(run, requiredScope, known)
+  return verdict instanceof Promise ? verdict.catch(rightsUnknown) : verdict
+}
+
+function rightsUnknown(error: unknown): FailedOutcome {
+  const message = `whether the run may act could not be found out, so nothing was called: ${messageOf(error)}`
+  return { kind: 'failed', error: { code: 'rights_unknown', message }, retryable: true }
 }
 
 async function dispatch(

@@ -48,6 +48,8 @@ interface BatchOptions {
   readonly lanes: readonly LaneFrom[]
   readonly perLane: number
   readonly workerId: string
+  /** A slot that is at hand but has not come: all is made ready for it, and committed when it has (I10). */
+  readonly slotAt: number | null
 }
 
 /**
@@ -90,12 +92,14 @@ async function beginWithMonths(
 async function begin(
   { clock, jobs, book, retentionMs }: BeginDeps,
   tx: Tx,
-  { lanes, perLane, workerId }: BatchOptions,
+  { lanes, perLane, workerId, slotAt }: BatchOptions,
   onConflict: 'refuse' | 'keep',
 ): Promise<Sent<Omit<BegunBatch, 'rights'>>> {
-  const at = clock.databaseNow()
-  const { now, scheduleIds, last } = await claimDue(tx, { lanes, perLane, workerId, now: at })
-  if (scheduleIds.length === 0) return { result: { now, plans: [], begun: [], last }, last: Promise.resolve() }
+  const at = slotAt === null ? clock.databaseNow() : new Date(slotAt)
+  const { now, scheduleIds, last } = await claimDue(tx, { lanes, perLane, workerId, now: at, isAhead: slotAt !== null })
+  if (scheduleIds.length === 0) {
+    return { result: { now, plans: [], begun: [], last }, last: Promise.resolve(), notBefore: null }
+  }
   const schedules = await readClaimed(tx, { scheduleIds })
   const slotsMax = Math.min(SLOTS_PER_SCHEDULE, Math.max(1, Math.floor(SLOTS_PER_BATCH / schedules.length)))
   const planned = schedules.map((schedule) =>
@@ -113,7 +117,7 @@ async function begin(
   const begun = plans.flatMap((plan) => takenOf(plan, { workerId, written, now }))
   // Last, so that nobody waits for its answer: mostly it is all there is.
   const sent = advances.length === 0 ? Promise.resolve() : advanceOrdinary(tx, { advances, workerId, now: at })
-  return { result: { now, plans, begun, last }, last: sent }
+  return { result: { now, plans, begun, last }, last: sent, notBefore: slotAt }
 }
 
 /**

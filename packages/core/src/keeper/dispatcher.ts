@@ -23,6 +23,7 @@ export interface DispatcherDeps {
 
 interface InFlight {
   readonly runId: string
+  readonly token: number
   readonly abort: AbortController
   readonly done: Promise<void>
 }
@@ -34,7 +35,8 @@ export class Dispatcher {
   readonly #inFlight = new Set<InFlight>()
   #reserved = 0
   #abortReason: AbortReason | undefined
-  #freed: PromiseWithResolvers<void> = Promise.withResolvers()
+  /** Only while somebody waits for it. */
+  #freed: PromiseWithResolvers<void> | undefined
 
   constructor(deps: DispatcherDeps) {
     this.#deps = deps
@@ -70,6 +72,7 @@ export class Dispatcher {
 
   /** Resolves when a run is over and there may be room again. */
   whenFreed(): Promise<void> {
+    this.#freed ??= Promise.withResolvers()
     return this.#freed.promise
   }
 
@@ -87,9 +90,14 @@ export class Dispatcher {
       this.#inFlight.delete(hold)
       this.#tellFreed()
     })
-    const hold = { runId: run.runId, abort, done }
+    const hold = { runId: run.runId, token: run.token, abort, done }
     this.#inFlight.add(hold)
     if (this.#abortReason !== undefined) abort.abort(this.#abortReason)
+  }
+
+  /** What is here, from its start until it is settled, with the fence under which it was taken. */
+  get held(): Iterable<{ readonly runId: string; readonly token: number }> {
+    return this.#inFlight
   }
 
   /** Fires the signal of a run, if it is here. */
@@ -108,8 +116,8 @@ export class Dispatcher {
   }
 
   #tellFreed(): void {
-    this.#freed.resolve()
-    this.#freed = Promise.withResolvers()
+    this.#freed?.resolve()
+    this.#freed = undefined
   }
 
   async #seeThrough(run: TakenRun, abort: AbortController, known: Rights | null): Promise<void> {

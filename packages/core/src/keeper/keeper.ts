@@ -19,6 +19,7 @@ import { lanesOf, shareRoom, splitLanes, type LaneShare } from './lanes.ts'
 import { RightsDesk } from './rights-desk.ts'
 import { Settler } from './settler.ts'
 import { SlotBook } from './slot-book.ts'
+import { Strays } from './strays.ts'
 
 export interface KeeperDeps {
   readonly db: Db
@@ -76,6 +77,7 @@ export class Keeper extends Service<KeeperCounts> {
   readonly #book = new SlotBook()
   readonly #dispatcher: Dispatcher
   readonly #settler: Settler
+  readonly #strays: Strays
   readonly #draining = Promise.withResolvers<void>()
   #isDraining = false
   #isCramped = false
@@ -95,6 +97,7 @@ export class Keeper extends Service<KeeperCounts> {
     const { concurrency } = this.#options
     const rights = new RightsDesk(deps)
     this.#dispatcher = new Dispatcher({ clock, targets, concurrency, rights, settler: this.#settler, book: this.#book })
+    this.#strays = new Strays({ ...deps, held: () => this.#dispatcher.held })
     deps.lease.onLost(() => this.#dispatcher.abortAll('lease_lost'))
   }
 
@@ -132,11 +135,13 @@ export class Keeper extends Service<KeeperCounts> {
     try {
       const { workerId } = lease
       if (workerId === undefined) throw new Error('this worker holds no lease')
-      const run = await transact(db, clock, async (tx) => {
-        await lockSchedules(tx, { scheduleIds: [scheduleId] })
-        return takeRun(tx, { scheduleId, scheduledFor, workerId, now: clock.databaseNow() })
+      await this.#strays.watch(workerId, async () => {
+        const run = await transact(db, clock, async (tx) => {
+          await lockSchedules(tx, { scheduleIds: [scheduleId] })
+          return takeRun(tx, { scheduleId, scheduledFor, workerId, now: clock.databaseNow() })
+        })
+        if (run !== undefined) this.#startAll([run], workerId, null)
       })
-      if (run !== undefined) this.#startAll([run], workerId, null)
     } finally {
       this.#dispatcher.release(1)
     }
@@ -172,7 +177,8 @@ export class Keeper extends Service<KeeperCounts> {
         givenUp.resolve()
       }),
     ]
-    await Promise.race([this.stop().then(() => this.#dispatcher.whenIdle()), givenUp.promise])
+    const idle = this.stop().then(() => this.#dispatcher.whenIdle())
+    await Promise.race([idle.then(() => this.#strays.stop()), givenUp.promise])
     for (const stopTimer of stopTimers) stopTimer()
   }
 
@@ -188,12 +194,11 @@ export class Keeper extends Service<KeeperCounts> {
   async #beginDue(room: number): Promise<KeeperCounts> {
     const { workerId } = this.#deps.lease
     if (workerId === undefined || room === 0) return { begun: 0, skipped: 0, restMs: IDLE_PAUSE_MS }
-    const due = await this.#watch.findDue()
-    if (due.length === 0) return { begun: 0, skipped: 0, restMs: this.#watch.restMs }
-    const lanes = due.map(({ lane }) => lane)
+    const { lanes, slotAt } = await this.#watch.findDue()
+    if (lanes.length === 0) return { begun: 0, skipped: 0, restMs: this.#watch.restMs }
     const beginners = Math.min(this.#beginners, room)
     const shares = splitLanes(lanes, beginners).map((portion) => shareRoom(portion, Math.floor(room / beginners)))
-    const ended = await Promise.allSettled(shares.map((share) => this.#begin(share, workerId)))
+    const ended = await Promise.allSettled(shares.map((share) => this.#begin(share, { workerId, slotAt })))
     const batches = ended.filter((batch) => batch.status === 'fulfilled').map(({ value }) => value)
     const claimed = sumOf(batches.map(({ plans }) => plans.length))
     this.#beginners = claimed * 2 >= room ? BEGINNERS_OF_A_HERD : 1
@@ -202,15 +207,18 @@ export class Keeper extends Service<KeeperCounts> {
     if (failed !== undefined) throw failed.reason
     const begun = sumOf(batches.map((batch) => batch.begun.length))
     const lines = sumOf(batches.map(({ plans }) => sumOf(plans.map(({ runs }) => runs.length))))
-    const isEarly = claimed === 0 && this.#watch.isGuess
-    return { begun, skipped: lines - begun, restMs: claimed > 0 || isEarly ? 0 : CONTENDED_PAUSE_MS }
+    return { begun, skipped: lines - begun, restMs: claimed > 0 ? 0 : CONTENDED_PAUSE_MS }
   }
 
-  async #begin({ lanes, perLane }: LaneShare, workerId: string): Promise<BegunBatch> {
+  async #begin({ lanes, perLane }: LaneShare, claim: { workerId: string; slotAt: number | null }): Promise<BegunBatch> {
     const { retentionMs } = this.#options
-    const options = { lanes: this.#watch.from(lanes), perLane, workerId }
-    const batch = await beginBatch({ ...this.#deps, book: this.#book, retentionMs }, options)
-    this.#startAll(batch.begun, workerId, batch.rights)
+    const { workerId } = claim
+    const options = { ...claim, lanes: this.#watch.from(lanes), perLane }
+    const batch = await this.#strays.watch(workerId, async () => {
+      const begun = await beginBatch({ ...this.#deps, book: this.#book, retentionMs }, options)
+      this.#startAll(begun.begun, workerId, begun.rights)
+      return begun
+    })
     this.#tell(batch)
     this.#watch.claimed(batch.last)
     // What is written in portions comes to lie before others that were claimed.

@@ -72,14 +72,19 @@ export interface Claim {
   readonly last: ReadonlyMap<string, LanePlace>
 }
 
+/** How far ahead a slot may be claimed at most: a worker that takes another instant for now gets nothing (I10). */
+const AHEAD_MAX_MS = 100
+
 /**
  * Locks due schedules, at most `perLane` of each lane, for the rest of the transaction. What another worker holds is passed
  * over: it is being seen to. A worker without a live lease gets nothing, or its runs would be nobody's.
  */
 export async function claimDue(
   tx: Tx,
-  p: { lanes: readonly LaneFrom[]; perLane: number; workerId: string; now: Date | null },
+  p: { lanes: readonly LaneFrom[]; perLane: number; workerId: string; now: Date | null; isAhead?: boolean },
 ): Promise<Claim> {
+  const notTooFar =
+    p.isAhead === true ? sql`and ${p.now} <= clock_timestamp() + ${AHEAD_MAX_MS} * interval '1 millisecond'` : sql``
   const { names, dues, ids } = columnsOf(p.lanes)
   const { rows } = await sql<{ now: Date; ordinal: number; id: string; due_at: Date }>`
     select ${nowOf(p.now)} as now, lanes.ordinal::integer as ordinal, due.id, due.due_at
@@ -98,7 +103,7 @@ export async function claimDue(
     ) as due
     where exists (
       select from carillon.workers
-      where workers.id = ${p.workerId} and workers.lease_expires_at > ${nowOf(p.now)}
+      where workers.id = ${p.workerId} and workers.lease_expires_at > ${nowOf(p.now)} ${notTooFar}
     )`.execute(tx)
   const last = new Map<string, LanePlace>()
   for (const { ordinal, id, due_at } of rows) {

@@ -25,7 +25,10 @@ export function transact<Result>(db: Db, clock: Clock, work: (tx: Tx) => Promise
   return whileCutShort(clock, () => db.transaction().execute(work))
 }
 
-/** Tries again what Postgres cut short in favour of another transaction. */
+/**
+ * Tries again what Postgres cut short in favour of another transaction, and nothing else: where the connection was lost, what was
+ * tried may have been committed.
+ */
 export async function whileCutShort<Result>(clock: Clock, attempt: () => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries += 1) {
     try {

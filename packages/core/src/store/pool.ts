@@ -1,7 +1,7 @@
 import pg from 'pg'
 
 import { typesOfConnection } from './instant-parser.ts'
-import { sqlStateOf } from './sqlstate.ts'
+import { isConnectionInDoubt } from './sqlstate.ts'
 
 export interface PoolOptions {
   readonly connectionString: string
@@ -147,7 +147,7 @@ class SoundPool extends pg.Pool implements SeverablePool {
         const result = query(...(this.#names?.prepare(args) ?? args))
         if (!(result instanceof Promise)) return result
         const answered = result.then(asOne, (error: unknown) => {
-          if (isBroken(error)) this.#broken.set(client, asError(error))
+          if (isConnectionInDoubt(error)) this.#broken.set(client, asError(error))
           throw error
         })
         // Who asked may look at the answer later: until then a failure must not end the process.
@@ -185,12 +185,6 @@ type ConnectCallback = (
   client: pg.PoolClient | undefined,
   done: (release?: Error | boolean) => void,
 ) => void
-
-/** Whether the connection is in doubt: everything but an error that the server reported within a healthy session. */
-function isBroken(error: unknown): boolean {
-  const code = sqlStateOf(error)
-  return code === undefined || code.startsWith('57P') || code.startsWith('08') || code === '25P03'
-}
 
 /** A message of several statements is answered with the rows of all of them: who reads a result expects one. */
 function asOne(result: unknown): unknown {

@@ -254,7 +254,7 @@ END)),
   constraint schedule_revisions_revision_check CHECK ((revision > 0)),
   constraint schedule_revisions_tenant_id_project_id_grant_id_fkey FOREIGN KEY (tenant_id, project_id, grant_id) REFERENCES carillon.execution_grants(tenant_id, project_id, id),
   constraint schedule_revisions_tenant_id_project_id_schedule_id_fkey FOREIGN KEY (tenant_id, project_id, schedule_id) REFERENCES carillon.schedules(tenant_id, project_id, id)
-) enable row level security force row level security;
+) with (autovacuum_vacuum_insert_scale_factor=0.05) enable row level security force row level security;
 
 create table carillon.schedules (
   id uuid not null,
@@ -372,6 +372,8 @@ CREATE INDEX runs_open_idx ON ONLY carillon.runs USING btree (schedule_id, sched
 CREATE INDEX schedule_changes_schedule_idx ON carillon.schedule_changes USING btree (schedule_id, id);
 
 CREATE INDEX schedule_revisions_grant_idx ON carillon.schedule_revisions USING btree (grant_id);
+
+CREATE INDEX schedule_revisions_name_idx ON carillon.schedule_revisions USING btree (tenant_id, project_id, schedule_id, revision) INCLUDE (name);
 
 CREATE INDEX schedules_agenda_idx ON carillon.schedules USING btree (lane, due_at, id) WHERE (state = 'active'::carillon.schedule_state);
 

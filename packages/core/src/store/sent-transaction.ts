@@ -1,4 +1,4 @@
-import { CompiledQuery, type ConnectionProvider, type DatabaseConnection } from 'kysely'
+import { CompiledQuery, sql, type ConnectionProvider, type DatabaseConnection } from 'kysely'
 
 import type { Clock } from '../clock.ts'
 import { whileCutShort, type Db, type Tx } from './database.ts'
@@ -7,6 +7,8 @@ import { whileCutShort, type Db, type Tx } from './database.ts'
 export interface Sent<Result> {
   readonly result: Result
   readonly last: Promise<unknown>
+  /** Postgres holds the commit back until then, by its own clock. */
+  readonly notBefore: number | null
 }
 
 interface Steps<Result, Seen> {
@@ -39,8 +41,9 @@ export function transactSending<Result, Seen>(
       const sending = executor.withConnectionProvider(lending(connection))
       const tx = { getExecutor: () => sending } as unknown as Tx
       try {
-        const [, { result, last }] = await Promise.all([sending.executeQuery(BEGIN), work(tx)])
-        const committed = Promise.all([last, sending.executeQuery(COMMIT)])
+        const [, { result, last, notBefore }] = await Promise.all([sending.executeQuery(BEGIN), work(tx)])
+        const waited = notBefore === null ? undefined : waitUntil(tx, notBefore)
+        const committed = Promise.all([last, waited, sending.executeQuery(COMMIT)])
         // Whoever throws once it is committed would have its result forgotten: of begin, runs that nobody sees through.
         const seen = look(tx, result).catch(() => undefined)
         await committed
@@ -51,6 +54,10 @@ export function transactSending<Result, Seen>(
       }
     }),
   )
+}
+
+async function waitUntil(tx: Tx, instant: number): Promise<void> {
+  await sql`select pg_sleep(extract(epoch from ${new Date(instant)}::timestamptz - clock_timestamp()))`.execute(tx)
 }
 
 function lending(connection: DatabaseConnection): ConnectionProvider {

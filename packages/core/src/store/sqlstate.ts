@@ -18,3 +18,12 @@ export function sqlStateOf(error: unknown): string | undefined {
   const { code } = error
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && 'severity' in error ? code : undefined
 }
+
+/**
+ * Whether a connection is in doubt after an error, and with it what was sent last: everything but an error that the server
+ * reported within a healthy session.
+ */
+export function isConnectionInDoubt(error: unknown): boolean {
+  const code = sqlStateOf(error)
+  return code === undefined || code.startsWith('57P') || code.startsWith('08') || code === '25P03'
+}

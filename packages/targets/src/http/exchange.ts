@@ -1,15 +1,24 @@
+import type { IncomingHttpHeaders } from 'node:http'
+
 import type { Dispatcher } from 'undici'
 
 /** What came back: never more of the body than was asked to be kept. */
 export interface Answer {
   readonly status: number
-  /** One value each; the first where there were several. */
-  readonly header: (name: string) => string | undefined
+  readonly headers: IncomingHttpHeaders
   /** The head of the body. */
   readonly body: Buffer
   /** Whether there was more, or may have been. */
   readonly isCut: boolean
 }
+
+/** The value of a header by its lower-case name; the first where there were several. */
+export function headerOf({ headers }: Pick<Answer, 'headers'>, name: string): string | undefined {
+  const value = headers[name]
+  return Array.isArray(value) ? value[0] : value
+}
+
+const EMPTY = Buffer.alloc(0)
 
 /** How an exchange of a request for an answer ended. */
 export type ExchangeEnd =
@@ -40,78 +49,82 @@ export function exchange(
   signal: AbortSignal,
 ): Promise<ExchangeEnd> {
   if (signal.aborted) return Promise.resolve({ kind: 'left' })
-  const { promise, resolve } = Promise.withResolvers<ExchangeEnd>()
-  const body = new BodyHead(limits.keptBytes)
-  let controller: Dispatcher.DispatchController | undefined
-  let head: Pick<Answer, 'status' | 'header'> | undefined
-  let isOver = false
-
-  function end(how: ExchangeEnd): void {
-    if (isOver) return
-    isOver = true
-    signal.removeEventListener('abort', leave)
-    resolve(how)
-  }
-
-  /** Destroys the socket, so the other side learns of it at once. */
-  function leave(): void {
-    end({ kind: 'left' })
-    controller?.abort(new Error('left'))
-  }
-
-  signal.addEventListener('abort', leave, { once: true })
-  dispatcher.dispatch(request, {
-    onRequestStart: (given) => {
-      // Left while it waited for a connection. Thrown before a byte is written; the connection stays.
-      if (isOver) throw new Error('left')
-      controller = given
-    },
-    onResponseStart: (_controller, status, headers) => {
-      head = { status, header: (name) => firstOf(headers[name]) }
-    },
-    onResponseData: (given, chunk) => {
-      body.add(chunk)
-      if (head === undefined || body.seenBytes <= limits.readBytes) return
-      end({ kind: 'answered', answer: { ...head, body: body.toBuffer(), isCut: true } })
-      given.abort(new Error('more than is read'))
-    },
-    onResponseEnd: () => {
-      if (head === undefined) return
-      end({ kind: 'answered', answer: { ...head, body: body.toBuffer(), isCut: body.isCut } })
-    },
-    onResponseError: (_controller, error) => {
-      const answer = head === undefined ? undefined : { ...head, body: body.toBuffer(), isCut: true }
-      end({ kind: 'broken', error, answer })
-    },
+  return new Promise((resolve) => {
+    dispatcher.dispatch(request, new Exchange(limits, signal, resolve))
   })
-  return promise
 }
 
-class BodyHead {
-  readonly #keptBytes: number
-  readonly #chunks: Buffer[] = []
-  seenBytes = 0
+const ONCE = { once: true }
 
-  constructor(keptBytes: number) {
-    this.#keptBytes = keptBytes
+/** A class, because thousands wait for a connection at a time: one object each instead of a function for every event. */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #limits: ExchangeLimits
+  readonly #signal: AbortSignal
+  readonly #resolve: (end: ExchangeEnd) => void
+  /** Destroys the socket, so the other side learns of it at once. */
+  readonly #leave = (): void => {
+    this.#end({ kind: 'left' })
+    this.#controller?.abort(new Error('left'))
+  }
+  #controller: Dispatcher.DispatchController | undefined
+  #head: Pick<Answer, 'status' | 'headers'> | undefined
+  /** Of the body, what is kept. */
+  #kept = EMPTY
+  #seenBytes = 0
+  #isOver = false
+
+  constructor(limits: ExchangeLimits, signal: AbortSignal, resolve: (end: ExchangeEnd) => void) {
+    this.#limits = limits
+    this.#signal = signal
+    this.#resolve = resolve
+    signal.addEventListener('abort', this.#leave, ONCE)
   }
 
-  get isCut(): boolean {
-    return this.seenBytes > this.#keptBytes
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // Left while it waited for a connection. Thrown before a byte is written; the connection stays.
+    if (this.#isOver) throw new Error('left')
+    this.#controller = controller
   }
 
-  add(chunk: Buffer): void {
-    const room = this.#keptBytes - this.seenBytes
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    this.#head = { status, headers }
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#keep(chunk)
+    if (this.#head === undefined || this.#seenBytes <= this.#limits.readBytes) return
+    this.#end({ kind: 'answered', answer: this.#answer(this.#head, true) })
+    controller.abort(new Error('more than is read'))
+  }
+
+  onResponseEnd(): void {
+    if (this.#head === undefined) return
+    const isCut = this.#seenBytes > this.#limits.keptBytes
+    this.#end({ kind: 'answered', answer: this.#answer(this.#head, isCut) })
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    const answer = this.#head === undefined ? undefined : this.#answer(this.#head, true)
+    this.#end({ kind: 'broken', error, answer })
+  }
+
+  #keep(chunk: Buffer): void {
+    const room = this.#limits.keptBytes - this.#seenBytes
+    this.#seenBytes += chunk.length
+    if (room <= 0) return
     // A copy, because a slice would hold on to the whole chunk.
-    if (room > 0) this.#chunks.push(Buffer.from(chunk.subarray(0, room)))
-    this.seenBytes += chunk.length
+    const head = Buffer.from(chunk.length > room ? chunk.subarray(0, room) : chunk)
+    this.#kept = this.#kept.length === 0 ? head : Buffer.concat([this.#kept, head])
   }
 
-  toBuffer(): Buffer {
-    return Buffer.concat(this.#chunks)
+  #answer({ status, headers }: Pick<Answer, 'status' | 'headers'>, isCut: boolean): Answer {
+    return { status, headers, body: this.#kept, isCut }
   }
-}
 
-function firstOf(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value[0] : value
+  #end(how: ExchangeEnd): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#signal.removeEventListener('abort', this.#leave)
+    this.#resolve(how)
+  }
 }

@@ -1,24 +1,31 @@
 import type { Outcome, Problem, TargetLimits } from '@carillon/core'
 
 import { parseTenantHosts, type AllowedHosts } from './allowed-hosts.ts'
+import type { Destination } from './destination.ts'
 import { addressOf, portOf } from './host-pattern.ts'
 
 /** Whose list does not hold a host. */
 export type HostFault = 'installation' | 'tenant'
 
 /** Undefined if both lists hold it. A tenant's list only narrows: what the installation does not hold, it cannot add. */
-export function hostFault(url: URL | null, hosts: AllowedHosts, limits: TargetLimits): HostFault | undefined {
-  if (url === null || !hosts.allowsHost(url)) return 'installation'
-  return limits.allowedHosts === null || isWithin(url, limits.allowedHosts) ? undefined : 'tenant'
+export function hostFault(destination: Destination | undefined, limits: TargetLimits): HostFault | undefined {
+  if (destination === undefined || !destination.isListed) return 'installation'
+  return limits.allowedHosts === null || isWithin(destination.url, limits.allowedHosts) ? undefined : 'tenant'
 }
 
 /** All that can be told of a URL before its name is resolved. */
-export function urlProblems(url: URL | null, hosts: AllowedHosts, limits: TargetLimits): Problem[] {
-  const fault = hostFault(url, hosts, limits)
-  if (fault !== undefined) return [urlProblem(EXPECTED[fault], url)]
-  const address = url === null ? undefined : addressOf(url)
-  if (url === null || address === undefined || hosts.allowsAddress(address.toString(), portOf(url))) return []
-  return [urlProblem(EXPECTED.address, url)]
+export function urlProblems(
+  destination: Destination | undefined,
+  hosts: AllowedHosts,
+  limits: TargetLimits,
+): Problem[] {
+  const fault = hostFault(destination, limits)
+  if (destination === undefined || fault !== undefined) {
+    return [urlProblem(EXPECTED[fault ?? 'installation'], destination)]
+  }
+  const address = addressOf(destination.url)
+  if (address === undefined || hosts.allowsAddress(address.toString(), portOf(destination.url))) return []
+  return [urlProblem(EXPECTED.address, destination)]
 }
 
 const EXPECTED = {
@@ -27,10 +34,10 @@ const EXPECTED = {
   address: 'a public address, or one that this installation lists (CARILLON_ALLOWED_TARGETS)',
 }
 
-export function hostRefusal(fault: HostFault, url: URL | null): Outcome {
+export function hostRefusal(fault: HostFault, destination: Destination | undefined): Outcome {
   const error = {
     code: 'host_not_allowed',
-    message: `This ${fault} may not call ${hostText(url)}; nothing was sent.`,
+    message: `This ${fault} may not call ${hostText(destination)}; nothing was sent.`,
   }
   return { kind: 'failed', error, retryable: false }
 }
@@ -40,7 +47,7 @@ export function addressRefusal(url: URL): Outcome {
   const error = {
     code: 'address_not_allowed',
     message:
-      `The host ${hostText(url)} leads to an address that this installation does not call; nothing was sent. ` +
+      `The host ${url.host} leads to an address that this installation does not call; nothing was sent. ` +
       'Addresses that are not public must be listed (CARILLON_ALLOWED_TARGETS).',
   }
   return { kind: 'failed', error, retryable: false }
@@ -55,10 +62,10 @@ function isWithin(url: URL, tenantHosts: readonly string[]): boolean {
   }
 }
 
-function urlProblem(expected: string, url: URL | null): Problem {
-  return { path: 'url', message: `Expected ${expected}, but found ${hostText(url)}.` }
+function urlProblem(expected: string, destination: Destination | undefined): Problem {
+  return { path: 'url', message: `Expected ${expected}, but found ${hostText(destination)}.` }
 }
 
-function hostText(url: URL | null): string {
-  return url === null ? 'a URL without one' : url.host
+function hostText(destination: Destination | undefined): string {
+  return destination === undefined ? 'a URL without one' : destination.url.host
 }

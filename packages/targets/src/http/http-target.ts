@@ -2,10 +2,10 @@ import type { Outcome, Problem, Target, TargetContext } from '@carillon/core'
 import { Agent } from 'undici'
 
 import { credentialsOf, type Credentials } from './credentials.ts'
+import { Destinations, scopeOf, type Destination } from './destination.ts'
 import { exchange, type ExchangeEnd } from './exchange.ts'
 import { AddressNotAllowedError, guardedConnector } from './guarded-connector.ts'
 import { addressRefusal, hostFault, hostRefusal, urlProblems } from './host-check.ts'
-import { hostOf } from './host-pattern.ts'
 import { httpSpecSchema, type HttpSpec } from './http-spec.ts'
 import {
   HTTP_RETRY,
@@ -26,25 +26,28 @@ export function createHttpTarget(options: HttpTargetOptions): Target<HttpSpec> {
   const resolved = resolveOptions(options)
   const { allowedHosts, idempotencyRetentionSeconds, secrets } = resolved
   const agent = createAgent(resolved)
+  const destinations = new Destinations(allowedHosts)
 
   return {
     kind: 'http',
     schema: httpSpecSchema,
     retry: HTTP_RETRY,
     idempotencyRetentionSeconds,
-    requiredScope: scopeOf,
+    requiredScope: ({ url }) => destinations.find(url)?.scope ?? scopeOf(new URL(url)),
     secretRefs: (spec) => secretNames(spec).map((name) => ({ path: 'auth.secretRef', name })),
     timeoutMs: (spec) => spec.timeoutSeconds * 1000,
     check: (spec, limits) => [
-      ...urlProblems(URL.parse(spec.url), allowedHosts, limits),
+      ...urlProblems(destinations.find(spec.url), allowedHosts, limits),
       ...(secrets === undefined && secretNames(spec).length > 0 ? [NO_STORE] : []),
     ],
-    dispatch: async (context, signal) => {
-      const url = URL.parse(context.spec.url)
+    dispatch: (context, signal) => {
+      const destination = destinations.find(context.spec.url)
       // Asked again, because both lists may have become shorter since the schedule was made.
-      const fault = hostFault(url, allowedHosts, context.limits)
-      if (url === null || fault !== undefined) return hostRefusal(fault ?? 'installation', url)
-      return send(agent, url, context, resolved, signal)
+      const fault = hostFault(destination, context.limits)
+      if (destination === undefined || fault !== undefined) {
+        return Promise.resolve(hostRefusal(fault ?? 'installation', destination))
+      }
+      return send(agent, destination, context, resolved, signal)
     },
     // Not `close`: it would wait for an attempt that nobody waits for any more.
     close: () => agent.destroy(),
@@ -70,7 +73,7 @@ function createAgent({ allowedHosts, connections, resolve }: ResolvedHttpTargetO
 
 async function send(
   agent: Agent,
-  url: URL,
+  destination: Destination,
   context: TargetContext<HttpSpec>,
   { secrets, now, maxBodyBytes, idempotencyRetentionSeconds }: ResolvedHttpTargetOptions,
   signal: AbortSignal,
@@ -84,27 +87,21 @@ async function send(
   if (credentials === undefined) return { kind: 'cancelled' }
   if (!credentials.ok) return credentials.outcome
   const request = {
-    origin: url.origin,
-    path: `${url.pathname}${url.search}`,
+    origin: destination.origin,
+    path: destination.path,
     method: spec.method,
     headers: requestHeaders(context, credentials.headers),
     body,
   }
   const limits = { readBytes: maxBodyBytes, keptBytes: Math.min(maxBodyBytes, KEPT_BODY_BYTES) }
   const end = await exchange(agent, request, limits, signal)
-  if (isAddressRefused(end)) return addressRefusal(url)
+  if (isAddressRefused(end)) return addressRefusal(destination.url)
   const outcome = outcomeOf(end, { now, retryAfterMaxMs: idempotencyRetentionSeconds * 1000 })
   return credentials.sentSecret === undefined ? outcome : withheldFrom(outcome, credentials.sentSecret)
 }
 
 function isAddressRefused(end: ExchangeEnd): boolean {
   return end.kind === 'broken' && end.error instanceof AddressNotAllowedError
-}
-
-/** The host with its port, unless that is the scheme's own: a right to call one port is none to call another. */
-function scopeOf(spec: HttpSpec): string {
-  const url = new URL(spec.url)
-  return `http:dispatch:${hostOf(url)}${url.port === '' ? '' : `:${url.port}`}`
 }
 
 function secretNames({ auth }: HttpSpec): string[] {

@@ -1,9 +1,8 @@
+import type { Json } from '@carillon/core'
+
 import { found, type Fault } from './fault.ts'
 
 const DEPTH_MAX = 100
-
-// Postgres keeps both as escapes in a json column, but none of its functions reads a document that holds one.
-const UNREADABLE = /\0|\p{Cs}/u
 
 /**
  * The first reason why a value would not come back the same from JSON in Postgres, undefined if it would. Safe for any
@@ -43,6 +42,18 @@ export function jsonFault(value: unknown, maxBytes: number): Fault | undefined {
   return Buffer.byteLength(JSON.stringify(value)) > maxBytes ? tooLarge(maxBytes) : undefined
 }
 
+/** Whether a value that was read from JSON would come back the same from JSON in Postgres, whatever its size. */
+export function isStorable(node: Json, depth = 0): boolean {
+  if (depth > DEPTH_MAX) return false
+  if (typeof node !== 'object' || node === null) return scalarFault(node) === undefined
+  if (isList(node)) return node.every((item) => isStorable(item, depth + 1))
+  return Object.entries(node).every(([key, item]) => textFault(key) === undefined && isStorable(item, depth + 1))
+}
+
+function isList(node: object): node is readonly Json[] {
+  return Array.isArray(node)
+}
+
 function scalarFault(node: unknown): string | undefined {
   switch (typeof node) {
     case 'string':
@@ -64,7 +75,8 @@ function numberFault(node: number): string | undefined {
 }
 
 function textFault(text: string): string | undefined {
-  if (!UNREADABLE.test(text)) return undefined
+  // Postgres keeps both as escapes in a json column, but none of its functions reads a document that holds one.
+  if (text.isWellFormed() && !text.includes('\0')) return undefined
   return `Expected a text without U+0000 and lone surrogates, but found ${found(text)}.`
 }
 

@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Outcome } from '@carillon/core'
 
 import { answerJson } from './answer-json.ts'
-import type { Answer, ExchangeEnd } from './exchange.ts'
+import { headerOf, type Answer, type ExchangeEnd } from './exchange.ts'
 import { retryAfterMs } from './retry-after.ts'
 
 export interface OutcomeClock {
@@ -38,7 +38,7 @@ function outcomeOfAnswer(answer: Answer, clock: OutcomeClock): Outcome {
   }
   const error = { code: 'http_status', message: `${said}.`, detail: answerJson(answer) }
   if (!isRetryable(status)) return { kind: 'failed', error, retryable: false }
-  const asked = answer.header('retry-after')
+  const asked = headerOf(answer, 'retry-after')
   const wait = asked === undefined ? undefined : retryAfterMs(asked, clock.now(), clock.retryAfterMaxMs)
   return { kind: 'failed', error, retryable: true, ...(wait === undefined ? {} : { retryAfterMs: wait }) }
 }

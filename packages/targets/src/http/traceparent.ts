@@ -1,9 +1,10 @@
-import { randomFillSync } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 
-const SPAN_BYTES = 8
-/** Drawn for many spans at once: asking the system costs more than all else here. */
-const drawn = Buffer.alloc(SPAN_BYTES * 512)
-let used = drawn.length
+const SPAN_LENGTH = 16
+/** Drawn for many spans at once, in hex: asking the system costs more than all else here. */
+const DRAWN_BYTES = 4096
+let drawn = ''
+let used = 0
 
 /** W3C Trace Context. The trace is the run, so that all its attempts stand side by side; each attempt is a span. */
 export function traceparent(runId: string): string {
@@ -13,9 +14,9 @@ export function traceparent(runId: string): string {
 
 function nextSpan(): string {
   if (used === drawn.length) {
-    randomFillSync(drawn)
+    drawn = randomBytes(DRAWN_BYTES).toString('hex')
     used = 0
   }
-  used += SPAN_BYTES
-  return drawn.toString('hex', used - SPAN_BYTES, used)
+  used += SPAN_LENGTH
+  return drawn.slice(used - SPAN_LENGTH, used)
 }

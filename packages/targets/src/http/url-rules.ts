@@ -1,5 +1,6 @@
 import { found } from './fault.ts'
 import { addressOf } from './host-pattern.ts'
+import { RecentTexts } from './recent-texts.ts'
 
 const URL_MAX_LENGTH = 2048
 // Also keeps out `*`, which is a host to the URL standard and every host to a grant.
@@ -13,6 +14,17 @@ export type UrlReading = { readonly ok: true; readonly href: string } | { readon
  * `http://2130706433` hides from a reader where it leads.
  */
 export function readUrl(text: string): UrlReading {
+  const known = accepted.get(text)
+  if (known !== undefined) return known
+  const reading = readAnew(text)
+  if (reading.ok) accepted.set(text, reading)
+  return reading
+}
+
+/** A spec is read again before each attempt, and its URL takes most of that. Some 2 kB each at most. */
+const accepted = new RecentTexts<UrlReading>({ count: 2000, textMaxLength: 500 })
+
+function readAnew(text: string): UrlReading {
   const expected = expectationMissed(text)
   if (expected !== undefined) return refuse(expected, text)
   const url = URL.parse(text)

@@ -1,0 +1,54 @@
+import { sql } from 'kysely'
+
+import type { Db } from './database.ts'
+import { isOpen } from './open-runs.ts'
+
+/** A run that the ledger holds as running, with the fence under which it was taken (I12). */
+export interface RunningRun {
+  readonly runId: string
+  readonly scheduleId: string
+  readonly scheduledFor: number
+  readonly workerId: string
+  readonly token: number
+  readonly attempt: number
+}
+
+/** The id of a transaction that begins now: whoever wrote or locked anything before has a lower one. */
+export async function newTransactionId(db: Db): Promise<string> {
+  const { rows } = await sql<{ id: string }>`select pg_current_xact_id()::text as id`.execute(db)
+  const [row] = rows
+  if (row === undefined) throw new Error('Postgres told no transaction id')
+  return row.id
+}
+
+/** Whether every transaction with a lower id is over: what it wrote is seen by the next statement, or never was. */
+export async function areEarlierOver(db: Db, p: { transactionId: string }): Promise<boolean> {
+  const { rows } = await sql<{ are_over: boolean }>`
+    select pg_snapshot_xmin(pg_current_snapshot()) >= ${p.transactionId}::xid8 as are_over`.execute(db)
+  return rows[0]?.are_over === true
+}
+
+/** What runs in the name of a worker. Walks the index of open runs, which is as small as what is under way. */
+export async function findRunningRuns(db: Db, p: { workerId: string }): Promise<RunningRun[]> {
+  const { rows } = await sql<{
+    id: string
+    schedule_id: string
+    scheduled_for: Date
+    worker_id: string
+    token: number
+    attempt_count: number
+  }>`
+    select runs.id, runs.schedule_id, runs.scheduled_for, runs.worker_id, runs.token, runs.attempt_count
+    from carillon.runs
+    where ${isOpen()}
+      and runs.state = 'running'
+      and runs.worker_id = ${p.workerId}`.execute(db)
+  return rows.map((row) => ({
+    runId: row.id,
+    scheduleId: row.schedule_id,
+    scheduledFor: row.scheduled_for.getTime(),
+    workerId: row.worker_id,
+    token: row.token,
+    attempt: row.attempt_count,
+  }))
+}
