@@ -6,6 +6,7 @@ import type { DB } from '../src/store/schema.generated.ts'
 
 export interface PlanNode {
   readonly 'Node Type': string
+  readonly 'Parent Relationship'?: string
   readonly 'Relation Name'?: string
   readonly 'Index Name'?: string
   readonly 'Index Cond'?: string

@@ -35,8 +35,11 @@ const STATEMENTS_MAX = 100
 /**
  * Left to itself, Postgres plans a statement over partitions anew each time, in the hope of leaving some out: a millisecond for
  * a slot, for nothing. All statements here go by index whatever their parameters are.
+ *
+ * Of the rows of a batch it expects ten, and one of a ledger that is young: then it would rather compare each with each, kept in
+ * memory, than hash them. With a thousand that was most of what settling cost. Without the memory it hashes.
  */
-const PLANNED_ONCE = '-c plan_cache_mode=force_generic_plan -c jit=off'
+const PLANNED_ONCE = '-c plan_cache_mode=force_generic_plan -c jit=off -c enable_material=off'
 /** Whatever the database's default: a statement after a lock must see what was committed before the lock was had. */
 const READ_COMMITTED = '-c default_transaction_isolation=read\\ committed'
 /** Instants come as they are read fastest. */

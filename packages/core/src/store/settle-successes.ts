@@ -49,7 +49,9 @@ export async function settleSuccesses(
       update carillon.runs
       set state = 'succeeded', worker_id = null, completed_at = ${nowOf(p.now)}, error = null
       from settlement
-      where runs.schedule_id = settlement.schedule_id
+      -- By index, however many runs others have open.
+      where runs.schedule_id = any(${scheduleIds}::uuid[])
+        and runs.schedule_id = settlement.schedule_id
         and runs.scheduled_for = settlement.scheduled_for
         and runs.state = 'running'
         and runs.worker_id = ${p.workerId}::uuid
@@ -68,8 +70,8 @@ export async function settleSuccesses(
     ), counted as (
       update carillon.schedules
       set consecutive_failures = 0
-      from forgiven
-      where schedules.id = forgiven.id and exists (select from settled where settled.schedule_id = schedules.id)
+      where exists (select from forgiven)
+        and schedules.id = any(array(select schedule_id from settled)) and schedules.consecutive_failures > 0
     )
     select ${nowOf(p.now)} as settled_at, (
       select array_agg(settlement.ordinal::integer - 1)

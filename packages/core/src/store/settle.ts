@@ -67,11 +67,12 @@ export async function settleRuns(
   p: { settlements: readonly Settlement[]; autoPauseReason: string; onConflict: 'refuse' | 'keep'; now: Date | null },
 ): Promise<Settled[]> {
   const { settlements } = p
+  const scheduleIds = settlements.map((s) => s.scheduleId)
   const { rows } = await sql<Row>`
     with settlement as materialized (
       select *
       from unnest(
-        ${settlements.map((s) => s.scheduleId)}::uuid[],
+        ${scheduleIds}::uuid[],
         ${settlements.map((s) => new Date(s.scheduledFor).toISOString())}::timestamptz[],
         ${settlements.map((s) => s.workerId)}::uuid[],
         ${settlements.map((s) => s.token)}::integer[],
@@ -85,7 +86,7 @@ export async function settleRuns(
     ), forgiven as materialized (
       select schedules.id
       from carillon.schedules
-      where schedules.id = any(${settlements.map((s) => s.scheduleId)}::uuid[]) and schedules.consecutive_failures > 0
+      where schedules.id = any(${scheduleIds}::uuid[]) and schedules.consecutive_failures > 0
       order by schedules.id
       for no key update
     ), settled as (
@@ -100,7 +101,9 @@ export async function settleRuns(
         completed_at = case when settlement.state <> 'retrying' then ${nowOf(p.now)} end,
         error = settlement.error::json
       from settlement
-      where runs.schedule_id = settlement.schedule_id
+      -- By index, however many runs others have open.
+      where runs.schedule_id = any(${scheduleIds}::uuid[])
+        and runs.schedule_id = settlement.schedule_id
         and runs.scheduled_for = settlement.scheduled_for
         and runs.state = 'running'
         and runs.worker_id = settlement.worker_id
@@ -152,10 +155,9 @@ export async function settleRuns(
     )
     select settled.schedule_id, settled.scheduled_for, settled.id, settled.tenant_id, settled.project_id,
       schedules.target_kind, settled.attempt_count, settled.state, settled.reason, settled.started_at, ${nowOf(p.now)} as settled_at,
-      settled.retry_at, coalesce(counted.is_due, false) as is_auto_paused
+      settled.retry_at, settled.schedule_id = any(array(select id from counted where is_due)) as is_auto_paused
     from settled
-    join carillon.schedules on schedules.id = settled.schedule_id
-    left join counted on counted.id = settled.schedule_id`.execute(db)
+    join carillon.schedules on schedules.id = settled.schedule_id`.execute(db)
   return rows.map(toSettled)
 }
 
