@@ -7,6 +7,7 @@ import type { SchedulePolicy } from '../policy/schedule-policy.ts'
 import type { Schedule } from '../schedule.ts'
 import type { Tx } from '../store/database.ts'
 import { insertSchedules, type NewSchedule } from '../store/new-schedules.ts'
+import { isConnectionInDoubt } from '../store/sqlstate.ts'
 import { checkSchedules, eachOf } from './checked-schedules.ts'
 import { transactByRules } from './input-rules.ts'
 import { nextDueAfter } from './next-due.ts'
@@ -18,6 +19,32 @@ export async function create(context: SchedulerContext, caller: Caller, input: S
   const schedule = await transactByRules(context, caller, (tx, rules) => insertInput(context, tx, caller, input, rules))
   context.events.emit('schedule.created', changeEvent(caller, schedule.id))
   return schedule
+}
+
+/**
+ * Makes several as `create` does each, in one transaction: all of them or none.
+ * @returns null if none was written, for whatever reason
+ * @throws if nobody knows: the connection broke while it was committed
+ */
+export async function createTogether(
+  context: SchedulerContext,
+  caller: Caller,
+  inputs: readonly ScheduleInput[],
+): Promise<Schedule[] | null> {
+  let isWritten = false
+  try {
+    const schedules = await transactByRules(context, caller, async (tx, rules) => {
+      isWritten = false
+      const made = await insertInputs(context, tx, caller, { inputs, rules, rootOf: () => '' })
+      isWritten = true
+      return made.map((schedule) => asRead(schedule, caller, rules.now))
+    })
+    for (const { id } of schedules) context.events.emit('schedule.created', changeEvent(caller, id))
+    return schedules
+  } catch (error) {
+    if (isWritten && isConnectionInDoubt(error)) throw error
+    return null
+  }
 }
 
 /** Checks an input and writes its schedule. */

@@ -6,8 +6,8 @@ import { findLatestAudit, listFindings, type Audit, type Finding } from '../stor
 import { requestAudit } from './audit-request.ts'
 import { preview, slots } from './cadence-slots.ts'
 import { checkedCount, PAGE_DEFAULT, PAGE_MAX } from './checked-arguments.ts'
+import { CreateDesk } from './create-desk.ts'
 import { planCreate, planCreateMany, type CreatePlan } from './create-plan.ts'
-import { create } from './created-schedule.ts'
 import { createMany, createManyOnce, type CreatedManyOnce } from './created-schedules.ts'
 import { planEdit, type EditPlan } from './edit-plan.ts'
 import { restore, skip } from './excluded-slots.ts'
@@ -40,14 +40,16 @@ import type {
 export class Scheduler {
   readonly events: Events
   readonly #context: SchedulerContext
+  readonly #creates: CreateDesk
 
   constructor(deps: SchedulerDeps, options: SchedulerOptions = {}) {
     this.#context = createContext(deps, options)
+    this.#creates = new CreateDesk(this.#context)
     this.events = this.#context.events
   }
 
   async create(caller: Caller, input: ScheduleInput): Promise<Schedule> {
-    return create(this.#context, caller, input)
+    return this.#creates.create(caller, input)
   }
 
   /**
