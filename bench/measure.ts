@@ -32,6 +32,8 @@ export interface Peer {
   readonly leaves: string
   /** How it was set up, where that matters to the figure. */
   readonly setUp: string
+  /** At most so many rounds, where no figure to reach depends on it and a round takes minutes. Absent: all. */
+  readonly rounds?: number
   /** All due at one instant, with the worker up and waiting for it. Rejects with `OutOfPatience` if it takes too long. */
   readonly drain?: (ground: Ground, work: { count: number; patienceMs: number }) => Promise<Drain>
   /** Slots that come due one by one. Who keeps a coarser grid than `spacingMs` has its slots where its grid allows. */

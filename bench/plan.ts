@@ -41,7 +41,7 @@ export const WORK_NAMES: readonly WorkName[] = [
 const FULL: BenchPlan = {
   name: 'full',
   sizes: {
-    drain: { counts: [1000, 10_000, 60_000], patienceMs: 3 * MINUTE },
+    drain: { counts: [1000, 10_000, 60_000], patienceMs: 45 * SECOND },
     lateness: { slots: 300, spacingMs: 197 },
     herd: { count: 60_000 },
     scale: {
@@ -51,13 +51,13 @@ const FULL: BenchPlan = {
         { schedules: 1_000_000, ledgerRows: 5_000_000 },
       ],
       drained: 10_000,
-      slots: 300,
+      slots: 200,
       spacingMs: 97,
     },
     create: { count: 4000, clients: 20 },
     import: { count: 100_000 },
     http: { count: 20_000 },
-    idle: { schedules: 1_000_000, seconds: 60 },
+    idle: { schedules: 1_000_000, seconds: 45 },
     workers: { count: 60_000 },
     pages: { schedules: 1_000_000, ledgerRows: 5_000_000, requests: 500 },
   },

@@ -11,6 +11,7 @@ const CONNECTIONS = 10
 export const bullmqPostgres: Peer = {
   name: 'BullMQ on Postgres',
   version: versionOf('bullmq'),
+  rounds: 1,
   leaves: 'the completed job, which BullMQ keeps, and the next job of its scheduler',
   setUp: `one worker with concurrency ${CONCURRENCY} on ${CONNECTIONS} connections; Postgres at its default durability`,
   ...worksOn({

@@ -145,6 +145,7 @@ async function create(ground: Ground, work: { count: number; clients: number }):
 export const dbos: Peer = {
   name: 'DBOS',
   version: versionOf('@dbos-inc/dbos-sdk'),
+  rounds: 1,
   leaves: "the workflow's status with its input and output, and the schedule's last slot",
   setUp:
     `schedules in its database, on a queue without limits that it polls every ${QUEUE_POLL_MS} ms, ${CONNECTIONS} connections; ` +

@@ -108,6 +108,7 @@ async function create(ground: Ground, work: { count: number; clients: number }):
 export const graphileJobs: Peer = {
   name: 'Graphile Worker, bare jobs',
   version: versionOf('graphile-worker'),
+  rounds: 1,
   leaves: 'nothing: a job is deleted when it is done, and there is no schedule and no next slot',
   setUp:
     `${CONCURRENCY} jobs at a time from a local queue of ${LOCAL_QUEUE}, deleted in batches, ` +

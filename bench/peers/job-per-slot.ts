@@ -193,6 +193,7 @@ async function create(ground: Ground, creates: { count: number; clients: number 
 export const jobPerSlot: Peer = {
   name: 'a Graphile job per slot',
   version: versionOf('graphile-worker'),
+  rounds: 1,
   leaves: "the same ledger as Carillon's, a run and an attempt, and the job of the next slot",
   setUp:
     `${CONCURRENCY} jobs at a time from a local queue, deleted in batches, the ledger in batches of ${LEDGER_BATCH}, ` +

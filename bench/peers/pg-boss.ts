@@ -119,6 +119,7 @@ async function create(ground: Ground, work: { count: number; clients: number }):
 export const pgBoss: Peer = {
   name: 'pg-boss',
   version: versionOf('pg-boss'),
+  rounds: 1,
   leaves: 'the completed job, and the completed job that forwarded it',
   setUp:
     'one instance that looks for due schedules every second, the least it permits; what is due it forwards to its queue in ' +

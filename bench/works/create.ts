@@ -28,7 +28,11 @@ function ownParts(bench: Bench, work: Asked): Part[] {
       return [rateOf(creation, note)]
     })
   return [
-    part('Carillon, library', `${work.clients} clients in this process, quotas off`, createByLibrary),
+    part(
+      'Carillon, library',
+      `${work.clients} clients in this process, quotas off; what they ask for at once is written together`,
+      createByLibrary,
+    ),
     part(
       'a bare transaction',
       `begin, one statement that inserts the same rows, commit; ${work.clients} connections`,
@@ -46,9 +50,10 @@ function rateOf({ count, seconds }: Creation, note?: string): Reading {
   return { metric: 'perSecond', unit: '/s', value: count / seconds, ...(note === undefined ? {} : { note }) }
 }
 
-function peerPart({ name, create }: Peer, work: Asked): Part[] {
+function peerPart({ name, create, rounds }: Peer, work: Asked): Part[] {
   if (create === undefined) return []
-  return [{ subject: name, size: work.count, measure: async (ground) => [rateOf(await create(ground, work))] }]
+  const measure: Part['measure'] = async (ground) => [rateOf(await create(ground, work))]
+  return [{ subject: name, size: work.count, ...(rounds === undefined ? {} : { rounds }), measure }]
 }
 
 async function createByLibrary(url: string, work: Asked): Promise<Creation> {

@@ -45,7 +45,8 @@ function ownParts(bench: Bench, work: Asked): Part[] {
   ]
 }
 
-function peerPart({ name, drain }: Peer, work: Asked): Part[] {
+function peerPart({ name, drain, rounds }: Peer, work: Asked): Part[] {
   if (drain === undefined) return []
-  return [{ subject: name, size: work.count, measure: async (ground) => drainReadings(await drain(ground, work)) }]
+  const measure: Part['measure'] = async (ground) => drainReadings(await drain(ground, work))
+  return [{ subject: name, size: work.count, ...(rounds === undefined ? {} : { rounds }), measure }]
 }
