@@ -1,11 +1,12 @@
 import type { BenchPostgres } from './bench-postgres.ts'
-import { nowMs } from './clock.ts'
+import { followClock, nowMs } from './clock.ts'
 import type { Gathered } from './gathered.ts'
 import type { Ground, Peer } from './measure.ts'
 import type { Progress } from './progress.ts'
 import type { BenchRedis } from './redis.ts'
 import { formatNumber } from './report/number.ts'
 import type { Failure } from './results.ts'
+import { orderOfRound } from './round-order.ts'
 import type { Bench, BenchDatabase, Part, Plan, Reading, WorkName } from './work.ts'
 
 /** What a run stands on. */
@@ -20,6 +21,8 @@ export interface RunParts {
   readonly patienceMs: number
   /** So many parts of a round at the same time, where each has a ground of its own. */
   readonly atOnce: number
+  /** By how much the system's clock was set since the start: `clockStepMs`. */
+  readonly clockStepMs: () => number
 }
 
 type Place = Omit<Failure, 'reason'>
@@ -34,6 +37,8 @@ export interface WorkView {
 
 /** Postgres: "terminating connection due to administrator command". */
 const ADMIN_SHUTDOWN = '57P01'
+/** Two clocks that are read one after the other are apart by less. */
+const STEADY_MS = 2
 const NO_GROUND: Ground = { postgresUrl: '', redisUrl: undefined }
 
 /** Does parts in rounds, each on a ground of its own, and keeps what they gave. */
@@ -87,7 +92,7 @@ export class BenchRun implements AsyncDisposable {
     }
     for (let round = 1; round <= p.rounds; round += 1) {
       const due = p.parts.filter((part) => !failed.has(part) && round <= (part.rounds ?? p.rounds))
-      const queue = due.values()
+      const queue = orderOfRound(due, round).values()
       const measureNext = async (): Promise<void> => {
         for (const part of queue) await measure(part, round)
       }
@@ -101,6 +106,7 @@ export class BenchRun implements AsyncDisposable {
     const startedAt = nowMs()
     try {
       const readings = await this.#onGround(ground, (made) => this.#withPatience(part.measure(made)))
+      this.#requireSteadyClock()
       gathered.add(place, readings)
       const seconds = ((nowMs() - startedAt) / 1000).toFixed(1)
       progress.end(nameOf(place), `${readings.map(show).join(', ')} (${seconds} s)`)
@@ -111,6 +117,17 @@ export class BenchRun implements AsyncDisposable {
       this.#fail(place, messageOf(error))
       return false
     }
+  }
+
+  /** `nowMs` does not follow a clock that is set, and the systems do: a lateness would be off by the step. */
+  #requireSteadyClock(): void {
+    const stepMs = this.#parts.clockStepMs()
+    if (Math.abs(stepMs) <= STEADY_MS) return
+    // This part is lost; those after it need not be.
+    followClock()
+    throw new Error(
+      `expected a system clock that nobody sets during the run, got a step of ${formatNumber(stepMs)} ms: run the bench again`,
+    )
   }
 
   async #onGround<Result>(ground: GroundWish, measure: (ground: Ground) => Promise<Result>): Promise<Result> {

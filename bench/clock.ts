@@ -1,8 +1,31 @@
 import { OutOfPatience } from './measure.ts'
 
+let origin = performance.timeOrigin
+
 /** The wall's clock with fractions of a millisecond, for instants that several processes compare. */
 export function nowMs(): number {
-  return performance.timeOrigin + performance.now()
+  return origin + performance.now()
+}
+
+/** Follows a clock that was set, from the beginning of one of its milliseconds on. */
+export function followClock(): void {
+  const startedAt = Date.now()
+  while (Date.now() === startedAt);
+  origin = Date.now() - performance.now()
+}
+
+/** Instants of one machine are compared this well: what happens earlier than so many milliseconds after is early. */
+export const EARLIEST_MS = -1
+
+const LOOKS = 5
+
+/**
+ * By how much the system's clock was set since it was followed, give or take a millisecond. The least of several
+ * looks: a process that is put aside between its two clocks sees a step where there is none.
+ */
+export function clockStepMs(): number {
+  const steps = Array.from({ length: LOOKS }, () => Date.now() - nowMs())
+  return steps.reduce((least, step) => (Math.abs(step) < Math.abs(least) ? step : least))
 }
 
 /** Resolves at an instant of the wall's clock. */

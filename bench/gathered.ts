@@ -1,3 +1,4 @@
+import { EARLIEST_MS } from './clock.ts'
 import { median, type Failure, type Figure } from './results.ts'
 import type { Plan, Reading } from './work.ts'
 
@@ -10,7 +11,9 @@ export class Gathered {
   readonly plans: Plan[] = []
   readonly #readings = new Map<string, { place: Place; reading: Reading; values: number[] }>()
 
+  /** @throws Error on a value that no measurement gives; then nothing of the readings is kept */
   add({ work, subject, size }: Place, readings: readonly Reading[]): void {
+    readings.forEach(requireSound)
     for (const reading of readings) {
       const key = JSON.stringify([work, subject, size, reading.metric])
       const row = this.#readings.get(key) ?? { place: { work, subject, size }, reading, values: [] }
@@ -35,4 +38,12 @@ export class Gathered {
       ...(note === undefined ? {} : { note }),
     }))
   }
+}
+
+/** A NaN would compare as not reached and a time before its instant as reached, where both are faults of the measurement. */
+function requireSound({ metric, unit, value }: Reading): void {
+  if (Number.isFinite(value) && value >= EARLIEST_MS) return
+  throw new Error(
+    `expected ${metric} of a finite number from 0 on, got ${value} ${unit}: nothing of this round is kept`,
+  )
 }

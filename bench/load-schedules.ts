@@ -1,5 +1,7 @@
 import type { Pool } from 'pg'
 
+import { POLICY } from './policy.ts'
+
 type Queryable = Pick<Pool, 'query'>
 
 /** Schedules that are active, each with one slot ahead. */
@@ -22,14 +24,6 @@ export interface ScheduleLoad {
 const BATCH = 50_000
 /** Due once in a quarter of a century, so nothing comes back during a measurement. */
 const CADENCE = { kind: 'interval', every: 'P9000D', startAt: new Date(0).toISOString(), timezone: 'UTC' }
-const POLICY = {
-  overlap: 'forbid',
-  missed: 'skip',
-  startingDeadlineSeconds: 300,
-  retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 },
-  autoPauseThreshold: 10,
-  spreadSeconds: 0,
-}
 
 /** Fills a database with schedules in bulk, as an import would, and leaves it as after a night. */
 export async function loadSchedules(pool: Queryable, load: ScheduleLoad): Promise<void> {
@@ -52,7 +46,7 @@ export async function insertSchedules(pool: Queryable, load: ScheduleLoad, signa
     signal?.throwIfAborted()
     const to = Math.min(from + BATCH, load.count)
     const scope = load.requiredScope ?? `${kind}:call:nothing`
-    const texts = [JSON.stringify(CADENCE), JSON.stringify(POLICY), scope, tenant, JSON.stringify(target ?? { kind })]
+    const texts = [JSON.stringify(CADENCE), POLICY, scope, tenant, JSON.stringify(target ?? { kind })]
     await pool.query(INSERT, [from, to, kind, firstSlotAt, spacingMs, tenants, ...texts, target !== undefined])
   }
 }

@@ -1,8 +1,11 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { cpus, release, totalmem, type as osType } from 'node:os'
+import { join } from 'node:path'
 
 import type { Machine } from './results.ts'
 
+const REPOSITORY = join(import.meta.dirname, '..')
 const GIGABYTE = 1024 ** 3
 
 export function describeMachine(): Machine {
@@ -14,6 +17,16 @@ export function describeMachine(): Machine {
     os: distribution() ?? osType(),
     kernel: `${osType()} ${release()}`,
   }
+}
+
+/** Its version, and where there is a git its commit: `0.1.0, commit 1a2b3c4`. One with changes that are not in it is `-dirty`. */
+export function describeCarillon(): string {
+  const { version } = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as { version: string }
+  const git = spawnSync('git', ['describe', '--always', '--dirty', '--exclude=*'], {
+    cwd: REPOSITORY,
+    encoding: 'utf8',
+  })
+  return git.status === 0 ? `${version}, commit ${git.stdout.trim()}` : version
 }
 
 function distribution(): string | undefined {

@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-import { HELP, parseOptions, type Options } from './options.ts'
+import { folderFor, HELP, parseOptions, type Options } from './options.ts'
 import { Progress } from './progress.ts'
 import { checksText } from './report/checks-text.ts'
 import { checkFigures } from './report/checks.ts'
@@ -30,8 +30,9 @@ async function main(args: readonly string[]): Promise<number> {
       : await measure(options, commandOf(args), progress)
     const checks = checkFigures(measured, (id) => readNote(join(BENCH, 'notes'), id))
     const results: Results = { ...measured, checks }
-    await writeReport(options.out, results)
-    progress.note(`written to ${options.out}`)
+    const folder = folderFor(options, results)
+    await writeReport(folder, results)
+    progress.note(`written to ${folder}`)
     process.stdout.write(options.isJson ? `${JSON.stringify(results)}\n` : checksText(results))
     return 0
   } catch (error) {

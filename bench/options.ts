@@ -10,6 +10,8 @@ export interface Options {
   /** Undefined: as the plan says. */
   readonly rounds: number | undefined
   readonly out: string
+  /** For a run whose time was up before it was done. */
+  readonly outIfCutShort: string
   readonly isJson: boolean
   readonly isHelp: boolean
   readonly isRender: boolean
@@ -23,7 +25,8 @@ Measures Carillon beside others on the same work, and writes results.json, RESUL
   --smoke         tiny sizes: says only that everything still runs; seconds
   --only <works>  some works only, by name: ${WORK_NAMES.join(',')}
   --rounds <n>    so many rounds of every work instead of ${PLANS.full.rounds} (${PLANS.quick.rounds} with --quick)
-  --out <folder>  where the results go; bench/ by default, bench/tmp/ if it is not the whole of the full run
+  --out <folder>  where the results go; bench/ by default, bench/tmp/ if it is not the whole of the full run,
+                  with all its rounds and to its end
   --json          print results.json on standard output, instead of the figures to reach
   --render        measure nothing: write RESULTS.md and the charts anew from results.json, with the notes of today
   --help          this text
@@ -46,12 +49,14 @@ export function parseOptions(args: readonly string[], folders: { bench: string; 
   })
   if (values.quick && values.smoke) throw new Error('expected --quick or --smoke, got both: choose one')
   const plan = values.smoke ? 'smoke' : values.quick ? 'quick' : 'full'
-  const isWhole = plan === 'full' && values.only === undefined
+  const rounds = roundsOf(values.rounds)
+  const isWhole = plan === 'full' && values.only === undefined && (rounds ?? PLANS.full.rounds) >= PLANS.full.rounds
   return {
     plan,
     works: worksOf(values.only),
-    rounds: roundsOf(values.rounds),
+    rounds,
     out: outOf(values.out, folders, isWhole),
+    outIfCutShort: outOf(values.out, folders, false),
     isJson: values.json,
     isHelp: values.help,
     isRender: values.render,
@@ -81,4 +86,10 @@ function roundsOf(text: string | undefined): number | undefined {
 function outOf(out: string | undefined, folders: { bench: string; cwd: string }, isWhole: boolean): string {
   if (out === undefined) return isWhole ? folders.bench : join(folders.bench, 'tmp')
   return isAbsolute(out) ? out : join(folders.cwd, out)
+}
+
+/** Where the results belong: a run that was cut short must not replace the published ones either. */
+export function folderFor({ out, outIfCutShort, isRender }: Options, { isComplete }: { isComplete: boolean }): string {
+  // What is only rendered stays where it was read.
+  return isComplete || isRender ? out : outIfCutShort
 }

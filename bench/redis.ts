@@ -57,8 +57,9 @@ function settingsOf(port: number, folder: string): string[] {
     dir: folder,
     appendonly: 'yes',
     appendfsync: 'everysec',
-    // The log is what lasts. A snapshot beside it would fork the server in the middle of a measurement.
+    // The log is what lasts. A snapshot beside it, or a rewrite of it, would fork the server in the middle of a measurement.
     save: '',
+    'auto-aof-rewrite-percentage': 0,
     'maxmemory-policy': 'noeviction',
     // How often it looks whom to wake, and so how late a job of BullMQ starts that was waited for: 10 if nothing is said.
     hz: 100,
@@ -82,8 +83,7 @@ function findOnPath(name: string): string | undefined {
 async function installRedis(): Promise<string | undefined> {
   const aptGet = findOnPath('apt-get')
   if (aptGet === undefined || process.getuid?.() !== 0) return undefined
-  const hasPolicy = existsSync(SERVICE_POLICY)
-  if (!hasPolicy) writeFileSync(SERVICE_POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
+  const permitServices = forbidServices()
   const run = async (...words: string[]): Promise<void> => {
     await promisify(execFile)(aptGet, words, {
       env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
@@ -96,9 +96,25 @@ async function installRedis(): Promise<string | undefined> {
   } catch {
     return undefined
   } finally {
-    if (!hasPolicy) rmSync(SERVICE_POLICY, { force: true })
+    permitServices()
   }
   return findOnPath('redis-server')
+}
+
+/**
+ * Debian starts no service that it installs, until what is returned is called. A policy that somebody else has set is left
+ * alone.
+ */
+function forbidServices(): () => void {
+  if (existsSync(SERVICE_POLICY)) return () => undefined
+  const permit = (): void => {
+    process.off('exit', permit)
+    rmSync(SERVICE_POLICY, { force: true })
+  }
+  // An interrupted run ends the process while apt is still at work, and left behind it would forbid every later service.
+  process.on('exit', permit)
+  writeFileSync(SERVICE_POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
+  return permit
 }
 
 async function findFreePort(): Promise<number> {

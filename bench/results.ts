@@ -35,7 +35,7 @@ export interface Check {
   readonly title: string
   readonly wanted: string
   readonly measured: string
-  /** Null where it was not measured, or not at the size that the figure is about. */
+  /** Null where it was not measured, not at the size that the figure is about, or not in every round because one failed. */
   readonly isReached: boolean | null
   readonly standsInTheWay?: string
 }

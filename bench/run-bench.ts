@@ -1,9 +1,11 @@
 import { startBenchPostgres } from './bench-postgres.ts'
 import { BenchRun } from './bench-run.ts'
+import { clockStepMs } from './clock.ts'
 import { Gathered } from './gathered.ts'
-import { describeMachine } from './machine.ts'
+import { describeCarillon, describeMachine } from './machine.ts'
 import type { Peer } from './measure.ts'
 import type { Options } from './options.ts'
+import { versionOf } from './peers/package-version.ts'
 import { PLANS, WORK_NAMES } from './plan.ts'
 import type { Progress } from './progress.ts'
 import { describeRedis } from './redis-facts.ts'
@@ -65,7 +67,7 @@ async function measureAll(order: Order, signal: AbortSignal): Promise<Omit<Resul
   await using redis = await startRedis()
   if (redis === undefined) progress.note('no Redis could be had: what needs it will be recorded as failed')
   const { patienceMs, atOnce } = plan
-  await using run = new BenchRun({ postgres, redis, gathered, progress, signal, patienceMs, atOnce })
+  await using run = new BenchRun({ postgres, redis, gathered, progress, signal, patienceMs, atOnce, clockStepMs })
   strays.reportTo((error) => {
     run.strayFailure(error)
   })
@@ -112,9 +114,11 @@ async function describeServers(
     Object.fromEntries(Object.entries(settings).map(([name, value]) => [`${system}, ${name}`, value]))
   return {
     versions: {
+      Carillon: describeCarillon(),
       Node: process.versions.node,
       Postgres: await postgres.version(),
       Redis: redis?.version ?? 'none: it could not be had',
+      undici: versionOf('undici'),
     },
     durability: { ...named('Postgres', await postgres.settings()), ...named('Redis', redis?.settings ?? {}) },
   }

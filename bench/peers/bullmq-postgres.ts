@@ -3,17 +3,18 @@ import { Pool } from 'pg'
 
 import type { Peer } from '../measure.ts'
 import { worksOn, type Slot } from './bullmq.ts'
+import { CONNECTIONS } from './connections.ts'
 import { versionOf } from './package-version.ts'
 
 const CONCURRENCY = 20
-const CONNECTIONS = 10
+const WORKER_CONNECTIONS = 10
 
 export const bullmqPostgres: Peer = {
   name: 'BullMQ on Postgres',
   version: versionOf('bullmq'),
   rounds: 1,
   leaves: 'the completed job, which BullMQ keeps, and the next job of its scheduler',
-  setUp: `one worker with concurrency ${CONCURRENCY} on ${CONNECTIONS} connections; Postgres at its default durability`,
+  setUp: `one worker with concurrency ${CONCURRENCY} on ${WORKER_CONNECTIONS} connections, ${CONNECTIONS} for who creates; Postgres at its default durability`,
   ...worksOn({
     async prepare(ground) {
       const pool = new Pool({ connectionString: ground.postgresUrl, max: 1 })
@@ -38,7 +39,7 @@ export const bullmqPostgres: Peer = {
           process(job.data)
           return Promise.resolve()
         },
-        { connection: { connectionString: ground.postgresUrl, max: CONNECTIONS }, concurrency: CONCURRENCY },
+        { connection: { connectionString: ground.postgresUrl, max: WORKER_CONNECTIONS }, concurrency: CONCURRENCY },
         createPostgresBackend,
       ),
   }),

@@ -16,7 +16,7 @@ export const bullmqRedis: Peer = {
   name: 'BullMQ on Redis',
   version: versionOf('bullmq'),
   leaves: 'the completed job, which BullMQ keeps, and the next job of its scheduler',
-  setUp: `one worker with concurrency ${CONCURRENCY}; Redis with its log synced once a second and no eviction, as BullMQ's guide for production says`,
+  setUp: `one worker with concurrency ${CONCURRENCY}; Redis with its log synced once a second and no eviction, as BullMQ's guide for production says; the log is never rewritten, which would fork the server`,
   ...worksOn({
     prepare: () => Promise.resolve(),
     openQueue: (ground, name) => new Queue(name, { connection: connectionOf(ground) }),

@@ -4,6 +4,7 @@ import { nowMs, within } from '../clock.ts'
 import type { Creation, Drain, Ground, Lateness, Peer } from '../measure.ts'
 import { dailyCron, requireAhead } from './due.ts'
 import { inTurn } from './in-turn.ts'
+import { LateCalls } from './late-calls.ts'
 import { drainOf, Tally } from './tally.ts'
 
 interface OpenQueue {
@@ -35,7 +36,6 @@ const EVERY_MS = 1000 * 86_400_000
 const LOADERS = 50
 const PROBE = 500
 const LEAD_MS = 3000
-const LATENESS_PATIENCE_MS = 30_000
 const CLOSE_PATIENCE_MS = 30_000
 
 export function worksOn(backend: Backend): Works {
@@ -83,11 +83,9 @@ async function lateness(
 ): Promise<Lateness> {
   await backend.prepare(ground)
   const queue = backend.openQueue(ground, 'lateness')
-  const late: number[] = []
-  const calls = new Tally(work.slots)
+  const calls = new LateCalls(work.slots)
   const worker = backend.openWorker(ground, 'lateness', ({ nominal }) => {
-    late.push(nowMs() - nominal)
-    calls.note()
+    calls.note(nominal)
   })
   worker.on('error', ignore)
   try {
@@ -95,8 +93,7 @@ async function lateness(
     const firstAt = Math.ceil(nowMs()) + LEAD_MS
     await inTurn({ count: work.slots, clients: LOADERS }, (n) => upsert(queue, n, firstAt + n * work.spacingMs))
     requireAhead(firstAt)
-    await within(calls.complete, firstAt + work.slots * work.spacingMs + LATENESS_PATIENCE_MS)
-    return late
+    return await calls.all(firstAt + work.slots * work.spacingMs)
   } finally {
     await close(worker)
     await queue.close()

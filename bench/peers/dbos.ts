@@ -1,28 +1,27 @@
-import { DBOS, DBOSClient, type DBOSConfig } from '@dbos-inc/dbos-sdk'
+import { DBOS, DBOSClient } from '@dbos-inc/dbos-sdk'
 import { Pool } from 'pg'
 
-import { nowMs, until, within } from '../clock.ts'
+import { within } from '../clock.ts'
 import type { Creation, Drain, Ground, Lateness, Peer } from '../measure.ts'
-import { cronAt, dailyCron, requireAhead, secondsOf, wholeSecondIn } from './due.ts'
+import { CONNECTIONS } from './connections.ts'
+import { cronAt, dailyCron, requireAhead, SECOND, wholeSecondAfterLoading } from './due.ts'
 import { inTurn } from './in-turn.ts'
+import { lastEnd, type Ends } from './last-end.ts'
+import { LateCalls } from './late-calls.ts'
 import { versionOf } from './package-version.ts'
 import { drainOf, Tally } from './tally.ts'
 
 const APPLICATION = 'bench'
 const QUEUE = 'noop'
-const CONNECTIONS = 20
 const QUEUE_POLL_MS = 10
-const LEAD_MS = 4000
-const LOAD_MS_PER_SCHEDULE = 0.1
-const LATENESS_PATIENCE_MS = 60_000
-const LOOK_EVERY_MS = 50
+const EVERY_SECOND = '* * * * * *'
 
 /** DBOS is one per process and knows its workflows by name, so the measurement that runs puts itself here. */
-let onCall: (nominal: number) => void = () => undefined
+let onCall: (nominal: number, context: unknown) => void = () => undefined
 
 const workflow = DBOS.registerWorkflow(
-  (scheduledFor: Date, _context: unknown) => {
-    onCall(scheduledFor.getTime())
+  (scheduledFor: Date, context: unknown) => {
+    onCall(scheduledFor.getTime(), context)
     return Promise.resolve()
   },
   { name: 'noop' },
@@ -31,13 +30,12 @@ const workflow = DBOS.registerWorkflow(
 const silence = () => undefined
 const logger = { info: silence, debug: silence, warn: silence, error: silence }
 
-async function launch(ground: Ground, options: Partial<DBOSConfig> = {}): Promise<void> {
+async function launch(ground: Ground): Promise<void> {
   DBOS.setConfig({
     name: APPLICATION,
     systemDatabaseUrl: ground.postgresUrl,
     systemDatabasePoolSize: CONNECTIONS,
     logger,
-    ...options,
   })
   await DBOS.launch()
   await DBOS.registerQueue(QUEUE, { minPollingIntervalMs: QUEUE_POLL_MS })
@@ -51,12 +49,12 @@ async function drain(ground: Ground, work: { count: number; patienceMs: number }
   }
   try {
     await launch(ground)
-    const dueAt = wholeSecondIn(LEAD_MS + work.count * LOAD_MS_PER_SCHEDULE)
+    const dueAt = wholeSecondAfterLoading(work.count)
     await loadSchedules(pool, work.count, dueAt)
     requireAhead(dueAt)
     const giveUpAt = dueAt + work.patienceMs
     await within(calls.complete, giveUpAt)
-    const lastAt = await lastSuccess(pool, work.count, giveUpAt)
+    const lastAt = await lastEnd({ count: work.count, giveUpAt }, () => successes(pool))
     return drainOf({ count: work.count, dueAt, firstAt: calls.firstAt, lastAt })
   } finally {
     await DBOS.shutdown()
@@ -66,7 +64,7 @@ async function drain(ground: Ground, work: { count: number; patienceMs: number }
 
 /** One by its own call, the others copied from it: its call for many writes them one by one. */
 async function loadSchedules(pool: Pool, count: number, dueAt: number): Promise<void> {
-  await schedule('s0', dueAt)
+  await schedule(0, cronAt(dueAt))
   await pool.query(
     `insert into dbos.workflow_schedules
     select copy.* from dbos.workflow_schedules, generate_series(1, $1::int - 1) as n,
@@ -77,43 +75,42 @@ async function loadSchedules(pool: Pool, count: number, dueAt: number): Promise<
   )
 }
 
-function schedule(scheduleName: string, nominal: number): Promise<void> {
+function schedule(n: number, cron: string): Promise<void> {
   return DBOS.createSchedule({
-    scheduleName,
+    scheduleName: `s${n}`,
     workflowFn: workflow,
-    schedule: cronAt(nominal),
+    schedule: cron,
+    context: n,
     options: { cronTimezone: 'UTC', queueName: QUEUE },
   })
 }
 
-/** As the workflows' own rows say. A workflow's function ends before its success is written. */
-async function lastSuccess(pool: Pool, count: number, giveUpAt: number): Promise<number> {
-  for (;;) {
-    const { rows } = await pool.query<{ succeeded: number; lastAt: number }>(
-      `select count(*)::int as succeeded, max(updated_at)::float8 as "lastAt"
-      from dbos.workflow_status where status = 'SUCCESS'`,
-    )
-    const [row] = rows
-    if (row !== undefined && row.succeeded >= count) return row.lastAt
-    await within(until(nowMs() + LOOK_EVERY_MS), giveUpAt)
-  }
+async function successes(pool: Pool): Promise<Ends | undefined> {
+  const { rows } = await pool.query<Ends>(
+    `select count(*)::int as ended, max(updated_at)::float8 as "lastAt"
+    from dbos.workflow_status where status = 'SUCCESS'`,
+  )
+  return rows[0]
 }
 
+/**
+ * By schedules of every second, as many as slots are wanted in a second. DBOS delays a slot by a share of the wait for it: of
+ * slots that are all made at the start, the last would be seconds late for no reason but how they were made.
+ */
 async function lateness(ground: Ground, work: { slots: number; spacingMs: number }): Promise<Lateness> {
-  const late: number[] = []
-  const calls = new Tally(work.slots)
-  onCall = (nominal) => {
-    late.push(nowMs() - nominal)
-    calls.note()
-  }
+  const schedules = Math.ceil(SECOND / work.spacingMs)
+  const calls = new LateCalls(work.slots)
   try {
     await launch(ground)
-    const firstAt = wholeSecondIn(LEAD_MS)
-    const seconds = secondsOf(firstAt, work)
-    await inTurn({ count: work.slots, clients: CONNECTIONS }, (n) => schedule(`s${n}`, seconds[n] ?? firstAt))
+    const firstAt = wholeSecondAfterLoading(schedules)
+    // Which ones count is settled beforehand: with the first to be called, the latest of the last second would be left out.
+    onCall = (nominal, n) => {
+      const slot = ((nominal - firstAt) / SECOND) * schedules + Number(n)
+      if (nominal >= firstAt && slot < work.slots) calls.note(nominal)
+    }
+    await inTurn({ count: schedules, clients: CONNECTIONS }, (n) => schedule(n, EVERY_SECOND))
     requireAhead(firstAt)
-    await within(calls.complete, firstAt + work.slots * work.spacingMs + LATENESS_PATIENCE_MS)
-    return late
+    return await calls.all(firstAt + (work.slots / schedules) * SECOND)
   } finally {
     await DBOS.shutdown()
   }
@@ -149,7 +146,8 @@ export const dbos: Peer = {
   leaves: "the workflow's status with its input and output, and the schedule's last slot",
   setUp:
     `schedules in its database, on a queue without limits that it polls every ${QUEUE_POLL_MS} ms, ${CONNECTIONS} connections; ` +
-    'it delays every slot on purpose by up to a tenth of the wait for it and at most 10 s, so the wait is kept short; ' +
+    'it delays every slot on purpose by up to a tenth of the wait for it and at most 10 s, so a drain is loaded shortly ' +
+    'before it is due, and sparse slots are of schedules of every second, as many as slots are wanted in a second, which it delays by up to 100 ms; ' +
     'slots lie on whole seconds',
   drain,
   lateness,

@@ -1,10 +1,12 @@
 import { nowMs } from '../clock.ts'
 
-const SECOND = 1000
+export const SECOND = 1000
+const LEAD_MS = 4000
+const LOAD_MS_PER_SCHEDULE = 0.1
 
-/** A whole second that is at least so far away: the finest grid of a cron expression. */
-export function wholeSecondIn(leadMs: number): number {
-  return Math.ceil((nowMs() + leadMs) / SECOND) * SECOND
+/** The next whole second, the finest grid of a cron expression, at which so many schedules are loaded and waited for. */
+export function wholeSecondAfterLoading(count: number): number {
+  return Math.ceil((nowMs() + LEAD_MS + count * LOAD_MS_PER_SCHEDULE) / SECOND) * SECOND
 }
 
 /** The second at or after each of so many instants, one after the other: where slots lie for a peer that knows only seconds. */

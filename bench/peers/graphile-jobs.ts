@@ -6,6 +6,7 @@ import type { Creation, Drain, Ground, Lateness, Peer } from '../measure.ts'
 import { requireAhead } from './due.ts'
 import { addJobs, GRAPHILE_CONNECTIONS, GRAPHILE_POLL_MS, openPool, runGraphile, TASK } from './graphile.ts'
 import { inTurn } from './in-turn.ts'
+import { LateCalls } from './late-calls.ts'
 import { versionOf } from './package-version.ts'
 import { drainOf, Tally } from './tally.ts'
 
@@ -15,7 +16,6 @@ const LOCAL_QUEUE = 500
 const LEAD_MS = 2000
 const LOAD_MS_PER_JOB = 0.2
 const DAY_MS = 86_400_000
-const LATENESS_PATIENCE_MS = 30_000
 const LOOK_EVERY_MS = 5
 
 async function prepare(ground: Ground, connections: number): Promise<Pool> {
@@ -66,12 +66,10 @@ async function lastDeletion(pool: Pool, giveUpAt: number): Promise<number> {
 
 async function lateness(ground: Ground, work: { slots: number; spacingMs: number }): Promise<Lateness> {
   const pool = await prepare(ground, GRAPHILE_CONNECTIONS)
-  const late: number[] = []
-  const calls = new Tally(work.slots)
+  const calls = new LateCalls(work.slots)
   const task = (payload: unknown) => {
     // The payload is what `addJobs` below wrote.
-    late.push(nowMs() - (payload as { nominal: number }).nominal)
-    calls.note()
+    calls.note((payload as { nominal: number }).nominal)
     return Promise.resolve()
   }
   const runner = await runGraphile({ pool, schema: SCHEMA, concurrency: CONCURRENCY, localQueue: LOCAL_QUEUE, task })
@@ -81,8 +79,7 @@ async function lateness(ground: Ground, work: { slots: number; spacingMs: number
     const jobs = nominals.map((nominal) => ({ payload: { nominal }, runAt: new Date(nominal).toISOString() }))
     await addJobs(pool, SCHEMA, jobs)
     requireAhead(firstAt)
-    await within(calls.complete, firstAt + work.slots * work.spacingMs + LATENESS_PATIENCE_MS)
-    return late
+    return await calls.all(firstAt + work.slots * work.spacingMs)
   } finally {
     await runner.stop()
     await pool.end()

@@ -5,6 +5,9 @@ import type { Pool } from 'pg'
 import { nowMs, within } from '../clock.ts'
 import { loadSchedules } from '../load-schedules.ts'
 import type { Creation, Drain, Ground, Lateness, Peer } from '../measure.ts'
+import { openPool as openLedger } from '../works/bench-pool.ts'
+import { requireMade } from '../works/made-schedules.ts'
+import { requireWholeLedger } from '../works/whole-ledger.ts'
 import { requireAhead } from './due.ts'
 import { addJobs, GRAPHILE_CONNECTIONS, GRAPHILE_POLL_MS, openPool, runGraphile, type Queryable } from './graphile.ts'
 import { inTurn } from './in-turn.ts'
@@ -13,6 +16,7 @@ import { versionOf } from './package-version.ts'
 import { drainOf, Tally } from './tally.ts'
 
 const SCHEMA = 'carillon_jobs'
+const TENANT = 'job-per-slot'
 const CONCURRENCY = 2000
 const LEDGER_BATCH = 500
 const YEAR_MS = 365 * 86_400_000
@@ -36,7 +40,7 @@ async function prepare(ground: Ground): Promise<void> {
 async function load(ground: Ground, slots: { count: number; firstSlotAt: number; spacingMs: number }): Promise<void> {
   const pool = createPool({ connectionString: ground.postgresUrl })
   try {
-    await loadSchedules(pool, { ...slots, kind: 'noop' })
+    await loadSchedules(pool, { ...slots, kind: 'noop', tenant: TENANT })
   } finally {
     await pool.end()
   }
@@ -144,6 +148,8 @@ async function drain(ground: Ground, { count, patienceMs }: { count: number; pat
     runner = await work(pool, { call: () => calls.note(), settled: () => ends.note() })
     requireAhead(dueAt)
     await within(ends.complete, dueAt + patienceMs)
+    await using ledger = openLedger(ground.postgresUrl)
+    await requireWholeLedger(ledger, count, TENANT)
     return drainOf({ count, dueAt, firstAt: calls.firstAt, lastAt: ends.lastAt })
   } finally {
     await runner?.stop()
@@ -179,12 +185,14 @@ async function create(ground: Ground, creates: { count: number; clients: number 
   await prepare(ground)
   const pool = openPool(ground.postgresUrl, creates.clients)
   try {
-    return await inTurn(creates, () =>
+    const creation = await inTurn(creates, () =>
       inTransaction(pool, async (client) => {
         const slot = await insertSchedule(client, new Date(Math.ceil(nowMs()) + DAY_MS))
         await enqueue(client, [slot])
       }),
     )
+    await requireMade(ground.postgresUrl, creates.count)
+    return creation
   } finally {
     await pool.end()
   }

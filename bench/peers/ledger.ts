@@ -1,3 +1,4 @@
+import { POLICY } from '../policy.ts'
 import type { Queryable } from './graphile.ts'
 
 export interface LedgerSlot {
@@ -51,16 +52,8 @@ function columnsOf(slots: readonly LedgerSlot[]): [string[], string[]] {
 }
 
 const CADENCE = JSON.stringify({ kind: 'cron', expression: '30 3 * * *', timezone: 'UTC' })
-const POLICY = JSON.stringify({
-  overlap: 'forbid',
-  missed: 'skip',
-  startingDeadlineSeconds: 300,
-  retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 },
-  autoPauseThreshold: 10,
-  spreadSeconds: 0,
-})
 
-/** The rows that Carillon keeps of a schedule: its state, its grant and its first revision. */
+/** The rows that Carillon keeps of a schedule: its state, its grant, its first revision and its first change. */
 export async function insertSchedule(client: Queryable, slotAt: Date): Promise<LedgerSlot> {
   const scheduledFor = slotAt.toISOString()
   const { rows } = await client.query<{ id: string }>({
@@ -78,6 +71,12 @@ export async function insertSchedule(client: Queryable, slotAt: Date): Promise<L
         id, tenant_id, project_id, subject, scopes, created_by_subject, created_at, schedule_id
       )
       select id, tenant_id, project_id, owner_subject, array['noop:call:nothing'], 'user:bench', now(), id
+      from schedule
+    ), change as (
+      insert into carillon.schedule_changes (
+        schedule_id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, reason, changed_at
+      )
+      select id, tenant_id, project_id, 'created', 1, next_slot_at, 'user:bench', null, now()
       from schedule
     )
     insert into carillon.schedule_revisions (

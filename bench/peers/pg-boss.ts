@@ -1,18 +1,16 @@
 import { PgBoss, type ConstructorOptions, type WorkOptions } from 'pg-boss'
 
-import { nowMs, until, within } from '../clock.ts'
+import { within } from '../clock.ts'
 import type { Creation, Drain, Ground, Lateness, Peer } from '../measure.ts'
-import { cronAt, dailyCron, requireAhead, secondsOf, wholeSecondIn } from './due.ts'
+import { CONNECTIONS } from './connections.ts'
+import { cronAt, dailyCron, requireAhead, secondsOf, wholeSecondAfterLoading } from './due.ts'
 import { inTurn } from './in-turn.ts'
+import { lastEnd, type Ends } from './last-end.ts'
+import { LateCalls } from './late-calls.ts'
 import { versionOf } from './package-version.ts'
 import { drainOf, Tally } from './tally.ts'
 
 const QUEUE = 'noop'
-const CONNECTIONS = 20
-const LEAD_MS = 4000
-const LOAD_MS_PER_SCHEDULE = 0.1
-const LATENESS_PATIENCE_MS = 60_000
-const LOOK_EVERY_MS = 50
 
 /** The least that pg-boss permits: it looks for due schedules, and for what they sent, once a second. */
 const SCHEDULING: ConstructorOptions = { cronMonitorIntervalSeconds: 1, cronWorkerIntervalSeconds: 1 }
@@ -44,12 +42,12 @@ async function drain(ground: Ground, work: { count: number; patienceMs: number }
       for (let n = 0; n < jobs.length; n += 1) calls.note()
       return Promise.resolve()
     })
-    const dueAt = wholeSecondIn(LEAD_MS + work.count * LOAD_MS_PER_SCHEDULE)
+    const dueAt = wholeSecondAfterLoading(work.count)
     await loadSchedules(boss, work.count, dueAt)
     requireAhead(dueAt)
     const giveUpAt = dueAt + work.patienceMs
     await within(calls.complete, giveUpAt)
-    const lastAt = await lastCompletion(boss, work.count, giveUpAt)
+    const lastAt = await lastEnd({ count: work.count, giveUpAt }, () => completions(boss))
     return drainOf({ count: work.count, dueAt, firstAt: calls.firstAt, lastAt })
   } finally {
     await boss.stop({ graceful: false })
@@ -67,41 +65,31 @@ async function loadSchedules(boss: PgBoss, count: number, dueAt: number): Promis
   )
 }
 
-/** As the jobs' own rows say. The handler's last call comes before the batch is completed. */
-async function lastCompletion(boss: PgBoss, count: number, giveUpAt: number): Promise<number> {
-  for (;;) {
-    const { rows }: { rows: { completed: number; lastAt: number }[] } = await boss.getDb().executeSql(
-      `select count(*)::int as "completed", extract(epoch from max(completed_on))::float8 * 1000 as "lastAt"
-      from pgboss.job where name = $1 and state = 'completed'`,
-      [QUEUE],
-    )
-    const [row] = rows
-    if (row !== undefined && row.completed >= count) return row.lastAt
-    await within(until(nowMs() + LOOK_EVERY_MS), giveUpAt)
-  }
+async function completions(boss: PgBoss): Promise<Ends | undefined> {
+  const { rows }: { rows: Ends[] } = await boss.getDb().executeSql(
+    `select count(*)::int as ended, extract(epoch from max(completed_on))::float8 * 1000 as "lastAt"
+    from pgboss.job where name = $1 and state = 'completed'`,
+    [QUEUE],
+  )
+  return rows[0]
 }
 
 async function lateness(ground: Ground, work: { slots: number; spacingMs: number }): Promise<Lateness> {
   const boss = await startBoss(ground, SCHEDULING)
-  const late: number[] = []
-  const calls = new Tally(work.slots)
+  const calls = new LateCalls(work.slots)
   try {
     await boss.work<Slot>(QUEUE, WORK, (jobs) => {
-      for (const { data } of jobs) {
-        late.push(nowMs() - data.nominal)
-        calls.note()
-      }
+      for (const { data } of jobs) calls.note(data.nominal)
       return Promise.resolve()
     })
-    const firstAt = wholeSecondIn(LEAD_MS)
+    const firstAt = wholeSecondAfterLoading(work.slots)
     const seconds = secondsOf(firstAt, work)
     await inTurn({ count: work.slots, clients: CONNECTIONS }, (n) => {
       const nominal = seconds[n] ?? firstAt
       return boss.schedule(QUEUE, cronAt(nominal), { nominal }, { key: `s${n}` })
     })
     requireAhead(firstAt)
-    await within(calls.complete, firstAt + work.slots * work.spacingMs + LATENESS_PATIENCE_MS)
-    return late
+    return await calls.all(firstAt + work.slots * work.spacingMs)
   } finally {
     await boss.stop({ graceful: false })
   }

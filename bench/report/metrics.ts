@@ -12,6 +12,7 @@ export const METRICS: Readonly<Record<string, Metric>> = {
   p50: { label: 'p50', isLessBetter: true },
   p99: { label: 'p99', isLessBetter: true },
   max: { label: 'max', isLessBetter: true },
-  cpuPercent: { label: 'CPU of one core', isLessBetter: true },
+  cpuPercent: { label: 'CPU of the worker', isLessBetter: true },
+  postgresCpuPercent: { label: 'CPU of Postgres', isLessBetter: true },
   workerMegabytes: { label: 'memory of the worker', isLessBetter: true },
 }

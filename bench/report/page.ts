@@ -71,7 +71,9 @@ function workSection(work: WorkRecord, results: Results): string {
   return [
     `## ${work.title}`,
     text,
-    figures.length === 0 ? 'Nothing was measured.' : figureTables(figures, ofParts(failures), sizeWord),
+    figures.length === 0
+      ? 'Nothing was measured.'
+      : figureTables(figures, ofParts(failures), { sizeWord, rounds: work.rounds }),
     ...notesOf(figures),
     ...failuresText(failures),
     ...chartsOf(name, figures).map(({ file, chart }) => `![${chart.title}](charts/${file})`),

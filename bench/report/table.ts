@@ -3,6 +3,7 @@ import { METRICS } from './metrics.ts'
 import { formatNumber, formatSpread } from './number.ts'
 
 type Side = 'left' | 'right'
+type CellPlace = Pick<Figure, 'subject' | 'size' | 'metric'>
 
 /** A table of Markdown. Without `sides`, numbers: the first column left, the others right. */
 export function markdownTable(
@@ -23,7 +24,12 @@ function escapeBar(cell: string): string {
  * The figures of one work. Subjects at several sizes each: a table for each metric, with a column for each size. Else one
  * table with a column for each metric, and a row for each subject, or for each size of the only one.
  */
-export function figureTables(figures: readonly Figure[], failures: readonly Failure[], sizeWord: string): string {
+export function figureTables(
+  figures: readonly Figure[],
+  failures: readonly Failure[],
+  { sizeWord, rounds }: { sizeWord: string; rounds: number },
+): string {
+  const cellAt = (place: CellPlace): string => cell(figures, failures, place, rounds)
   const subjects = unique([...figures, ...failures].map(({ subject }) => subject))
   const sizesOf = (subject: string): number[] =>
     unique([...figures, ...failures].filter((one) => one.subject === subject).map(({ size }) => size))
@@ -31,12 +37,12 @@ export function figureTables(figures: readonly Figure[], failures: readonly Fail
   const metrics = unique(figures.map(({ metric }) => metric))
   const isOnly = subjects.length === 1
   if (!isOnly && subjects.some((subject) => sizesOf(subject).length > 1)) {
-    return metrics.map((metric) => tableOfMetric(metric, { figures, failures, subjects, sizes, sizeWord })).join('\n\n')
+    return metrics.map((metric) => tableOfMetric(metric, { figures, cellAt, subjects, sizes, sizeWord })).join('\n\n')
   }
   const head = [isOnly ? sizeWord : '', ...metrics.map((metric) => headOf(metric, figures))]
   const rowOf = (label: string, place: { subject: string; size: number }): string[] => [
     label,
-    ...metrics.map((metric) => cell(figures, failures, { ...place, metric })),
+    ...metrics.map((metric) => cellAt({ ...place, metric })),
   ]
   const rows = isOnly
     ? sizes.map((size) => rowOf(formatNumber(size), { subject: subjects[0] ?? '', size }))
@@ -50,17 +56,14 @@ function tableOfMetric(
   metric: string,
   p: {
     figures: readonly Figure[]
-    failures: readonly Failure[]
+    cellAt: (place: CellPlace) => string
     subjects: readonly string[]
     sizes: readonly number[]
     sizeWord: string
   },
 ): string {
   const ordered = orderSubjects(p.subjects, p.figures, { metric, size: p.sizes.at(-1) ?? 0 })
-  const rows = ordered.map((subject) => [
-    subject,
-    ...p.sizes.map((size) => cell(p.figures, p.failures, { subject, size, metric })),
-  ])
+  const rows = ordered.map((subject) => [subject, ...p.sizes.map((size) => p.cellAt({ subject, size, metric }))])
   return markdownTable(
     [headOf(metric, p.figures), ...p.sizes.map((size) => `${formatNumber(size)} ${p.sizeWord}`)],
     rows,
@@ -87,16 +90,16 @@ export function orderSubjects(
   })
 }
 
-function cell(
-  figures: readonly Figure[],
-  failures: readonly Failure[],
-  place: Pick<Figure, 'subject' | 'size' | 'metric'>,
-): string {
+function cell(figures: readonly Figure[], failures: readonly Failure[], place: CellPlace, rounds: number): string {
   const isHere = (one: { subject: string; size: number }): boolean =>
     one.subject === place.subject && one.size === place.size
   const figure = figures.find((one) => isHere(one) && one.metric === place.metric)
-  if (figure !== undefined) return formatSpread(figure)
-  return failures.some(isHere) ? 'failed' : '–'
+  const failed = failures.filter(isHere)
+  if (figure === undefined) return failed.length > 0 ? 'failed' : '–'
+  // Who fails in a round has no value of it and of those after it; an error beside a round takes none away.
+  const measured = figure.values.length
+  const isShort = failed.some(({ round }) => round > measured)
+  return isShort ? `${formatSpread(figure)} (${measured} of ${rounds} rounds)` : formatSpread(figure)
 }
 
 function headOf(metric: string, figures: readonly Figure[]): string {

@@ -99,10 +99,10 @@ export const WORK_TEXTS: Readonly<Record<WorkName, WorkText>> = {
     charts: [{ metric: 'perSecond', title: 'HTTP dispatch, requests a second', subtitle: `to loopback; ${MORE}` }],
   },
   idle: {
-    text: 'A worker of its own process with so many schedules held and nothing due. CPU is of worker and Postgres together where the note says so.',
+    text: 'A worker in a process of its own with so many schedules held and nothing due. CPU is in percent of one core.',
     sizeWord: 'schedules held',
     charts: [
-      { metric: 'cpuPercent', title: 'Idle: CPU', subtitle: `percent of one core; ${LESS}`, wanted: 2 },
+      { metric: 'cpuPercent', title: 'Idle: CPU of the worker', subtitle: `percent of one core; ${LESS}`, wanted: 2 },
       { metric: 'workerMegabytes', title: 'Idle: memory of the worker', subtitle: LESS, wanted: 200 },
     ],
   },
@@ -112,8 +112,8 @@ export const WORK_TEXTS: Readonly<Record<WorkName, WorkText>> = {
     charts: [{ metric: 'slotsPerSecond', title: 'Two workers against one', subtitle: `slots a second; ${MORE}` }],
   },
   pages: {
-    text: 'Reads of the API at scale: how long one page takes.',
+    text: 'Reads through the library at scale: how long one page takes. No HTTP is in it.',
     sizeWord: 'schedules held',
-    charts: [{ metric: 'p99', title: 'Pages of the API, p99', subtitle: `one page; ${LESS}` }],
+    charts: [{ metric: 'p99', title: 'Pages at scale, p99', subtitle: `one page; ${LESS}` }],
   },
 }

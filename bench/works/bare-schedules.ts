@@ -1,18 +1,11 @@
 import type { createPool } from '@carillon/core'
 
 import { dailyCron } from '../peers/due.ts'
+import { POLICY } from '../policy.ts'
 import { NOOP } from './noop-target.ts'
 
 type Queryable = Pick<ReturnType<typeof createPool>, 'query'>
 
-const POLICY = JSON.stringify({
-  overlap: 'forbid',
-  missed: 'skip',
-  startingDeadlineSeconds: 300,
-  retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 },
-  autoPauseThreshold: 10,
-  spreadSeconds: 0,
-})
 const TARGET = JSON.stringify({ kind: NOOP })
 
 /** The rows that Carillon keeps of a schedule, in one statement as it does. */

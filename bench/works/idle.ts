@@ -8,8 +8,7 @@ import type { WorkerMessage } from './worker-message.ts'
 
 /** After which a worker has said that it lives and looked at the agenda; its start is over. */
 const SETTLE_MS = 5000
-const NOTE =
-  'of the process of the worker alone, which holds no run; what Postgres used meanwhile is postgresCpuPercent'
+const NOTE = 'of the process of the worker alone, which holds no run'
 
 export const idleWork: Work<'idle'> = {
   name: 'idle',

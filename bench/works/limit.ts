@@ -16,7 +16,8 @@ const FOUR = 4
 
 export const LIMIT_NOTE =
   `the rows of a slot in two transactions for ${BATCH} slots at a time, the ids known and nothing claimed; two connections: ` +
-  "while one writes a batch's end the other writes the next one's begin, as many as Carillon's worker uses for this"
+  "while one writes a batch's end the other writes the next one's begin; Carillon's worker may begin two batches at once while " +
+  'a third connection writes ends'
 export const FOUR_WRITERS_NOTE =
   `the same rows, by ${FOUR} connections at once, each of which begins and ends its own batches: what the machine gives ` +
   'to somebody whose batches do not depend on each other'

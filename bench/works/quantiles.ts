@@ -1,3 +1,4 @@
+import { EARLIEST_MS } from '../clock.ts'
 import type { Reading } from '../work.ts'
 
 /** The smallest value that is no less than so many percent of all. `sorted` ascending. */
@@ -5,9 +6,16 @@ function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil((share / 100) * sorted.length) - 1)] ?? Number.NaN
 }
 
-/** Of milliseconds. */
+/**
+ * Of milliseconds from an instant on.
+ * @throws Error if one is before its instant: no slot may begin early (I10), and the others must not hide it
+ */
 export function quantiles(values: readonly number[], note?: string): Reading[] {
   const sorted = values.toSorted((a, b) => a - b)
+  const [earliest] = sorted
+  if (earliest !== undefined && earliest < EARLIEST_MS) {
+    throw new Error(`expected nothing before its instant, got one ${(-earliest).toFixed(1)} ms early`)
+  }
   const reading = (metric: string, share: number): Reading => ({
     metric,
     unit: 'ms',

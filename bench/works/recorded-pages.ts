@@ -29,6 +29,9 @@ export async function explainPage(
   try {
     await p.read(scheduler)
     const reads = queries.filter(({ sql }) => /^\s*select\b/i.test(sql))
+    if (reads.length === 0) {
+      throw new Error(`expected ${page} to read with a select, got ${queries.length} other statements`)
+    }
     const texts = await db.transaction().execute(async (tx) => {
       for (const setting of settingsOf(p.caller)) await tx.executeQuery(CompiledQuery.raw(setting))
       const plans: string[] = []
@@ -44,11 +47,11 @@ export async function explainPage(
   }
 }
 
-/** Whether it reads a table from end to end. One without a row, such as that of a month to come, is not read otherwise. */
+/** Whether it reads a table from end to end. One without a page, such as that of a month to come, is not read otherwise. */
 async function readsWhole(pool: Pool, text: string): Promise<boolean> {
   const tables = [...text.matchAll(/Seq Scan on (\w+)/g)].map((match) => match[1])
   const { rows } = await pool.query(
-    `select from pg_class where relnamespace = 'carillon'::regnamespace and relname = any($1::text[]) and relpages > 0`,
+    `select from pg_class where relnamespace = 'carillon'::regnamespace and relname = any($1::text[]) and pg_relation_size(oid) > 0`,
     [tables],
   )
   return rows.length > 0

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { Gathered } from '../../bench/gathered.ts'
-import { parseOptions } from '../../bench/options.ts'
+import { folderFor, parseOptions } from '../../bench/options.ts'
 import { PLANS, WORK_NAMES } from '../../bench/plan.ts'
 import { chooseScale, drawChart } from '../../bench/report/chart.ts'
 import { chartsOf } from '../../bench/report/charts.ts'
@@ -9,7 +9,8 @@ import { BULLMQ_ON_REDIS, checkFigures } from '../../bench/report/checks.ts'
 import { formatNumber, formatSpread } from '../../bench/report/number.ts'
 import { resultsPage } from '../../bench/report/page.ts'
 import { figureTables, markdownTable } from '../../bench/report/table.ts'
-import { median, type Check, type Figure, type Results } from '../../bench/results.ts'
+import { median, type Check, type Failure, type Figure, type Results } from '../../bench/results.ts'
+import { quantiles } from '../../bench/works/quantiles.ts'
 
 function figure(work: string, subject: string, size: number, metric: string, ...values: number[]): Figure {
   return {
@@ -23,8 +24,16 @@ function figure(work: string, subject: string, size: number, metric: string, ...
   }
 }
 
-function checkOf(id: string, figures: readonly Figure[], note?: string): Check | undefined {
-  return checkFigures({ figures, plan: 'full' }, () => note).find((check) => check.id === id)
+function checkOf(
+  id: string,
+  figures: readonly Figure[],
+  { note, failures = [] }: { note?: string; failures?: readonly Failure[] } = {},
+): Check | undefined {
+  return checkFigures({ figures, failures, plan: 'full' }, () => note).find((check) => check.id === id)
+}
+
+function failureOf({ work, subject, size }: Figure, round: number): Failure {
+  return { work, subject, size, round, reason: 'out of patience' }
 }
 
 describe('medians', () => {
@@ -49,6 +58,25 @@ describe('medians', () => {
       { ...figure, values: [30, 10, 20], median: 20 },
       { ...figure, size: 20, values: [5], median: 5, note: 'a note' },
     ])
+  })
+})
+
+describe('values that no measurement gives', () => {
+  test.each([Number.NaN, Number.POSITIVE_INFINITY, -1.5])('%d is refused, and nothing beside it is kept', (value) => {
+    const gathered = new Gathered()
+    const readings = [3, value].map((one, n) => ({ metric: `p${n}`, unit: 'ms', value: one }))
+
+    expect(() => {
+      gathered.add({ work: 'lateness', subject: 'Carillon', size: 2 }, readings)
+    }).toThrow(`p1 of a finite number from 0 on, got ${value} ms`)
+    expect(gathered.figures).toEqual([])
+  })
+
+  test('a single slot that begins before its instant is a fault, however late the others are (I10)', () => {
+    const late = Array.from({ length: 300 }, () => 5)
+
+    expect(() => quantiles([...late, -1.2])).toThrow('expected nothing before its instant, got one 1.2 ms early')
+    expect(quantiles([...late, -0.4]).map(({ value }) => value)).toEqual([5, 5, 5])
   })
 })
 
@@ -84,7 +112,9 @@ describe('the figures to reach', () => {
 
   test('only the full plan reaches anything', () => {
     const figures = [figure('lateness', 'Carillon', 5, 'p50', 1)]
-    const check = checkFigures({ figures, plan: 'smoke' }, () => 'a note').find(({ id }) => id === 'lateness-p50')
+    const check = checkFigures({ figures, failures: [], plan: 'smoke' }, () => 'a note').find(
+      ({ id }) => id === 'lateness-p50',
+    )
 
     expect(check).toMatchObject({ measured: '1 ms', isReached: null })
     expect(check).not.toHaveProperty('standsInTheWay')
@@ -106,14 +136,60 @@ describe('the figures to reach', () => {
   test('what stands in the way is said only of a figure that is not reached', () => {
     const late = figure('lateness', 'Carillon', 300, 'p50', 3.1)
 
-    expect(checkOf('lateness-p50', [late], 'the disk')).toMatchObject({ isReached: false, standsInTheWay: 'the disk' })
-    expect(checkOf('lateness-p50', [{ ...late, median: 3 }], 'the disk')).not.toHaveProperty('standsInTheWay')
+    expect(checkOf('lateness-p50', [late], { note: 'the disk' })).toMatchObject({
+      isReached: false,
+      standsInTheWay: 'the disk',
+    })
+    expect(checkOf('lateness-p50', [{ ...late, median: 3 }], { note: 'the disk' })).not.toHaveProperty('standsInTheWay')
+  })
+
+  test.each([
+    ['its own', 0],
+    ["the other's", 1],
+  ])('with a failure at %s place it is neither reached nor missed', (_whose, failed) => {
+    const pair = [figure('drain', 'Carillon', 60_000, 'slotsPerSecond', 39_000), limit] as const
+    const failures = [failureOf(pair[failed === 0 ? 0 : 1], 2)]
+
+    expect(checkOf('drain-limit', pair, { failures, note: 'the disk' })).toEqual({
+      figure: 1,
+      id: 'drain-limit',
+      title: 'Drain of 60,000, as a share of the limit',
+      wanted: 'at least 0.7',
+      measured: '0.975, a round failed',
+      isReached: null,
+    })
+  })
+
+  test('a failure at another size, of another subject or of another work changes nothing', () => {
+    const own = figure('drain', 'Carillon', 60_000, 'slotsPerSecond', 39_000)
+    const failures = [
+      { ...own, size: 1000 },
+      { ...own, subject: 'DBOS' },
+      { ...own, work: 'herd' },
+    ].map((place) => failureOf(place, 1))
+
+    expect(checkOf('drain-limit', [own, limit], { failures })).toMatchObject({ measured: '0.975', isReached: true })
+  })
+
+  test('idle is the worker alone, and the worker and Postgres together', () => {
+    const worker = figure('idle', 'Carillon', 1_000_000, 'cpuPercent', 1.2)
+    const postgres = figure('idle', 'Carillon', 1_000_000, 'postgresCpuPercent', 0.9)
+
+    expect(checkOf('idle-cpu', [worker, postgres])).toMatchObject({ measured: '1.2 %', isReached: true })
+    expect(checkOf('idle-cpu-all', [worker, postgres])).toMatchObject({ measured: '2.1 %', isReached: false })
+    expect(checkOf('idle-cpu-all', [worker])).toMatchObject({ measured: 'not measured', isReached: null })
+  })
+
+  test('a sum at a smaller size is one of that size', () => {
+    const idle = ['cpuPercent', 'postgresCpuPercent'].map((metric) => figure('idle', 'Carillon', 100, metric, 0.5))
+
+    expect(checkOf('idle-cpu-all', idle)).toMatchObject({ measured: '1 % at 100', isReached: null })
   })
 
   test('there are six', () => {
-    expect(new Set(checkFigures({ figures: [], plan: 'full' }, () => undefined).map((check) => check.figure))).toEqual(
-      new Set([1, 2, 3, 4, 5, 6]),
-    )
+    expect(
+      new Set(checkFigures({ figures: [], failures: [], plan: 'full' }, () => undefined).map((check) => check.figure)),
+    ).toEqual(new Set([1, 2, 3, 4, 5, 6]))
   })
 })
 
@@ -148,7 +224,7 @@ describe('numbers and tables', () => {
     ]
     const failure = { work: 'drain', subject: 'slow', size: 20, round: 1, reason: 'out of patience' }
 
-    expect(figureTables(figures, [failure], 'slots')).toBe(`| slots, /s | 10 slots | 20 slots |
+    expect(figureTables(figures, [failure], { sizeWord: 'slots', rounds: 1 })).toBe(`| slots, /s | 10 slots | 20 slots |
 | --- | ---: | ---: |
 | fast | 5 | 6 |
 | slow | 1 | failed |
@@ -165,16 +241,32 @@ describe('numbers and tables', () => {
       ...['p50', 'p99'].map((metric) => figure('lateness', 'soon', 9, metric, 2)),
     ]
 
-    expect(figureTables(figures, [], 'slots')).toBe(`|  | p50, ms | p99, ms |
+    expect(figureTables(figures, [], { sizeWord: 'slots', rounds: 1 })).toBe(`|  | p50, ms | p99, ms |
 | --- | ---: | ---: |
 | soon | 2 | 2 |
 | late | 8 | 8 |`)
   })
 
+  test('who failed in a later round is shown with the rounds it did', () => {
+    const [short, whole, dear] = [
+      figure('create', 'short', 9, 'p50', 2),
+      figure('create', 'whole', 9, 'p50', 3, 3, 3),
+      figure('create', 'dear', 9, 'p50', 4),
+    ]
+    // The error beside the third round of `whole` took no value away.
+    const failures = [failureOf(short, 2), failureOf(whole, 3)]
+
+    expect(figureTables([short, whole, dear], failures, { sizeWord: 'creates', rounds: 3 })).toBe(`|  | p50, ms |
+| --- | ---: |
+| short | 2 (1 of 3 rounds) |
+| whole | 3 |
+| dear | 4 |`)
+  })
+
   test('one subject at several sizes: a row for each size', () => {
     const figures = [100, 10].map((size) => figure('scale', 'Carillon', size, 'p50', size))
 
-    expect(figureTables(figures, [], 'schedules held')).toBe(`| schedules held | p50, ms |
+    expect(figureTables(figures, [], { sizeWord: 'schedules held', rounds: 1 })).toBe(`| schedules held | p50, ms |
 | --- | ---: |
 | 10 | 10 |
 | 100 | 100 |`)
@@ -236,7 +328,7 @@ describe('the page of results', () => {
     figures: [figure('herd', 'Carillon', 50, 'bystanderMs', 12)],
     failures: [{ work: 'herd', subject: 'the whole work', size: 0, round: 0, reason: 'two\nlines' }],
     plans: [],
-    checks: checkFigures({ figures: [], plan: 'full' }, () => undefined),
+    checks: checkFigures({ figures: [], failures: [], plan: 'full' }, () => undefined),
   }
 
   test('says in its first line that it is written by a command', () => {
@@ -264,12 +356,24 @@ describe('the options', () => {
     expect(parseOptions([], folders)).toMatchObject({ plan: 'full', works: WORK_NAMES, rounds: undefined, out: '/b' })
   })
 
-  test.each([[['--quick']], [['--smoke']], [['--only', 'drain']]])(
+  test.each([[['--quick']], [['--smoke']], [['--only', 'drain']], [['--rounds', '1']], [['--quick', '--rounds', '5']]])(
     '%j does not replace the published results',
     (args) => {
-      expect(parseOptions(args, folders).out).toBe('/b/tmp')
+      expect(folderFor(parseOptions(args, folders), { isComplete: true })).toBe('/b/tmp')
     },
   )
+
+  test.each([[[]], [['--rounds', '3']], [['--rounds', '5']]])('%j replaces them if it came to its end', (args) => {
+    const options = parseOptions(args, folders)
+
+    expect(folderFor(options, { isComplete: true })).toBe('/b')
+    expect(folderFor(options, { isComplete: false })).toBe('/b/tmp')
+  })
+
+  test('a folder that was named is used whatever became of the run, and a page is rendered where its results are', () => {
+    expect(folderFor(parseOptions(['--out', '/x', '--rounds', '1'], folders), { isComplete: false })).toBe('/x')
+    expect(folderFor(parseOptions(['--render'], folders), { isComplete: false })).toBe('/b')
+  })
 
   test('a folder is meant from where the command was given', () => {
     expect(parseOptions(['--out', 'x/y'], folders).out).toBe('/here/x/y')

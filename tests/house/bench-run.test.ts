@@ -6,6 +6,7 @@ import { BenchRun } from '../../bench/bench-run.ts'
 import { Gathered } from '../../bench/gathered.ts'
 import { PLANS } from '../../bench/plan.ts'
 import { Progress } from '../../bench/progress.ts'
+import { orderOfRound } from '../../bench/round-order.ts'
 import { runWorks, type Works } from '../../bench/run-works.ts'
 import type { Bench, Part, Reading } from '../../bench/work.ts'
 
@@ -18,14 +19,14 @@ afterAll(() => postgres[Symbol.asyncDispose]())
 
 const READING: Reading = { metric: 'p50', unit: 'ms', value: 1 }
 
-function setUp(p: { rounds: number; patienceMs?: number; atOnce?: number }) {
+function setUp(p: { rounds: number; patienceMs?: number; atOnce?: number; clockStepMs?: () => number }) {
   const gathered = new Gathered()
   const lines: string[] = []
   const progress = new Progress((text) => lines.push(text))
   const interruption = new AbortController()
-  const { patienceMs = 60_000, atOnce = 1 } = p
+  const { patienceMs = 60_000, atOnce = 1, clockStepMs = () => 0 } = p
   const { signal } = interruption
-  const run = new BenchRun({ postgres, redis: undefined, gathered, progress, signal, patienceMs, atOnce })
+  const run = new BenchRun({ postgres, redis: undefined, gathered, progress, signal, patienceMs, atOnce, clockStepMs })
   const bench = run.viewOf({ work: 'drain', rounds: p.rounds, peers: [] })
   return { bench, run, gathered, lines, progress, interruption }
 }
@@ -35,7 +36,7 @@ function part(subject: string, measure: Part['measure'], rounds?: number): Part 
 }
 
 describe('rounds', () => {
-  test('every part has its first round before any has its second', async () => {
+  test('every part has its first round before any has its second, and each round begins with another', async () => {
     const { bench, gathered } = setUp({ rounds: 3 })
     const order: string[] = []
     const noting = (subject: string, rounds?: number): Part =>
@@ -43,11 +44,49 @@ describe('rounds', () => {
 
     await bench.interleave([noting('a'), noting('b'), noting('dear', 1)], 'none')
 
-    expect(order).toEqual(['a', 'b', 'dear', 'a', 'b', 'a', 'b'])
+    expect(order).toEqual(['a', 'b', 'dear', 'b', 'a', 'a', 'b'])
     expect(gathered.figures.map(({ subject, values }) => [subject, values])).toEqual([
-      ['a', [1, 4, 6]],
-      ['b', [2, 5, 7]],
+      ['a', [1, 5, 6]],
+      ['b', [2, 4, 7]],
       ['dear', [3]],
+    ])
+  })
+
+  test('a round begins with the next size, and each size with the next subject', () => {
+    const parts = [1, 2].flatMap((size) =>
+      ['a', 'b', 'c'].map((subject) => ({ ...part(subject, () => Promise.resolve([])), size })),
+    )
+    const orders = [1, 2, 3].map((round) => orderOfRound(parts, round).map(({ subject, size }) => `${subject}${size}`))
+
+    expect(orders).toEqual([
+      ['a1', 'b1', 'c1', 'a2', 'b2', 'c2'],
+      ['b2', 'c2', 'a2', 'b1', 'c1', 'a1'],
+      ['c1', 'a1', 'b1', 'c2', 'a2', 'b2'],
+    ])
+  })
+
+  test.each([3, -3])(
+    'a round during which the clock of the system was set by %d ms is no measurement',
+    async (stepMs) => {
+      const { bench, gathered } = setUp({ rounds: 1, clockStepMs: () => stepMs })
+
+      await bench.interleave([part('a', () => Promise.resolve([READING]))], 'none')
+
+      expect(gathered.figures).toEqual([])
+      expect(gathered.failures.map(({ reason }) => reason)).toEqual([
+        `expected a system clock that nobody sets during the run, got a step of ${stepMs} ms: run the bench again`,
+      ])
+    },
+  )
+
+  test('a value that is no number fails its part', async () => {
+    const { bench, gathered } = setUp({ rounds: 1 })
+
+    await bench.interleave([part('a', () => Promise.resolve([{ ...READING, value: Number.NaN }]))], 'none')
+
+    expect(gathered.figures).toEqual([])
+    expect(gathered.failures.map(({ reason }) => reason)).toEqual([
+      'expected p50 of a finite number from 0 on, got NaN ms: nothing of this round is kept',
     ])
   })
 

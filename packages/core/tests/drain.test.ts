@@ -9,6 +9,7 @@ import { CensusTaker } from '../src/services/census-taker.ts'
 import { createDb } from '../src/store/database.ts'
 import { Listener } from '../src/store/listener.ts'
 import { createPool } from '../src/store/pool.ts'
+import { whenBlocked, whileHeld } from './blocked-statement.ts'
 import { emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
 import { CALLER, DAY, HEARTBEAT_MS, MINUTE, type Pipeline, type TestWorker } from './pipeline.ts'
 import { FAIL, held, heldEach, SUCCEEDED } from './scripted-target.ts'
@@ -313,3 +314,26 @@ async function whenTaken(census: CensusTaker): Promise<unknown> {
   while (census.latest === undefined) await new Promise((resolve) => setImmediate(resolve))
   return census.latest
 }
+
+test('what a claim brings once the grace is over is handed back without a call, and another worker calls it once', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, target } = pipeline
+  const schedule = await pipeline.create()
+  const worker = pipeline.worker('one')
+  clock.advance(MINUTE)
+  await worker.heartbeat.runOnce()
+  const under: Promise<unknown>[] = []
+  await whileHeld(pipeline, 'lock table carillon.runs in share mode', async () => {
+    under.push(worker.keeper.runOnce())
+    await whenBlocked(pipeline)
+    under.push(worker.keeper.drain(1000))
+    clock.advance(1000)
+  })
+  await Promise.all(under)
+  expect(target.calls).toEqual([])
+
+  await pipeline.worker('other').doJobs()
+
+  expect(target.calls.map(({ attempt }) => attempt)).toEqual([1])
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
+})

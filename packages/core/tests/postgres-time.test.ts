@@ -3,6 +3,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { systemClock } from '../src/clock.ts'
 import { slotJobs } from '../src/engine/slot-jobs.ts'
 import { Events } from '../src/events.ts'
+import type { ScheduleInput } from '../src/facade/schedule-input.ts'
 import { Scheduler } from '../src/facade/scheduler.ts'
 import { beginBatch, type BegunBatch } from '../src/keeper/begin-batch.ts'
 import { Keeper } from '../src/keeper/keeper.ts'
@@ -211,8 +212,13 @@ async function slotIn(
   database: TestDatabase,
   scheduler: Scheduler,
   ms: number,
+  input: Partial<ScheduleInput> = {},
 ): Promise<{ id: string; slotAt: number }> {
-  const { id } = await scheduler.create(CALLER, EVERY_MINUTE)
+  const { id } = await scheduler.create(CALLER, { ...EVERY_MINUTE, ...input })
+  return { id, slotAt: await moveSlot(database, id, ms) }
+}
+
+async function moveSlot(database: TestDatabase, id: string, ms: number): Promise<number> {
   const { rows } = await database.pool.query<{ slot: Date }>(
     `update carillon.schedules
      set next_slot_at = date_trunc('milliseconds', clock_timestamp()) + $2 * interval '1 millisecond',
@@ -221,7 +227,7 @@ async function slotIn(
      returning next_slot_at as slot`,
     [id, ms],
   )
-  return { id, slotAt: rows[0]?.slot.getTime() ?? Number.NaN }
+  return rows[0]?.slot.getTime() ?? Number.NaN
 }
 
 /** Until the commit waits for its instant, or has been: on a slow machine it has come before the claim. */
@@ -264,6 +270,49 @@ test('a slot that is further ahead than a worker may reach is left alone, and no
 
   expect((await begin(slotAt)).begun).toEqual([])
   expect(await scheduler.get(CALLER, id)).toMatchObject({ state: 'active', nextSlotAt: slotAt })
+})
+
+test('a worker that set out ahead and came late writes that the slot was missed, and when (I11)', async () => {
+  await using database = await createDatabase()
+  await using worker = productionWorker(database)
+  const { scheduler, heartbeat, begin } = worker
+  await heartbeat.runOnce()
+  const { slotAt } = await slotIn(database, scheduler, -3000, { policy: { startingDeadlineSeconds: 1 } })
+
+  expect((await begin(slotAt)).begun).toEqual([])
+
+  const { rows } = await database.pool.query(`
+    select state, reason, begun_at > scheduled_for + interval '2 seconds' as is_late from carillon.runs`)
+  expect(rows).toEqual([{ state: 'skipped', reason: 'missed', is_late: true }])
+})
+
+test('a worker that set out ahead and whose lease has run out since gets nothing (I12)', async () => {
+  await using database = await createDatabase()
+  await using worker = productionWorker(database)
+  const { scheduler, heartbeat, begin } = worker
+  await heartbeat.runOnce()
+  const { slotAt } = await slotIn(database, scheduler, -3000)
+  await database.pool.query(`update carillon.workers set lease_expires_at = now() - interval '1 second'`)
+
+  expect((await begin(slotAt)).plans).toEqual([])
+})
+
+test('a run that ends after the next slot was made ready, and before its instant, is no overlap', async () => {
+  await using database = await createDatabase()
+  await using worker = productionWorker(database)
+  const { scheduler, heartbeat, begin } = worker
+  await heartbeat.runOnce()
+  const { id, slotAt: firstAt } = await slotIn(database, scheduler, -1000)
+  await begin(firstAt)
+  const slotAt = await moveSlot(database, id, 95)
+
+  const beginning = begin(slotAt)
+  await whenHeldBack(database, beginning)
+  await database.pool.query(
+    `update carillon.runs set state = 'succeeded', worker_id = null, completed_at = now() where state = 'running'`,
+  )
+
+  expect((await beginning).begun).toHaveLength(1)
 })
 
 test('two workers make the same slot ready, and it is called once, no sooner than its instant (I2, I10)', async () => {

@@ -97,6 +97,20 @@ test.each([
   },
 )
 
+test.each([
+  ['a state that none is in', { state: 'paused' }, 0],
+  ['a state that all are in', { state: 'active' }, PAGE],
+  ['a kind of which there is none', { targetKind: 'http' }, 0],
+  ['the kind of all', { targetKind: 'test' }, PAGE],
+  ['a state that none is in, and a name', { state: 'paused', nameContains: 'report' }, 0],
+  ['the kind of all, and a name', { targetKind: 'test', nameContains: '77' }, 5],
+] as const)('a page of some reads each schedule of its project once at most: %s', async (_name, query, count) => {
+  const { length, blocks } = await readPage(query)
+
+  expect(length).toBe(count)
+  expect(blocks).toBeLessThan('nameContains' in query && count > 0 ? COUNT * 4 : BLOCKS_MAX)
+})
+
 test('pages of a search follow one another without a gap, the newest first', async () => {
   const names: string[] = []
   for (let before: string | undefined; ;) {

@@ -1,8 +1,13 @@
+import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 
 import { expect, test } from 'vitest'
 
-import type { EventMap } from '../src/events.ts'
+import { systemClock } from '../src/clock.ts'
+import { slotJobs } from '../src/engine/slot-jobs.ts'
+import { Events, type EventMap } from '../src/events.ts'
+import { Strays } from '../src/keeper/strays.ts'
+import { Lease } from '../src/lease.ts'
 import { createPool } from '../src/store/pool.ts'
 import { whenBlocked, whileHeld } from './blocked-statement.ts'
 import { emptiedPipelines } from './emptied-pipeline.ts'
@@ -222,4 +227,32 @@ async function whenRunning({ database }: Pipeline, count: number): Promise<void>
     const { rowCount } = await database.pool.query(`select from carillon.runs where state = 'running'`)
     if (rowCount === count) return
   }
+}
+
+test('a doubt that comes as a search ends is searched for, however close', async () => {
+  const { workerDb: db } = await pipelineAt('2026-03-02T09:00:00Z')
+  const workerId = randomUUID()
+  const lease = new Lease(systemClock)
+  lease.grant(workerId, systemClock.monotonicMs(), MINUTE)
+  for (let turns = 0; turns < 8; turns += 1) {
+    const searchedTwice = Promise.withResolvers<void>()
+    let searches = 0
+    const held = (): [] => {
+      searches += 1
+      if (searches === 1) void afterTurns(turns).then(doubt)
+      else searchedTwice.resolve()
+      return []
+    }
+    const strays = new Strays({ db, clock: systemClock, events: new Events(), jobs: slotJobs, lease, held })
+    const doubt = (): Promise<unknown> =>
+      strays.watch(workerId, () => Promise.reject(new Error('Connection terminated'))).catch(() => undefined)
+    await doubt()
+    await searchedTwice.promise
+    await strays.stop()
+  }
+})
+
+/** So many turns of the queue of promises. */
+async function afterTurns(turns: number): Promise<void> {
+  for (let turn = 0; turn < turns; turn += 1) await Promise.resolve()
 }

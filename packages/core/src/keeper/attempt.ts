@@ -60,9 +60,13 @@ function checkRight(
   rights: RightsDesk,
   requiredScope: string,
   known: Rights | null,
-): Verdict | Promise<Verdict | FailedOutcome> {
-  const verdict = rights.check(run, requiredScope, known)
-  return verdict instanceof Promise ? verdict.catch(rightsUnknown) : verdict
+): Verdict | FailedOutcome | Promise<Verdict | FailedOutcome> {
+  try {
+    const verdict = rights.check(run, requiredScope, known)
+    return verdict instanceof Promise ? verdict.catch(rightsUnknown) : verdict
+  } catch (error) {
+    return rightsUnknown(error)
+  }
 }
 
 function rightsUnknown(error: unknown): FailedOutcome {

@@ -2,14 +2,14 @@ import type { Clock } from '../clock.ts'
 import type { Jobs } from '../engine.ts'
 import { claimDue, type LaneFrom, type LanePlace } from '../store/agenda.ts'
 import { advanceOrdinary, advanceSchedules, findTaken, type OrdinaryAdvance } from '../store/begin.ts'
-import { readClaimed } from '../store/claimed-schedules.ts'
+import { readClaimed, type ClaimedSchedule } from '../store/claimed-schedules.ts'
 import type { Db, Tx } from '../store/database.ts'
 import { ensureMonthsOf, MissingMonthError } from '../store/missing-month.ts'
 import type { NewRun } from '../store/new-run.ts'
 import { notifyCancel } from '../store/notifications.ts'
 import { readRights, type Rights } from '../store/rights.ts'
 import { insertChanges } from '../store/schedule-changes.ts'
-import { transactSending, type Sent } from '../store/sent-transaction.ts'
+import { transactSending, waitUntil, type Sent } from '../store/sent-transaction.ts'
 import { SQLSTATE, sqlStateOf } from '../store/sqlstate.ts'
 import type { TakenRun } from '../store/taken-run.ts'
 import { endWaitingRuns, requestCancel, skipWaitingSlots } from '../store/waiting-runs.ts'
@@ -95,12 +95,14 @@ async function begin(
   { lanes, perLane, workerId, slotAt }: BatchOptions,
   onConflict: 'refuse' | 'keep',
 ): Promise<Sent<Omit<BegunBatch, 'rights'>>> {
-  const at = slotAt === null ? clock.databaseNow() : new Date(slotAt)
-  const { now, scheduleIds, last } = await claimDue(tx, { lanes, perLane, workerId, now: at, isAhead: slotAt !== null })
+  const asked = slotAt === null ? clock.databaseNow() : new Date(slotAt)
+  const isAhead = slotAt !== null
+  const { now, scheduleIds, last } = await claimDue(tx, { lanes, perLane, workerId, now: asked, isAhead })
+  const at = isAhead ? new Date(now) : asked
   if (scheduleIds.length === 0) {
     return { result: { now, plans: [], begun: [], last }, last: Promise.resolve(), notBefore: null }
   }
-  const schedules = await readClaimed(tx, { scheduleIds })
+  const schedules = await readAsOf(tx, scheduleIds, slotAt)
   const slotsMax = Math.min(SLOTS_PER_SCHEDULE, Math.max(1, Math.floor(SLOTS_PER_BATCH / schedules.length)))
   const planned = schedules.map((schedule) =>
     planBegin(schedule, { book, now, ledgerFrom: now - retentionMs, slotsMax }),
@@ -118,6 +120,14 @@ async function begin(
   // Last, so that nobody waits for its answer: mostly it is all there is.
   const sent = advances.length === 0 ? Promise.resolve() : advanceOrdinary(tx, { advances, workerId, now: at })
   return { result: { now, plans, begun, last }, last: sent, notBefore: slotAt }
+}
+
+/** A run that ends before the slot is no overlap: where one is open, nothing is decided before its instant. */
+async function readAsOf(tx: Tx, scheduleIds: readonly string[], slotAt: number | null): Promise<ClaimedSchedule[]> {
+  const schedules = await readClaimed(tx, { scheduleIds })
+  if (slotAt === null || schedules.every(({ open }) => open.length === 0)) return schedules
+  await waitUntil(tx, slotAt)
+  return readClaimed(tx, { scheduleIds })
 }
 
 /**

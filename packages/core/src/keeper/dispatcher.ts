@@ -86,13 +86,14 @@ export class Dispatcher {
   /** @param rights as they were found when the run had begun; null: to be looked up */
   start(run: TakenRun, rights: Rights | null): void {
     const abort = new AbortController()
+    // Before its target is called: what is handed back was not.
+    if (this.#abortReason !== undefined) abort.abort(this.#abortReason)
     const done = this.#seeThrough(run, abort, rights).finally(() => {
       this.#inFlight.delete(hold)
       this.#tellFreed()
     })
     const hold = { runId: run.runId, token: run.token, abort, done }
     this.#inFlight.add(hold)
-    if (this.#abortReason !== undefined) abort.abort(this.#abortReason)
   }
 
   /** What is here, from its start until it is settled, with the fence under which it was taken. */

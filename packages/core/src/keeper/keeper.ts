@@ -216,10 +216,10 @@ export class Keeper extends Service<KeeperCounts> {
     const options = { ...claim, lanes: this.#watch.from(lanes), perLane }
     const batch = await this.#strays.watch(workerId, async () => {
       const begun = await beginBatch({ ...this.#deps, book: this.#book, retentionMs }, options)
+      this.#tell(begun)
       this.#startAll(begun.begun, workerId, begun.rights)
       return begun
     })
-    this.#tell(batch)
     this.#watch.claimed(batch.last)
     // What is written in portions comes to lie before others that were claimed.
     if (batch.plans.some((plan) => isStillDue(plan, batch.now))) this.#watch.forget()

@@ -73,9 +73,7 @@ export class Strays {
   #searchFor(doubt: Doubt): void {
     // One doubt stands for all: who is sure of the latest is sure of those before it.
     this.#doubt = doubt
-    this.#search ??= this.#searchUntilSure().finally(() => {
-      this.#search = undefined
-    })
+    this.#search ??= this.#searchUntilSure()
   }
 
   async #searchUntilSure(): Promise<void> {
@@ -88,9 +86,11 @@ export class Strays {
       } catch (error) {
         events.emit('service.failed', { service: 'strays', error })
       }
-      if (signal.aborted) return
+      if (signal.aborted) break
       if (this.#doubt === doubt) await clock.sleep(SEARCH_AGAIN_MS, signal)
     }
+    // At once: a doubt that comes now must find that nobody searches.
+    this.#search = undefined
   }
 
   /** @returns false if a take in doubt may still be committed: its server need not have noticed yet that nobody listens */

@@ -85,9 +85,11 @@ export async function claimDue(
 ): Promise<Claim> {
   const notTooFar =
     p.isAhead === true ? sql`and ${p.now} <= clock_timestamp() + ${AHEAD_MAX_MS} * interval '1 millisecond'` : sql``
+  // Whoever comes late, though it set out ahead, must not take the slot for now: it may be missed, or the lease be over.
+  const now = p.isAhead === true ? sql<Date>`greatest(${p.now}::timestamptz, now())` : nowOf(p.now)
   const { names, dues, ids } = columnsOf(p.lanes)
   const { rows } = await sql<{ now: Date; ordinal: number; id: string; due_at: Date }>`
-    select ${nowOf(p.now)} as now, lanes.ordinal::integer as ordinal, due.id, due.due_at
+    select ${now} as now, lanes.ordinal::integer as ordinal, due.id, due.due_at
     from unnest(${names}::text[], ${dues}::double precision[], ${ids}::uuid[]) with ordinality
       as lanes(lane, after_due, after_id, ordinal)
     cross join lateral (
@@ -96,14 +98,14 @@ export async function claimDue(
       where schedules.lane = lanes.lane
         and schedules.state = 'active'
         and (schedules.due_at, schedules.id) > (to_timestamp(lanes.after_due / 1000.0), lanes.after_id)
-        and schedules.due_at <= ${nowOf(p.now)}
+        and schedules.due_at <= ${now}
       order by schedules.due_at, schedules.id
       limit ${p.perLane}
       for update skip locked
     ) as due
     where exists (
       select from carillon.workers
-      where workers.id = ${p.workerId} and workers.lease_expires_at > ${nowOf(p.now)} ${notTooFar}
+      where workers.id = ${p.workerId} and workers.lease_expires_at > ${now} ${notTooFar}
     )`.execute(tx)
   const last = new Map<string, LanePlace>()
   for (const { ordinal, id, due_at } of rows) {

@@ -109,9 +109,37 @@ export async function listSchedules(tx: Tx, p: ListQuery): Promise<Schedule[]> {
   const { rows } = await sql<Row>`
     select ${SCHEDULE_COLUMNS}
     from ${FROM_SCHEDULES}
-    where schedules.id = any(array(${idsOfPage(p)}))
+    where schedules.id = any(array(${isFiltered(p) ? idsByRow(p) : idsByName(p)}))
     order by schedules.id desc`.execute(tx)
   return rows.map(toSchedule)
+}
+
+/** Whether few of a project may be asked for, whatever their names are. */
+function isFiltered({ state, targetKind }: ListQuery): boolean {
+  return targetKind !== null || (state !== null && state !== 'active')
+}
+
+/** Walks the schedules of the project from the newest on until the page is full, and looks at a name only where all else matches. */
+function idsByRow(p: ListQuery): RawBuilder<unknown> {
+  return sql`
+      select schedules.id
+      from carillon.schedules
+      where schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId}
+        and schedules.state <> 'deleted'
+        ${and(p.before, (id) => sql`schedules.id < ${id}`)}
+        ${and(p.state, (state) => sql`schedules.state = ${state}::carillon.schedule_state`)}
+        ${and(p.targetKind, (kind) => sql`schedules.target_kind = ${kind}`)}
+        ${and(
+          p.nameContains,
+          (part) => sql`exists (
+            select
+            from carillon.schedule_revisions as named
+            where named.schedule_id = schedules.id and named.revision = schedules.revision
+              and strpos(lower(named.name), lower(${part})) > 0
+          )`,
+        )}
+      order by schedules.id desc
+      limit ${p.limit}`
 }
 
 /**
@@ -122,7 +150,7 @@ export async function listSchedules(tx: Tx, p: ListQuery): Promise<Schedule[]> {
  * compared, as those of enums might: where all schedules are active it takes `state <> 'deleted'` for true of none, and would
  * read and sort the whole project; else it would walk the schedules of all tenants. Nor can it know how many names match.
  */
-function idsOfPage(p: ListQuery): RawBuilder<unknown> {
+function idsByName(p: ListQuery): RawBuilder<unknown> {
   return sql`
       select named.schedule_id
       from carillon.schedule_revisions as named
@@ -134,7 +162,6 @@ function idsOfPage(p: ListQuery): RawBuilder<unknown> {
           and schedules.state <> 'deleted'
           ${and(p.nameContains, () => sql`schedules.revision = named.revision`)}
           ${and(p.state, (state) => sql`schedules.state = ${state}::carillon.schedule_state`)}
-          ${and(p.targetKind, (kind) => sql`schedules.target_kind = ${kind}`)}
         offset 0
       ) as listed
       where named.tenant_id = ${p.tenantId} and named.project_id = ${p.projectId}

@@ -56,7 +56,8 @@ export function transactSending<Result, Seen>(
   )
 }
 
-async function waitUntil(tx: Tx, instant: number): Promise<void> {
+/** Waits by Postgres' clock, with all that the transaction has locked. */
+export async function waitUntil(tx: Tx, instant: number): Promise<void> {
   await sql`select pg_sleep(extract(epoch from ${new Date(instant)}::timestamptz - clock_timestamp()))`.execute(tx)
 }
 

@@ -1,0 +1,21 @@
+import { nowMs, until, within } from '../clock.ts'
+
+const LOOK_EVERY_MS = 50
+
+/** What a peer's own rows say of the slots that ended. `lastAt` in epoch milliseconds, null before the first. */
+export interface Ends {
+  readonly ended: number
+  readonly lastAt: number | null
+}
+
+/** When the last of so many ended, as the peer's own rows say: it calls its function before it writes that it ended. */
+export async function lastEnd(
+  p: { count: number; giveUpAt: number },
+  look: () => Promise<Ends | undefined>,
+): Promise<number> {
+  for (;;) {
+    const ends = await look()
+    if (ends !== undefined && ends.lastAt !== null && ends.ended >= p.count) return ends.lastAt
+    await within(until(nowMs() + LOOK_EVERY_MS), p.giveUpAt)
+  }
+}
