@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 
 import type { Db } from './database.ts'
 import { nowOf } from './now.ts'
+import { isOpen } from './open-runs.ts'
 
 /** How many there are of what. */
 export interface Census {
@@ -26,7 +27,7 @@ export async function takeCensus(db: Db, p: { now: Date | null }): Promise<Censu
   const { rows: open } = await sql<{ state: string; count: string }>`
     select runs.state, count(*) as count
     from carillon.runs
-    where runs.state in ('pending', 'running', 'retrying')
+    where ${isOpen()}
     group by runs.state`.execute(db)
   const { rows: replicas } = await sql<{ lag_seconds: number | null }>`
     select extract(epoch from max(replicas.replay_lag))::float8 as lag_seconds

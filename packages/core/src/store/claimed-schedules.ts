@@ -4,6 +4,7 @@ import type { GrantFacts } from '../policy/grant.ts'
 import type { OpenRun } from '../policy/overlap.ts'
 import { plainArray } from './array-text.ts'
 import type { Tx } from './database.ts'
+import { isOpen } from './open-runs.ts'
 import type { GrantTerms } from './taken-run.ts'
 
 /** A locked schedule with everything that begin decides by. */
@@ -96,7 +97,7 @@ export async function readClaimed(tx: Tx, p: { scheduleIds: readonly string[] })
         'scheduled_for', (extract(epoch from runs.scheduled_for) * 1000)::bigint
       )) as open
       from carillon.runs
-      where runs.schedule_id = any(${scheduleIds}::uuid[]) and runs.state in ('pending', 'running', 'retrying')
+      where runs.schedule_id = any(${scheduleIds}::uuid[]) and ${isOpen()}
       group by runs.schedule_id
     ) as open_runs on open_runs.schedule_id = schedules.id`.execute(tx)
   return rows.map(toClaimed)

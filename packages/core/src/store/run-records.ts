@@ -4,6 +4,7 @@ import type { Caller } from '../caller.ts'
 import type { Json } from '../json.ts'
 import type { Attempt, Run, ScheduleChange } from '../schedule.ts'
 import type { Db, Tx } from './database.ts'
+import { isOpen } from './open-runs.ts'
 
 type Within = Pick<Caller, 'tenantId' | 'projectId'>
 
@@ -60,9 +61,7 @@ export async function listOpenRuns(db: Db | Tx, p: { scheduleIds: readonly strin
   const { rows } = await sql<RunRow>`
     select ${RUN_COLUMNS}
     from carillon.runs
-    where runs.schedule_id = any(${p.scheduleIds}::uuid[]) and runs.state in ('pending', 'running', 'retrying')`.execute(
-    db,
-  )
+    where runs.schedule_id = any(${p.scheduleIds}::uuid[]) and ${isOpen()}`.execute(db)
   return rows.map(toRun)
 }
 
