@@ -2,6 +2,7 @@ import type { Json } from './json.ts'
 import type { Refusal } from './policy/grant.ts'
 import { decideRetry, type RetryPolicy } from './policy/retry.ts'
 import type { Settlement } from './store/settle.ts'
+import type { HeldRun } from './store/taken-run.ts'
 import type { AttemptError, Outcome } from './target.ts'
 
 /** How an attempt ended, as the worker saw it. */
@@ -13,16 +14,6 @@ export type Ending =
   | { readonly kind: 'lost' }
   /** Its worker is going down and gives it back untried: no attempt is charged. */
   | { readonly kind: 'handed_back' }
-
-/** What of a run is needed to settle it. */
-export interface HeldRun {
-  readonly runId: string
-  readonly scheduleId: string
-  readonly scheduledFor: number
-  readonly workerId: string
-  readonly token: number
-  readonly attempt: number
-}
 
 const LOST: AttemptError = { code: 'worker_lost', message: 'the worker died before the attempt was settled' }
 

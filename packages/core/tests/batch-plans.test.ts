@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { readClaimed } from '../src/store/claimed-schedules.ts'
 import type { Tx } from '../src/store/database.ts'
@@ -9,6 +9,13 @@ import { settleSuccesses } from '../src/store/settle-successes.ts'
 import { settleRuns, type Settlement } from '../src/store/settle.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { nodesOf, plansOf, recordingDb, type PlanNode } from './query-plan.ts'
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await createDatabase()
+  await leaveThreeMonths(database)
+})
+afterAll(() => database[Symbol.asyncDispose]())
 
 const WORKER = randomUUID()
 const SETTLEMENTS: readonly Settlement[] = Array.from({ length: 500 }, () => ({
@@ -54,8 +61,6 @@ async function leaveThreeMonths({ pool }: TestDatabase): Promise<void> {
 }
 
 test.each(STATEMENTS)('a batch takes as long as its size, also with a young ledger: %s', async (_name, run) => {
-  await using database = await createDatabase()
-  await leaveThreeMonths(database)
   const pool = createPool({ connectionString: database.url, role: 'carillon_worker', isPrepared: true })
   const { db, queries } = recordingDb(pool)
   await db.transaction().execute(run)

@@ -16,9 +16,13 @@ import { createDb, transact, type Db } from '../src/store/database.ts'
 import { createPool } from '../src/store/pool.ts'
 import type { Target } from '../src/target.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
+import { emptiedPipelines } from './emptied-pipeline.ts'
 import { CALLER, DAY, EVERY_MINUTE, HOUR, MINUTE, Pipeline } from './pipeline.ts'
 import { nodesOf, plansOf, recordingDb, type PlanNode } from './query-plan.ts'
 import { ScriptedTarget, SUCCEEDED } from './scripted-target.ts'
+
+const pipelineAt = emptiedPipelines()
+const START = '2026-03-02T09:00:00Z'
 
 afterEach(() => {
   vi.useRealTimers()
@@ -239,7 +243,7 @@ async function whenHeldBack({ pool }: TestDatabase, begun: Promise<unknown>): Pr
 }
 
 test('a slot that is made ready ahead begins at its instant and not before; who pauses meanwhile comes after it (I3, I10)', async () => {
-  await using database = await createDatabase()
+  const { database } = await pipelineAt(START)
   await using worker = productionWorker(database)
   const { scheduler, heartbeat, begin } = worker
   await heartbeat.runOnce()
@@ -262,7 +266,7 @@ test('a slot that is made ready ahead begins at its instant and not before; who 
 })
 
 test('a slot that is further ahead than a worker may reach is left alone, and nobody waits for it (I10)', async () => {
-  await using database = await createDatabase()
+  const { database } = await pipelineAt(START)
   await using worker = productionWorker(database)
   const { scheduler, heartbeat, begin } = worker
   await heartbeat.runOnce()
@@ -273,7 +277,7 @@ test('a slot that is further ahead than a worker may reach is left alone, and no
 })
 
 test('a worker that set out ahead and came late writes that the slot was missed, and when (I11)', async () => {
-  await using database = await createDatabase()
+  const { database } = await pipelineAt(START)
   await using worker = productionWorker(database)
   const { scheduler, heartbeat, begin } = worker
   await heartbeat.runOnce()
@@ -287,7 +291,7 @@ test('a worker that set out ahead and came late writes that the slot was missed,
 })
 
 test('a worker that set out ahead and whose lease has run out since gets nothing (I12)', async () => {
-  await using database = await createDatabase()
+  const { database } = await pipelineAt(START)
   await using worker = productionWorker(database)
   const { scheduler, heartbeat, begin } = worker
   await heartbeat.runOnce()
@@ -298,7 +302,7 @@ test('a worker that set out ahead and whose lease has run out since gets nothing
 })
 
 test('a run that ends after the next slot was made ready, and before its instant, is no overlap', async () => {
-  await using database = await createDatabase()
+  const { database } = await pipelineAt(START)
   await using worker = productionWorker(database)
   const { scheduler, heartbeat, begin } = worker
   await heartbeat.runOnce()
@@ -316,7 +320,7 @@ test('a run that ends after the next slot was made ready, and before its instant
 })
 
 test('two workers make the same slot ready, and it is called once, no sooner than its instant (I2, I10)', async () => {
-  await using database = await createDatabase()
+  const { database } = await pipelineAt(START)
   await using one = productionWorker(database)
   await using two = productionWorker(database)
   const called = Promise.withResolvers<number>()

@@ -22,7 +22,7 @@ const TOGETHER_MAX = 100
 
 /**
  * Makes schedules one by one for each who asks, and together what the same caller asks for while others of theirs are being
- * written: a transaction costs ten times as much as another schedule in it. A lone create does not wait for anybody.
+ * written: a transaction costs many times what another schedule in it does. A lone create does not wait for anybody.
  *
  * Each stands for itself. If together they are refused, each is tried alone, so that one that is wrong fails alone.
  */

@@ -8,7 +8,8 @@ import { tellSettled } from '../settled-events.ts'
 import { settlementOf } from '../settlement.ts'
 import type { Db } from '../store/database.ts'
 import { isConnectionInDoubt } from '../store/sqlstate.ts'
-import { areEarlierOver, findRunningRuns, newTransactionId, type RunningRun } from '../store/stray-runs.ts'
+import { areEarlierOver, findRunningRuns, newTransactionId } from '../store/stray-runs.ts'
+import type { HeldRun } from '../store/taken-run.ts'
 
 export interface StraysDeps {
   readonly db: Db
@@ -21,7 +22,7 @@ export interface StraysDeps {
 }
 
 /** A run that was taken once more has another token. */
-type Fenced = Pick<RunningRun, 'runId' | 'token'>
+type Fenced = Pick<HeldRun, 'runId' | 'token'>
 
 /** A take of which nobody knows whether it was committed. */
 interface Doubt {
@@ -115,7 +116,7 @@ export class Strays {
     return this.#deps.lease.workerId !== workerId
   }
 
-  async #handBack(strays: readonly RunningRun[]): Promise<void> {
+  async #handBack(strays: readonly HeldRun[]): Promise<void> {
     for (let left = strays; left.length > 0;) {
       // One per schedule at a time, as everywhere.
       const batch = new Set(new Map(left.map((run) => [run.scheduleId, run])).values())
@@ -130,6 +131,6 @@ function nameOf({ runId, token }: Fenced): string {
   return `${runId}:${token}`
 }
 
-function handedBack(run: RunningRun): PendingSettlement {
+function handedBack(run: HeldRun): PendingSettlement {
   return { settlement: settlementOf(run, NO_RETRY, { kind: 'handed_back' }), mayFree: true }
 }

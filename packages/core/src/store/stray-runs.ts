@@ -2,16 +2,7 @@ import { sql } from 'kysely'
 
 import type { Db } from './database.ts'
 import { isOpen } from './open-runs.ts'
-
-/** A run that the ledger holds as running, with the fence under which it was taken (I12). */
-export interface RunningRun {
-  readonly runId: string
-  readonly scheduleId: string
-  readonly scheduledFor: number
-  readonly workerId: string
-  readonly token: number
-  readonly attempt: number
-}
+import type { HeldRun } from './taken-run.ts'
 
 /** The id of a transaction that begins now: whoever wrote or locked anything before has a lower one. */
 export async function newTransactionId(db: Db): Promise<string> {
@@ -29,7 +20,7 @@ export async function areEarlierOver(db: Db, p: { transactionId: string }): Prom
 }
 
 /** What runs in the name of a worker. Walks the index of open runs, which is as small as what is under way. */
-export async function findRunningRuns(db: Db, p: { workerId: string }): Promise<RunningRun[]> {
+export async function findRunningRuns(db: Db, p: { workerId: string }): Promise<HeldRun[]> {
   const { rows } = await sql<{
     id: string
     schedule_id: string

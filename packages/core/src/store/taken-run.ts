@@ -15,18 +15,22 @@ export interface GrantTerms {
   readonly scheduleId: string | null
 }
 
-/** A run under a worker's lease, with what its target needs: from the revision that began it (I5). */
-export interface TakenRun {
+/** A run under a worker's lease, with the fence under which it was taken (I12): what is needed to settle it. */
+export interface HeldRun {
   readonly runId: string
   readonly scheduleId: string
   readonly scheduledFor: number
+  readonly workerId: string
+  readonly token: number
+  readonly attempt: number
+}
+
+/** The same with what its target needs: from the revision that began it (I5). */
+export interface TakenRun extends HeldRun {
   readonly tenantId: string
   readonly projectId: string
   readonly targetKind: string
   readonly trigger: 'schedule' | 'manual'
-  readonly attempt: number
-  readonly token: number
-  readonly workerId: string
   readonly startedAt: number
   readonly target: unknown
   /** JSON text. */
