@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import { expect, test } from 'vitest'
 
-import { takeCensus } from '../src/store/census.ts'
+import { countWork } from '../src/store/census.ts'
 import type { Db } from '../src/store/database.ts'
 import { createPool } from '../src/store/pool.ts'
 import { findRunningRuns } from '../src/store/stray-runs.ts'
@@ -17,7 +17,7 @@ test('who looks for open runs reads none of those that are over, also behind row
   const pool = createPool({ connectionString: database.url, role: 'carillon_worker', isPrepared: true })
   const statements: ((db: Db) => Promise<unknown>)[] = [
     (db) => findRunningRuns(db, { workerId: randomUUID() }),
-    (db) => takeCensus(db, { now: null }),
+    (db) => countWork(db, { now: null }),
   ]
 
   for (const statement of statements) {

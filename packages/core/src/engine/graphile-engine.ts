@@ -55,6 +55,8 @@ export class GraphileEngine implements Engine {
       schema: JOBS_SCHEMA,
       concurrency,
       pollInterval: POLL_INTERVAL_MS,
+      // One looks for jobs, for all of them: else each of them polls, and a worker with nothing to do is busy with that.
+      preset: { worker: { localQueue: { size: concurrency } } },
       noHandleSignals: true,
       gracefulShutdownAbortTimeout: SHUTDOWN_ABORT_MS,
       logger: new Logger(() => () => undefined),

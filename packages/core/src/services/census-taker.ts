@@ -1,13 +1,18 @@
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { PeriodicService } from '../service.ts'
-import { takeCensus, type Census } from '../store/census.ts'
+import { countSchedules, countWork, type Census, type ScheduleCount } from '../store/census.ts'
 import type { Db } from '../store/database.ts'
+
+/** Counting schedules takes at most this share of the time: the more there are, the more seldom they are counted. */
+const COUNTING_SHARE = 1 / 200
 
 /** Counts for the metrics, at its own pace: a scrape must never cost a scan. */
 export class CensusTaker extends PeriodicService<Census> {
   override readonly name = 'census'
   readonly #deps: { readonly db: Db; readonly clock: Clock; readonly events: Events }
+  #schedules: readonly ScheduleCount[] = []
+  #countAgainAtMs = -Infinity
   #latest: Census | undefined
 
   constructor(
@@ -24,7 +29,15 @@ export class CensusTaker extends PeriodicService<Census> {
 
   async runOnce(): Promise<Census> {
     const { db, clock } = this.#deps
-    this.#latest = await takeCensus(db, { now: clock.databaseNow() })
+    if (clock.monotonicMs() >= this.#countAgainAtMs) await this.#countSchedules()
+    this.#latest = { ...(await countWork(db, { now: clock.databaseNow() })), schedules: this.#schedules }
     return this.#latest
+  }
+
+  async #countSchedules(): Promise<void> {
+    const { db, clock } = this.#deps
+    const startedAtMs = clock.monotonicMs()
+    this.#schedules = await countSchedules(db)
+    this.#countAgainAtMs = startedAtMs + (clock.monotonicMs() - startedAtMs) / COUNTING_SHARE
   }
 }

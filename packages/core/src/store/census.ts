@@ -4,9 +4,15 @@ import type { Db } from './database.ts'
 import { nowOf } from './now.ts'
 import { isOpen } from './open-runs.ts'
 
-/** How many there are of what. */
-export interface Census {
-  readonly schedules: readonly { readonly state: string; readonly targetKind: string; readonly count: number }[]
+/** How many schedules there are in one state, of one kind of target. */
+export interface ScheduleCount {
+  readonly state: string
+  readonly targetKind: string
+  readonly count: number
+}
+
+/** What waits, and what is under way. */
+export interface Workload {
   /** Slots that are due and not begun. */
   readonly due: number
   /** Runs that wait for a retry, their turn or a worker. */
@@ -16,14 +22,27 @@ export interface Census {
   readonly replicationLagSeconds: number | null
 }
 
-/** Counts schedules and what is under way. Reads every schedule, so it is asked for now and then, not per slot. */
-export async function takeCensus(db: Db, p: { now: Date | null }): Promise<Census> {
-  const { rows: schedules } = await sql<{ state: string; target_kind: string; count: string; due: string }>`
-    select schedules.state, schedules.target_kind, count(*) as count,
-      count(*) filter (where schedules.due_at <= ${nowOf(p.now)}) as due
-    from carillon.schedules
-    where schedules.state <> 'deleted'
-    group by schedules.state, schedules.target_kind`.execute(db)
+/** How many there are of what. */
+export interface Census extends Workload {
+  readonly schedules: readonly ScheduleCount[]
+}
+
+/** Reads every schedule: with a million of them it takes most of a second, so it is asked for seldom. */
+export async function countSchedules(db: Db): Promise<ScheduleCount[]> {
+  return db.transaction().execute(async (tx) => {
+    // All of them are wanted: in the order of an index they would be read from all over the disk.
+    await sql`set local enable_seqscan = on`.execute(tx)
+    const { rows } = await sql<{ state: string; target_kind: string; count: string }>`
+      select schedules.state, schedules.target_kind, count(*) as count
+      from carillon.schedules
+      where schedules.state <> 'deleted'
+      group by schedules.state, schedules.target_kind`.execute(tx)
+    return rows.map(({ state, target_kind, count }) => ({ state, targetKind: target_kind, count: Number(count) }))
+  })
+}
+
+/** Reads nothing but what it counts, however many schedules and runs there are beside it. */
+export async function countWork(db: Db, p: { now: Date | null }): Promise<Workload> {
   const { rows: open } = await sql<{ state: string; count: string }>`
     select runs.state, count(*) as count
     from carillon.runs
@@ -35,14 +54,31 @@ export async function takeCensus(db: Db, p: { now: Date | null }): Promise<Censu
   const openIn = (...states: string[]): number =>
     open.filter(({ state }) => states.includes(state)).reduce((sum, { count }) => sum + Number(count), 0)
   return {
-    schedules: schedules.map(({ state, target_kind, count }) => ({
-      state,
-      targetKind: target_kind,
-      count: Number(count),
-    })),
-    due: schedules.reduce((sum, { due }) => sum + Number(due), 0),
+    due: await countDue(db, p),
     waiting: openIn('pending', 'retrying'),
     running: openIn('running'),
     replicationLagSeconds: replicas[0]?.lag_seconds ?? null,
   }
+}
+
+/** The agenda is by lane: it is walked from lane to lane, and of each only as far as it is due. */
+async function countDue(db: Db, { now }: { now: Date | null }): Promise<number> {
+  const { rows } = await sql<{ due: string }>`
+    with recursive lanes(lane) as (
+      select min(schedules.lane) from carillon.schedules where schedules.state = 'active'
+      union all
+      select (
+        select min(schedules.lane) from carillon.schedules where schedules.state = 'active' and schedules.lane > lanes.lane
+      )
+      from lanes
+      where lanes.lane is not null
+    )
+    select coalesce(sum(due.count), 0) as due
+    from lanes
+    cross join lateral (
+      select count(*) as count
+      from carillon.schedules
+      where schedules.state = 'active' and schedules.lane = lanes.lane and schedules.due_at <= ${nowOf(now)}
+    ) as due`.execute(db)
+  return Number(rows[0]?.due ?? 0)
 }
