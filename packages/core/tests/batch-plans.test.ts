@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
+import type { LockedSchedule } from '../src/store/agenda.ts'
 import { readClaimed } from '../src/store/claimed-schedules.ts'
 import type { Tx } from '../src/store/database.ts'
 import { createPool } from '../src/store/pool.ts'
@@ -31,6 +32,22 @@ const SETTLEMENTS: readonly Settlement[] = Array.from({ length: 500 }, () => ({
   result: null,
 }))
 
+function lockedOf({ scheduleId }: Settlement): LockedSchedule {
+  return {
+    id: scheduleId,
+    tenantId: 'acme',
+    projectId: 'web',
+    targetKind: 'test',
+    revision: 1,
+    nextSlotAt: Date.parse('2026-03-02T09:00:00Z'),
+    excludedSlots: [],
+    autoPauseThreshold: 10,
+    consecutiveFailures: 0,
+    ownerSubject: 'user:alice',
+    grantId: scheduleId,
+  }
+}
+
 /**
  * Of an empty ledger Postgres knows nothing, and a plan that it makes then is kept for as long as its connection: it must be
  * the right one for a thousand rows.
@@ -41,7 +58,7 @@ const STATEMENTS: readonly (readonly [string, (tx: Tx) => Promise<unknown>])[] =
     'what attempts came to',
     (tx) => settleRuns(tx, { settlements: SETTLEMENTS, autoPauseReason: 'auto', onConflict: 'refuse', now: null }),
   ],
-  ['what begin decides by', (tx) => readClaimed(tx, { scheduleIds: SETTLEMENTS.map(({ scheduleId }) => scheduleId) })],
+  ['what begin decides by', (tx) => readClaimed(tx, { schedules: SETTLEMENTS.map(lockedOf) })],
 ]
 
 /** What a loop goes through for each row, where it looks up nothing by a key: all of the other side. */

@@ -190,7 +190,7 @@ test('a worker without a living lease claims nothing and takes nothing (I12)', a
     const claim = await transact(db, clock, (tx) =>
       claimDue(tx, { lanes: [{ lane, after: undefined }], perLane: 10, ...at }),
     )
-    expect(claim.scheduleIds).toEqual([])
+    expect(claim.schedules).toEqual([])
     expect(await transact(db, clock, (tx) => takeRun(tx, { ...waiting, ...at }))).toBeUndefined()
   }
   expect(await pipeline.lines(due)).toEqual([])

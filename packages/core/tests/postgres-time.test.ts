@@ -203,7 +203,8 @@ test('a claim takes a slot at its instant and not a millisecond before, whatever
     transact(db, clock, async (tx) => {
       const workerId = worker.lease.workerId ?? ''
       const at = { workerId, now: clock.databaseNow() }
-      return (await claimDue(tx, { lanes: lanesOf(['test']).map(whole), perLane: 10, ...at })).scheduleIds
+      const { schedules } = await claimDue(tx, { lanes: lanesOf(['test']).map(whole), perLane: 10, ...at })
+      return schedules.map(({ id }) => id)
     })
 
   expect(await claim()).toEqual([due.id])

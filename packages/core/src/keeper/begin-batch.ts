@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Jobs } from '../engine.ts'
-import { claimDue, type LaneFrom, type LanePlace } from '../store/agenda.ts'
+import { claimDue, type LaneFrom, type LanePlace, type LockedSchedule } from '../store/agenda.ts'
 import { advanceOrdinary, advanceSchedules, findTaken, type OrdinaryAdvance } from '../store/begin.ts'
 import { readClaimed, type ClaimedSchedule } from '../store/claimed-schedules.ts'
 import type { Db, Tx } from '../store/database.ts'
@@ -97,12 +97,12 @@ async function begin(
 ): Promise<Sent<Omit<BegunBatch, 'rights'>>> {
   const asked = slotAt === null ? clock.databaseNow() : new Date(slotAt)
   const isAhead = slotAt !== null
-  const { now, scheduleIds, last } = await claimDue(tx, { lanes, perLane, workerId, now: asked, isAhead })
+  const { now, schedules: locked, last } = await claimDue(tx, { lanes, perLane, workerId, now: asked, isAhead })
   const at = isAhead ? new Date(now) : asked
-  if (scheduleIds.length === 0) {
+  if (locked.length === 0) {
     return { result: { now, plans: [], begun: [], last }, last: Promise.resolve(), notBefore: null }
   }
-  const schedules = await readAsOf(tx, scheduleIds, slotAt)
+  const schedules = await readAsOf(tx, locked, slotAt)
   const slotsMax = Math.min(SLOTS_PER_SCHEDULE, Math.max(1, Math.floor(SLOTS_PER_BATCH / schedules.length)))
   const planned = schedules.map((schedule) =>
     planBegin(schedule, { book, now, ledgerFrom: now - retentionMs, slotsMax }),
@@ -123,11 +123,11 @@ async function begin(
 }
 
 /** A run that ends before the slot is no overlap: where one is open, nothing is decided before its instant. */
-async function readAsOf(tx: Tx, scheduleIds: readonly string[], slotAt: number | null): Promise<ClaimedSchedule[]> {
-  const schedules = await readClaimed(tx, { scheduleIds })
+async function readAsOf(tx: Tx, locked: readonly LockedSchedule[], slotAt: number | null): Promise<ClaimedSchedule[]> {
+  const schedules = await readClaimed(tx, { schedules: locked })
   if (slotAt === null || schedules.every(({ open }) => open.length === 0)) return schedules
   await waitUntil(tx, slotAt)
-  return readClaimed(tx, { scheduleIds })
+  return readClaimed(tx, { schedules: locked })
 }
 
 /**

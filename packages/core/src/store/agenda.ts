@@ -64,10 +64,42 @@ export async function lookAhead(
   }
 }
 
+/** The row of a schedule that is locked: nobody else changes it until the transaction is over. */
+export interface LockedSchedule {
+  readonly id: string
+  readonly tenantId: string
+  readonly projectId: string
+  readonly targetKind: string
+  readonly revision: number
+  readonly nextSlotAt: number
+  readonly excludedSlots: readonly number[]
+  readonly autoPauseThreshold: number
+  readonly consecutiveFailures: number
+  readonly ownerSubject: string
+  readonly grantId: string
+}
+
+interface LockedRow {
+  now: Date
+  ordinal: number
+  id: string
+  due_at: Date
+  tenant_id: string
+  project_id: string
+  target_kind: string
+  revision: number
+  spread_slot_at: Date | null
+  excluded_slots: Date[] | null
+  auto_pause_threshold: number
+  consecutive_failures: number
+  owner_subject: string
+  grant_id: string
+}
+
 export interface Claim {
   /** The transaction's now: what the policies decide by. */
   readonly now: number
-  readonly scheduleIds: readonly string[]
+  readonly schedules: readonly LockedSchedule[]
   /** Of each lane of which something was claimed, the last place. */
   readonly last: ReadonlyMap<string, LanePlace>
 }
@@ -76,8 +108,9 @@ export interface Claim {
 const AHEAD_MAX_MS = 100
 
 /**
- * Locks due schedules, at most `perLane` of each lane, for the rest of the transaction. What another worker holds is passed
- * over: it is being seen to. A worker without a live lease gets nothing, or its runs would be nobody's.
+ * Locks due schedules, at most `perLane` of each lane, for the rest of the transaction, and tells what their rows say: as they
+ * were locked, not as they were when the statement began. What another worker holds is passed over: it is being seen to. A
+ * worker without a live lease gets nothing, or its runs would be nobody's.
  */
 export async function claimDue(
   tx: Tx,
@@ -88,12 +121,14 @@ export async function claimDue(
   // Whoever comes late, though it set out ahead, must not take the slot for now: it may be missed, or the lease be over.
   const now = p.isAhead === true ? sql<Date>`greatest(${p.now}::timestamptz, now())` : nowOf(p.now)
   const { names, dues, ids } = columnsOf(p.lanes)
-  const { rows } = await sql<{ now: Date; ordinal: number; id: string; due_at: Date }>`
-    select ${now} as now, lanes.ordinal::integer as ordinal, due.id, due.due_at
+  const { rows } = await sql<LockedRow>`
+    select ${now} as now, lanes.ordinal::integer as ordinal, due.*
     from unnest(${names}::text[], ${dues}::double precision[], ${ids}::uuid[]) with ordinality
       as lanes(lane, after_due, after_id, ordinal)
     cross join lateral (
-      select schedules.id, schedules.due_at
+      select schedules.id, schedules.due_at, schedules.tenant_id, schedules.project_id, schedules.target_kind,
+        schedules.revision, nullif(schedules.next_slot_at, schedules.due_at) as spread_slot_at, schedules.excluded_slots,
+        schedules.auto_pause_threshold, schedules.consecutive_failures, schedules.owner_subject, schedules.grant_id
       from carillon.schedules
       where schedules.lane = lanes.lane
         and schedules.state = 'active'
@@ -112,7 +147,24 @@ export async function claimDue(
     const lane = p.lanes[ordinal - 1]?.lane
     if (lane !== undefined) last.set(lane, { dueAt: due_at.getTime(), id })
   }
-  return { now: rows[0]?.now.getTime() ?? 0, scheduleIds: rows.map(({ id }) => id), last }
+  return { now: rows[0]?.now.getTime() ?? 0, schedules: rows.map(toLocked), last }
+}
+
+function toLocked(row: LockedRow): LockedSchedule {
+  return {
+    id: row.id,
+    tenantId: row.tenant_id,
+    projectId: row.project_id,
+    targetKind: row.target_kind,
+    revision: row.revision,
+    // Most are not spread: they are due at their slot.
+    nextSlotAt: (row.spread_slot_at ?? row.due_at).getTime(),
+    excludedSlots: row.excluded_slots?.map((slot) => slot.getTime()) ?? [],
+    autoPauseThreshold: row.auto_pause_threshold,
+    consecutiveFailures: row.consecutive_failures,
+    ownerSubject: row.owner_subject,
+    grantId: row.grant_id,
+  }
 }
 
 function columnsOf(lanes: readonly LaneFrom[]): { names: string[]; dues: string; ids: string } {

@@ -2,28 +2,19 @@ import { sql } from 'kysely'
 
 import type { GrantFacts } from '../policy/grant.ts'
 import type { OpenRun } from '../policy/overlap.ts'
-import { plainArray } from './array-text.ts'
+import type { LockedSchedule } from './agenda.ts'
+import { plainArray, quotedArray } from './array-text.ts'
 import type { Tx } from './database.ts'
 import { isOpen } from './open-runs.ts'
 import type { GrantTerms } from './taken-run.ts'
 
 /** A locked schedule with everything that begin decides by. */
-export interface ClaimedSchedule {
-  readonly id: string
-  readonly tenantId: string
-  readonly projectId: string
-  readonly targetKind: string
-  readonly revision: number
-  readonly nextSlotAt: number
-  readonly excludedSlots: readonly number[]
-  readonly autoPauseThreshold: number
-  readonly consecutiveFailures: number
+export interface ClaimedSchedule extends LockedSchedule {
   /** JSON text: also the key under which its slots are cached. */
   readonly cadence: string
   readonly target: unknown
   /** JSON text. */
   readonly policy: string
-  readonly ownerSubject: string
   readonly requiredScope: string
   readonly grant: GrantFacts & GrantTerms
   /** Whether the owner, or whom the grant is of, was removed from the project. */
@@ -32,22 +23,12 @@ export interface ClaimedSchedule {
 }
 
 interface Row {
-  id: string
-  tenant_id: string
-  project_id: string
-  target_kind: string
-  revision: number
-  next_slot_at: Date
-  excluded_slots: Date[] | null
-  auto_pause_threshold: number
-  consecutive_failures: number
+  ordinal: number
   cadence: string
   target: unknown
   policy: string
-  owner_subject: string
-  grant_id: string
   required_scope: string
-  is_access_lost: boolean
+  is_access_lost: true | null
   grant_version: string | null
   grant_subject: string | null
   grant_billing_account_id: string | null
@@ -59,37 +40,44 @@ interface Row {
 }
 
 /**
- * Reads locked schedules. A statement of its own, after the one that locked them: its snapshot is younger than the locks, so
- * it cannot take a run for open that was settled before the lock was had. One whose revision is gone is among them, with
- * nothing to read: it must not stay due for ever.
+ * Reads what belongs to locked schedules. A statement of its own, after the one that locked them: its snapshot is younger than
+ * the locks, so it cannot take a run for open that was settled before the lock was had. One whose revision is gone is among
+ * them, with nothing to read: it must not stay due for ever.
  */
-export async function readClaimed(tx: Tx, p: { scheduleIds: readonly string[] }): Promise<ClaimedSchedule[]> {
-  const scheduleIds = plainArray(p.scheduleIds)
+export async function readClaimed(
+  tx: Tx,
+  p: { readonly schedules: readonly LockedSchedule[] },
+): Promise<ClaimedSchedule[]> {
+  const { schedules } = p
+  const scheduleIds = plainArray(schedules.map(({ id }) => id))
   const { rows } = await sql<Row>`
-    select schedules.id, schedules.tenant_id, schedules.project_id, schedules.target_kind, schedules.revision,
-      schedules.next_slot_at, schedules.excluded_slots, schedules.auto_pause_threshold, schedules.consecutive_failures,
+    select claimed.ordinal::integer as ordinal,
       coalesce(
         revisions.cadence_once, revisions.cadence_cron, revisions.cadence_rrule, revisions.cadence_interval,
         revisions.cadence_frequency
       )::text as cadence,
-      revisions.target, revisions.policy::text as policy,
-      schedules.owner_subject, schedules.grant_id, revisions.required_scope,
-      exists (
+      revisions.target, revisions.policy::text as policy, revisions.required_scope,
+      nullif(exists (
         select
         from carillon.members
-        where members.tenant_id = schedules.tenant_id and members.project_id = schedules.project_id
-          and members.subject in (schedules.owner_subject, grants.subject) and members.removed_at is not null
-      ) as is_access_lost,
+        where members.tenant_id = claimed.tenant_id and members.project_id = claimed.project_id
+          and members.subject in (claimed.owner_subject, grants.subject) and members.removed_at is not null
+      ), false) as is_access_lost,
       grants.xmin as grant_version, grants.subject as grant_subject, grants.billing_account_id as grant_billing_account_id,
       grants.schedule_id as grant_schedule_id, coalesce(grants.scopes, '{}') as grant_scopes,
       grants.expires_at as grant_expires_at, grants.revoked_at as grant_revoked_at, open_runs.open
-    from unnest(${scheduleIds}::uuid[]) as claimed(id)
-    join carillon.schedules on schedules.id = claimed.id
+    from unnest(
+      ${scheduleIds}::uuid[],
+      ${plainArray(schedules.map(({ revision }) => revision))}::integer[],
+      ${plainArray(schedules.map(({ grantId }) => grantId))}::uuid[],
+      ${quotedArray(schedules.map(({ tenantId }) => tenantId))}::text[],
+      ${quotedArray(schedules.map(({ projectId }) => projectId))}::text[],
+      ${quotedArray(schedules.map(({ ownerSubject }) => ownerSubject))}::text[]
+    ) with ordinality as claimed(id, revision, grant_id, tenant_id, project_id, owner_subject, ordinal)
     left join carillon.schedule_revisions as revisions
-      on revisions.schedule_id = schedules.id and revisions.revision = schedules.revision
+      on revisions.schedule_id = claimed.id and revisions.revision = claimed.revision
     left join carillon.execution_grants as grants
-      on grants.id = schedules.grant_id and grants.tenant_id = schedules.tenant_id
-        and grants.project_id = schedules.project_id
+      on grants.id = claimed.grant_id and grants.tenant_id = claimed.tenant_id and grants.project_id = claimed.project_id
     -- All at once: looked for one by one, they would be looked for in every month.
     left join (
       select runs.schedule_id, json_agg(json_build_object(
@@ -99,28 +87,22 @@ export async function readClaimed(tx: Tx, p: { scheduleIds: readonly string[] })
       from carillon.runs
       where runs.schedule_id = any(${scheduleIds}::uuid[]) and ${isOpen()}
       group by runs.schedule_id
-    ) as open_runs on open_runs.schedule_id = schedules.id`.execute(tx)
-  return rows.map(toClaimed)
+    ) as open_runs on open_runs.schedule_id = claimed.id`.execute(tx)
+  return rows.flatMap((row) => {
+    const schedule = schedules[row.ordinal - 1]
+    return schedule === undefined ? [] : [toClaimed(schedule, row)]
+  })
 }
 
-function toClaimed(row: Row): ClaimedSchedule {
+function toClaimed(schedule: LockedSchedule, row: Row): ClaimedSchedule {
   return {
-    id: row.id,
-    tenantId: row.tenant_id,
-    projectId: row.project_id,
-    targetKind: row.target_kind,
-    revision: row.revision,
-    nextSlotAt: row.next_slot_at.getTime(),
-    excludedSlots: row.excluded_slots?.map((slot) => slot.getTime()) ?? [],
-    autoPauseThreshold: row.auto_pause_threshold,
-    consecutiveFailures: row.consecutive_failures,
+    ...schedule,
     cadence: row.cadence,
     target: row.target,
     policy: row.policy,
-    ownerSubject: row.owner_subject,
     requiredScope: row.required_scope,
     grant: {
-      id: row.grant_id,
+      id: schedule.grantId,
       version: row.grant_version ?? '0',
       // Without a grant there is nobody: its scopes are none, and begin refuses it.
       subject: row.grant_subject ?? '',
@@ -130,7 +112,7 @@ function toClaimed(row: Row): ClaimedSchedule {
       expiresAt: row.grant_expires_at?.getTime() ?? null,
       revokedAt: row.grant_revoked_at?.getTime() ?? null,
     },
-    isAccessLost: row.is_access_lost,
+    isAccessLost: row.is_access_lost ?? false,
     open: (row.open ?? []).map(({ id, state, trigger, scheduled_for }) => ({
       id,
       state,

@@ -82,10 +82,13 @@ export async function readRights(
 /** A herd is of few people: each is asked for once. */
 function membersOf(runs: readonly RunOfGrant[]): readonly Member[] {
   const members = new Map<string, Member>()
+  let last: Member = { tenantId: '', projectId: '', subject: '' }
   for (const { tenantId, projectId, ownerSubject, grant } of runs) {
     for (const subject of [ownerSubject, grant.subject]) {
-      const member = { tenantId, projectId, subject }
-      members.set(nameOfMember(member), member)
+      // Neighbours are mostly of the same one, and a name costs more than looking at it twice.
+      if (last.subject === subject && last.projectId === projectId && last.tenantId === tenantId) continue
+      last = { tenantId, projectId, subject }
+      members.set(nameOfMember(last), last)
     }
   }
   return [...members.values()]
