@@ -1,7 +1,7 @@
 import type { CadenceSpec } from '@carillon/cadence'
 import { CompiledQuery } from 'kysely'
 
-import { plainArray } from './array-text.ts'
+import { plainArray, quotedArray } from './array-text.ts'
 import type { Tx } from './database.ts'
 import { AGENDA_CHANNEL } from './notifications.ts'
 import { NOTIFY_WITHIN_MS } from './schedule-writes.ts'
@@ -150,19 +150,19 @@ function valuesOfOne(schedule: NewSchedule): unknown[] {
 function valuesOfMany(schedules: readonly NewSchedule[]): unknown[] {
   return [
     plainArray(schedules.map(({ id }) => id)),
-    schedules.map(({ ownerSubject }) => ownerSubject),
-    schedules.map(({ targetKind }) => targetKind),
+    quotedArray(schedules.map(({ ownerSubject }) => ownerSubject)),
+    quotedArray(schedules.map(({ targetKind }) => targetKind)),
     plainArray(schedules.map(({ grantId }) => grantId)),
     plainArray(schedules.map(({ isGrantOwn }) => String(isGrantOwn))),
     plainArray(schedules.map(({ nextSlotAt }) => instantText(nextSlotAt))),
     plainArray(schedules.map(({ dueAt }) => instantText(dueAt))),
     plainArray(schedules.map(({ autoPauseThreshold }) => autoPauseThreshold)),
-    schedules.map(({ name }) => name),
+    quotedArray(schedules.map(({ name }) => name)),
     plainArray(schedules.map(({ cadenceKind }) => cadenceKind)),
     jsonArray(schedules.map(({ cadence }) => cadence)),
     jsonArray(schedules.map(({ target }) => target)),
     jsonArray(schedules.map(({ policy }) => policy)),
-    schedules.map(({ requiredScope }) => requiredScope),
+    quotedArray(schedules.map(({ requiredScope }) => requiredScope)),
   ]
 }
 
