@@ -145,3 +145,21 @@ test('a begin that fails half-way has not begun: what it superseded still waits,
   expect(await pipeline.lines(schedule)).toEqual(['09:01 failed superseded', '09:02 retrying'])
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'completed' })
 })
+
+test('of attempts that are settled together each keeps its own result, and who has none has none (I4)', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
+  const { clock, target, scheduler } = pipeline
+  const schedules = [await pipeline.create(), await pipeline.create(), await pipeline.create()]
+  const results = ['{"a": "b"}', null, { b: [1, 'c\\"d'] }]
+  target.script = ({ scheduleId }) => ({
+    kind: 'succeeded',
+    result: results[schedules.findIndex(({ id }) => id === scheduleId)] ?? null,
+  })
+  clock.advance(MINUTE / 2)
+
+  await pipeline.worker().keep()
+
+  const runs = (await Promise.all(schedules.map((schedule) => pipeline.ledger(schedule)))).flat()
+  const kept = await Promise.all(runs.map(({ id }) => scheduler.getRun(CALLER, id)))
+  expect(kept.map(({ attempts }) => attempts.map(({ result }) => result))).toEqual(results.map((result) => [result]))
+})
