@@ -16,27 +16,28 @@ export async function beginSlots(client: Queryable, slots: readonly LedgerSlot[]
       update carillon.schedules set next_slot_at = next_slot_at + $3::interval, due_at = due_at + $3::interval,
         run_count = run_count + 1
       from slot where schedules.id = slot.schedule_id
-      returning schedules.id, schedules.tenant_id, schedules.project_id
+      returning schedules.id, schedules.tenant_id, schedules.project_id, slot.scheduled_for
     )
     insert into carillon.runs (
       schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, attempt_count, token, worker_id,
       begun_at, started_at
     )
     select id, scheduled_for, uuidv7(), tenant_id, project_id, 1, 'schedule', 'running', 1, 1, id, now(), now()
-    from advanced join slot on slot.schedule_id = advanced.id`,
+    from advanced`,
     [...columnsOf(slots), YEAR],
   )
 }
 
-/** What it ends with: the attempt, and the run's last state. */
+/** What it ends with: the attempt, and the run's last state. Nothing is joined with the batch, as in Carillon's own statement. */
 export async function settleSlots(client: Queryable, slots: readonly LedgerSlot[]): Promise<void> {
   await client.query(
-    `with slot as (select * from unnest($1::uuid[], $2::timestamptz[]) as s(schedule_id, scheduled_for)),
-    settled as (
+    `with settled as (
       update carillon.runs set state = 'succeeded', worker_id = null, completed_at = now()
-      from slot
-      where runs.schedule_id = slot.schedule_id and runs.scheduled_for = slot.scheduled_for and runs.state = 'running'
-      returning runs.*
+      where runs.schedule_id = any($1::uuid[]) and runs.state = 'running'
+        and coalesce((runs.schedule_id, runs.scheduled_for) in (
+          select slot.schedule_id, slot.scheduled_for from unnest($1::uuid[], $2::timestamptz[]) as slot(schedule_id, scheduled_for)
+        ), false)
+      returning runs.schedule_id, runs.scheduled_for, runs.tenant_id, runs.project_id, runs.started_at, runs.completed_at
     )
     insert into carillon.attempts (
       schedule_id, scheduled_for, attempt, tenant_id, project_id, worker_id, outcome, started_at, completed_at
