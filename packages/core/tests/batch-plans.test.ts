@@ -135,5 +135,8 @@ describe.each([
     const nodes = await planOf(database(), SETTLE_SUCCESSES)
 
     expect(nodes.map((node) => node['Node Type']).filter((type) => /Join|Nested Loop/.test(type))).toEqual([])
+    const filters = nodes.flatMap(({ Filter }) => (Filter?.includes('worker_id') === true ? [Filter] : []))
+    expect(filters).toHaveLength(3)
+    for (const filter of filters) expect(filter).toMatch(/hashed SubPlan/)
   })
 })

@@ -1,14 +1,15 @@
 import { expect, test } from 'vitest'
 
+import { systemClock } from '../src/clock.ts'
 import { CensusTaker } from '../src/services/census-taker.ts'
 import { countWork } from '../src/store/census.ts'
 import { createPool } from '../src/store/pool.ts'
-import { whenBlocked, whileHeld } from './blocked-statement.ts'
 import { emptiedPipelines } from './emptied-pipeline.ts'
 import { CALLER, EVERY_MINUTE, MINUTE, type Pipeline } from './pipeline.ts'
 import { nodesOf, plansOf, recordingDb } from './query-plan.ts'
 
 const pipelineAt = emptiedPipelines()
+const SECOND = 1000
 
 test('slots that are due are counted in every lane, and no other', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
@@ -50,24 +51,46 @@ test('however many schedules there are, what is due is found by lane, and none i
 
 test('a count of schedules that takes a second is made again after two hundred; what is due is counted each time', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
-  const { clock } = pipeline
-  const census = censusOf(pipeline)
+  const { census, clock } = slowCensusOf(pipeline)
   await pipeline.create()
-  let counted: Promise<unknown> | undefined
-  await whileHeld(pipeline, 'lock table carillon.schedules', async () => {
-    counted = census.runOnce()
-    await whenBlocked(pipeline)
-    clock.advance(1000)
-  })
-  await counted
+  await census.runOnce()
+  const countedFromMs = clock.elapsedMs - SECOND
   await pipeline.create({ name: 'another' })
+  pipeline.clock.advance(MINUTE)
 
-  clock.advance(199_000 - 1)
+  clock.elapsedMs = countedFromMs + 200 * SECOND - SECOND - 1
   expect(await census.runOnce()).toMatchObject({ due: 2, schedules: [{ count: 1 }] })
-  clock.advance(1)
   expect(await census.runOnce()).toMatchObject({ due: 2, schedules: [{ count: 2 }] })
+})
+
+test('a count of schedules that fails takes nothing from the other counts, and waits for its turn as any other', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
+  const { census, clock } = slowCensusOf(pipeline)
+  const { database } = pipeline
+  await pipeline.create()
+  pipeline.clock.advance(MINUTE)
+  await database.pool.query('alter table carillon.schedules rename column target_kind to hidden')
+
+  await expect(census.runOnce()).rejects.toMatchObject({ code: '42703' })
+  expect(census.latest).toMatchObject({ due: 1, schedules: [] })
+  expect(await census.runOnce()).toMatchObject({ due: 1, schedules: [] })
+
+  await database.pool.query('alter table carillon.schedules rename column hidden to target_kind')
+  clock.elapsedMs += 200 * SECOND
+  expect(await census.runOnce()).toMatchObject({ due: 1, schedules: [{ count: 1 }] })
 })
 
 function censusOf({ clock, workerDb: db, events }: Pipeline): CensusTaker {
   return new CensusTaker({ db, clock, events }, { periodMs: MINUTE })
+}
+
+/** One that finds a second gone by whenever it looks at its clock. */
+function slowCensusOf({ clock: wall, workerDb: db, events }: Pipeline) {
+  const clock = {
+    ...systemClock,
+    elapsedMs: 0,
+    databaseNow: () => wall.databaseNow(),
+    monotonicMs: () => (clock.elapsedMs += SECOND),
+  }
+  return { census: new CensusTaker({ db, clock, events }, { periodMs: MINUTE }), clock }
 }

@@ -69,14 +69,17 @@ test('successes do not wait for a failure whose schedule somebody holds (I4)', a
   expect(await pipeline.lines(herd.held)).toEqual(['09:01 failed'])
 })
 
-test('one settlement that cannot be written is set apart, and all others of its batch are written (I4)', async () => {
+test.each([
+  ['its lock is not to be had', 'lock_not_available'],
+  ['together they are too large', 'program_limit_exceeded'],
+])('if %s, one settlement is set apart, and all others of its batch are written (I4)', async (_why, code) => {
   await using pipeline = await Pipeline.at('2026-03-02T09:00:30Z')
   const { clock, db } = pipeline
   const herd = await beginHerd(pipeline, { held: FAIL, others: FAIL })
-  // As if its lock were never to be had, without waiting for one.
+  // As if it were so, without waiting for it.
   await sql`
     create function carillon.refuse() returns trigger language plpgsql as $$
-    begin raise exception 'held' using errcode = 'lock_not_available'; end $$`.execute(db)
+    begin raise exception 'refused' using errcode = ${sql.lit(code)}; end $$`.execute(db)
   await sql`
     create trigger refuse before insert on carillon.attempts for each row
     when (new.schedule_id = ${sql.lit(herd.held.id)}::uuid) execute function carillon.refuse()`.execute(db)

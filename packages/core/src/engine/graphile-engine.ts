@@ -25,8 +25,11 @@ export interface GraphileEngineOptions {
 }
 
 const CONCURRENCY_DEFAULT = 10
-/** A job whose time comes without an insert is found by polling; at the library's two seconds it would be a second late. */
-const POLL_INTERVAL_MS = 500
+/**
+ * A job whose time comes without an insert is found by polling, and every handler polls: twice a second was half of what a
+ * worker with nothing to do was busy with.
+ */
+const POLL_INTERVAL_MS = 1000
 /** Handlers end within milliseconds; one that does not is handed to another worker by the library. */
 const SHUTDOWN_ABORT_MS = 5000
 
@@ -55,8 +58,6 @@ export class GraphileEngine implements Engine {
       schema: JOBS_SCHEMA,
       concurrency,
       pollInterval: POLL_INTERVAL_MS,
-      // One looks for jobs, for all of them: else each of them polls, and a worker with nothing to do is busy with that.
-      preset: { worker: { localQueue: { size: concurrency } } },
       noHandleSignals: true,
       gracefulShutdownAbortTimeout: SHUTDOWN_ABORT_MS,
       logger: new Logger(() => () => undefined),

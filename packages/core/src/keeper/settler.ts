@@ -30,8 +30,8 @@ const GATHER_TO = 250
 const RETRY_PAUSE_MS = 250
 /** Into how many a batch is cut that cannot be written: a thousand are single ones after four times. */
 const PIECES = 8
-/** What a single row may be the cause of: its values, or that somebody holds it. All else is the database's trouble. */
-const CAUSED_BY_A_ROW = /^(22|23|40|55P03|57014)/
+/** What rows may be the cause of: their values, how much they hold, or that somebody holds them. All else is the database's trouble. */
+const CAUSED_BY_A_ROW = /^(22|23|40|54|55P03|57014)/
 
 /**
  * SETTLE, in micro-batches: while one is being written the next one gathers, so a lone attempt is settled at once and a

@@ -29,15 +29,22 @@ export class CensusTaker extends PeriodicService<Census> {
 
   async runOnce(): Promise<Census> {
     const { db, clock } = this.#deps
-    if (clock.monotonicMs() >= this.#countAgainAtMs) await this.#countSchedules()
     this.#latest = { ...(await countWork(db, { now: clock.databaseNow() })), schedules: this.#schedules }
+    if (clock.monotonicMs() >= this.#countAgainAtMs) {
+      await this.#countSchedules()
+      this.#latest = { ...this.#latest, schedules: this.#schedules }
+    }
     return this.#latest
   }
 
+  /** Also one that fails takes its time, and is not made again before its turn. */
   async #countSchedules(): Promise<void> {
     const { db, clock } = this.#deps
     const startedAtMs = clock.monotonicMs()
-    this.#schedules = await countSchedules(db)
-    this.#countAgainAtMs = startedAtMs + (clock.monotonicMs() - startedAtMs) / COUNTING_SHARE
+    try {
+      this.#schedules = await countSchedules(db)
+    } finally {
+      this.#countAgainAtMs = startedAtMs + (clock.monotonicMs() - startedAtMs) / COUNTING_SHARE
+    }
   }
 }

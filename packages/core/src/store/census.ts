@@ -30,7 +30,8 @@ export interface Census extends Workload {
 /** Reads every schedule: with a million of them it takes most of a second, so it is asked for seldom. */
 export async function countSchedules(db: Db): Promise<ScheduleCount[]> {
   return db.transaction().execute(async (tx) => {
-    // All of them are wanted: in the order of an index they would be read from all over the disk.
+    // All of them are wanted: in the order of an index they would be read from all over the disk. Without parameters it is
+    // planned each time, so this counts.
     await sql`set local enable_seqscan = on`.execute(tx)
     const { rows } = await sql<{ state: string; target_kind: string; count: string }>`
       select schedules.state, schedules.target_kind, count(*) as count

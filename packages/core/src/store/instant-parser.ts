@@ -9,7 +9,7 @@ const parseAny = pg.types.getTypeParser(TIMESTAMPTZ) as (text: string) => Date
  */
 export function parseInstant(text: string): Date {
   // Of a herd nearly all say the same, as several columns of one row do.
-  if (text === last.text) return new Date(last.time)
+  if (text === last?.text) return new Date(last.time)
   // 2026-11-16 09:00:00+00, with up to six decimals before the zone.
   const isUsual = text.length >= 22 && text.charCodeAt(10) === 32 && text.endsWith('+00') && !text.startsWith('00')
   if (!isUsual) return parseAny(text)
@@ -17,7 +17,7 @@ export function parseInstant(text: string): Date {
   return new Date(last.time)
 }
 
-let last = { text: '', time: Number.NaN }
+let last: { readonly text: string; readonly time: number } | undefined
 
 function usualTime(text: string): number {
   return Date.UTC(
