@@ -37,7 +37,7 @@ const STATEMENTS_MAX = 100
  * a slot, for nothing. All statements here go by index whatever their parameters are.
  *
  * Of the rows of a batch it expects ten, and one of a ledger that is young: then it would rather compare each with each, kept in
- * memory, than hash them. With a thousand that was most of what settling cost. Without the memory it hashes. And behind row-level security
+ * memory, than hash them. With a thousand that was most of what a statement cost. Without the memory it hashes. And behind row-level security
  * it takes every run for open, for it may not look at how many are in which state: it would read the whole ledger to find none.
  */
 const PLANNED_ONCE = '-c plan_cache_mode=force_generic_plan -c jit=off -c enable_material=off -c enable_seqscan=off'
