@@ -123,12 +123,13 @@ describe.each([
     const nodes = await planOf(database(), run)
 
     expect(nodes.flatMap(walkedForEachRow)).toEqual([])
-    const conditions = nodes.flatMap((node) =>
-      node['Index Name']?.startsWith('runs_') === true ? [node['Index Cond'] ?? ''] : [],
-    )
-    expect(new Set(conditions.map((condition) => /schedule_id = ANY \(\$\d+\)/.test(condition)))).toEqual(
-      new Set([true]),
-    )
+    const lookups = nodes.filter((node) => node['Index Name']?.startsWith('runs_') === true)
+    expect(lookups).not.toEqual([])
+    for (const lookup of lookups) {
+      // The one of open runs alone: the key holds all that ever was.
+      expect(lookup['Index Name']).toMatch(/_schedule_id_scheduled_for_idx$/)
+      expect(lookup['Index Cond']).toMatch(/schedule_id = ANY \(\$\d+\)/)
+    }
   })
 
   test('plain successes are joined with nothing, so that no count can mislead Postgres', async () => {

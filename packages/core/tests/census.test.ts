@@ -42,10 +42,9 @@ test('however many schedules there are, what is due is found by lane, and none i
   const reads = plans.flatMap(nodesOf).filter((node) => node['Relation Name'] === 'schedules')
 
   expect(new Set(reads.map((node) => node['Index Name']))).toEqual(new Set(['schedules_agenda_idx']))
-  // Twice for each lane: for the one behind it, and for what is due in it.
-  expect(reads.map((node) => node['Index Cond'] ?? '').filter((condition) => condition.includes('due_at'))).toEqual(
-    plans.map(() => expect.stringMatching(/lane = .* AND .*due_at <=/) as unknown),
-  )
+  const ofDue = reads.map((node) => node['Index Cond'] ?? '').filter((condition) => condition.includes('due_at'))
+  expect(ofDue).toHaveLength(plans.length)
+  for (const condition of ofDue) expect(condition).toMatch(/lane = .* AND .*due_at <=/)
   await db.destroy()
 })
 

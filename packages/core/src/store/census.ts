@@ -27,7 +27,7 @@ export interface Census extends Workload {
   readonly schedules: readonly ScheduleCount[]
 }
 
-/** Reads every schedule: with a million of them it takes most of a second, so it is asked for seldom. */
+/** Reads every schedule, so it is asked for the more seldom the more there are. */
 export async function countSchedules(db: Db): Promise<ScheduleCount[]> {
   return db.transaction().execute(async (tx) => {
     // All of them are wanted: in the order of an index they would be read from all over the disk. Without parameters it is
