@@ -6,6 +6,8 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>
   /** Calls back after the time, unless the returned function is called first. */
   after(ms: number, callback: () => void): () => void
+  /** Calls back at every interval from now on. Does not keep the process alive. */
+  every(ms: number, callback: () => void): void
 }
 
 /** What setTimeout can hold. */
@@ -30,5 +32,8 @@ export const systemClock: Clock = {
   after: (ms, callback) => {
     const timer = setTimeout(callback, Math.min(ms, TIMEOUT_MAX_MS))
     return () => clearTimeout(timer)
+  },
+  every: (ms, callback) => {
+    setInterval(callback, ms).unref()
   },
 }

@@ -4,10 +4,23 @@ import { expect, test } from 'vitest'
 
 import { watchInterrupts } from './interrupts.ts'
 
+interface FakeProcess {
+  readonly target: EventEmitter & { ppid: number; env: Record<string, string> }
+  readonly looks: (() => void)[]
+  readonly signal: AbortSignal
+}
+
+function startUnder(env: Record<string, string>): FakeProcess {
+  const target = Object.assign(new EventEmitter(), { ppid: 7, env })
+  const looks: (() => void)[] = []
+  const clock = { now: () => 0, every: (_ms: number, look: () => void) => void looks.push(look) }
+  return { target, looks, signal: watchInterrupts(target, clock, () => undefined) }
+}
+
 test('the first interrupt asks for an end, its echo is no second one, and the second ends at once', () => {
-  const target = new EventEmitter()
+  const target = Object.assign(new EventEmitter(), { ppid: 7, env: {} })
   let [now, ends] = [1000, 0]
-  const signal = watchInterrupts(target, { now: () => now }, () => ends++)
+  const signal = watchInterrupts(target, { now: () => now, every: () => undefined }, () => ends++)
   const seen = (): unknown => ({ isAsked: signal.aborted, ends })
 
   const steps = [seen()]
@@ -26,4 +39,21 @@ test('the first interrupt asks for an end, its echo is no second one, and the se
     { isAsked: true, ends: 0 },
     { isAsked: true, ends: 1 },
   ])
+})
+
+test('a process that npm started asks for an end once npm is gone', () => {
+  const { target, looks, signal } = startUnder({ npm_lifecycle_event: 'start' })
+
+  for (const look of looks) look()
+  const whileThere = signal.aborted
+  target.ppid = 1
+  for (const look of looks) look()
+
+  expect([whileThere, signal.aborted]).toEqual([false, true])
+})
+
+test('a process that something else started outlives it', () => {
+  const { looks } = startUnder({})
+
+  expect(looks).toEqual([])
 })

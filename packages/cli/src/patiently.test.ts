@@ -14,6 +14,7 @@ function setup(...answers: (ApiError | string)[]) {
     now: () => 0,
     sleep: async (ms: number) => void waits.push(ms),
     after: () => () => undefined,
+    every: () => undefined,
   }
   const ask = async (): Promise<string> => {
     const answer = answers.shift() ?? 'nothing left'

@@ -43,8 +43,8 @@ export async function runService(
   return 'ok'
 }
 
-function described({ url, signInUrl, dataDir, isFirstStart }: RunningService): object {
-  return { url, signInUrl, dataDir, isFirstStart }
+function described({ url, signInUrl, dataDir, isFirstStart, copiedProgram }: RunningService): object {
+  return { url, signInUrl, dataDir, isFirstStart, copiedProgram }
 }
 
 function interruption(signal: AbortSignal): Promise<undefined> {

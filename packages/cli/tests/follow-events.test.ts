@@ -27,6 +27,7 @@ function setup(url: string) {
       now: () => 0,
       sleep: async (ms) => void waits.push(ms),
       after: () => () => undefined,
+      every: () => undefined,
     },
     terminal: {
       writeOut: (text) => (stdout += text),

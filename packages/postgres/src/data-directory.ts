@@ -2,10 +2,12 @@ import { randomBytes } from 'node:crypto'
 import {
   accessSync,
   chmodSync,
+  closeSync,
   constants,
   existsSync,
   lchownSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -15,45 +17,68 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 
-import type { Binaries } from './binaries.ts'
+import { claimDirectory, OWN_PREFIX } from './directory-claim.ts'
 import { makeDirectory } from './make-directory.ts'
 import { PostgresError, systemCodeOf } from './postgres-error.ts'
+import type { Program } from './program.ts'
 import { runToEnd } from './server-process.ts'
-import { requireReachable, type ServerUser } from './server-user.ts'
+import { findObstacle, type ServerUser } from './server-user.ts'
 
 /** Where a new database is made before it is moved up. Its presence says that the move did not end. */
 const STAGING = '.initialising'
 /** In the data directory, which only its owner may read. A database that was made elsewhere has none. */
 const PASSWORD_FILE = 'superuser-password'
+/**
+ * The folder that a process works in, by a name that its user can open although folders above it are closed: Linux goes
+ * straight to the folder and does not walk the path. Processes that Postgres starts work in the same folder.
+ */
+const WORKING_FOLDER = '/proc/self/cwd'
 
+/** A folder for a database, claimed by this process until `release`. */
 export interface DataDirectory {
   readonly path: string
-  /** Undefined if the database was made by somebody else. */
-  readonly password: string | undefined
-}
-
-interface PrepareOptions {
-  readonly path: string
   readonly user: ServerUser
-  readonly binaries: Binaries
-  /** Off where losing the database in a power cut does not matter. */
-  readonly sync: boolean
+  /** A folder above it that the server's user may not enter. The server then works in it without walking its path. */
+  readonly obstacle: string | undefined
+  readonly release: () => void
 }
 
-/** Makes `path` a data directory that the server's user can serve, with a new database if it holds none. */
-export async function prepareDataDirectory(options: PrepareOptions): Promise<DataDirectory> {
-  const { path, user, binaries } = options
+/** Claims `path` for the server's user, and makes it if it is not there. Throws if it holds something else. */
+export async function openDataDirectory(path: string, user: ServerUser): Promise<DataDirectory> {
   try {
     makeDirectory(path)
-    requireReachable(path, user)
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
-    if (!hasDatabase(path)) await initialise(options)
-    requireMajor(path, binaries.major)
-    takeOver(path, user)
+    const obstacle = findObstacle(path, user)
+    if (obstacle !== undefined) requireWorkingFolder(path, obstacle)
+    requireDatabaseOrNothing(path)
+    const { release } = await claimDirectory(path)
+    try {
+      takeOver(path, user)
+      return { path, user, obstacle, release }
+    } catch (error) {
+      release()
+      throw error
+    }
   } catch (error) {
     throw describe(error, path)
   }
-  return { path, password: readPassword(path) }
+}
+
+/** Makes a new database unless there is one. `sync` is off where losing it in a power cut does not matter. */
+export async function ensureDatabase(directory: DataDirectory, program: Program, sync: boolean): Promise<void> {
+  const { path } = directory
+  try {
+    if (!hasDatabase(path)) await initialise(directory, program, sync)
+    rmSync(join(path, STAGING), { recursive: true, force: true })
+    requireMajor(path, program.major)
+  } catch (error) {
+    throw describe(error, path)
+  }
+}
+
+/** What the server is to call a folder that it works in. */
+export function nameForServer(folder: string, { obstacle }: DataDirectory): string {
+  return obstacle === undefined ? folder : WORKING_FOLDER
 }
 
 /** Undefined if the database was made by somebody else. */
@@ -75,29 +100,45 @@ function hasDatabase(path: string): boolean {
   return existsSync(join(path, 'PG_VERSION'))
 }
 
+function requireWorkingFolder(path: string, obstacle: string): void {
+  if (existsSync(WORKING_FOLDER)) return
+  throw new PostgresError(
+    'path_blocked',
+    `Postgres does not run as root, and the user as which it runs instead may not enter ${obstacle} on the way to ` +
+      `${path}: allow it with \`chmod o+x ${obstacle}\`, choose another place, or do not start as root`,
+  )
+}
+
+function requireDatabaseOrNothing(path: string): void {
+  const entries = entriesOf(path)
+  if (entries.length === 0 || entries.includes(STAGING) || hasDatabase(path)) return
+  throw new PostgresError('directory_foreign', `the data directory ${path} holds files that are no Postgres database`)
+}
+
+function entriesOf(path: string): string[] {
+  return readdirSync(path).filter((entry) => !entry.startsWith(OWN_PREFIX))
+}
+
 /**
  * A crash in the middle leaves no half-made database that looks whole: it is made in a folder below, moved up entry by
  * entry, and PG_VERSION, by which we know a database, comes last.
  */
-async function initialise({ path, user, binaries, sync }: PrepareOptions): Promise<void> {
-  const entries = readdirSync(path)
+async function initialise(directory: DataDirectory, program: Program, sync: boolean): Promise<void> {
+  const { path, user, obstacle } = directory
+  for (const entry of entriesOf(path)) rmSync(join(path, entry), { recursive: true })
   const staging = join(path, STAGING)
-  if (entries.includes(STAGING)) {
-    for (const entry of entries) rmSync(join(path, entry), { recursive: true })
-  } else if (entries.length > 0) {
-    throw new PostgresError('directory_foreign', `the data directory ${path} holds files that are no Postgres database`)
-  }
   mkdirSync(staging, { mode: 0o700 })
   const passwordFile = join(path, PASSWORD_FILE)
   writeFileSync(passwordFile, `${randomBytes(24).toString('base64url')}\n`, { mode: 0o600 })
-  if (user) for (const owned of [path, staging, passwordFile]) lchownSync(owned, user.uid, user.gid)
+  if (user) for (const owned of [staging, passwordFile]) lchownSync(owned, user.uid, user.gid)
+  const password = openSync(passwordFile, 'r')
   await runToEnd(
-    binaries.initdb,
+    program.initdb,
     [
-      `--pgdata=${staging}`,
+      `--pgdata=${nameForServer(staging, directory)}`,
       '--username=postgres',
       '--auth=scram-sha-256',
-      `--pwfile=${passwordFile}`,
+      `--pwfile=${obstacle === undefined ? passwordFile : '/proc/self/fd/3'}`,
       '--encoding=UTF8',
       // The same order of text on every machine, whatever its C library.
       '--locale-provider=builtin',
@@ -108,11 +149,10 @@ async function initialise({ path, user, binaries, sync }: PrepareOptions): Promi
       '--set=scram_iterations=1',
       ...(sync ? [] : ['--no-sync']),
     ],
-    { user, cwd: staging },
-  )
+    { user, cwd: staging, inherited: [password] },
+  ).finally(() => closeSync(password))
   const made = readdirSync(staging).filter((entry) => entry !== 'PG_VERSION')
   for (const entry of [...made, 'PG_VERSION']) renameSync(join(staging, entry), join(path, entry))
-  rmSync(staging, { recursive: true })
 }
 
 function requireMajor(path: string, major: string): void {
@@ -127,7 +167,6 @@ function requireMajor(path: string, major: string): void {
 
 /** Postgres insists on a directory that is its user's and closed to others. */
 function takeOver(path: string, user: ServerUser): void {
-  rmSync(join(path, STAGING), { recursive: true, force: true })
   const { uid, mode } = statSync(path)
   if (user && uid !== user.uid) {
     for (const entry of readdirSync(path, { recursive: true, encoding: 'utf8' })) {

@@ -1,3 +1,4 @@
+export { findClaimant } from './directory-claim.ts'
 export { makeDirectory } from './make-directory.ts'
 export { PostgresError, type PostgresErrorCode } from './postgres-error.ts'
 export { findRunningPostgres, type RunningPostgres } from './running-postgres.ts'

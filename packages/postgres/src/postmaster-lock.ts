@@ -1,8 +1,8 @@
-import { execFileSync } from 'node:child_process'
 import { readFileSync, readlinkSync, realpathSync, renameSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 
-import { PostgresError, systemCodeOf } from './postgres-error.ts'
+import { systemCodeOf } from './postgres-error.ts'
+import { commandLineOf, isAlive, readOr } from './process-table.ts'
 
 /** Who holds a data directory. */
 export type Holder = 'nobody' | { readonly pid: number; readonly isStopping: boolean }
@@ -23,11 +23,6 @@ export function releaseStaleLock(dataDir: string): Holder {
   if (readLock(removed).pid === pid) rmSync(removed)
   else renameSync(removed, lockFile)
   return 'nobody'
-}
-
-export function directoryInUse(dataDir: string, pid?: number): PostgresError {
-  const process = pid === undefined ? '' : ` (process ${pid})`
-  return new PostgresError('directory_in_use', `the data directory ${dataDir} is in use by another Postgres${process}`)
 }
 
 /** The port of the server that is alive in `dataDir`, and not on its way out; undefined if there is none. */
@@ -55,36 +50,18 @@ function readLock(lockFile: string): Lock {
   }
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return systemCodeOf(error) === 'EPERM'
-  }
-}
-
 function isPostmasterOf(pid: number, dataDir: string): boolean {
+  const [command = '', ...args] = commandLineOf(pid)
   switch (process.platform) {
-    case 'linux': {
-      const [command = '', ...args] = readOr('', () => readFileSync(`/proc/${pid}/cmdline`, 'utf8')).split('\0')
+    case 'linux':
       if (basename(command) !== 'postgres') return false
       // A server works in its data directory. Another user's may not be asked where it does; then its arguments tell.
       return args.includes(dataDir) || readOr('', () => readlinkSync(`/proc/${pid}/cwd`)) === realpathSync(dataDir)
-    }
     case 'win32':
       return true // Not asked there: a process that is alive is believed to be the server.
     default: {
-      const line = readOr('', () => execFileSync('ps', ['-o', 'args=', '-p', String(pid)], { encoding: 'utf8' }))
+      const line = [command, ...args].join(' ')
       return line.includes('postgres') && line.includes(dataDir)
     }
-  }
-}
-
-/** The process may end while we look at it. */
-function readOr(fallback: string, read: () => string): string {
-  try {
-    return read()
-  } catch {
-    return fallback
   }
 }

@@ -9,6 +9,8 @@ import type { ServerUser } from './server-user.ts'
 interface SpawnOptions {
   readonly user: ServerUser
   readonly cwd: string
+  /** Open files that it gets as number 3 and on. */
+  readonly inherited?: readonly number[]
 }
 
 /** Recovery after a crash replays what the last checkpoint did not cover; far more than it takes for 1 GB of it. */
@@ -108,14 +110,14 @@ export async function runToEnd(command: string, args: readonly string[], options
   throw new PostgresError('start_failed', `${command} could not make a database: ${said.trim()}`)
 }
 
-function start(command: string, args: readonly string[], { user, cwd }: SpawnOptions): ChildProcess {
+function start(command: string, args: readonly string[], { user, cwd, inherited = [] }: SpawnOptions): ChildProcess {
   return spawn(command, args, {
     ...user,
     cwd,
     env: environment(),
     // A session of its own: Ctrl-C in a terminal reaches us alone, and we end what uses the database first.
     detached: true,
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: ['ignore', 'ignore', 'pipe', ...inherited],
   })
 }
 

@@ -2,8 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-import { PostgresError } from './postgres-error.ts'
-
 /** The user that Postgres runs as; undefined: the one that we run as. */
 export type ServerUser = { readonly uid: number; readonly gid: number } | undefined
 
@@ -31,20 +29,14 @@ function hasName(uid: number): boolean {
   }
 }
 
-/** Refuses a path that the server's user cannot reach, naming the folder that is in its way. */
-export function requireReachable(path: string, user: ServerUser): void {
-  if (!user) return
+/** The folder above `path` that the server's user may not enter, nearest first; undefined if it can get there. */
+export function findObstacle(path: string, user: ServerUser): string | undefined {
+  if (!user) return undefined
   for (let folder = dirname(path); ; folder = dirname(folder)) {
     const { mode, uid, gid } = statSync(folder)
     const shift = uid === user.uid ? 6 : gid === user.gid ? 3 : 0
-    if (((mode >> shift) & 1) === 0) {
-      throw new PostgresError(
-        'path_blocked',
-        `Postgres does not run as root, and user ${user.uid}, as which it runs instead, may not enter ${folder} ` +
-          `on the way to ${path}: allow it with \`chmod o+x ${folder}\`, choose another place, or do not start as root`,
-      )
-    }
-    if (folder === dirname(folder)) return
+    if (((mode >> shift) & 1) === 0) return folder
+    if (folder === dirname(folder)) return undefined
   }
 }
 

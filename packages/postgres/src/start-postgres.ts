@@ -1,14 +1,17 @@
 import { resolve } from 'node:path'
 
-import { findBinaries } from './binaries.ts'
 import { delay } from './clock.ts'
-import { prepareDataDirectory, type DataDirectory } from './data-directory.ts'
+import { ensureDatabase, nameForServer, openDataDirectory, readPassword, type DataDirectory } from './data-directory.ts'
+import { directoryInUse } from './directory-claim.ts'
 import { findFreePort, LOOPBACK } from './free-port.ts'
 import { PostgresError } from './postgres-error.ts'
-import { directoryInUse, releaseStaleLock } from './postmaster-lock.ts'
+import { releaseStaleLock } from './postmaster-lock.ts'
+import { commandLineOf } from './process-table.ts'
+import type { CopiedProgram } from './program-copy.ts'
+import { openProgram, type Program } from './program.ts'
 import { superuserUrl } from './running-postgres.ts'
 import { ServerProcess } from './server-process.ts'
-import { chooseServerUser, requireReachable, type ServerUser } from './server-user.ts'
+import { chooseServerUser } from './server-user.ts'
 
 export interface PostgresOptions {
   /** Made if it is not there. The data in it survives stops, crashes and restarts. */
@@ -24,6 +27,8 @@ export interface EmbeddedPostgres extends AsyncDisposable {
   /** Of the superuser, with the password, to the database `postgres`. */
   readonly url: string
   readonly port: number
+  /** The folder of the copy that runs, and why a copy runs; null if Postgres runs where npm installed it. */
+  readonly copiedProgram: { readonly folder: string; readonly reason: string } | null
   /** Fulfilled once the server has ended, because of `stop` or by itself. */
   readonly ended: Promise<void>
   /** Ends all sessions and the server. Safe to call twice. */
@@ -31,35 +36,42 @@ export interface EmbeddedPostgres extends AsyncDisposable {
 }
 
 const PORT_TRIES = 5
-/** A server that was killed or told to stop lets go of its memory and files within a moment. */
-const LETTING_GO_TRIES = 50
-/** The server of a process that was killed does not know yet: it is told a moment later. */
-const HELD_TRIES = 20
+/** A server that was killed or told to stop writes what is dirty and lets go of its memory: 30 seconds for it. */
+const LETTING_GO_TRIES = 300
 const PAUSE_MS = 100
 
 /** Starts the Postgres that npm installed on the data in a folder; throws `PostgresError`. */
 export async function startPostgres(options: PostgresOptions): Promise<EmbeddedPostgres> {
   const { settings = {} } = options
   const path = resolve(options.dataDir)
-  const user = chooseServerUser(path)
-  const binaries = findBinaries()
-  requireReachable(binaries.postgres, user)
-  const directory = await prepareDataDirectory({ path, user, binaries, sync: settings['fsync'] !== 'off' })
-  const { server, port } = await startServer({ ...options, settings, directory, user, postgres: binaries.postgres })
-  return embeddedPostgres(server, port, directory)
+  const directory = await openDataDirectory(path, chooseServerUser(path))
+  let program: Program | undefined
+  // In this order: a copy of the program is used by no other process until the directory is released.
+  const release = (): void => {
+    program?.copy?.remove()
+    directory.release()
+  }
+  try {
+    program = openProgram(path, directory.user)
+    await ensureDatabase(directory, program, settings['fsync'] !== 'off')
+    const { server, port } = await startServer({ ...options, settings, directory, postgres: program.postgres })
+    return embeddedPostgres({ server, port, path, copy: program.copy, release })
+  } catch (error) {
+    release()
+    throw error
+  }
 }
 
 interface StartOptions {
   readonly postgres: string
   readonly directory: DataDirectory
-  readonly user: ServerUser
   readonly port?: number
   readonly settings: Readonly<Record<string, string>>
 }
 
 async function startServer(options: StartOptions): Promise<{ server: ServerProcess; port: number }> {
   const { path } = options.directory
-  const triesLeft = { port: options.port === undefined ? PORT_TRIES : 1, lettingGo: LETTING_GO_TRIES, held: HELD_TRIES }
+  const triesLeft = { port: options.port === undefined ? PORT_TRIES : 1, lettingGo: LETTING_GO_TRIES }
   for (;;) {
     const outcome = await tryStart(options)
     if ('server' in outcome) return outcome
@@ -71,27 +83,42 @@ async function startServer(options: StartOptions): Promise<{ server: ServerProce
 
 /** Why there is no server yet. */
 interface NotStarted {
-  readonly reason: 'port' | 'lettingGo' | 'held'
+  readonly reason: 'port' | 'lettingGo'
   readonly error?: PostgresError
 }
 
 async function tryStart({
   postgres,
-  directory: { path },
-  user,
+  directory,
   settings,
   port: wantedPort,
 }: StartOptions): Promise<{ server: ServerProcess; port: number } | NotStarted> {
+  const { path, user } = directory
   const holder = releaseStaleLock(path)
   if (holder !== 'nobody') {
-    return { reason: holder.isStopping ? 'lettingGo' : 'held', error: directoryInUse(path, holder.pid) }
+    const error = directoryInUse(path, holder.pid)
+    if (!holder.isStopping) stopOrphan(holder.pid, error)
+    return { reason: 'lettingGo', error }
   }
   const port = wantedPort ?? (await findFreePort())
-  const server = new ServerProcess(postgres, serverArguments(path, port, settings), { user, cwd: path })
+  const args = ['-D', nameForServer(path, directory), '-p', String(port), ...settingArguments(settings)]
+  const server = new ServerProcess(postgres, args, { user, cwd: path })
   return (await server.waitUntilReady()) ? { server, port } : explain(server.log, path, port)
 }
 
-function serverArguments(path: string, port: number, settings: Readonly<Record<string, string>>): string[] {
+/**
+ * We hold the directory, so the process that started this server has ended, and its guard has told the server to stop. It is
+ * told again, should the guard have been killed as well. A server that somebody started by other means is left alone.
+ */
+function stopOrphan(pid: number, error: PostgresError): void {
+  if (!commandLineOf(pid).includes(SIGNATURE)) throw error
+  process.kill(pid, 'SIGINT')
+}
+
+/** We start no server without this argument, and hardly anybody else starts one with it. */
+const SIGNATURE = 'unix_socket_directories='
+
+function settingArguments(settings: Readonly<Record<string, string>>): string[] {
   const fixed = {
     listen_addresses: LOOPBACK,
     // No socket file: its path must be short, and its folder open to the server's user.
@@ -102,7 +129,7 @@ function serverArguments(path: string, port: number, settings: Readonly<Record<s
     lc_messages: 'C',
   }
   const pairs = Object.entries({ log_timezone: 'UTC', timezone: 'UTC', ...settings, ...fixed })
-  return ['-D', path, '-p', String(port), ...pairs.flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+  return pairs.flatMap(([name, value]) => ['-c', `${name}=${value}`])
 }
 
 /** Postgres says why it ended in its log and nowhere else. Throws if another try would end alike. */
@@ -122,13 +149,23 @@ function lastFatal(log: string): string {
   return fatal.replace(/^.*FATAL:\s*/, '') || 'it said nothing'
 }
 
-function embeddedPostgres(server: ServerProcess, port: number, { password }: DataDirectory): EmbeddedPostgres {
+interface Started {
+  readonly server: ServerProcess
+  readonly port: number
+  readonly path: string
+  readonly copy: CopiedProgram | null
+  readonly release: () => void
+}
+
+function embeddedPostgres({ server, port, path, copy, release }: Started): EmbeddedPostgres {
+  const ended = server.ended.then(release)
   let stopped: Promise<void> | undefined
-  const stop = (): Promise<void> => (stopped ??= server.stop())
+  const stop = (): Promise<void> => (stopped ??= server.stop().then(() => ended))
   return {
-    url: superuserUrl(port, password),
+    url: superuserUrl(port, readPassword(path)),
     port,
-    ended: server.ended,
+    copiedProgram: copy && { folder: copy.folder, reason: copy.reason },
+    ended,
     stop,
     [Symbol.asyncDispose]: stop,
   }

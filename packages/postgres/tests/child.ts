@@ -3,16 +3,26 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
+import type { EmbeddedPostgres } from '../src/index.ts'
+
+interface ChildOptions {
+  readonly user?: { readonly uid: number; readonly gid: number }
+  /** `start-in-child.ts`, of this checkout unless another is given. */
+  readonly script?: string
+}
+
 interface StartedChild {
   readonly child: ChildProcess
   /** The address of its Postgres, or why there is none. */
   readonly said: string
+  readonly copied: EmbeddedPostgres['copiedProgram']
 }
 
 /** Starts a Postgres from a process of its own, under another user if given one. */
-export async function startInChild(dataDir: string, user?: { uid: number; gid: number }): Promise<StartedChild> {
-  const script = fileURLToPath(new URL('./start-in-child.ts', import.meta.url))
-  const child = spawn(process.execPath, [script, dataDir], { ...user, cwd: '/', stdio: ['pipe', 'pipe', 'inherit'] })
-  const [said] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
-  return { child, said }
+export async function startInChild(dataDir: string, { user, script }: ChildOptions = {}): Promise<StartedChild> {
+  const file = script ?? fileURLToPath(new URL('./start-in-child.ts', import.meta.url))
+  const child = spawn(process.execPath, [file, dataDir], { ...user, cwd: '/', stdio: ['pipe', 'pipe', 'inherit'] })
+  const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
+  const { said, copied } = JSON.parse(line) as Pick<StartedChild, 'said' | 'copied'>
+  return { child, said, copied }
 }

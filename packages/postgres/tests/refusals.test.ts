@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { expect, test } from 'vitest'
@@ -21,7 +21,7 @@ test('a directory that cannot be made or written to is refused', async () => {
 test.runIf(isRoot)('an ordinary user is told which directory is closed to them', async () => {
   const dataDir = join(createFolder(), 'data')
 
-  const { said } = await startInChild(dataDir, { uid: 12_345, gid: 12_345 })
+  const { said } = await startInChild(dataDir, { user: { uid: 12_345, gid: 12_345 } })
 
   expect(said).toBe(`PostgresError: the data directory ${dataDir} cannot be written to (EACCES)`)
 })
@@ -31,26 +31,13 @@ test.runIf(isRoot)('a user without a name is told that Postgres wants one, and r
   chownSync(folder, 12_345, 12_345)
   const dataDir = join(folder, 'data')
 
-  const { said } = await startInChild(dataDir, { uid: 12_345, gid: 12_345 })
+  const { said } = await startInChild(dataDir, { user: { uid: 12_345, gid: 12_345 } })
   rmSync(dataDir, { recursive: true })
   await using postgres = await startPostgres({ dataDir, settings: { fsync: 'off' } })
 
   expect(said).toContain('user 12345 has no name on this system')
   expect(postgres.port).toBeGreaterThan(0)
   expect(statSync(dataDir).uid).toBe(65_534)
-})
-
-test.runIf(isRoot)('root is told which folder keeps the server’s user out', async () => {
-  const folder = createFolder()
-  chmodSync(folder, 0o700)
-  const dataDir = join(folder, 'data')
-
-  await expect(startPostgres({ dataDir })).rejects.toMatchObject({
-    code: 'path_blocked',
-    message: expect.stringContaining(
-      `user 65534, as which it runs instead, may not enter ${folder} on the way to ${dataDir}`,
-    ) as string,
-  })
 })
 
 test('a directory that holds something else is refused, and left as it is', async () => {

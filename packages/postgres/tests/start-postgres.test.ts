@@ -1,11 +1,11 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { expect, test } from 'vitest'
 
-import { startPostgres } from '../src/index.ts'
+import { findClaimant, startPostgres } from '../src/index.ts'
 import { startInChild } from './child.ts'
 import { createFolder, isRoot } from './folder.ts'
 import { query } from './query.ts'
@@ -15,6 +15,11 @@ const settings = { fsync: 'off' }
 
 function pidOf(dataDir: string): number {
   return Number.parseInt(readFileSync(join(dataDir, 'postmaster.pid'), 'utf8'), 10)
+}
+
+/** The shell that stops the server when its process dies. It is found by its last argument, the server's process id. */
+function killGuardOf(pid: number): void {
+  execFileSync('pkill', ['-9', '-f', `kill -INT "\\$1" sh ${pid}$`])
 }
 
 test('data survives stops, a kill of the server, and a process id that something else has by then', async () => {
@@ -73,7 +78,7 @@ test('a directory that a living server serves is refused by name, and that serve
 
   await expect(startPostgres({ dataDir })).rejects.toMatchObject({
     code: 'directory_in_use',
-    message: `the data directory ${dataDir} is in use by another Postgres (process ${pidOf(dataDir)})`,
+    message: `the data directory ${dataDir} is in use by process ${process.pid}`,
   })
   expect(await query(postgres.url, 'select 1 as one')).toEqual({ one: 1 })
 
@@ -86,11 +91,42 @@ test('a directory that a living server serves is refused by name, and that serve
 test('a process that is killed takes its Postgres with it, and the next one can start at once', async () => {
   const dataDir = join(createFolder(), 'data')
   const { child } = await startInChild(dataDir)
+  expect(findClaimant(dataDir)).toBe(child.pid)
 
   child.kill('SIGKILL')
 
   await using next = await startPostgres({ dataDir, settings })
   expect(await query(next.url, 'select 1 as one')).toEqual({ one: 1 })
+})
+
+test('of two processes that make the same database at the same time one does, and the other names it', async () => {
+  const dataDir = join(createFolder(), 'data')
+
+  const started = await Promise.all([startInChild(dataDir), startInChild(dataDir)])
+
+  const serving = started.filter(({ said }) => said.startsWith('postgres:'))
+  expect(serving).toHaveLength(1)
+  expect(started.map(({ said }) => said)).toContain(
+    `PostgresError: the data directory ${dataDir} is in use by process ${serving[0]?.child.pid}`,
+  )
+  expect(await query(serving[0]?.said ?? '', 'select 1 as one')).toEqual({ one: 1 })
+  serving[0]?.child.stdin?.end()
+  await once(serving[0]?.child ?? process, 'exit')
+  expect(findClaimant(dataDir)).toBeUndefined()
+})
+
+test('a server whose process and guard were both killed is stopped by the next start', async () => {
+  const dataDir = join(createFolder(), 'data')
+  const { child } = await startInChild(dataDir)
+  const orphan = pidOf(dataDir)
+  killGuardOf(orphan)
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+
+  await using next = await startPostgres({ dataDir, settings })
+
+  expect(await query(next.url, 'select 1 as one')).toEqual({ one: 1 })
+  expect(pidOf(dataDir)).not.toBe(orphan)
 })
 
 test.runIf(isRoot)('an ordinary user can start it, and root then goes on with that user’s data', async () => {
@@ -100,7 +136,7 @@ test.runIf(isRoot)('an ordinary user can start it, and root then goes on with th
   chownSync(folder, user.uid, user.gid)
   const dataDir = join(folder, 'data')
 
-  const { child, said: url } = await startInChild(dataDir, user)
+  const { child, said: url } = await startInChild(dataDir, { user })
   await query(url, `create table kept as select 'data' as content`)
   child.stdin?.end()
   await once(child, 'exit')

@@ -1,4 +1,5 @@
 import {
+  findClaimant,
   findRunningPostgres,
   PostgresError,
   startPostgres,
@@ -40,11 +41,22 @@ export function findEmbedded(directory: DataDirectory): RunningPostgres | undefi
   }
 }
 
-function asServiceError(error: unknown, { path }: DataDirectory): unknown {
+/** The process id of the Carillon that runs, or starts, on a data directory; undefined if none does or it cannot be known. */
+export function findCarillonOn({ postgresDir }: DataDirectory): number | undefined {
+  try {
+    return findClaimant(postgresDir)
+  } catch {
+    return undefined
+  }
+}
+
+function asServiceError(error: unknown, directory: DataDirectory): unknown {
   if (!(error instanceof PostgresError)) return error
+  const pid = error.code === 'directory_in_use' ? findCarillonOn(directory) : undefined
   const message =
-    error.code === 'directory_in_use'
-      ? `a Carillon already runs on the data directory ${path}: use that one, stop it, or choose another directory with CARILLON_DATA_DIR`
-      : error.message
+    pid === undefined
+      ? error.message
+      : `a Carillon (process ${pid}) already runs on the data directory ${directory.path}: ` +
+        'use that one, stop it, or choose another directory with CARILLON_DATA_DIR'
   return new ServiceError(CODES[error.code], message, { cause: error })
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, isIPv6, type AddressInfo, type Server } from 'node:net'
 
+import { findPortHolder } from './port-holder.ts'
 import { codeOf, ServiceError } from './service-error.ts'
 
 export interface Address {
@@ -45,9 +46,11 @@ export function asServiceError(error: unknown, { host, port, remedy }: Address):
   const place = `${isIPv6(host) ? `[${host}]` : host}:${port}`
   switch (codeOf(error)) {
     case 'EADDRINUSE':
-      return new ServiceError('port_in_use', `${place} is in use by another program: stop it or ${remedy}`, {
-        cause: error,
-      })
+      return new ServiceError(
+        'port_in_use',
+        `${place} is in use by ${findPortHolder(host, port) ?? 'another program'}: stop it or ${remedy}`,
+        { cause: error },
+      )
     case 'EACCES':
       return new ServiceError('address_unavailable', `this user may not listen on ${place}: ${remedy} above 1023`, {
         cause: error,

@@ -12,6 +12,8 @@ export interface RunningService {
   readonly dataDir: string | null
   /** Of the Postgres that it brought; null if it brought none. */
   readonly postgresPort: number | null
+  /** The folder of the copy of Postgres that it runs, and why it runs a copy; null if it runs none. */
+  readonly copiedProgram: { readonly folder: string; readonly reason: string } | null
   /** Whether the database was empty before. */
   readonly isFirstStart: boolean
   /** Fulfilled if it cannot go on by itself, because the Postgres that it brought has ended. It is to be stopped then. */

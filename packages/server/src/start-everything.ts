@@ -9,7 +9,7 @@ import { createOpenFga } from './authorization/open-fga.ts'
 import { describeDataDirectory, openDataDirectory } from './data-directory.ts'
 import { endPool, openPool, requireApiRole, speakingOf, type Pool } from './database.ts'
 import { embeddedUrls, type DatabaseUrls } from './embedded-logins.ts'
-import { findEmbedded, startEmbedded } from './embedded-postgres.ts'
+import { findCarillonOn, startEmbedded } from './embedded-postgres.ts'
 import { logEvents } from './event-log.ts'
 import { openSecretsKeys } from './kept-secrets-key.ts'
 import { createTargets } from './known-targets.ts'
@@ -63,8 +63,8 @@ export async function startEverything(settings: Settings, options: StartOptions 
     start.checkpoint()
     await speakingOf(urls.worker, () => worker.start())
     readiness.started()
-    const { postgresPort, failed } = database
-    return { ...served, dataDir: database.dataDir ?? dataDir, postgresPort, isFirstStart, failed }
+    const { postgresPort, copiedProgram, failed } = database
+    return { ...served, dataDir: database.dataDir ?? dataDir, postgresPort, copiedProgram, isFirstStart, failed }
   })
 }
 
@@ -72,11 +72,14 @@ interface Database {
   readonly url: string
   readonly dataDir: string | null
   readonly postgresPort: number | null
+  readonly copiedProgram: RunningService['copiedProgram']
   readonly failed: Promise<ServiceError>
 }
 
 async function openDatabase(start: StartUp, { databaseUrl, dataDir }: Settings): Promise<Database> {
-  if (databaseUrl !== null) return { url: databaseUrl, dataDir: null, postgresPort: null, failed: NEVER_FAILS }
+  if (databaseUrl !== null) {
+    return { url: databaseUrl, dataDir: null, postgresPort: null, copiedProgram: null, failed: NEVER_FAILS }
+  }
   const directory = openDataDirectory(dataDir)
   const postgres = await startEmbedded(directory)
   const { promise: failed, resolve: fail } = Promise.withResolvers<ServiceError>()
@@ -88,7 +91,8 @@ async function openDatabase(start: StartUp, { databaseUrl, dataDir }: Settings):
     isWanted = false
     await postgres.stop()
   })
-  return { url: postgres.url, dataDir: directory.path, postgresPort: postgres.port, failed }
+  const { url, port: postgresPort, copiedProgram } = postgres
+  return { url, dataDir: directory.path, postgresPort, copiedProgram, failed }
 }
 
 async function reportEnd({ ended }: EmbeddedPostgres, report: () => void): Promise<void> {
@@ -123,16 +127,11 @@ async function requirePort(settings: Settings): Promise<void> {
   try {
     await requireFreePort(addressOf(settings))
   } catch (error) {
-    if (!(error instanceof ServiceError) || error.code !== 'port_in_use' || !isRunning(settings)) throw error
-    const message = `${host}:${port} is in use, and a Carillon already runs on ${dataDir}: use that one, or stop it first`
+    const pid = settings.databaseUrl === null ? findCarillonOn(describeDataDirectory(dataDir)) : undefined
+    if (!(error instanceof ServiceError) || error.code !== 'port_in_use' || pid === undefined) throw error
+    const message =
+      `${host}:${port} is in use, and a Carillon (process ${pid}) already runs on ${dataDir}: ` +
+      'use that one, or stop it first'
     throw new ServiceError('port_in_use', message, { cause: error })
-  }
-}
-
-function isRunning({ databaseUrl, dataDir }: Settings): boolean {
-  try {
-    return databaseUrl === null && findEmbedded(describeDataDirectory(dataDir)) !== undefined
-  } catch {
-    return false
   }
 }

@@ -39,6 +39,6 @@ export async function startServer(settings: Settings, options: StartOptions = {}
     const parts = { settings, adminKey, secretsKeys, pool, targets, events, metrics, readiness, logger }
     const served = await serveApi(start, parts)
     readiness.started()
-    return { ...served, dataDir, postgresPort: null, isFirstStart: false, failed: NEVER_FAILS }
+    return { ...served, dataDir, postgresPort: null, copiedProgram: null, isFirstStart: false, failed: NEVER_FAILS }
   })
 }

@@ -73,7 +73,15 @@ export async function startWorker(settings: Settings, options: StartWorkerOption
     start.checkpoint()
     await speakingOf(databaseUrl, () => worker.start())
     readiness.started()
-    return { url, signInUrl: null, dataDir: null, postgresPort: null, isFirstStart: false, failed: NEVER_FAILS }
+    return {
+      url,
+      signInUrl: null,
+      dataDir: null,
+      postgresPort: null,
+      copiedProgram: null,
+      isFirstStart: false,
+      failed: NEVER_FAILS,
+    }
   })
 }
 

@@ -16,6 +16,7 @@ import { Browser } from './browser.ts'
 import { untilNobodyIsConnected } from './connections.ts'
 import { createFolder } from './folder.ts'
 import { startLocalServer } from './local-server.ts'
+import { holder } from './port-holder.ts'
 
 const adminKey = 'abcdefghijklmnopqrstuvwxyz'
 
@@ -89,18 +90,18 @@ test('a Carillon that runs already is named, by its port and by its directory, a
 
   await expect(start(settingsOf({ dataDir, port }))).rejects.toMatchObject({
     code: 'port_in_use',
-    message: `127.0.0.1:${port} is in use, and a Carillon already runs on ${dataDir}: use that one, or stop it first`,
+    message: `127.0.0.1:${port} is in use, and a Carillon (process ${process.pid}) already runs on ${dataDir}: use that one, or stop it first`,
   })
   await expect(start(settingsOf({ dataDir }))).rejects.toMatchObject({
     code: 'data_directory_in_use',
     message:
-      `a Carillon already runs on the data directory ${dataDir}: ` +
+      `a Carillon (process ${process.pid}) already runs on the data directory ${dataDir}: ` +
       'use that one, stop it, or choose another directory with CARILLON_DATA_DIR',
   })
   const elsewhere = join(createFolder(), 'other')
   await expect(start(settingsOf({ dataDir: elsewhere, port }))).rejects.toMatchObject({
     code: 'port_in_use',
-    message: `127.0.0.1:${port} is in use by another program: stop it or set CARILLON_PORT`,
+    message: `127.0.0.1:${port} is in use by ${holder()}: stop it or set CARILLON_PORT`,
   })
 
   expect(existsSync(elsewhere)).toBe(false)

@@ -13,6 +13,7 @@ import { Browser } from './browser.ts'
 import { untilNobodyIsConnected } from './connections.ts'
 import { createFolder } from './folder.ts'
 import { startLocalServer } from './local-server.ts'
+import { holder } from './port-holder.ts'
 
 const adminKey = 'abcdefghijklmnopqrstuvwxyz'
 const target = { kind: 'http', url: 'http://127.0.0.1:9/' } as const
@@ -150,7 +151,7 @@ test('a port that is taken, and an address of another machine, are refused by na
 
   await expect(start(settings)).rejects.toMatchObject({
     code: 'port_in_use',
-    message: `127.0.0.1:${port} is in use by another program: stop it or set CARILLON_PORT`,
+    message: `127.0.0.1:${port} is in use by ${holder()}: stop it or set CARILLON_PORT`,
   })
   await expect(start({ ...settings, host: '203.0.113.7' })).rejects.toMatchObject({
     code: 'address_unavailable',

@@ -8,6 +8,7 @@ import { readSettings, type Settings } from '../src/settings.ts'
 import { startWorker, type StartWorkerOptions } from '../src/start-worker.ts'
 import { untilNobodyIsConnected } from './connections.ts'
 import { startLocalServer } from './local-server.ts'
+import { holder } from './port-holder.ts'
 
 async function prepare(): Promise<{ database: TestDatabase; settings: Settings }> {
   const database = await createDatabase()
@@ -83,7 +84,7 @@ test('a second worker on the same port is told how to choose another, and leaves
   await expect(start(settings, { metricsPort: port })).rejects.toMatchObject({
     name: 'ServiceError',
     code: 'port_in_use',
-    message: `127.0.0.1:${port} is in use by another program: stop it or choose another with --metrics-port`,
+    message: `127.0.0.1:${port} is in use by ${holder()}: stop it or choose another with --metrics-port`,
   })
   await untilNobodyIsConnected(database)
 })

@@ -42,6 +42,7 @@ function greeting(cli: Cli, settings: Settings, service: RunningService): string
     ['Sign in', signInUrl === null ? '' : `${signInUrl} (works once)`],
     ['Data', dataText(cli, settings, service)],
     ['Key', key],
+    ['Postgres', programText(service)],
   ])
   return [
     styled(terminal, 'bold', `Carillon ${VERSION}`),
@@ -58,6 +59,13 @@ function greeting(cli: Cli, settings: Settings, service: RunningService): string
 function dataText({ cwd }: Cli, { databaseUrl }: Settings, { dataDir, isFirstStart }: RunningService): string {
   const place = databaseUrl === null ? pathFrom(cwd, dataDir ?? '') : 'the Postgres of DATABASE_URL'
   return `${place} (${isFirstStart ? 'new' : 'as the last start left it'})`
+}
+
+/** Said only if it is not as one would expect. */
+function programText({ copiedProgram }: RunningService): string {
+  return copiedProgram === null
+    ? ''
+    : `runs from ${copiedProgram.folder} until it stops, because ${copiedProgram.reason}`
 }
 
 function keyText({ cwd }: Cli, { adminKey, dataDir }: Settings): string {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import { expect, test } from 'vitest'
 
-import { linkLibraries } from './library-links.ts'
+import { linkLibraries } from './program-folder.ts'
 
 test('links that npm could not deliver are made where the list says, and twice does no harm', () => {
   const folder = mkdtempSync(join(tmpdir(), 'carillon-links-'))

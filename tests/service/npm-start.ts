@@ -1,0 +1,81 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { createInterface } from 'node:readline'
+
+import { REPOSITORY } from '../house/run-tool.ts'
+
+interface StartOptions {
+  readonly env: Readonly<Record<string, string>>
+  /** The command of the README. @default 'npm start' */
+  readonly command?: string
+}
+
+/** `npm start` in a group of its own, as a terminal would start it. */
+export class NpmStart {
+  readonly child: ChildProcess
+  readonly exited: Promise<unknown>
+  /** What it said so far, errors included. */
+  readonly lines: string[] = []
+  readonly #output: readonly ReturnType<typeof createInterface>[]
+
+  constructor({ env, command = 'npm start' }: StartOptions) {
+    // Without the shell's `exec` a signal to our child would reach a shell instead of npm.
+    const child = spawn(`exec ${command}`, {
+      shell: true,
+      cwd: REPOSITORY,
+      env: { ...process.env, ...env },
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    this.child = child
+    this.exited = once(child, 'close')
+    this.#output = [child.stdout, child.stderr].map((stream) =>
+      createInterface(stream).on('line', (line) => this.lines.push(line)),
+    )
+  }
+
+  /** Resolves once a line holds the text. Throws what it said instead if it ends before. */
+  async said(text: string): Promise<string> {
+    for (;;) {
+      const line = this.lines.find((said) => said.includes(text))
+      if (line !== undefined) return line
+      const next = this.#output.map((output) => once(output, 'line').then(() => false))
+      if (await Promise.race([...next, this.exited.then(() => true)])) {
+        throw new Error(`ended without "${text}":\n${this.lines.join('\n')}`)
+      }
+    }
+  }
+
+  /** To npm alone, or to the whole group. */
+  signal(signal: NodeJS.Signals, to: 'npm' | 'group'): void {
+    const { pid = 0 } = this.child
+    process.kill(to === 'npm' ? pid : -pid, signal)
+  }
+}
+
+/** The processes that were started with `text` in their environment, npm, service, Postgres and guards alike. Linux only. */
+export function processesWith(text: string): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && readOr(`/proc/${name}/environ`).includes(text))
+    .map(Number)
+}
+
+/** The process has ended while we looked, or is another user's. */
+function readOr(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+export async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
