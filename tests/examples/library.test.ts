@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 
+import { FETCH_LIMIT_MS } from '@carillon/targets/testing'
 import { expect, test } from 'vitest'
 
 import { REPOSITORY, runTool } from '../house/run-tool.ts'
@@ -32,16 +33,20 @@ test('two workers on one Postgres call each slot once, also if one of them leave
   })
 })
 
-test('a Restate service is entered once, though its first attempt was cut (I5)', async () => {
-  const { exitCode, stdout } = await runExample('restate.ts')
+test(
+  'a Restate service is entered once, though its first attempt was cut (I5)',
+  async () => {
+    const { exitCode, stdout } = await runExample('restate.ts')
 
-  expect({ exitCode, lines: stdout.trim().split('\n') }).toEqual({
-    exitCode: 0,
-    lines: [
-      'sending list a',
-      'attempt 1: the run is retrying',
-      'attempt 2: the run is succeeded',
-      'ledger: succeeded after 2 attempts',
-    ],
-  })
-})
+    expect({ exitCode, lines: stdout.trim().split('\n') }).toEqual({
+      exitCode: 0,
+      lines: [
+        'sending list a',
+        'attempt 1: the run is retrying',
+        'attempt 2: the run is succeeded',
+        'ledger: succeeded after 2 attempts',
+      ],
+    })
+  },
+  FETCH_LIMIT_MS,
+)

@@ -5,65 +5,69 @@ import type { AddressInfo } from 'node:net'
 import { createDb, Scheduler, Worker } from '@carillon/core'
 import { createDatabase } from '@carillon/core/testing'
 import { createHttpTarget } from '@carillon/targets'
-import { startRestate } from '@carillon/targets/testing'
+import { FETCH_LIMIT_MS, startRestate } from '@carillon/targets/testing'
 import * as restate from '@restatedev/restate-sdk'
 import { expect, test } from 'vitest'
 
 const CALLER = { tenantId: 'default', projectId: 'default', subject: 'user:alice' }
 
-test('a slot whose first attempt is cut at its time limit is tried again, and a real Restate runs its handler once (I5)', async () => {
-  const entered = Promise.withResolvers<void>()
-  const release = Promise.withResolvers<void>()
-  const payloads: unknown[] = []
-  const digest = restate.service({
-    name: 'digest',
-    handlers: {
-      send: async (_context: restate.Context, payload: unknown) => {
-        payloads.push(payload)
-        entered.resolve()
-        await release.promise
-        return { sent: 3 }
+test(
+  'a slot whose first attempt is cut at its time limit is tried again, and a real Restate runs its handler once (I5)',
+  async () => {
+    const entered = Promise.withResolvers<void>()
+    const release = Promise.withResolvers<void>()
+    const payloads: unknown[] = []
+    const digest = restate.service({
+      name: 'digest',
+      handlers: {
+        send: async (_context: restate.Context, payload: unknown) => {
+          payloads.push(payload)
+          entered.resolve()
+          await release.promise
+          return { sent: 3 }
+        },
       },
-    },
-  })
-  const services = createServer(restate.createEndpointHandler({ services: [digest], logger: () => undefined }))
-  services.listen(0, '127.0.0.1')
-  await once(services, 'listening')
-  await using server = await startRestate()
-  await server.register(`http://127.0.0.1:${(services.address() as AddressInfo).port}`)
-  await using database = await createDatabase()
-  const http = createHttpTarget({ allowedHosts: ['127.0.0.1'] })
-  const scheduler = new Scheduler({ db: createDb(database.pool), targets: new Map([[http.kind, http]]) })
-  await using worker = new Worker({ databaseUrl: database.url, targets: [http] })
-  const states: string[] = []
-  const succeeded = Promise.withResolvers<void>()
-  worker.events.on('attempt.settled', ({ state }) => {
-    states.push(state)
-    // The second attempt finds the first one's invocation still under way, and waits for it.
-    release.resolve()
-    if (state === 'succeeded') succeeded.resolve()
-  })
-  await worker.start()
+    })
+    const services = createServer(restate.createEndpointHandler({ services: [digest], logger: () => undefined }))
+    services.listen(0, '127.0.0.1')
+    await once(services, 'listening')
+    await using server = await startRestate()
+    await server.register(`http://127.0.0.1:${(services.address() as AddressInfo).port}`)
+    await using database = await createDatabase()
+    const http = createHttpTarget({ allowedHosts: ['127.0.0.1'] })
+    const scheduler = new Scheduler({ db: createDb(database.pool), targets: new Map([[http.kind, http]]) })
+    await using worker = new Worker({ databaseUrl: database.url, targets: [http] })
+    const states: string[] = []
+    const succeeded = Promise.withResolvers<void>()
+    worker.events.on('attempt.settled', ({ state }) => {
+      states.push(state)
+      // The second attempt finds the first one's invocation still under way, and waits for it.
+      release.resolve()
+      if (state === 'succeeded') succeeded.resolve()
+    })
+    await worker.start()
 
-  const { id } = await scheduler.create(CALLER, {
-    name: 'Digest',
-    cadence: { kind: 'once', at: new Date(Date.now() + 1500).toISOString() },
-    target: { kind: 'http', url: `${server.ingressUrl}/digest/send`, payload: { list: 'a' }, timeoutSeconds: 1 },
-    policy: { retry: { baseSeconds: 1 } },
-  })
-  await entered.promise
-  await succeeded.promise
+    const { id } = await scheduler.create(CALLER, {
+      name: 'Digest',
+      cadence: { kind: 'once', at: new Date(Date.now() + 1500).toISOString() },
+      target: { kind: 'http', url: `${server.ingressUrl}/digest/send`, payload: { list: 'a' }, timeoutSeconds: 1 },
+      policy: { retry: { baseSeconds: 1 } },
+    })
+    await entered.promise
+    await succeeded.promise
 
-  const [run] = await scheduler.listRuns(CALLER, id)
-  expect(await scheduler.getRun(CALLER, run?.id ?? '')).toMatchObject({
-    state: 'succeeded',
-    attemptCount: 2,
-    attempts: [
-      { attempt: 1, outcome: 'failed', error: { code: 'timeout' } },
-      { attempt: 2, outcome: 'succeeded', result: { status: 200, body: { sent: 3 } } },
-    ],
-  })
-  expect(payloads).toEqual([{ list: 'a' }])
-  expect(states).toEqual(['retrying', 'succeeded'])
-  services.close()
-})
+    const [run] = await scheduler.listRuns(CALLER, id)
+    expect(await scheduler.getRun(CALLER, run?.id ?? '')).toMatchObject({
+      state: 'succeeded',
+      attemptCount: 2,
+      attempts: [
+        { attempt: 1, outcome: 'failed', error: { code: 'timeout' } },
+        { attempt: 2, outcome: 'succeeded', result: { status: 200, body: { sent: 3 } } },
+      ],
+    })
+    expect(payloads).toEqual([{ list: 'a' }])
+    expect(states).toEqual(['retrying', 'succeeded'])
+    services.close()
+  },
+  FETCH_LIMIT_MS,
+)

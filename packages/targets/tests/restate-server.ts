@@ -1,10 +1,13 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+
+import { findRestate } from './restate-binary.ts'
+
+export { FETCH_LIMIT_MS } from './restate-binary.ts'
 
 export interface RestateServer extends AsyncDisposable {
   /** Where services are called: `<ingressUrl>/<service>/<handler>`. */
@@ -20,7 +23,7 @@ export interface RestateServer extends AsyncDisposable {
  */
 export async function startRestate(): Promise<RestateServer> {
   const folder = await mkdtemp(join(tmpdir(), 'carillon-restate-'))
-  const server = spawn(binary(), ['--no-logo', '--listen-mode', 'tcp', '--base-dir', folder], {
+  const server = spawn(await findRestate(), ['--no-logo', '--listen-mode', 'tcp', '--base-dir', folder], {
     env: {
       ...process.env,
       RESTATE_USE_RANDOM_PORTS: 'true',
@@ -57,14 +60,6 @@ export async function startRestate(): Promise<RestateServer> {
     await stop()
     throw error
   }
-}
-
-/** The binary itself and not the script that npm links, which would stand between us and its process id. */
-function binary(): string {
-  const require = createRequire(import.meta.url)
-  return createRequire(require.resolve('@restatedev/restate-server/package.json')).resolve(
-    `@restatedev/restate-server-${process.platform}-${process.arch}/bin/restate-server`,
-  )
 }
 
 interface LogLine {

@@ -6,7 +6,7 @@ import * as restate from '@restatedev/restate-sdk'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { dispatchTo, httpTarget, SLOT } from './attempt.ts'
-import { startRestate, type RestateServer } from './restate-server.ts'
+import { FETCH_LIMIT_MS, startRestate, type RestateServer } from './restate-server.ts'
 
 const MINUTE_MS = 60_000
 
@@ -34,7 +34,7 @@ beforeAll(async () => {
   services.listen(0, '127.0.0.1')
   ;[server] = await Promise.all([startRestate(), once(services, 'listening')])
   await server.register(`http://127.0.0.1:${(services.address() as AddressInfo).port}`)
-})
+}, FETCH_LIMIT_MS)
 
 afterAll(async () => {
   await server[Symbol.asyncDispose]()
