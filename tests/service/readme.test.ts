@@ -16,10 +16,11 @@ function commandsOf(section: string): string[][] {
 }
 
 test('what the README says to type makes a schedule, which fires, and shows its run', async () => {
-  const [[install, start = ''] = [], commands = []] = commandsOf('Start')
+  const [[install, start = ''] = [], commands = [], otherPort = []] = commandsOf('Start')
   expect([install, start]).toEqual(['npm install', 'npm start'])
+  expect(otherPort).toEqual(['CARILLON_PORT=7500 npm start', 'export CARILLON_URL=http://127.0.0.1:7500'])
   expect(commands).toHaveLength(3)
-  // A folder and a port of its own, so that a Carillon of whoever runs the tests is left alone. The rest is as written.
+  // A folder of its own and another port, as the README says: a Carillon that runs on this machine is left alone.
   const folder = mkdtempSync(join(tmpdir(), 'carillon-readme-'))
   chmodSync(folder, 0o711)
   const port = await findFreePort()

@@ -4,10 +4,10 @@ export type PostgresErrorCode =
   | 'binaries_missing'
   /** The system knows no name for the user that Postgres would run as, and initdb wants one. */
   | 'user_unnamed'
-  /** A folder on the way to the data or to the binaries is closed to the user that Postgres runs as. */
+  /** The user that Postgres runs as can neither run the installed program nor a copy of it, or not get to the data. */
   | 'path_blocked'
   | 'directory_unwritable'
-  /** Another Postgres that is alive serves it. */
+  /** Another process that is alive serves it, or is about to. */
   | 'directory_in_use'
   /** It holds something, but no database. */
   | 'directory_foreign'

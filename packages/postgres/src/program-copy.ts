@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmdirSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
@@ -71,6 +72,7 @@ export function copyProgram({ installed, version, dataDir, user, reason }: CopyO
 function removeFolder(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true })
+    if (dirname(folder) === SYSTEM_FOLDER && readdirSync(SYSTEM_FOLDER).length === 0) rmdirSync(SYSTEM_FOLDER)
   } catch {
     // Left for the next start.
   }
