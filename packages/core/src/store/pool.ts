@@ -139,7 +139,8 @@ class SoundPool extends pg.Pool implements SeverablePool {
     client.release = (reason) => {
       if (!isLent) return
       isLent = false
-      giveBack(reason ?? this.#broken.get(client) ?? false)
+      // Kysely gives every client back with `false`: what broke is decided here, not by who gives it back.
+      giveBack(this.#broken.get(client) ?? reason ?? false)
     }
     if (!this.#watched.has(client)) {
       this.#watched.add(client)
