@@ -4,10 +4,13 @@ export default defineConfig({
   test: {
     include: ['packages/*/{src,tests}/**/*.test.{ts,tsx}', 'tests/**/*.test.ts'],
     globalSetup: ['./tests/database/global-setup.ts'],
+    setupFiles: ['./tests/clean-process.ts'],
     reporters: ['default', './scripts/count-reporter.ts'],
     // Some tests start real tools, several processes each; beside the others on two cores that takes seconds.
     testTimeout: 30_000,
-    // Left to itself, vitest keeps one of two cores free.
-    maxWorkers: 2,
+    // A process runs one file after another. A new one for each would import Fastify, zod and the rest 250 times.
+    isolate: false,
+    // More than cores: many tests wait for a lease, a slot or a process.
+    maxWorkers: 3,
   },
 })

@@ -1,4 +1,5 @@
-import { accessSync, chmodSync, constants, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -12,15 +13,15 @@ declare module 'vitest' {
   }
 }
 
-/** A folder in memory, where Linux has one. Each test file makes databases, of some 400 files each. */
+/** A folder in memory, where Linux has one. The tests make some 200,000 files, most of them databases. */
 const MEMORY = '/dev/shm'
 const MEMORY_MIN_BYTES = 4 * 2 ** 30
 
 /** One Postgres for the whole test run; each test file makes databases of its own in it. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const folder = mkdtempSync(join(hasMemory() ? MEMORY : tmpdir(), 'carillon-tests-'))
-  // As root, Postgres runs as another user, who has to get to its data.
-  chmodSync(folder, 0o711)
+  const folder = makeTemporaryFolder()
+  // Every process of this run makes its temporary files in it, so nothing is left behind by a test that is cut.
+  process.env['TMPDIR'] = folder
   const postgres = await startPostgres({
     dataDir: join(folder, 'data'),
     settings: {
@@ -40,13 +41,28 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   }
 }
 
-/** A container may have a small one. */
-function hasMemory(): boolean {
-  try {
-    accessSync(MEMORY, constants.W_OK)
-    const { bavail, bsize } = statfsSync(MEMORY)
-    return bavail * bsize >= MEMORY_MIN_BYTES
-  } catch {
-    return false
+/** In memory if there is enough of it and programs may run from there; a container often has 64 MB, and runs none. */
+function makeTemporaryFolder(): string {
+  for (const parent of [MEMORY, tmpdir()]) {
+    try {
+      const { bavail, bsize } = statfsSync(parent)
+      if (parent === MEMORY && bavail * bsize < MEMORY_MIN_BYTES) continue
+      const folder = mkdtempSync(join(parent, 'carillon-tests-'))
+      // As root, Postgres runs as another user, who has to get to its data.
+      chmodSync(folder, 0o711)
+      if (canRun(folder)) return folder
+      rmSync(folder, { recursive: true })
+    } catch {
+      // Not there, or not ours to write to.
+    }
   }
+  throw new Error(`expected a folder for temporary files that programs may run from, got ${tmpdir()}: set TMPDIR`)
+}
+
+function canRun(folder: string): boolean {
+  const script = join(folder, 'try')
+  writeFileSync(script, '#!/bin/sh\n', { mode: 0o755 })
+  const { status } = spawnSync(script)
+  rmSync(script)
+  return status === 0
 }

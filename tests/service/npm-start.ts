@@ -8,6 +8,10 @@ import { REPOSITORY } from '../house/run-tool.ts'
 
 interface StartOptions {
   readonly env: Readonly<Record<string, string>>
+  /** @default the repository */
+  readonly cwd?: string
+  /** @default the one who runs the tests */
+  readonly user?: { readonly uid: number; readonly gid: number }
   /** The command of the README. @default 'npm start' */
   readonly command?: string
 }
@@ -20,11 +24,12 @@ export class NpmStart {
   readonly lines: string[] = []
   readonly #output: readonly ReturnType<typeof createInterface>[]
 
-  constructor({ env, command = 'npm start' }: StartOptions) {
+  constructor({ env, cwd = REPOSITORY, user, command = 'npm start' }: StartOptions) {
     // Without the shell's `exec` a signal to our child would reach a shell instead of npm.
     const child = spawn(`exec ${command}`, {
+      ...user,
       shell: true,
-      cwd: REPOSITORY,
+      cwd,
       env: { ...process.env, ...env },
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises'
+
 import { expect, test } from 'vitest'
 
 import { emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
@@ -117,14 +119,15 @@ test('over many slots no two runs of a replace schedule are ever under way at on
   const pipeline = await pipelineAt(START)
   const workers = [pipeline.worker('one'), pipeline.worker('two')]
   const schedule = await pipeline.create({ policy: REPLACE, target: { kind: 'test', timeoutSeconds: 86_400 } })
-  let active = 0
-  let most = 0
+  let [active, most, aborted, settled] = [0, 0, 0, 0]
+  for (const { events } of workers) events.on('attempt.settled', () => (settled += 1))
   const stubborn: Script = (_context, signal) => {
     active += 1
     most = Math.max(most, active)
     return new Promise((resolve) => {
       signal.addEventListener('abort', () => {
         active -= 1
+        aborted += 1
         resolve({ kind: 'cancelled' })
       })
     })
@@ -135,6 +138,8 @@ test('over many slots no two runs of a replace schedule are ever under way at on
     await pipeline.pass(MINUTE, ...workers)
     for (const worker of slot % 2 === 0 ? workers : workers.toReversed()) {
       await worker.begin()
+      // What the worker was told to cancel is settled, so that the slot that waits for it may begin.
+      while (settled < aborted) await setImmediate()
       await worker.beginJobs()
     }
   }

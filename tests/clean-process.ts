@@ -1,0 +1,11 @@
+import { afterAll, vi } from 'vitest'
+
+/** Test files share a process: each leaves its clock and its environment as it found them. */
+const before = { ...process.env }
+
+afterAll(() => {
+  vi.useRealTimers()
+  vi.unstubAllEnvs()
+  for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name]
+  Object.assign(process.env, before)
+})
