@@ -1,6 +1,7 @@
 import type { BenchPostgres } from './bench-postgres.ts'
 import { followClock, nowMs } from './clock.ts'
 import type { Gathered } from './gathered.ts'
+import { LoadedTooLate, lengthenLeads } from './lead-time.ts'
 import type { Ground, Peer } from './measure.ts'
 import type { Progress } from './progress.ts'
 import type { BenchRedis } from './redis.ts'
@@ -39,6 +40,8 @@ export interface WorkView {
 const ADMIN_SHUTDOWN = '57P01'
 /** Two clocks that are read one after the other are apart by less. */
 const STEADY_MS = 2
+/** How many times as long a lead becomes before its part is given up. */
+const LEAD_TIMES_MAX = 32
 const NO_GROUND: Ground = { postgresUrl: '', redisUrl: undefined }
 
 /** Does parts in rounds, each on a ground of its own, and keeps what they gave. */
@@ -105,7 +108,7 @@ export class BenchRun implements AsyncDisposable {
     const { gathered, progress, signal } = this.#parts
     const startedAt = nowMs()
     try {
-      const readings = await this.#onGround(ground, (made) => this.#withPatience(part.measure(made)))
+      const readings = await this.#measureLoaded(part, ground)
       this.#requireSteadyClock()
       gathered.add(place, readings)
       const seconds = ((nowMs() - startedAt) / 1000).toFixed(1)
@@ -116,6 +119,18 @@ export class BenchRun implements AsyncDisposable {
       signal.throwIfAborted()
       this.#fail(place, messageOf(error))
       return false
+    }
+  }
+
+  /** Again with a lead twice as long, on a new ground, if all came due before it was loaded: the machine is busy. */
+  async #measureLoaded(part: Part, ground: GroundWish): Promise<readonly Reading[]> {
+    for (let times = 2; ; times *= 2) {
+      try {
+        return await this.#onGround(ground, (made) => this.#withPatience(part.measure(made)))
+      } catch (error) {
+        if (!(error instanceof LoadedTooLate) || times > LEAD_TIMES_MAX) throw error
+        lengthenLeads(times)
+      }
     }
   }
 

@@ -1,8 +1,9 @@
 import type { RepeatOptions } from 'bullmq'
 
 import { nowMs, within } from '../clock.ts'
+import { leadOf, requireAhead } from '../lead-time.ts'
 import type { Creation, Drain, Ground, Lateness, Peer } from '../measure.ts'
-import { dailyCron, requireAhead } from './due.ts'
+import { dailyCron } from './due.ts'
 import { inTurn } from './in-turn.ts'
 import { LateCalls } from './late-calls.ts'
 import { drainOf, Tally } from './tally.ts'
@@ -90,7 +91,7 @@ async function lateness(
   worker.on('error', ignore)
   try {
     await worker.waitUntilReady()
-    const firstAt = Math.ceil(nowMs()) + LEAD_MS
+    const firstAt = Math.ceil(nowMs()) + leadOf(LEAD_MS)
     await inTurn({ count: work.slots, clients: LOADERS }, (n) => upsert(queue, n, firstAt + n * work.spacingMs))
     requireAhead(firstAt)
     return await calls.all(firstAt + work.slots * work.spacingMs)
@@ -130,7 +131,7 @@ async function leadFor(backend: Backend, ground: Ground, count: number): Promise
   try {
     const dueAt = nowMs() + EVERY_MS
     const { seconds } = await inTurn({ count: PROBE, clients: LOADERS }, (n) => upsert(queue, n, dueAt))
-    return LEAD_MS + (seconds * 1000 * 2 * count) / PROBE
+    return leadOf(LEAD_MS) + (seconds * 1000 * 2 * count) / PROBE
   } finally {
     await queue.close()
   }

@@ -1,4 +1,5 @@
 import { nowMs } from '../clock.ts'
+import { leadOf } from '../lead-time.ts'
 
 export const SECOND = 1000
 const LEAD_MS = 4000
@@ -6,7 +7,7 @@ const LOAD_MS_PER_SCHEDULE = 0.1
 
 /** The next whole second, the finest grid of a cron expression, at which so many schedules are loaded and waited for. */
 export function wholeSecondAfterLoading(count: number): number {
-  return Math.ceil((nowMs() + LEAD_MS + count * LOAD_MS_PER_SCHEDULE) / SECOND) * SECOND
+  return Math.ceil((nowMs() + leadOf(LEAD_MS) + count * LOAD_MS_PER_SCHEDULE) / SECOND) * SECOND
 }
 
 /** The second at or after each of so many instants, one after the other: where slots lie for a peer that knows only seconds. */
@@ -26,12 +27,4 @@ export function cronAt(instantMs: number): string {
 /** A cron expression for once a day, spread over an hour. */
 export function dailyCron(n: number): string {
   return `${n % 60} 3 * * *`
-}
-
-/** Says so if loading took longer than it was given: what came due meanwhile was not waited for. */
-export function requireAhead(dueAt: number): void {
-  const leftMs = dueAt - nowMs()
-  if (leftMs < 0) {
-    throw new Error(`expected all to be loaded before they are due, got ${Math.round(-leftMs)} ms too late`)
-  }
 }

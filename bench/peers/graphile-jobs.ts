@@ -2,8 +2,8 @@ import { makeWorkerUtils, runMigrations, type Runner } from 'graphile-worker'
 import type { Pool } from 'pg'
 
 import { nowMs, until, within } from '../clock.ts'
+import { leadOf, requireAhead } from '../lead-time.ts'
 import type { Creation, Drain, Ground, Lateness, Peer } from '../measure.ts'
-import { requireAhead } from './due.ts'
 import { addJobs, GRAPHILE_CONNECTIONS, GRAPHILE_POLL_MS, openPool, runGraphile, TASK } from './graphile.ts'
 import { inTurn } from './in-turn.ts'
 import { LateCalls } from './late-calls.ts'
@@ -29,7 +29,7 @@ async function drain(ground: Ground, work: { count: number; patienceMs: number }
   const calls = new Tally(work.count)
   let runner: Runner | undefined
   try {
-    const dueAt = Math.ceil(nowMs() + LEAD_MS + work.count * LOAD_MS_PER_JOB)
+    const dueAt = Math.ceil(nowMs() + leadOf(LEAD_MS) + work.count * LOAD_MS_PER_JOB)
     const runAt = new Date(dueAt).toISOString()
     await addJobs(
       pool,
@@ -74,7 +74,7 @@ async function lateness(ground: Ground, work: { slots: number; spacingMs: number
   }
   const runner = await runGraphile({ pool, schema: SCHEMA, concurrency: CONCURRENCY, localQueue: LOCAL_QUEUE, task })
   try {
-    const firstAt = Math.ceil(nowMs()) + LEAD_MS
+    const firstAt = Math.ceil(nowMs()) + leadOf(LEAD_MS)
     const nominals = Array.from({ length: work.slots }, (_, n) => firstAt + n * work.spacingMs)
     const jobs = nominals.map((nominal) => ({ payload: { nominal }, runAt: new Date(nominal).toISOString() }))
     await addJobs(pool, SCHEMA, jobs)

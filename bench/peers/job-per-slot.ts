@@ -3,12 +3,12 @@ import type { Runner } from 'graphile-worker'
 import type { Pool } from 'pg'
 
 import { nowMs, within } from '../clock.ts'
+import { leadOf, requireAhead } from '../lead-time.ts'
 import { loadSchedules } from '../load-schedules.ts'
 import type { Creation, Drain, Ground, Lateness, Peer } from '../measure.ts'
 import { openPool as openLedger } from '../works/bench-pool.ts'
 import { requireMade } from '../works/made-schedules.ts'
 import { requireWholeLedger } from '../works/whole-ledger.ts'
-import { requireAhead } from './due.ts'
 import { addJobs, GRAPHILE_CONNECTIONS, GRAPHILE_POLL_MS, openPool, runGraphile, type Queryable } from './graphile.ts'
 import { inTurn } from './in-turn.ts'
 import { beginSlots, insertSchedule, settleSlots, type LedgerSlot } from './ledger.ts'
@@ -138,7 +138,7 @@ async function inTransaction(pool: Pool, write: (client: Queryable) => Promise<v
 
 async function drain(ground: Ground, { count, patienceMs }: { count: number; patienceMs: number }): Promise<Drain> {
   await prepare(ground)
-  const dueAt = Math.ceil(nowMs() + LEAD_MS + count * LOAD_MS_PER_SCHEDULE)
+  const dueAt = Math.ceil(nowMs() + leadOf(LEAD_MS) + count * LOAD_MS_PER_SCHEDULE)
   await load(ground, { count, firstSlotAt: dueAt, spacingMs: 0 })
   const pool = openPool(ground.postgresUrl, GRAPHILE_CONNECTIONS)
   const [calls, ends] = [new Tally(count), new Tally(count)]
@@ -159,7 +159,7 @@ async function drain(ground: Ground, { count, patienceMs }: { count: number; pat
 
 async function lateness(ground: Ground, { slots, spacingMs }: { slots: number; spacingMs: number }): Promise<Lateness> {
   await prepare(ground)
-  const firstAt = Math.ceil(nowMs() + LEAD_MS)
+  const firstAt = Math.ceil(nowMs() + leadOf(LEAD_MS))
   await load(ground, { count: slots, firstSlotAt: firstAt, spacingMs })
   const pool = openPool(ground.postgresUrl, GRAPHILE_CONNECTIONS)
   const late: number[] = []

@@ -1,9 +1,10 @@
 import { PgBoss, type ConstructorOptions, type WorkOptions } from 'pg-boss'
 
 import { within } from '../clock.ts'
+import { requireAhead } from '../lead-time.ts'
 import type { Creation, Drain, Ground, Lateness, Peer } from '../measure.ts'
 import { CONNECTIONS } from './connections.ts'
-import { cronAt, dailyCron, requireAhead, secondsOf, wholeSecondAfterLoading } from './due.ts'
+import { cronAt, dailyCron, secondsOf, wholeSecondAfterLoading } from './due.ts'
 import { inTurn } from './in-turn.ts'
 import { lastEnd, type Ends } from './last-end.ts'
 import { LateCalls } from './late-calls.ts'

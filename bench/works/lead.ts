@@ -1,5 +1,5 @@
 import { nowMs } from '../clock.ts'
-import { requireAhead } from '../peers/due.ts'
+import { leadOf, requireAhead } from '../lead-time.ts'
 
 const LEAD_MS = 4000
 const LOAD_MS_PER_SCHEDULE = 0.2
@@ -12,10 +12,10 @@ const UP_MS = 1000
  * @param held beside so many others, which are vacuumed with them.
  */
 export function dueAfterLoading(count: number, held = 0): number {
-  return Math.ceil(nowMs() + LEAD_MS + count * LOAD_MS_PER_SCHEDULE + held * VACUUM_MS_PER_SCHEDULE)
+  return Math.ceil(nowMs() + leadOf(LEAD_MS) + count * LOAD_MS_PER_SCHEDULE + held * VACUUM_MS_PER_SCHEDULE)
 }
 
-/** Says so if the worker has not been up for long enough to wait for them. */
+/** @throws LoadedTooLate if the worker has not been up for long enough to wait for them */
 export function requireWaiting(dueAt: number): void {
   requireAhead(dueAt - UP_MS)
 }

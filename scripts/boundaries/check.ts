@@ -4,10 +4,20 @@ import { checkFileNames } from './file-name-rule.ts'
 import { checkImports } from './import-rules.ts'
 import { checkLayers } from './layer-rule.ts'
 import { checkSql } from './sql-rule.ts'
+import { checkStopwatches } from './stopwatch-rule.ts'
 import type { Violation } from './violation.ts'
 import { readWorkspace, type Workspace } from './workspace.ts'
 
-const RULES = [checkSyntax, checkFileNames, checkImports, checkLayers, checkCycles, checkSql, checkClock]
+const RULES = [
+  checkSyntax,
+  checkFileNames,
+  checkImports,
+  checkLayers,
+  checkCycles,
+  checkSql,
+  checkClock,
+  checkStopwatches,
+]
 
 /** Everything in the repository under `root` that breaks a boundary. */
 export function checkBoundaries(root: string): Violation[] {

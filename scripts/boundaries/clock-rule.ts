@@ -3,7 +3,7 @@ import { posix } from 'node:path'
 import type { Node } from 'oxc-parser'
 
 import { PACKAGE_RULES } from './arrows.ts'
-import { walk } from './syntax-walk.ts'
+import { propertyName, walk } from './syntax-walk.ts'
 import type { Violation } from './violation.ts'
 import type { SourceFile, Workspace } from './workspace.ts'
 
@@ -93,9 +93,4 @@ function isPureDate(node: Node, parent: Node | undefined): boolean {
     default:
       return false
   }
-}
-
-function propertyName(node: Node & { type: 'MemberExpression' }): string | undefined {
-  if (!node.computed) return node.property.type === 'Identifier' ? node.property.name : undefined
-  return node.property.type === 'Literal' ? String(node.property.value) : undefined
 }

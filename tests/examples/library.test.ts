@@ -9,7 +9,7 @@ function runExample(name: string): Promise<{ exitCode: number; stdout: string }>
   return runTool(REPOSITORY, process.execPath, [join(REPOSITORY, 'examples', name)])
 }
 
-test('an application with a kind of target of its own is called, retried and told what is wrong', async () => {
+test.concurrent('an application with a kind of target of its own is called, retried and told what is wrong', async () => {
   const { exitCode, stdout } = await runExample('embedding.ts')
 
   expect({ exitCode, lines: stdout.trim().split('\n') }).toEqual({
@@ -24,29 +24,29 @@ test('an application with a kind of target of its own is called, retried and tol
   })
 })
 
-test('two workers on one Postgres call each slot once, also if one of them leaves (I2)', async () => {
+test.concurrent('two workers on one Postgres call each slot once, also if one of them leaves (I2)', async () => {
   const { exitCode, stdout } = await runExample('two-workers.ts')
 
   expect({ exitCode, lines: stdout.trim().split('\n') }).toEqual({
     exitCode: 0,
-    lines: ['calls: 100, distinct: 100', 'worker two settled after worker one had left: true'],
+    lines: ['calls: 100, distinct: 100', 'settled by worker two after worker one had left: 50'],
   })
 })
 
-test(
+test.concurrent(
   'a Restate service is entered once, though its first attempt was cut (I5)',
   async () => {
     const { exitCode, stdout } = await runExample('restate.ts')
 
-    expect({ exitCode, lines: stdout.trim().split('\n') }).toEqual({
-      exitCode: 0,
-      lines: [
-        'sending list a',
-        'attempt 1: the run is retrying',
-        'attempt 2: the run is succeeded',
-        'ledger: succeeded after 2 attempts',
-      ],
-    })
+    const lines = stdout.trim().split('\n')
+    // The first attempt is cut; on a busy machine others are too, until one is answered.
+    const cut = lines.filter((line) => line.endsWith(': the run is retrying'))
+    expect({ exitCode, cut: cut[0] }).toEqual({ exitCode: 0, cut: 'attempt 1: the run is retrying' })
+    expect(lines.filter((line) => line === 'sending list a')).toHaveLength(1)
+    expect(lines.slice(-2)).toEqual([
+      `attempt ${cut.length + 1}: the run is succeeded`,
+      `ledger: succeeded after ${cut.length + 1} attempts`,
+    ])
   },
   FETCH_LIMIT_MS,
 )

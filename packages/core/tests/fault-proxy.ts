@@ -1,5 +1,8 @@
 import { once } from 'node:events'
 import net from 'node:net'
+import { setImmediate } from 'node:timers/promises'
+
+import { vi } from 'vitest'
 
 /** Stands between a client and a server, and lets the test break what is between them. */
 export interface FaultProxy extends AsyncDisposable {
@@ -15,6 +18,8 @@ export interface FaultProxy extends AsyncDisposable {
   readonly hangUp: () => void
   /** Everything that clients sent into the black hole. */
   readonly swallowed: () => string
+  /** A client has sent this into the black hole. */
+  readonly whenSwallowed: (text: string) => Promise<void>
   /** Every client that ever came has closed its side. */
   readonly whenLeft: () => Promise<unknown>
 }
@@ -66,6 +71,7 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
   const url = new URL(serverUrl)
   url.hostname = '127.0.0.1'
   url.port = String((proxy.address() as net.AddressInfo).port)
+  const textSwallowed = (): string => Buffer.concat(swallowed).toString('latin1')
   return {
     url: url.href,
     blackhole: () => {
@@ -82,7 +88,10 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
     hangUp: () => {
       for (const { client } of deafened) client.destroy()
     },
-    swallowed: () => Buffer.concat(swallowed).toString('latin1'),
+    swallowed: textSwallowed,
+    whenSwallowed: async (text) => {
+      while (!textSwallowed().includes(text)) await setImmediate()
+    },
     whenLeft: () => Promise.all(left),
     async [Symbol.asyncDispose]() {
       for (const { client } of pairs) client.destroy()
@@ -93,9 +102,18 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
   }
 }
 
-/** The address with what `createPool` and `Listener` set for minutes cut down to a test's patience. */
-export function impatient(url: string, settings: Readonly<Record<string, string>> = { query_timeout: '300' }): string {
+/** The address with other settings than `createPool` and `Listener` have. */
+export function withSettings(url: string, settings: Readonly<Record<string, string>>): string {
   const changed = new URL(url)
   for (const [name, value] of Object.entries(settings)) changed.searchParams.set(name, value)
   return changed.href
+}
+
+/** The timers of the driver, moved by the test: a query without an answer times out, and nobody waits for the time limit. */
+export function holdTimers(): Disposable & { readonly advance: (ms: number) => Promise<void> } {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  return {
+    advance: async (ms) => void (await vi.advanceTimersByTimeAsync(ms)),
+    [Symbol.dispose]: () => void vi.useRealTimers(),
+  }
 }

@@ -119,15 +119,16 @@ test('over many slots no two runs of a replace schedule are ever under way at on
   const pipeline = await pipelineAt(START)
   const workers = [pipeline.worker('one'), pipeline.worker('two')]
   const schedule = await pipeline.create({ policy: REPLACE, target: { kind: 'test', timeoutSeconds: 86_400 } })
-  let [active, most, aborted, settled] = [0, 0, 0, 0]
-  for (const { events } of workers) events.on('attempt.settled', () => (settled += 1))
+  let [active, most] = [0, 0]
+  const counts = { aborted: 0, settled: 0 }
+  for (const { events } of workers) events.on('attempt.settled', () => (counts.settled += 1))
   const stubborn: Script = (_context, signal) => {
     active += 1
     most = Math.max(most, active)
     return new Promise((resolve) => {
       signal.addEventListener('abort', () => {
         active -= 1
-        aborted += 1
+        counts.aborted += 1
         resolve({ kind: 'cancelled' })
       })
     })
@@ -139,7 +140,7 @@ test('over many slots no two runs of a replace schedule are ever under way at on
     for (const worker of slot % 2 === 0 ? workers : workers.toReversed()) {
       await worker.begin()
       // What the worker was told to cancel is settled, so that the slot that waits for it may begin.
-      while (settled < aborted) await setImmediate()
+      while (counts.settled < counts.aborted) await setImmediate()
       await worker.beginJobs()
     }
   }

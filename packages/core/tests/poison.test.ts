@@ -11,12 +11,14 @@ import { createDb } from '../src/store/database.ts'
 import { createPool } from '../src/store/pool.ts'
 import type { Outcome } from '../src/target.ts'
 import { emptiedPipelines } from './emptied-pipeline.ts'
-import { impatient, startFaultProxy } from './fault-proxy.ts'
+import { holdTimers, startFaultProxy } from './fault-proxy.ts'
 import { readLedger } from './ledger-rows.ts'
 import { CALLER, DAY, HEARTBEAT_MS, MINUTE, type Pipeline } from './pipeline.ts'
 import { heldEach, SUCCEEDED, type Script } from './scripted-target.ts'
 
 const pipelineAt = emptiedPipelines()
+/** How long the driver waits for an answer. */
+const QUERY_TIMEOUT_MS = 30_000
 
 async function corrupt({ db }: Pipeline, schedule: Schedule, column: string, json: string): Promise<void> {
   await sql`
@@ -251,14 +253,17 @@ test('a settlement whose commit was answered into nowhere is not written twice (
   target.script = script
   const schedule = await pipeline.create({ policy: { overlap: 'queue' } })
   await using proxy = await startFaultProxy(database.url)
-  await using rig = await startRig(pipeline, impatient(proxy.url))
+  await using rig = await startRig(pipeline, proxy.url)
   clock.advance(MINUTE)
   await rig.beat()
   await rig.keeper.runOnce()
   await target.whenCalled(1)
 
   proxy.deafenAt('commit')
+  using timers = holdTimers()
   answers[0]?.({ kind: 'failed', error: { code: 'test', message: 'no' }, retryable: false })
+  while ((await pipeline.lines(schedule))[0] !== '09:01 failed');
+  await timers.advance(QUERY_TIMEOUT_MS)
   await rig.whenFailed
   const before = await readLedger(database.pool)
   clock.advance(1000)

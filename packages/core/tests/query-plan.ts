@@ -21,8 +21,12 @@ interface ExplainRow {
 /** A database that keeps the statements that were run on it. */
 export function recordingDb(pool: pg.Pool): { readonly db: Db; readonly queries: CompiledQuery[] } {
   const queries: CompiledQuery[] = []
-  const log = ({ query }: { query: CompiledQuery }): void => void queries.push(query)
-  return { db: new Kysely<DB>({ dialect: new PostgresDialect({ pool }), log }), queries }
+  return { db: watchedDb(pool, (query) => void queries.push(query)), queries }
+}
+
+/** A database that calls back after each statement, before the sender gets the answer. */
+export function watchedDb(pool: pg.Pool, onAnswer: (query: CompiledQuery) => void | Promise<void>): Db {
+  return new Kysely<DB>({ dialect: new PostgresDialect({ pool }), log: ({ query }) => onAnswer(query) })
 }
 
 /** How Postgres goes about a statement for whoever runs this: with its parameters, and with any. */

@@ -1,9 +1,12 @@
 import { expect, test } from 'vitest'
 
 import { systemClock, type Clock } from '../src/clock.ts'
+import { Scheduler } from '../src/facade/scheduler.ts'
 import { Worker } from '../src/facade/worker.ts'
+import { createDb } from '../src/store/database.ts'
 import { createDatabase } from './database.ts'
 import { startFaultProxy } from './fault-proxy.ts'
+import { CALLER, EVERY_MINUTE } from './pipeline.ts'
 import { ScriptedTarget } from './scripted-target.ts'
 
 /** The wall’s time, but timers fire only when the test says so. */
@@ -16,7 +19,12 @@ function clockOfTimers(): { clock: Clock; fire: (ms: number) => void } {
       return () => undefined
     },
   }
-  return { clock, fire: (ms) => timers.filter((timer) => timer.ms === ms).forEach(({ callback }) => callback()) }
+  const fire = (ms: number): void => {
+    const due = timers.filter((timer) => timer.ms === ms)
+    if (due.length === 0) throw new Error(`expected a timer of ${ms} ms, got none`)
+    for (const { callback } of due) callback()
+  }
+  return { clock, fire }
 }
 
 test('a worker whose database has gone silent stops within 25 s all the same', async () => {
@@ -31,4 +39,23 @@ test('a worker whose database has gone silent stops within 25 s all the same', a
   fire(24_500)
 
   await expect(stopped).resolves.toBeUndefined()
+})
+
+test('a worker that is told to stop lets an attempt run for 20 s, hands it back uncharged, and has stopped', async () => {
+  await using database = await createDatabase()
+  const { clock, fire } = clockOfTimers()
+  const target = new ScriptedTarget()
+  target.script = () => new Promise(() => undefined)
+  const scheduler = new Scheduler({ db: createDb(database.pool), targets: new Map([[target.kind, target]]) })
+  const worker = new Worker({ databaseUrl: database.url, targets: [target], clock })
+  await worker.start()
+  const { id } = await scheduler.runNow(CALLER, (await scheduler.create(CALLER, EVERY_MINUTE)).id)
+  await target.whenCalled(1)
+
+  const stopped = worker.stop()
+  fire(20_000)
+  await stopped
+
+  expect(await scheduler.getRun(CALLER, id)).toMatchObject({ state: 'retrying', attemptCount: 0, attempts: [] })
+  expect((await database.pool.query('select from carillon.workers')).rows).toEqual([])
 })

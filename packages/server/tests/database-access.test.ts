@@ -42,7 +42,8 @@ test('a doctor examines a database that DATABASE_URL names', async () => {
   await migrationsOf(settings).up()
 
   const checks = await examine(settings)
-  expect(checks.find(({ name }) => name === 'database')).toMatchObject({ status: 'ok' })
+  // A busy machine answers slowly, and the doctor warns of it.
+  expect(checks.find(({ name }) => name === 'database')?.status).toMatch(/^(ok|warning)$/)
   expect(checks.find(({ name }) => name === 'schema')).toMatchObject({ status: 'ok' })
 })
 

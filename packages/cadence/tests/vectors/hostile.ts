@@ -177,6 +177,10 @@ export const HOSTILE: readonly Hostile[] = [
   rrule('FREQ=SECONDLY', 'too_frequent'),
   rrule('FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=30', 'never_fires'),
   rrule('FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30', 'never_fires'),
+  // The second slot comes 86,401 days after the first.
+  rrule('FREQ=SECONDLY;INTERVAL=86401;BYHOUR=0;BYMINUTE=0;BYSECOND=0', 'too_complex', { start: '2026-01-01T00:00:00' }),
+  // Positions that no year has, looked for in each.
+  rrule('FREQ=YEARLY;BYWEEKNO=5;BYMONTHDAY=12,17;BYSETPOS=3', 'never_fires'),
   rrule(7, 'wrong_type'),
   rrule(undefined, 'missing_field'),
   rrule('FREQ=DAILY', 'out_of_range', { start: '2027-01-01T24:00:00' }, 'start'),
@@ -226,6 +230,8 @@ export const HOSTILE: readonly Hostile[] = [
   interval('R5/2026-01-01T09:00:00Z/P1D', 'conflict', { startAt: START_AT }, 'startAt'),
   interval('R5/2026-01-01T09:00:00Z/P1D', 'conflict', { maxRuns: 4 }, 'maxRuns'),
   interval('P1D', 'missing_field', {}, 'startAt'),
+  // The clocks change twice in each of 7,900 years.
+  interval('P1Y', 'too_complex', { startAt: START_AT, maxRuns: 7900, timezone: 'Europe/Madrid' }, 'maxRuns'),
 
   // Once.
   once('2026-12-24T24:00:00Z', 'out_of_range'),
