@@ -6,8 +6,9 @@ export default defineConfig({
     globalSetup: ['./tests/database/global-setup.ts'],
     setupFiles: ['./tests/clean-process.ts'],
     reporters: ['default', './scripts/count-reporter.ts'],
-    // Some tests start real tools, several processes each; beside the others on two cores that takes seconds.
-    testTimeout: 30_000,
+    // For what hangs. Some tests start several processes each, and a machine may be ten times as busy as this one.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     // A process runs one file after another. A new one for each would import Fastify, zod and the rest 250 times.
     isolate: false,
     // More than cores: many tests wait for a lease, a slot or a process.

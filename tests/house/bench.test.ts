@@ -70,5 +70,5 @@ describe('a smoke run of the bench', () => {
 
     expect(stdout).toBe('')
     expect(exitCode).toBe(0)
-  })
+  }, 300_000)
 })
