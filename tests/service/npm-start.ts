@@ -67,6 +67,10 @@ export function processesWith(text: string): number[] {
     .map(Number)
 }
 
+export function commandOf(pid: number): string {
+  return readOr(`/proc/${pid}/cmdline`).replaceAll('\0', ' ')
+}
+
 /** The process has ended while we looked, or is another user's. */
 function readOr(path: string): string {
   try {

@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises'
 import { createClient } from '@carillon/api'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { findFreePort, NpmStart, processesWith } from './npm-start.ts'
+import { commandOf, findFreePort, NpmStart, processesWith } from './npm-start.ts'
 
 /** Ways to end `npm start`. Whoever ends npm or all of it with a signal that can be handled gets an orderly end. */
 const ENDS = [
@@ -38,6 +38,8 @@ test.runIf(process.platform === 'linux')(
 
     let isMade = false
     for (const [n, end] of plannedEnds(STARTS, SEED).entries()) {
+      // A kill of the whole group may have left some that are still ending.
+      const before = new Set(processesWith(dataDir))
       const service = new NpmStart({ env })
       if (end.atProcesses === undefined) {
         await service.said('Try this next')
@@ -47,12 +49,13 @@ test.runIf(process.platform === 'linux')(
         isMade = true
         const { items } = await client.schedules.list()
         expect({ n, end, names: items.map(({ name }) => name) }).toEqual({ n, end, names: ['Kept'] })
-      } else await untilSoManyRun(dataDir, end.atProcesses, service)
+      } else await untilSoManyRun(dataDir, before.size + end.atProcesses, service)
       service.signal(end.signal, end.to)
       await service.exited
 
       // npm ends last, after the service and its Postgres. Killed, it cannot wait; then they notice by themselves.
-      if (end.signal !== 'SIGKILL') expect({ n, end, left: processesWith(dataDir) }).toEqual({ n, end, left: [] })
+      const left = processesWith(dataDir).filter((pid) => !before.has(pid))
+      if (end.signal !== 'SIGKILL') expect({ n, end, left: left.map(commandOf) }).toEqual({ n, end, left: [] })
       // After a kill of the whole group the next start begins while Postgres may still be writing what is dirty.
       else if (end.to === 'npm') await untilNoneIsLeft(dataDir)
     }
@@ -87,8 +90,9 @@ function plannedEnds(count: number, seed: number): End[] {
 }
 
 async function untilSoManyRun(dataDir: string, count: number, service: NpmStart): Promise<void> {
-  const isReady = (): boolean => service.lines.some((line) => line.includes('Try this next'))
-  while (processesWith(dataDir).length < count && !isReady()) await setImmediate()
+  const isOver = (): boolean =>
+    service.child.exitCode !== null || service.lines.some((line) => line.includes('Try this'))
+  while (processesWith(dataDir).length < count && !isOver()) await setImmediate()
 }
 
 /** Nothing tells of a process that is not ours; each look is a read of the process table, and the test's limit is the bound. */

@@ -10,17 +10,21 @@ interface FakeProcess {
   readonly signal: AbortSignal
 }
 
-function startUnder(env: Record<string, string>): FakeProcess {
+function startUnder(env: Record<string, string>, parentProgram: string | undefined = 'npm'): FakeProcess {
   const target = Object.assign(new EventEmitter(), { ppid: 7, env })
   const looks: (() => void)[] = []
   const clock = { now: () => 0, every: (_ms: number, look: () => void) => void looks.push(look) }
-  return { target, looks, signal: watchInterrupts(target, clock, () => undefined) }
+  return {
+    target,
+    looks,
+    signal: watchInterrupts(target, { clock, end: () => undefined, programOf: () => parentProgram }),
+  }
 }
 
 test('the first interrupt asks for an end, its echo is no second one, and the second ends at once', () => {
   const target = Object.assign(new EventEmitter(), { ppid: 7, env: {} })
   let [now, ends] = [1000, 0]
-  const signal = watchInterrupts(target, { now: () => now, every: () => undefined }, () => ends++)
+  const signal = watchInterrupts(target, { clock: { now: () => now, every: () => undefined }, end: () => ends++ })
   const seen = (): unknown => ({ isAsked: signal.aborted, ends })
 
   const steps = [seen()]
@@ -50,6 +54,19 @@ test('a process that npm started asks for an end once npm is gone', () => {
   for (const look of looks) look()
 
   expect([whileThere, signal.aborted]).toEqual([false, true])
+})
+
+test.each([
+  ['npm', false],
+  ['sh', false],
+  ['node', false],
+  [undefined, false],
+  ['systemd', true],
+  ['docker-init', true],
+])('a process that npm started and that finds %s as its parent: npm is gone already is %s', (program, isGone) => {
+  const { signal } = startUnder({ npm_lifecycle_event: 'start' }, program)
+
+  expect(signal.aborted).toBe(isGone)
 })
 
 test('a process that something else started outlives it', () => {
