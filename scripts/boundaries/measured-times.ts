@@ -8,7 +8,8 @@ type Time = 'instant' | 'duration' | undefined
 /** The times that names of a file stand for. Scopes are not told apart. */
 type Times = ReadonlyMap<string, Time>
 
-const CLOCK_CALLS = /^(performance\.now|Date\.now|process\.hrtime|hrtime\.bigint|Now\.\w+)$/
+const CLOCK_CALLS =
+  /^(performance\.now|Date\.now|(process\.)?hrtime|hrtime\.bigint|process\.uptime|systemClock\.now|Now\.\w+)$/
 const CONVERSIONS = /^(Math\.\w+|Number|BigInt)$/
 
 /** Finds the names that stand for times. Walks the file again while it finds more: functions are used above their declarations. */

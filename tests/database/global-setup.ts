@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -20,7 +20,7 @@ const MEMORY_MIN_BYTES = 4 * 2 ** 30
 /** One Postgres for the whole test run; each test file makes databases of its own in it. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = makeTemporaryFolder()
-  // Every process of this run makes its temporary files in it, so nothing is left behind by a test that is cut.
+  // Every process of this run makes its temporary files in it. What a run that is killed leaves, the next one removes.
   process.env['TMPDIR'] = folder
   const postgres = await startPostgres({
     dataDir: join(folder, 'data'),
@@ -47,7 +47,8 @@ function makeTemporaryFolder(): string {
     try {
       const { bavail, bsize } = statfsSync(parent)
       if (parent === MEMORY && bavail * bsize < MEMORY_MIN_BYTES) continue
-      const folder = mkdtempSync(join(parent, 'carillon-tests-'))
+      removeAbandoned(parent)
+      const folder = mkdtempSync(join(parent, `carillon-tests-${process.pid}-`))
       // As root, Postgres runs as another user, who has to get to its data.
       chmodSync(folder, 0o711)
       if (canRun(folder)) return folder
@@ -57,6 +58,22 @@ function makeTemporaryFolder(): string {
     }
   }
   throw new Error(`expected a folder for temporary files that programs may run from, got ${tmpdir()}: set TMPDIR`)
+}
+
+/** The folders of test runs that were killed. */
+function removeAbandoned(parent: string): void {
+  for (const name of readdirSync(parent)) {
+    const [, pid] = /^carillon-tests-(\d+)-/.exec(name) ?? []
+    if (pid !== undefined && !isRunning(Number(pid))) rmSync(join(parent, name), { recursive: true, force: true })
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
 }
 
 function canRun(folder: string): boolean {

@@ -86,7 +86,7 @@ function plannedEnds(count: number, seed: number): End[] {
   return rounds
     .flat()
     .slice(0, count)
-    .map(({ signal, to }, n) => ({ signal, to, atProcesses: n % 3 === 2 ? 1 + Math.floor(random() * 8) : undefined }))
+    .map(({ signal, to }, n) => ({ signal, to, atProcesses: n % 3 === 0 ? 1 + Math.floor(random() * 8) : undefined }))
 }
 
 async function untilSoManyRun(dataDir: string, count: number, service: NpmStart): Promise<void> {

@@ -37,15 +37,6 @@ function runOn(binary) {
   }
   const child = spawn(binary, [main, ...process.argv.slice(2)], { stdio: 'inherit' })
   process.on('SIGTERM', () => child.kill('SIGTERM'))
-  // npx, which started us, was killed or did not pass its signal on.
-  const parent = process.ppid
-  if (process.env['npm_lifecycle_event']) {
-    const look = setInterval(() => {
-      if (process.ppid === parent) return
-      clearInterval(look)
-      child.kill('SIGTERM')
-    }, 250).unref()
-  }
   // A terminal has sent it to the child as well; the child takes both for one.
   process.on('SIGINT', () => child.kill('SIGINT'))
   child.on('error', (error) => {

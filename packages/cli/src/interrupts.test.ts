@@ -2,29 +2,12 @@ import { EventEmitter } from 'node:events'
 
 import { expect, test } from 'vitest'
 
-import { watchInterrupts } from './interrupts.ts'
-
-interface FakeProcess {
-  readonly target: EventEmitter & { ppid: number; env: Record<string, string> }
-  readonly looks: (() => void)[]
-  readonly signal: AbortSignal
-}
-
-function startUnder(env: Record<string, string>, parentProgram: string | undefined = 'npm'): FakeProcess {
-  const target = Object.assign(new EventEmitter(), { ppid: 7, env })
-  const looks: (() => void)[] = []
-  const clock = { now: () => 0, every: (_ms: number, look: () => void) => void looks.push(look) }
-  return {
-    target,
-    looks,
-    signal: watchInterrupts(target, { clock, end: () => undefined, programOf: () => parentProgram }),
-  }
-}
+import { watchInterrupts, watchParent } from './interrupts.ts'
 
 test('the first interrupt asks for an end, its echo is no second one, and the second ends at once', () => {
-  const target = Object.assign(new EventEmitter(), { ppid: 7, env: {} })
+  const target = new EventEmitter()
   let [now, ends] = [1000, 0]
-  const signal = watchInterrupts(target, { clock: { now: () => now, every: () => undefined }, end: () => ends++ })
+  const signal = watchInterrupts(target, { now: () => now }, () => ends++)
   const seen = (): unknown => ({ isAsked: signal.aborted, ends })
 
   const steps = [seen()]
@@ -45,32 +28,37 @@ test('the first interrupt asks for an end, its echo is no second one, and the se
   ])
 })
 
-test('a process that npm started asks for an end once npm is gone', () => {
-  const { target, looks, signal } = startUnder({ npm_lifecycle_event: 'start' })
+const NPM = 7
+const INIT = 1
 
-  for (const look of looks) look()
+function watchedChild(ppid: number, program: string | undefined) {
+  const child = { ppid, programOf: () => program }
+  const looks: (() => void)[] = []
+  const signal = watchParent(NPM, { every: (_ms, look) => void looks.push(look) }, child)
+  return { child, signal, look: () => looks.forEach((look) => look()) }
+}
+
+test('a process whose parent ends asks for an end', () => {
+  const { child, signal, look } = watchedChild(NPM, 'npm')
+
+  look()
   const whileThere = signal.aborted
-  target.ppid = 1
-  for (const look of looks) look()
+  child.ppid = INIT
+  look()
 
   expect([whileThere, signal.aborted]).toEqual([false, true])
+})
+
+test('a process whose parent ended before the first look asks for an end at once', () => {
+  expect(watchedChild(INIT, 'npm').signal.aborted).toBe(true)
 })
 
 test.each([
   ['npm', false],
   ['sh', false],
-  ['node', false],
   [undefined, false],
   ['systemd', true],
   ['docker-init', true],
-])('a process that npm started and that finds %s as its parent: npm is gone already is %s', (program, isGone) => {
-  const { signal } = startUnder({ npm_lifecycle_event: 'start' }, program)
-
-  expect(signal.aborted).toBe(isGone)
-})
-
-test('a process that something else started outlives it', () => {
-  const { looks } = startUnder({})
-
-  expect(looks).toEqual([])
+])('a parent that runs %s is one that adopted an orphan: %s', (program, isOrphan) => {
+  expect(watchedChild(NPM, program).signal.aborted).toBe(isOrphan)
 })

@@ -7,31 +7,14 @@ import type { Clock } from './clock.ts'
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 interface Interruptible {
-  readonly ppid: number
-  readonly env: Readonly<Record<string, string | undefined>>
   on(signal: (typeof SIGNALS)[number], listener: () => void): unknown
-}
-
-interface InterruptOptions {
-  readonly clock: Pick<Clock, 'now' | 'every'>
-  /** Called at the second interrupt: somebody does not want to wait for an orderly end. */
-  readonly end: () => void
-  /** The program that a process runs; undefined if the system does not say. @default what Linux says */
-  readonly programOf?: (pid: number) => string | undefined
 }
 
 /** A terminal interrupts everybody at once, and npm, started from it, passes the same interrupt on: that is one, not two. */
 const SAME_MS = 500
-const PARENT_LOOK_MS = 250
-/** What npm and its like start a script with. */
-const LAUNCHERS = /^(npm|npx|pnpm|yarn|bun|node|[a-z]*sh)$/
 
-/**
- * Fires at the first interrupt, and if npm started this process and has ended before it: killed, or ended by a signal that
- * the shell between the two did not pass on.
- */
-export function watchInterrupts(target: Interruptible, options: InterruptOptions): AbortSignal {
-  const { clock, end, programOf = readProgram } = options
+/** Fires at the first interrupt. At the second, `end` is called: somebody does not want to wait for an orderly end. */
+export function watchInterrupts(target: Interruptible, clock: Pick<Clock, 'now'>, end: () => void): AbortSignal {
   const interrupt = new AbortController()
   let firstAt = 0
   const handle = (): void => {
@@ -41,20 +24,43 @@ export function watchInterrupts(target: Interruptible, options: InterruptOptions
     } else if (clock.now() - firstAt >= SAME_MS) end()
   }
   for (const signal of SIGNALS) target.on(signal, handle)
-  if (target.env['npm_lifecycle_event'] !== undefined) {
-    const parent = target.ppid
-    // npm may be gone before we look for the first time. The system has given us another parent then.
-    if (!LAUNCHERS.test(programOf(parent) ?? 'npm')) interrupt.abort()
-    clock.every(PARENT_LOOK_MS, () => {
-      if (target.ppid !== parent) interrupt.abort()
-    })
+  return interrupt.signal
+}
+
+interface Child {
+  readonly ppid: number
+  /** The program that a process runs; undefined if the system does not say. */
+  readonly programOf: (pid: number) => string | undefined
+}
+
+const PARENT_LOOK_MS = 250
+/** What `npm start` and its like start a script with. */
+const LAUNCHERS = /^(npm|npx|pnpm|yarn|bun|node|[a-z]*sh)$/
+const THIS_PROCESS: Child = {
+  get ppid() {
+    return process.ppid
+  },
+  programOf: readProgram,
+}
+
+/**
+ * Fires once the process that started this one is gone, killed before it could pass a signal on. The system gives a process
+ * whose parent has ended another one. That may have happened before the shell could tell `parent`: then it is no launcher.
+ */
+export function watchParent(parent: number, clock: Pick<Clock, 'every'>, child: Child = THIS_PROCESS): AbortSignal {
+  const interrupt = new AbortController()
+  const look = (): void => {
+    if (child.ppid !== parent) interrupt.abort()
   }
+  if (!LAUNCHERS.test(child.programOf(parent) ?? 'npm')) interrupt.abort()
+  look()
+  clock.every(PARENT_LOOK_MS, look)
   return interrupt.signal
 }
 
 function readProgram(pid: number): string | undefined {
   try {
-    // npm calls itself `npm start`, in one word for the system.
+    // npm calls itself `npm start`, which the system takes for one word.
     const [command = ''] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split(/[\0 ]/)
     return basename(command).replace(/^-/, '')
   } catch {

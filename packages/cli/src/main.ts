@@ -13,7 +13,7 @@ const cli: Cli = {
   terminal: createTerminal(process, process.env),
   clock: systemClock,
   stdin: process.stdin,
-  signal: watchInterrupts(process, { clock: systemClock, end: () => process.exit(EXIT_CODES.interrupted.code) }),
+  signal: watchInterrupts(process, systemClock, () => process.exit(EXIT_CODES.interrupted.code)),
 }
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

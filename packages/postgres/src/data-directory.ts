@@ -5,27 +5,34 @@ import {
   closeSync,
   constants,
   existsSync,
+  fchownSync,
   lchownSync,
   mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
-  writeFileSync,
+  writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
 
-import { claimDirectory, OWN_PREFIX } from './directory-claim.ts'
+import { claimDirectory, isOwnEntry } from './directory-claim.ts'
 import { makeDirectory } from './make-directory.ts'
 import { PostgresError, systemCodeOf } from './postgres-error.ts'
 import type { Program } from './program.ts'
 import { runToEnd } from './server-process.ts'
 import { findObstacle, type ServerUser } from './server-user.ts'
 
-/** Where a new database is made before it is moved up. Its presence says that the move did not end. */
-const STAGING = '.initialising'
+/**
+ * Where a new database is made before it is moved up, with a random end: the initdb of a process that was killed may still
+ * write to the one before. Its presence says that the move did not end.
+ */
+const STAGING_PREFIX = '.initialising'
+/** An initdb that is ending may add files while they are removed. */
+const REMOVED_FOR_GOOD = { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }
 /** In the data directory, which only its owner may read. A database that was made elsewhere has none. */
 const PASSWORD_FILE = 'superuser-password'
 /**
@@ -43,10 +50,13 @@ export interface DataDirectory {
   readonly release: () => void
 }
 
-/** Claims `path` for the server's user, and makes it if it is not there. Throws if it holds something else. */
-export async function openDataDirectory(path: string, user: ServerUser): Promise<DataDirectory> {
+/** Claims a folder for the server's user, and makes it if it is not there. Throws if it holds something else. */
+export async function openDataDirectory(given: string, user: ServerUser): Promise<DataDirectory> {
+  let path = given
   try {
     makeDirectory(path)
+    // Through links, so that rights are looked at, and given, where the data really are.
+    path = realpathSync(path)
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
     const obstacle = findObstacle(path, user)
     if (obstacle !== undefined) requireWorkingFolder(path, obstacle)
@@ -69,7 +79,7 @@ export async function ensureDatabase(directory: DataDirectory, program: Program,
   const { path } = directory
   try {
     if (!hasDatabase(path)) await initialise(directory, program, sync)
-    rmSync(join(path, STAGING), { recursive: true, force: true })
+    for (const entry of entriesOf(path).filter(isStaging)) rmSync(join(path, entry), REMOVED_FOR_GOOD)
     requireMajor(path, program.major)
   } catch (error) {
     throw describe(error, path)
@@ -111,12 +121,17 @@ function requireWorkingFolder(path: string, obstacle: string): void {
 
 function requireDatabaseOrNothing(path: string): void {
   const entries = entriesOf(path)
-  if (entries.length === 0 || entries.includes(STAGING) || hasDatabase(path)) return
+  if (entries.length === 0 || entries.some(isStaging) || hasDatabase(path)) return
   throw new PostgresError('directory_foreign', `the data directory ${path} holds files that are no Postgres database`)
 }
 
+/** What Carillon keeps beside the database does not count. */
 function entriesOf(path: string): string[] {
-  return readdirSync(path).filter((entry) => !entry.startsWith(OWN_PREFIX))
+  return readdirSync(path).filter((entry) => !isOwnEntry(entry))
+}
+
+function isStaging(entry: string): boolean {
+  return entry.startsWith(STAGING_PREFIX)
 }
 
 /**
@@ -125,13 +140,12 @@ function entriesOf(path: string): string[] {
  */
 async function initialise(directory: DataDirectory, program: Program, sync: boolean): Promise<void> {
   const { path, user, obstacle } = directory
-  for (const entry of entriesOf(path)) rmSync(join(path, entry), { recursive: true })
-  const staging = join(path, STAGING)
+  for (const entry of entriesOf(path)) rmSync(join(path, entry), REMOVED_FOR_GOOD)
+  const staging = join(path, `${STAGING_PREFIX}-${randomBytes(4).toString('hex')}`)
   mkdirSync(staging, { mode: 0o700 })
+  if (user) lchownSync(staging, user.uid, user.gid)
   const passwordFile = join(path, PASSWORD_FILE)
-  writeFileSync(passwordFile, `${randomBytes(24).toString('base64url')}\n`, { mode: 0o600 })
-  if (user) for (const owned of [staging, passwordFile]) lchownSync(owned, user.uid, user.gid)
-  const password = openSync(passwordFile, 'r')
+  const password = createPassword(passwordFile, user)
   await runToEnd(
     program.initdb,
     [
@@ -155,6 +169,15 @@ async function initialise(directory: DataDirectory, program: Program, sync: bool
   for (const entry of [...made, 'PG_VERSION']) renameSync(join(staging, entry), join(path, entry))
 }
 
+/** An open file. By its descriptor alone: the folder may be another user's, who could put a link in the name's place. */
+function createPassword(path: string, user: ServerUser): number {
+  const { O_CREAT, O_EXCL, O_RDWR } = constants
+  const file = openSync(path, O_CREAT | O_EXCL | O_RDWR, 0o600)
+  writeSync(file, `${randomBytes(24).toString('base64url')}\n`)
+  if (user) fchownSync(file, user.uid, user.gid)
+  return file
+}
+
 function requireMajor(path: string, major: string): void {
   const found = readFileSync(join(path, 'PG_VERSION'), 'utf8').trim()
   if (found === major) return
@@ -168,11 +191,16 @@ function requireMajor(path: string, major: string): void {
 /** Postgres insists on a directory that is its user's and closed to others. */
 function takeOver(path: string, user: ServerUser): void {
   const { uid, mode } = statSync(path)
-  if (user && uid !== user.uid) {
-    for (const entry of readdirSync(path, { recursive: true, encoding: 'utf8' })) {
-      lchownSync(join(path, entry), user.uid, user.gid)
-    }
-    lchownSync(path, user.uid, user.gid)
-  }
+  if (user && uid !== user.uid) chownTree(path, user)
   if (process.platform !== 'win32' && (mode & 0o027) !== 0) chmodSync(path, 0o700)
+}
+
+/** Follows no link out of the folder. */
+function chownTree(folder: string, user: NonNullable<ServerUser>): void {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) chownTree(path, user)
+    else lchownSync(path, user.uid, user.gid)
+  }
+  lchownSync(folder, user.uid, user.gid)
 }

@@ -6,8 +6,8 @@ import { delay } from './clock.ts'
 import { PostgresError } from './postgres-error.ts'
 import { isAlive, startOf } from './process-table.ts'
 
-/** What Carillon itself keeps in a data directory begins with this. Postgres has nothing of that name. */
-export const OWN_PREFIX = '.carillon-'
+/** In a data directory: where a copy of Postgres lies while it runs. */
+export const PROGRAM_FOLDER = '.carillon-program'
 const CLAIM = /^\.carillon-claim-(\d+)-([0-9a-f]{12})-[0-9a-f]{8}$/
 
 /** Two processes that start at the same instant may each see the other and give way: they try again. */
@@ -20,11 +20,11 @@ const PAUSE_MS = 50
  * A claim is an empty file whose name says which process made it, so it appears whole or not at all, and the claim of a
  * process that has ended counts for nothing. Each process writes its claim first and looks for others second. So of two at
  * least one sees the other, and never do both go on. Postgres' own `postmaster.pid` cannot do this: it does not exist yet
- * while the database is made.
+ * while the database is made. Neither knows of processes in another container: a volume belongs to one container at a time.
  */
 export async function claimDirectory(dataDir: string): Promise<{ readonly release: () => void }> {
   for (let tries = 1; ; tries += 1) {
-    const claim = `${OWN_PREFIX}claim-${process.pid}-${hashedStart(process.pid)}-${randomBytes(4).toString('hex')}`
+    const claim = `.carillon-claim-${process.pid}-${hashedStart(process.pid)}-${randomBytes(4).toString('hex')}`
     const release = (): void => rmSync(join(dataDir, claim), { force: true })
     writeFileSync(join(dataDir, claim), '', { mode: 0o644 })
     const other = claimsOf(dataDir).find(({ name }) => name !== claim)
@@ -36,6 +36,11 @@ export async function claimDirectory(dataDir: string): Promise<{ readonly releas
     if (tries === TRIES) throw directoryInUse(dataDir, other.pid)
     await delay(PAUSE_MS * (1 + Math.random()))
   }
+}
+
+/** Whether an entry of a data directory is ours, and no part of the database. */
+export function isOwnEntry(name: string): boolean {
+  return name === PROGRAM_FOLDER || CLAIM.test(name)
 }
 
 /** The process that serves a data directory, or is about to; undefined if there is none. */
@@ -60,9 +65,13 @@ function removeDeadClaims(dataDir: string): void {
 function claimsOf(dataDir: string): { name: string; pid: number }[] {
   return readdirSync(dataDir).flatMap((name) => {
     const [, pid, start] = CLAIM.exec(name) ?? []
-    const isLiving = pid !== undefined && isAlive(Number(pid)) && hashedStart(Number(pid)) === start
-    return isLiving ? [{ name, pid: Number(pid) }] : []
+    return pid !== undefined && isSame(Number(pid), start) ? [{ name, pid: Number(pid) }] : []
   })
+}
+
+/** Whether the process that made a claim still runs. One whose start the system does not tell is believed to be it. */
+function isSame(pid: number, start: string | undefined): boolean {
+  return isAlive(pid) && (startOf(pid) === '' || hashedStart(pid) === start)
 }
 
 function hashedStart(pid: number): string {

@@ -48,12 +48,18 @@ export function commandLineOf(pid: number): string[] {
 /** A new id at each start of the machine, from which on ticks are counted. */
 const BOOT_ID = '/proc/sys/kernel/random/boot_id'
 
-function statOf(pid: number): { state: string; startTicks: string } | undefined {
+/** The process that started another one, or has inherited it; undefined if the system does not say. */
+export function parentOf(pid: number): number | undefined {
+  const parent = process.platform === 'linux' ? statOf(pid)?.parent : ps(pid, 'ppid=').trim()
+  return parent === undefined || parent === '' ? undefined : Number(parent)
+}
+
+function statOf(pid: number): { state: string; parent: string; startTicks: string } | undefined {
   const text = readOr('', () => readFileSync(`/proc/${pid}/stat`, 'utf8'))
   // The second field is the program's name, in parentheses, and may hold spaces and parentheses itself.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-  const [state, startTicks] = [fields[0], fields[19]]
-  return state === undefined || startTicks === undefined ? undefined : { state, startTicks }
+  const [state, parent, startTicks] = [fields[0], fields[1], fields[19]]
+  return state && parent && startTicks ? { state, parent, startTicks } : undefined
 }
 
 function ps(pid: number, column: string): string {

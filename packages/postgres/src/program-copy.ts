@@ -14,11 +14,11 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
-import { OWN_PREFIX } from './directory-claim.ts'
+import { PROGRAM_FOLDER } from './directory-claim.ts'
 import { makeDirectory } from './make-directory.ts'
 import { PostgresError, systemCodeOf } from './postgres-error.ts'
 import { completeProgram, isRunnable } from './program-folder.ts'
-import { findObstacle, type ServerUser } from './server-user.ts'
+import type { ServerUser } from './server-user.ts'
 
 /** A copy of Postgres that lives as long as its server: made at the start, removed at the stop. */
 export interface CopiedProgram {
@@ -39,14 +39,15 @@ interface CopyOptions {
 
 /** Root's place for what programs keep. Other copies of Carillon have theirs beside it. */
 const SYSTEM_FOLDER = '/var/lib/carillon-postgres'
+const TEMPORARY_PREFIX = 'carillon-postgres-'
 /** In each copy, written last: of which version it is. Without it a copy is not whole. */
 const VERSION_FILE = 'version'
 /** In each copy outside of its data directory: to which one it belongs. */
 const BELONGS_FILE = 'data-directory'
 
 /**
- * Copies Postgres to where the server's user can run it: into the data directory if that user can get there, else outside of
- * it. After a kill the next start finds the copy and uses it again.
+ * Copies Postgres to where the server's user can run it: into the data directory, or outside of it if that is another user's.
+ * After a kill the next start finds the copy and uses it again.
  */
 export function copyProgram({ installed, version, dataDir, user, reason }: CopyOptions): CopiedProgram {
   removeAbandoned()
@@ -71,6 +72,8 @@ export function copyProgram({ installed, version, dataDir, user, reason }: CopyO
 /** A copy that cannot be removed harms nothing: the next start uses it again. */
 function removeFolder(folder: string): void {
   try {
+    // First, so that a copy that is only half removed is not taken for a whole one.
+    rmSync(join(folder, VERSION_FILE), { force: true })
     rmSync(folder, { recursive: true, force: true })
     if (dirname(folder) === SYSTEM_FOLDER && readdirSync(SYSTEM_FOLDER).length === 0) rmdirSync(SYSTEM_FOLDER)
   } catch {
@@ -80,8 +83,9 @@ function removeFolder(folder: string): void {
 
 function foldersFor(dataDir: string, user: ServerUser): string[] {
   const id = createHash('sha256').update(dataDir).digest('hex').slice(0, 16)
-  const inside = findObstacle(dataDir, user) === undefined ? [join(dataDir, `${OWN_PREFIX}program`)] : []
-  return [...inside, join(SYSTEM_FOLDER, id), join(tmpdir(), `carillon-postgres-${id}`)]
+  // Not as root in a folder of the server's user, who could put links in the way of what root writes.
+  const inside = user ? [] : [join(dataDir, PROGRAM_FOLDER)]
+  return [...inside, join(SYSTEM_FOLDER, id), join(tmpdir(), `${TEMPORARY_PREFIX}${id}`)]
 }
 
 function makeCopy({
@@ -92,7 +96,8 @@ function makeCopy({
 }: Omit<CopyOptions, 'user' | 'reason'> & { folder: string }): void {
   requireOwn(folder)
   rmSync(folder, { recursive: true, force: true })
-  makeDirectory(dirname(folder), 0o755)
+  // Whatever the umask takes away.
+  if (makeDirectory(dirname(folder), 0o755)) chmodSync(dirname(folder), 0o755)
   mkdirSync(folder, 0o755)
   writeFileSync(join(folder, BELONGS_FILE), dataDir)
   cpSync(join(installed, 'native'), join(folder, 'native'), { recursive: true, verbatimSymlinks: true })
@@ -132,9 +137,22 @@ function openForReading(folder: string): void {
 
 /** Copies whose data directory is gone: their server was killed, and then somebody removed the data. */
 function removeAbandoned(): void {
-  const folders = existsSync(SYSTEM_FOLDER) ? readdirSync(SYSTEM_FOLDER) : []
-  for (const folder of folders.map((name) => join(SYSTEM_FOLDER, name))) {
-    const file = join(folder, BELONGS_FILE)
-    if (existsSync(file) && !existsSync(readFileSync(file, 'utf8'))) removeFolder(folder)
+  for (const folder of copiesOutside()) {
+    try {
+      if (!existsSync(readFileSync(join(folder, BELONGS_FILE), 'utf8'))) removeFolder(folder)
+    } catch {
+      // Another process removes or makes it at this moment, or it is another user's.
+    }
   }
+}
+
+function copiesOutside(): string[] {
+  return [SYSTEM_FOLDER, tmpdir()].flatMap((parent) => {
+    try {
+      const names = readdirSync(parent).filter((name) => parent === SYSTEM_FOLDER || name.startsWith(TEMPORARY_PREFIX))
+      return names.map((name) => join(parent, name))
+    } catch {
+      return []
+    }
+  })
 }

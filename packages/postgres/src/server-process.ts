@@ -29,7 +29,7 @@ export class ServerProcess {
   constructor(command: string, args: readonly string[], options: SpawnOptions) {
     this.#child = start(command, args, options)
     this.#exited = exitOf(this.#child)
-    void this.#watchOver(options)
+    void guard(this.#child, this.#exited, options)
   }
 
   /** The latest lines of the server's log. */
@@ -72,25 +72,30 @@ export class ServerProcess {
     cancelQuit()
     cancelKill()
   }
+}
 
-  /**
-   * Stops the server when we die without a word: a shell waits for its input to end, which the system sees to however a
-   * process ends, and then does what `stop` does. Nothing polls, and nothing is left running after a crash.
-   */
-  async #watchOver({ user }: SpawnOptions): Promise<void> {
-    if (process.platform === 'win32' || this.#child.pid === undefined) return
-    const script = 'read -r _; kill -INT "$1"'
-    const guard = spawn('/bin/sh', ['-c', script, 'sh', String(this.#child.pid)], {
-      ...user,
-      cwd: '/',
-      detached: true,
-      stdio: ['pipe', 'ignore', 'ignore'],
-    })
-    guard.on('error', () => undefined)
-    guard.unref()
-    await this.#exited
-    guard.kill('SIGKILL')
+/**
+ * Stops a process when we die without a word: a shell waits for its input to end, which the system sees to however a
+ * process ends, and then does what `stop` does. Nothing polls, and nothing is left running after a crash.
+ */
+async function guard(child: ChildProcess, exited: Promise<unknown>, { user, cwd }: SpawnOptions): Promise<void> {
+  if (process.platform === 'win32' || child.pid === undefined) return
+  const script = 'read -r _; kill -INT "$1"'
+  const shell = spawn('/bin/sh', ['-c', script, 'sh', String(child.pid)], {
+    ...user,
+    cwd: '/',
+    env: environment(cwd),
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  shell.on('error', () => undefined)
+  shell.unref()
+  try {
+    await exited
+  } catch {
+    // Who waits for the process hears of it.
   }
+  shell.kill('SIGKILL')
 }
 
 /** Runs a command to its end; throws with what it said if it fails. */
@@ -98,7 +103,9 @@ export async function runToEnd(command: string, args: readonly string[], options
   const child = start(command, args, options)
   let said = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => (said += text))
-  const code = await exitOf(child)
+  const exited = exitOf(child)
+  void guard(child, exited, options)
+  const code = await exited
   if (code === 0) return
   if (said.includes('could not look up effective user ID')) {
     throw new PostgresError(
@@ -114,17 +121,20 @@ function start(command: string, args: readonly string[], { user, cwd, inherited 
   return spawn(command, args, {
     ...user,
     cwd,
-    env: environment(),
+    env: environment(cwd),
     // A session of its own: Ctrl-C in a terminal reaches us alone, and we end what uses the database first.
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe', ...inherited],
   })
 }
 
-/** Ours without what would set up another Postgres (PGDATA, PGPORT …), and in English: the log is read. */
-function environment(): NodeJS.ProcessEnv {
-  const others = Object.entries(process.env).filter(([name]) => !name.startsWith('PG') && !name.startsWith('LC_'))
-  return { ...Object.fromEntries(others), LC_ALL: 'C' }
+/**
+ * Ours without what would set up another Postgres (PGDATA, PGPORT …), without our own settings, some of which are keys, and in
+ * English: the log is read. The folder it works in, for somebody who looks at processes.
+ */
+function environment(folder: string): NodeJS.ProcessEnv {
+  const others = Object.entries(process.env).filter(([name]) => !/^(PG|LC_|CARILLON_|DATABASE_URL$|npm_)/.test(name))
+  return { ...Object.fromEntries(others), LC_ALL: 'C', CARILLON_POSTGRES: folder }
 }
 
 /** The exit code; null after a signal. Throws if the command could not be started. */

