@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { CADENCE_MUTATIONS } from './mutations/cadence.ts'
 import { CORE_MUTATIONS } from './mutations/core.ts'
 import type { Mutation } from './mutations/mutation.ts'
+import { POSTGRES_MUTATIONS } from './mutations/postgres.ts'
 import { SERVER_MUTATIONS } from './mutations/server.ts'
 import { TARGETS_MUTATIONS } from './mutations/targets.ts'
 
@@ -19,6 +20,7 @@ const SUITES: Readonly<Record<string, readonly Mutation[]>> = {
   cadence: CADENCE_MUTATIONS,
   core: CORE_MUTATIONS,
   targets: TARGETS_MUTATIONS,
+  postgres: POSTGRES_MUTATIONS,
   server: SERVER_MUTATIONS,
 }
 // Fewer cases than usual: a guard worth having is missed soon.

@@ -129,9 +129,9 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a broken connection is not lent again',
     file: 'store/pool.ts',
-    from: 'giveBack(reason ?? this.#broken.get(client) ?? false)',
-    to: 'giveBack(reason ?? false)',
-    tests: ['tests/pool.test.ts'],
+    from: 'giveBack(this.#broken.get(client) ?? reason ?? false)',
+    to: 'giveBack(reason ?? this.#broken.get(client) ?? false)',
+    tests: ['tests/broken-connection.test.ts'],
   },
   {
     guard: 'an edit that somebody else overtook is refused',
