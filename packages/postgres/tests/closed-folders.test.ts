@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 
 import { startPostgres } from '../src/index.ts'
 import { startInChild } from './child.ts'
-import { createFolder, isRoot } from './folder.ts'
+import { canBecomeOthers, createFolder, isRoot } from './folder.ts'
 import { install } from './installed.ts'
 import { query } from './query.ts'
 
@@ -83,7 +83,7 @@ describe.runIf(isRoot)('root in a folder that is closed to other users', () => {
   })
 })
 
-describe.runIf(isRoot)('another user', () => {
+describe.runIf(canBecomeOthers)('another user', () => {
   test('starts what root installed and they may not write to, from a copy in their own data', async () => {
     const folder = createFolder()
     chmodSync(folder, 0o755)

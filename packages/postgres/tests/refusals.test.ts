@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 import { startPostgres } from '../src/index.ts'
 import { startInChild } from './child.ts'
-import { createFolder, isRoot } from './folder.ts'
+import { canBecomeOthers, createFolder } from './folder.ts'
 
 test('a directory that cannot be made or written to is refused', async () => {
   const folder = createFolder()
@@ -18,7 +18,7 @@ test('a directory that cannot be made or written to is refused', async () => {
   })
 })
 
-test.runIf(isRoot)('an ordinary user is told which directory is closed to them', async () => {
+test.runIf(canBecomeOthers)('an ordinary user is told which directory is closed to them', async () => {
   const dataDir = join(createFolder(), 'data')
 
   const { said } = await startInChild(dataDir, { user: { uid: 12_345, gid: 12_345 } })
@@ -26,19 +26,22 @@ test.runIf(isRoot)('an ordinary user is told which directory is closed to them',
   expect(said).toBe(`PostgresError: the data directory ${dataDir} cannot be written to (EACCES)`)
 })
 
-test.runIf(isRoot)('a user without a name is told that Postgres wants one, and root then takes another', async () => {
-  const folder = createFolder()
-  chownSync(folder, 12_345, 12_345)
-  const dataDir = join(folder, 'data')
+test.runIf(canBecomeOthers)(
+  'a user without a name is told that Postgres wants one, and root then takes another',
+  async () => {
+    const folder = createFolder()
+    chownSync(folder, 12_345, 12_345)
+    const dataDir = join(folder, 'data')
 
-  const { said } = await startInChild(dataDir, { user: { uid: 12_345, gid: 12_345 } })
-  rmSync(dataDir, { recursive: true })
-  await using postgres = await startPostgres({ dataDir, settings: { fsync: 'off' } })
+    const { said } = await startInChild(dataDir, { user: { uid: 12_345, gid: 12_345 } })
+    rmSync(dataDir, { recursive: true })
+    await using postgres = await startPostgres({ dataDir, settings: { fsync: 'off' } })
 
-  expect(said).toContain('user 12345 has no name on this system')
-  expect(postgres.port).toBeGreaterThan(0)
-  expect(statSync(dataDir).uid).toBe(65_534)
-})
+    expect(said).toContain('user 12345 has no name on this system')
+    expect(postgres.port).toBeGreaterThan(0)
+    expect(statSync(dataDir).uid).toBe(65_534)
+  },
+)
 
 test('a directory that holds something else is refused, and left as it is', async () => {
   const dataDir = createFolder()
