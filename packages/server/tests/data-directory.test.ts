@@ -10,7 +10,7 @@ import { keptAdminKey, openAdminKey } from '../src/admin-key.ts'
 import { createFile } from '../src/atomic-file.ts'
 import { findDataDirectory, openDataDirectory } from '../src/data-directory.ts'
 import { readSettings } from '../src/settings.ts'
-import { createFolder, isRoot } from './folder.ts'
+import { canBecomeOthers, createFolder } from './folder.ts'
 
 function modeOf(path: string): number {
   return statSync(path).mode & 0o777
@@ -123,7 +123,7 @@ test('a file in its place, or on the way to it, is refused in one sentence', () 
   )
 })
 
-test.runIf(isRoot)('a user who may not write is told so', async () => {
+test.runIf(canBecomeOthers)('a user who may not write is told so', async () => {
   const folder = createFolder()
   const path = join(folder, 'data')
   mkdirSync(path, { mode: 0o755 })

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -5,6 +6,9 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 
 export const isRoot = process.geteuid?.() === 0
+/** Root can run Node as another user, unless this checkout is in a folder that is closed to others. */
+export const canBecomeOthers =
+  isRoot && spawnSync(process.execPath, ['--version'], { uid: 1, gid: 1, cwd: '/' }).status === 0
 
 /** A folder for one test. Open to pass through: as root, Postgres runs as another user. */
 export function createFolder(): string {
