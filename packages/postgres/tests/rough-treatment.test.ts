@@ -15,6 +15,7 @@ import {
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
 
 import { expect, onTestFinished, test } from 'vitest'
@@ -48,7 +49,7 @@ test.runIf(isLinux)('a process that has ended and that its parent has not notice
     stdio: ['ignore', 'pipe', 'inherit', 'pipe'],
   })
   onTestFinished(() => void parent.kill('SIGKILL'))
-  const [line] = (await once(createInterface({ input: parent.stdout }), 'line')) as [string]
+  const [line] = (await once(createInterface({ input: parent.stdout as Readable }), 'line')) as [string]
   const pid = Number(line)
   // By now the shell is a program that waits for no child.
   while (!readFileSync(`/proc/${parent.pid}/cmdline`, 'utf8').startsWith('sleep')) await setImmediate()

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 
 import { onTestFinished } from 'vitest'
 
-export const isRoot = process.geteuid?.() === 0
+const isRoot = process.geteuid?.() === 0
 /** Root can run Node as another user, unless this checkout is in a folder that is closed to others. */
 export const canBecomeOthers =
   isRoot && spawnSync(process.execPath, ['--version'], { uid: 1, gid: 1, cwd: '/' }).status === 0
