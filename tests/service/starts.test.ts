@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { commandOf, findFreePort, NpmStart, processesWith } from './npm-start.ts'
 
-/** Ways to end `npm start`. Whoever ends npm or all of it with a signal that can be handled gets an orderly end. */
+/** Ways to end `npm start`. SIGTERM and SIGINT end it in order; SIGKILL leaves that to the guards. */
 const ENDS = [
   { signal: 'SIGTERM', to: 'npm' },
   { signal: 'SIGTERM', to: 'group' },

@@ -8,7 +8,7 @@ import { createDatabase } from './database.ts'
 /** As the server says when it ends a session. The session of this test goes on, so only the pool can tell it from a sound one. */
 const SESSION_ENDED = `do $$ begin raise exception 'as if ended' using errcode = '57P05'; end $$`
 
-test('a connection in doubt is not lent again, whoever gives it back', async () => {
+test('the pool does not lend a connection again after an error that ends its session', async () => {
   await using database = await createDatabase({ content: 'empty' })
   const db = createDb(createPool({ connectionString: database.url, maxConnections: 1 }))
   const session = async (): Promise<unknown> =>

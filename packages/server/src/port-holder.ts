@@ -25,13 +25,13 @@ function listeningSockets(table: string, host: string, port: number): string[] {
   return rows.flatMap((row) => {
     const [, local = '', , state, , , , , , inode] = row.trim().split(/\s+/)
     const [address = '', hexPort = ''] = local.split(':')
-    const isIt = state === LISTENING && Number.parseInt(hexPort, 16) === port && covers(address, host)
-    return isIt ? [`socket:[${inode}]`] : []
+    const isHolder = state === LISTENING && Number.parseInt(hexPort, 16) === port && conflicts(address, host)
+    return isHolder ? [`socket:[${inode}]`] : []
   })
 }
 
-/** Whether one who listens on `address`, bytes in hexadecimal, is in the way of one who wants to listen on `host`. */
-function covers(address: string, host: string): boolean {
+/** True if a socket that listens on `address` (bytes in hexadecimal) prevents another from listening on `host`. */
+function conflicts(address: string, host: string): boolean {
   if (/^0+$/.test(address) || !isIPv4(host) || host === '0.0.0.0') return true
   const bytes = host.split('.').map((part) => Number(part).toString(16).padStart(2, '0'))
   // The kernel prints the number as this machine stores it; all that Node runs on store the last byte first.

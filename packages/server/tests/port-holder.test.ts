@@ -27,7 +27,7 @@ describe.runIf(process.platform === 'linux')('who holds a port', () => {
     expect(findPortHolder(wanted, port)).toBe(holder())
   })
 
-  test('listening on another address of this machine is in nobody’s way', async () => {
+  test('a program that listens on another address of this machine does not hold the port', async () => {
     const port = await listenOn('127.0.0.2')
 
     expect(findPortHolder('127.0.0.1', port)).toBeUndefined()
@@ -42,7 +42,7 @@ describe.runIf(process.platform === 'linux')('who holds a port', () => {
     expect(findPortHolder('127.0.0.1', Number(port.toString()))).toBe(`node (process ${child.pid})`)
   })
 
-  test('a port that nobody holds has no holder', () => {
+  test('a free port has no holder', () => {
     expect(findPortHolder('127.0.0.1', 1)).toBeUndefined()
   })
 })

@@ -139,7 +139,7 @@ class SoundPool extends pg.Pool implements SeverablePool {
     client.release = (reason) => {
       if (!isLent) return
       isLent = false
-      // Kysely gives every client back with `false`: what broke is decided here, not by who gives it back.
+      // Kysely releases every client with `false`, so the pool's own record of broken clients comes first.
       giveBack(this.#broken.get(client) ?? reason ?? false)
     }
     if (!this.#watched.has(client)) {
