@@ -5,22 +5,17 @@ import { join } from 'node:path'
 import { createDb, createPool, ensurePartitions, migrate } from '@carillon/core'
 import { startPostgres } from '@carillon/postgres'
 
+import { databasesOf, type Databases } from './databases.ts'
+
 /** A Postgres of its own, gone when the measurement is over. */
-export interface BenchPostgres extends AsyncDisposable {
-  /** A migrated database; its url. */
-  createDatabase(name: string): Promise<string>
-  /** A database with nothing in it; its url. */
-  createEmptyDatabase(name: string): Promise<string>
-  /** Ends who is still connected to it, and drops it. */
-  dropDatabase(name: string): Promise<void>
+export interface BenchPostgres extends Databases, AsyncDisposable {
+  /** Of the database that is there from the start. */
+  readonly url: string
   version(): Promise<string>
   /** What it does before it says that something is kept, and with how much memory. */
   settings(): Promise<Record<string, string>>
 }
 
-type Pool = ReturnType<typeof createPool>
-
-const TEMPLATE = 'bench_template'
 const SETTINGS = ['fsync', 'synchronous_commit', 'full_page_writes', 'wal_level', 'max_wal_size', 'shared_buffers']
 
 const WATCHED = { shared_preload_libraries: 'pg_stat_statements', 'pg_stat_statements.track': 'all' }
@@ -43,33 +38,9 @@ export async function startBenchPostgres(options: BenchPostgresOptions = {}): Pr
   const settings = { ...(isDurable ? {} : NOT_DURABLE), ...(isWatched ? WATCHED : {}) }
   const postgres = await startPostgres({ dataDir: join(folder, 'data'), settings })
   const admin = createPool({ connectionString: postgres.url, maxConnections: 2 })
-  const urlOf = (name: string): string => {
-    const url = new URL(postgres.url)
-    url.pathname = `/${name}`
-    return url.href
-  }
-  let template: Promise<void> | undefined
   return {
-    async createDatabase(name) {
-      template ??= createTemplate(admin, urlOf(TEMPLATE))
-      await template
-      await admin.query(`create database ${name} template ${TEMPLATE}`)
-      await admin.query('checkpoint')
-      return urlOf(name)
-    },
-    async createEmptyDatabase(name) {
-      await admin.query(`create database ${name}`)
-      await admin.query('checkpoint')
-      return urlOf(name)
-    },
-    async dropDatabase(name) {
-      try {
-        // Waits some seconds for connections that are being closed: ended by force, they would be taken for failures.
-        await admin.query(`drop database if exists ${name}`)
-      } catch {
-        await admin.query(`drop database if exists ${name} with (force)`)
-      }
-    },
+    ...databasesOf({ admin, url: postgres.url, migrate: migrateAt }),
+    url: postgres.url,
     async version() {
       const { rows } = await admin.query<{ server_version: string }>('show server_version')
       return rows[0]?.server_version ?? 'unknown'
@@ -89,9 +60,7 @@ export async function startBenchPostgres(options: BenchPostgresOptions = {}): Pr
   }
 }
 
-/** Migrated once: a copy costs a tenth of a migration. */
-async function createTemplate(admin: Pool, url: string): Promise<void> {
-  await admin.query(`create database ${TEMPLATE}`)
+async function migrateAt(url: string): Promise<void> {
   const pool = createPool({ connectionString: url })
   await migrate(pool)
   const db = createDb(pool)

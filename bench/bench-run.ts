@@ -1,5 +1,5 @@
-import type { BenchPostgres } from './bench-postgres.ts'
 import { followClock, nowMs } from './clock.ts'
+import type { Databases } from './databases.ts'
 import type { Gathered } from './gathered.ts'
 import { LoadedTooLate, lengthenLeads } from './lead-time.ts'
 import type { Ground, Peer } from './measure.ts'
@@ -12,7 +12,7 @@ import type { Bench, BenchDatabase, Part, Plan, Reading, WorkName } from './work
 
 /** What a run stands on. */
 export interface RunParts {
-  readonly postgres: BenchPostgres
+  readonly postgres: Databases
   /** Undefined where no Redis could be had. */
   readonly redis: BenchRedis | undefined
   readonly gathered: Gathered

@@ -19,6 +19,8 @@ export interface ScheduleLoad {
   readonly target?: { readonly kind: string; readonly [field: string]: unknown }
   /** @default '<kind>:call:nothing' */
   readonly requiredScope?: string
+  /** As JSON. @default one that retries nothing */
+  readonly policy?: string
 }
 
 const BATCH = 50_000
@@ -46,7 +48,7 @@ export async function insertSchedules(pool: Queryable, load: ScheduleLoad, signa
     signal?.throwIfAborted()
     const to = Math.min(from + BATCH, load.count)
     const scope = load.requiredScope ?? `${kind}:call:nothing`
-    const texts = [JSON.stringify(CADENCE), POLICY, scope, tenant, JSON.stringify(target ?? { kind })]
+    const texts = [JSON.stringify(CADENCE), load.policy ?? POLICY, scope, tenant, JSON.stringify(target ?? { kind })]
     await pool.query(INSERT, [from, to, kind, firstSlotAt, spacingMs, tenants, ...texts, target !== undefined])
   }
 }

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 
 import type { Machine } from './results.ts'
 
-const REPOSITORY = join(import.meta.dirname, '..')
+/** The tree that this file is in. */
+export const REPOSITORY = join(import.meta.dirname, '..')
 const GIGABYTE = 1024 ** 3
 
 export function describeMachine(): Machine {
@@ -20,10 +21,10 @@ export function describeMachine(): Machine {
 }
 
 /** Its version, and where there is a git its commit: `0.1.0, commit 1a2b3c4`. One with changes that are not in it is `-dirty`. */
-export function describeCarillon(): string {
-  const { version } = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as { version: string }
+export function describeCarillon(tree = REPOSITORY): string {
+  const { version } = JSON.parse(readFileSync(join(tree, 'package.json'), 'utf8')) as { version: string }
   const git = spawnSync('git', ['describe', '--always', '--dirty', '--exclude=*'], {
-    cwd: REPOSITORY,
+    cwd: tree,
     encoding: 'utf8',
   })
   return git.status === 0 ? `${version}, commit ${git.stdout.trim()}` : version

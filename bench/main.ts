@@ -1,13 +1,14 @@
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
+import { Interrupted } from './interruption.ts'
 import { folderFor, HELP, parseOptions, type Options } from './options.ts'
 import { Progress } from './progress.ts'
 import { checksText } from './report/checks-text.ts'
 import { checkFigures } from './report/checks.ts'
 import { readNote, readResults, writeReport } from './report/write-report.ts'
 import type { Results } from './results.ts'
-import { Interrupted, runBench } from './run-bench.ts'
+import { runBench } from './run-bench.ts'
 
 const BENCH = dirname(fileURLToPath(import.meta.url))
 const INTERRUPTED = 130

@@ -24,10 +24,17 @@ export interface BenchPlan {
 const SECOND = 1000
 const MINUTE = 60 * SECOND
 
+/**
+ * A retry is due 0.9 to 1 s after its slot. With slots this far apart it falls between two other slots, at least 80 ms away from
+ * both, so nothing else is due at its instant.
+ */
+const RETRY_SPACING_MS = 273
+
 /** In the order in which they are done: what holds a million schedules comes last, when nobody else needs the disk. */
 export const WORK_NAMES: readonly WorkName[] = [
   'drain',
   'lateness',
+  'waiting',
   'herd',
   'create',
   'import',
@@ -43,6 +50,7 @@ const FULL: BenchPlan = {
   sizes: {
     drain: { counts: [1000, 10_000, 60_000], patienceMs: 45 * SECOND },
     lateness: { slots: 300, spacingMs: 197 },
+    waiting: { runs: 300, retrySpacingMs: RETRY_SPACING_MS, askSpacingMs: 97 },
     herd: { count: 60_000 },
     scale: {
       held: [
@@ -75,6 +83,7 @@ const QUICK: BenchPlan = {
   sizes: {
     drain: { counts: [1000, 10_000], patienceMs: MINUTE },
     lateness: { slots: 100, spacingMs: 97 },
+    waiting: { runs: 100, retrySpacingMs: RETRY_SPACING_MS, askSpacingMs: 47 },
     herd: { count: 10_000 },
     scale: {
       held: [
@@ -110,6 +119,7 @@ const SMOKE: BenchPlan = {
   sizes: {
     drain: { counts: [20], patienceMs: 2 * MINUTE },
     lateness: { slots: 5, spacingMs: 47 },
+    waiting: { runs: 5, retrySpacingMs: 47, askSpacingMs: 7 },
     herd: { count: 50 },
     scale: {
       held: [

@@ -1,9 +1,14 @@
-/** Of every schedule whose rows are written straight: nothing is tried again, made up for or spread. As JSON. */
-export const POLICY = JSON.stringify({
+const POLICY_FIELDS = {
   overlap: 'forbid',
   missed: 'skip',
   startingDeadlineSeconds: 300,
   retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 },
   autoPauseThreshold: 10,
   spreadSeconds: 0,
-})
+}
+
+/** Of every schedule whose rows are written straight: nothing is tried again, made up for or spread. As JSON. */
+export const POLICY = JSON.stringify(POLICY_FIELDS)
+
+/** The same with one retry. Its backoff is a second less a jitter of up to a tenth. As JSON. */
+export const RETRY_POLICY = JSON.stringify({ ...POLICY_FIELDS, retry: { ...POLICY_FIELDS.retry, maxAttempts: 2 } })

@@ -2,6 +2,7 @@ import { startBenchPostgres } from './bench-postgres.ts'
 import { BenchRun } from './bench-run.ts'
 import { clockStepMs } from './clock.ts'
 import { Gathered } from './gathered.ts'
+import { interruptible } from './interruption.ts'
 import { describeCarillon, describeMachine } from './machine.ts'
 import type { Peer } from './measure.ts'
 import type { Options } from './options.ts'
@@ -13,15 +14,6 @@ import { startRedis } from './redis.ts'
 import { RESULTS_VERSION, type Figure, type Results } from './results.ts'
 import { runWorks, type Works } from './run-works.ts'
 import { StrayErrors } from './stray-errors.ts'
-
-/** Somebody wanted it to end before it was over. */
-export class Interrupted extends Error {
-  override readonly name = 'Interrupted'
-}
-
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-/** To stop Postgres and Redis after an interrupt. */
-const STOPPING_MS = 20_000
 
 interface Order {
   readonly options: Options
@@ -36,24 +28,12 @@ interface Order {
  * Starts what is needed, measures, and stops what it started, also when it is interrupted or its time is up.
  * @throws Interrupted after everything is stopped
  */
-export async function runBench(order: Order): Promise<Omit<Results, 'checks'>> {
+export function runBench(order: Order): Promise<Omit<Results, 'checks'>> {
   const { options, progress } = order
-  const interruption = new AbortController()
-  const signal = AbortSignal.any([interruption.signal, AbortSignal.timeout(PLANS[options.plan].limitMs)])
-  const interrupt = (): void => {
-    if (interruption.signal.aborted) return
-    progress.note('interrupted: stopping')
-    interruption.abort(new Interrupted())
-    AbortSignal.timeout(STOPPING_MS).addEventListener('abort', () => process.exit(1))
+  const note = (text: string): void => {
+    progress.note(text)
   }
-  for (const name of SIGNALS) process.on(name, interrupt)
-  try {
-    const results = await measureAll(order, signal)
-    if (interruption.signal.aborted) throw new Interrupted()
-    return results
-  } finally {
-    for (const name of SIGNALS) process.off(name, interrupt)
-  }
+  return interruptible({ limitMs: PLANS[options.plan].limitMs, note }, (signal) => measureAll(order, signal))
 }
 
 async function measureAll(order: Order, signal: AbortSignal): Promise<Omit<Results, 'checks'>> {

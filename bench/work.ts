@@ -5,6 +5,11 @@ export interface Sizes {
   /** `patienceMs` is for one drain of one subject. */
   readonly drain: { readonly counts: readonly number[]; readonly patienceMs: number }
   readonly lateness: { readonly slots: number; readonly spacingMs: number }
+  /**
+   * So many retries, of slots that lie `retrySpacingMs` apart, and so many run-nows, `askSpacingMs` after the end of the one
+   * before.
+   */
+  readonly waiting: { readonly runs: number; readonly retrySpacingMs: number; readonly askSpacingMs: number }
   /** So many of one tenant, and one slot of another, due at the same instant. */
   readonly herd: { readonly count: number }
   readonly scale: {

@@ -8,11 +8,13 @@ import { importWork } from './works/import.ts'
 import { latenessWork } from './works/lateness.ts'
 import { pagesWork } from './works/pages.ts'
 import { scaleWork } from './works/scale.ts'
+import { waitingWork } from './works/waiting.ts'
 import { workersWork } from './works/workers.ts'
 
 export const WORKS: Works = {
   drain: drainWork,
   lateness: latenessWork,
+  waiting: waitingWork,
   herd: herdWork,
   create: createWork,
   import: importWork,

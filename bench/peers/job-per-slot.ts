@@ -1,5 +1,5 @@
 import { createDb, createPool, ensurePartitions, migrate } from '@carillon/core'
-import type { Runner } from 'graphile-worker'
+import { Logger, runMigrations, type Runner } from 'graphile-worker'
 import type { Pool } from 'pg'
 
 import { nowMs, within } from '../clock.ts'
@@ -15,7 +15,7 @@ import { beginSlots, insertSchedule, settleSlots, type LedgerSlot } from './ledg
 import { versionOf } from './package-version.ts'
 import { drainOf, Tally } from './tally.ts'
 
-const SCHEMA = 'carillon_jobs'
+const SCHEMA = 'slot_jobs'
 const TENANT = 'job-per-slot'
 const CONCURRENCY = 2000
 const LEDGER_BATCH = 500
@@ -25,12 +25,13 @@ const LEAD_MS = 4000
 const LOAD_MS_PER_SCHEDULE = 0.5
 const LATENESS_PATIENCE_MS = 30_000
 
-/** Carillon's schema. */
+/** Carillon's schema, and beside it the queue's. */
 async function prepare(ground: Ground): Promise<void> {
   const pool = createPool({ connectionString: ground.postgresUrl })
   const db = createDb(pool)
   try {
     await migrate(pool)
+    await runMigrations({ pgPool: pool, schema: SCHEMA, logger: new Logger(() => () => undefined) })
     await ensurePartitions(db, { from: new Date(), to: new Date() })
   } finally {
     await db.destroy()

@@ -33,7 +33,7 @@ export async function settleSlots(client: Queryable, slots: readonly LedgerSlot[
   await client.query(
     `with settled as (
       update carillon.runs set state = 'succeeded', worker_id = null, completed_at = now()
-      where runs.schedule_id = any($1::uuid[]) and runs.state = 'running'
+      where runs.schedule_id = any($1::uuid[]) and runs.completed_at is null and runs.state = 'running'
         and coalesce((runs.schedule_id, runs.scheduled_for) in (
           select slot.schedule_id, slot.scheduled_for from unnest($1::uuid[], $2::timestamptz[]) as slot(schedule_id, scheduled_for)
         ), false)

@@ -11,6 +11,8 @@ export const METRICS: Readonly<Record<string, Metric>> = {
   bystanderMs: { label: 'the bystander starts after', isLessBetter: true },
   p50: { label: 'p50', isLessBetter: true },
   p99: { label: 'p99', isLessBetter: true },
+  committedP50: { label: 'p50 from the commit', isLessBetter: true },
+  askedP50: { label: 'p50 from the ask', isLessBetter: true },
   max: { label: 'max', isLessBetter: true },
   cpuPercent: { label: 'CPU of the worker', isLessBetter: true },
   postgresCpuPercent: { label: 'CPU of Postgres', isLessBetter: true },

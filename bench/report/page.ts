@@ -11,6 +11,7 @@ const NOT_MEASURED = [
   'A Postgres tuned for one of the systems: it runs with its default settings.',
   'Days of running: bloat, vacuum under load, failover, backups. The crash tests are in `tests/crash`.',
   'More than two workers, and more than one machine.',
+  'Retries and runs asked for by hand, of the peers.',
   'What the systems do beside this work: BullMQ, pg-boss, DBOS and Graphile Worker are queues or workflow engines first.',
 ]
 

@@ -56,6 +56,28 @@ export const WORK_TEXTS: Readonly<Record<WorkName, WorkText>> = {
       },
     ],
   },
+  waiting: {
+    text:
+      'Runs that wait in the ledger. *Retries*: the first attempt of each slot fails, and the lateness is the time from the end ' +
+      'of its backoff, as the worker reported it, to the call of the second attempt. *Run-now*: the library is asked for a run ' +
+      'while nothing is due, and the lateness is the time from the instant that Postgres writes down as its due time, which is ' +
+      'before the commit, to the call of the target. *From the commit* counts from the answer to that commit, *from the ask* ' +
+      'from the call of the library. The peers are not measured: their backoffs and immediate jobs follow rules of their own.',
+    sizeWord: 'runs',
+    charts: [
+      {
+        metric: 'p50',
+        title: 'Lateness of waiting runs, p50',
+        subtitle: `from the instant a run may be taken to the call of the target; ${LESS}`,
+        wanted: 10,
+      },
+      {
+        metric: 'p99',
+        title: 'Lateness of waiting runs, p99',
+        subtitle: `from the instant a run may be taken to the call of the target; ${LESS}`,
+      },
+    ],
+  },
   herd: {
     text: 'One tenant has so many schedules due at one instant, another tenant has one, due at the same instant.',
     sizeWord: 'slots in the herd',

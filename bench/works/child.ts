@@ -55,6 +55,10 @@ export class Child<Message> implements AsyncDisposable {
     })
   }
 
+  send(message: object): void {
+    this.#process.send(message)
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return
     const exit = once(this.#process, 'exit')

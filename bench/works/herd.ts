@@ -62,9 +62,9 @@ async function measureHerd(url: string, count: number): Promise<Reading[]> {
 async function bystanderOf(pool: BenchPool): Promise<string> {
   const { rows } = await pool.query<{ name: string }>(
     `select name from generate_series(1, $2::int) as n, concat('bystander', n) as name
-    where (hashtext(name || '-0') & 63) <> (hashtext($1 || '-0') & 63)
+    where carillon.lane_of($3, name || '-0') <> carillon.lane_of($3, $1 || '-0')
     limit 1`,
-    [HERD, BYSTANDERS],
+    [HERD, BYSTANDERS, NOOP],
   )
   const [first] = rows
   if (first === undefined) throw new Error('expected a tenant in another lane than the herd, got none')

@@ -1,12 +1,12 @@
-import type { Target, TargetContext } from '@carillon/core'
+import type { Outcome, Target, TargetContext } from '@carillon/core'
 import { z } from 'zod'
 
 export const NOOP = 'noop'
 
-type Context = TargetContext<{ readonly kind: string }>
+export type NoopContext = TargetContext<{ readonly kind: string }>
 
 /** A target that does nothing but tell that it was called. */
-export function noopTarget(onCall: (context: Context) => void = () => undefined): Target {
+export function noopTarget(onCall: (context: NoopContext) => void = () => undefined): Target {
   return {
     kind: NOOP,
     schema: z.looseObject({ kind: z.string() }),
@@ -18,4 +18,19 @@ export function noopTarget(onCall: (context: Context) => void = () => undefined)
       return Promise.resolve({ kind: 'succeeded', result: null })
     },
   }
+}
+
+/** A target whose first attempt at a run fails, and whose second only tells that it was called. */
+export function failingOnceTarget(onRetry: (context: NoopContext) => void): Target {
+  const target = noopTarget(onRetry)
+  return {
+    ...target,
+    dispatch: (context, signal) => (context.attempt === 1 ? Promise.resolve(FAILED) : target.dispatch(context, signal)),
+  }
+}
+
+const FAILED: Outcome = {
+  kind: 'failed',
+  error: { code: 'bench', message: 'the first attempt fails on purpose' },
+  retryable: true,
 }

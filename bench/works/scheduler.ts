@@ -1,3 +1,5 @@
+import type { EventEmitter } from 'node:events'
+
 import { createDb, createPool, Scheduler, type ScheduleInput } from '@carillon/core'
 
 import { dailyCron } from '../peers/due.ts'
@@ -8,14 +10,31 @@ const WITHOUT_QUOTAS = { maxSchedulesPerProject: null, maxSchedulesPerUser: null
 
 export interface OpenScheduler extends AsyncDisposable {
   readonly scheduler: Scheduler
+  /** Calls back whenever Postgres has answered a commit. */
+  onCommit(listener: () => void): void
 }
 
 /** The library as a program has it, with as many connections as it has clients. */
 export function openScheduler(url: string, connections: number): OpenScheduler {
-  const db = createDb(createPool({ connectionString: url, maxConnections: connections, isPrepared: true }))
+  const pool = createPool({ connectionString: url, maxConnections: connections, isPrepared: true })
+  const db = createDb(pool)
   const target = noopTarget()
   const scheduler = new Scheduler({ db, targets: new Map([[target.kind, target]]) }, WITHOUT_QUOTAS)
-  return { scheduler, [Symbol.asyncDispose]: () => db.destroy() }
+  return {
+    scheduler,
+    onCommit: (listener) => {
+      pool.on('connect', (client) => {
+        // Not among the types of pg: the connection of a client, which reports what Postgres answers.
+        const { connection } = client as unknown as {
+          connection: EventEmitter<{ commandComplete: [{ text: string }] }>
+        }
+        connection.on('commandComplete', ({ text }) => {
+          if (text === 'COMMIT') listener()
+        })
+      })
+    },
+    [Symbol.asyncDispose]: () => db.destroy(),
+  }
 }
 
 /** Due once a day. */

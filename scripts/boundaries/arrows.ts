@@ -30,10 +30,9 @@ export const PACKAGE_RULES: Readonly<Record<string, PackageRule>> = {
 export const CORE_LAYERS: Readonly<Record<string, readonly string[]>> = {
   policy: [],
   store: ['policy'],
-  engine: ['policy', 'store'],
   keeper: ['policy', 'store'],
   services: ['policy', 'store'],
-  facade: ['policy', 'store', 'engine', 'keeper', 'services'],
+  facade: ['policy', 'store', 'keeper', 'services'],
 }
 
 /** Packages that speak SQL: importing one is as good as writing SQL. */

@@ -1,9 +1,11 @@
 import type { Mutation } from './mutation.ts'
+import { WAITING_MUTATIONS } from './waiting-runs.ts'
 
 const MIGRATION = 'store/migrations/0001_schedules_and_ledger.up.sql'
 
 /** Each of these must turn a test red: `npm run test:mutations -- core`. */
 export const CORE_MUTATIONS: readonly Mutation[] = [
+  ...WAITING_MUTATIONS,
   {
     guard: 'I1: the CHECK that an active schedule has a next slot, and no other has',
     file: MIGRATION,
@@ -33,15 +35,15 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
     tests: ['tests/keeper.test.ts'],
   },
   {
-    guard: 'I4: the retry is enqueued in the transaction that settles',
+    guard: 'I4: what waits for its turn is freed in the transaction that ends the run before it',
     file: 'settle-batch.ts',
-    from: 'await jobs.enqueue(tx, [...retries,',
-    to: 'void db.transaction().execute((other) => jobs.enqueue(other, retries)).catch(() => undefined)\n    await jobs.enqueue(tx, [',
-    tests: ['tests/settle-atomic.test.ts'],
+    from: 'await freeWaitingRuns(tx, {',
+    to: 'await freeWaitingRuns(db as unknown as Tx, {',
+    tests: ['tests/settle-atomic.test.ts', 'tests/model/model.test.ts'],
   },
   {
     guard: 'I5: an attempt says what the revision that began its run says',
-    file: 'store/taken-run.ts',
+    file: 'store/take.ts',
     from: 'on revisions.schedule_id = taken.schedule_id and revisions.revision = taken.revision',
     to: `on revisions.schedule_id = taken.schedule_id and revisions.revision = (
         select max(latest.revision) from carillon.schedule_revisions as latest
@@ -52,8 +54,8 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'I6: what is due leaves its line before the schedule is paused',
     file: 'facade/schedule-pause.ts',
-    from: "await closeDueSlots(tx, context, { schedule, reason: 'paused', now })",
-    to: '',
+    from: "await closeDueSlots(tx, context, { schedules: [schedule], reason: 'paused', now })",
+    to: '[]',
     tests: ['tests/lifecycle-pause.test.ts'],
   },
   {
@@ -73,8 +75,8 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'I10: a claim takes nothing that is not due by the clock of Postgres',
     file: 'store/agenda.ts',
-    from: 'and schedules.due_at <= ${nowOf(p.now)}\n      order by schedules.due_at, schedules.id',
-    to: "and schedules.due_at <= ${nowOf(p.now)} + interval '1 hour'\n      order by schedules.due_at, schedules.id",
+    from: 'and schedules.due_at <= ${now}\n      order by schedules.due_at, schedules.id',
+    to: "and schedules.due_at <= ${now} + interval '1 hour'\n      order by schedules.due_at, schedules.id",
     tests: ['tests/postgres-time.test.ts'],
   },
   {
@@ -101,22 +103,22 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'I12: a worker without a lease claims nothing',
     file: 'store/agenda.ts',
-    from: 'where workers.id = ${p.workerId} and workers.lease_expires_at > ${nowOf(p.now)}',
-    to: 'where true',
+    from: 'where workers.id = ${p.workerId} and workers.lease_expires_at > ${now} ${notTooFar}',
+    to: 'where true ${notTooFar}',
     tests: ['tests/fencing.test.ts'],
   },
   {
     guard: 'a rescued attempt counts as one',
     file: 'settlement.ts',
-    from: "{ ...base, state: 'retrying', outcome: 'lost', retryInMs: 0, error: errorText(LOST) }",
-    to: "{ ...base, state: 'retrying', outcome: null, retryInMs: 0, error: errorText(LOST) }",
+    from: "{ ...base, state: 'retrying', outcome: 'lost', ...AT_ONCE, error: errorText(LOST) }",
+    to: "{ ...base, state: 'pending', outcome: null, ...AT_ONCE, error: errorText(LOST) }",
     tests: ['tests/rescue.test.ts'],
   },
   {
     guard: 'an attempt that is handed back is not charged',
     file: 'settlement.ts',
-    from: "return { ...base, state: 'retrying', outcome: null, retryInMs: 0 }",
-    to: "return { ...base, state: 'retrying', outcome: 'lost', retryInMs: 0 }",
+    from: "return { ...base, state: run.attempt === 1 ? 'pending' : 'retrying', outcome: null, ...AT_ONCE }",
+    to: "return { ...base, state: 'retrying', outcome: 'lost', ...AT_ONCE }",
     tests: ['tests/drain.test.ts'],
   },
   {
@@ -178,21 +180,21 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'I9: the API acts as a role that is held by the wall',
     file: 'store/walled-transaction.ts',
-    from: '    role: API_ROLE,',
+    from: '  role: API_ROLE,',
     to: '',
     tests: ['tests/pool-of-one.test.ts'],
   },
   {
     guard: 'I9: what a transaction sets ends with it',
     file: 'store/walled-transaction.ts',
-    from: '${pg.escapeLiteral(value)}, true)`)',
-    to: "${pg.escapeLiteral(value)}, ${name.startsWith('carillon') ? 'false' : 'true'})`)",
+    from: '`set local ${name} =',
+    to: "`set ${name.startsWith('carillon') ? '' : 'local'} ${name} =",
     tests: ['tests/pool-of-one.test.ts'],
   },
   {
     guard: 'I9: a transaction that failed is rolled back before its connection is lent again',
     file: 'store/walled-transaction.ts',
-    from: 'await sql`rollback`.execute(tx)',
+    from: 'await tx.executeQuery(ROLLBACK)',
     to: 'await Promise.resolve()',
     tests: ['tests/pool-of-one.test.ts'],
   },
@@ -241,14 +243,14 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'I8: the own grant of another schedule is none',
     file: 'keeper/rights-desk.ts',
-    from: "if (grant.scheduleId !== null && grant.scheduleId !== run.scheduleId) return 'grant_scope'",
+    from: "if (grant.scheduleId !== null && grant.scheduleId !== scheduleId) return 'grant_scope'",
     to: '',
     tests: ['tests/grant-table.test.ts'],
   },
   {
     guard: 'I8, E-28: who was removed does not act, at dispatch either',
     file: 'keeper/rights-desk.ts',
-    from: "if (isAccessLost) return 'access_lost'",
+    from: "if (removed.size > 0 && subjectsOf(run).some(isRemoved)) return 'access_lost'",
     to: '',
     tests: ['tests/grant-table.test.ts'],
   },

@@ -85,18 +85,45 @@ test('grants are given, listed and revoked', async () => {
 })
 
 test('an audit is asked for, waited for and shown', async () => {
-  const before = await rig.run('audit')
   const report = await rig.ask<AuditReport>('audit', ['--run', '--timeout', '25s'])
   const after = await rig.run('audit')
   const { key } = await rig.client.keys.create({ project: 'default', subject: 'user:reads', role: 'member' })
   const told = await rig.run('audit', [], { env: { CARILLON_API_KEY: key } })
 
-  expect(before).toMatchObject({ stdout: 'no audit yet\n', exitCode: 0 })
-  expect(before.stderr).toContain('`carillon audit --run` makes one')
   expect(report).toMatchObject({ latest: { findings: 0 }, findings: [] })
   expect(after.stdout).toMatch(/^Findings +0, of which 0 repaired$/m)
   expect(told).toMatchObject({ stderr: '', exitCode: 0 })
-  expect(told.stdout).toMatch(/^Audited +\S+ to \S+\nFinished +.*\nFindings +0 in this project, of which 0 repaired\n$/)
+  expect(told.stdout).toMatch(
+    /^Audited +\S+ to \S+\nSlots until +.*\nFinished +.*\nFindings +0 in this project, of which 0 repaired\n$/,
+  )
+})
+
+test('an audit that found something ends with 5, with the key of the installation also if it is in another project', async () => {
+  const elsewhere = { tenant: 'acme', project: 'kitchen' }
+  const { key } = await rig.client.keys.create({ ...elsewhere, subject: 'user:bo', role: 'admin' })
+  const other = { env: { CARILLON_API_KEY: key } }
+  const cron = ['Yearly', '--cron', '0 0 1 1 *', '--url', 'http://127.0.0.1/ok', '--json']
+  const { id } = JSON.parse((await rig.run('schedules create', cron, other)).stdout) as { id: string }
+  const renumber = (from: number, to: number): Promise<unknown> =>
+    rig.database.pool.query(
+      'update carillon.schedule_revisions set revision = $3 where schedule_id = $1 and revision = $2',
+      [id, from, to],
+    )
+  await renumber(1, 2)
+
+  const found = await rig.run('audit', ['--run', '--timeout', '50s'])
+  const shown = await rig.run('audit', [], other)
+  await renumber(2, 1)
+  const again = await rig.run('audit', ['--run', '--timeout', '50s'])
+
+  expect(found).toMatchObject({
+    exitCode: 5,
+    stderr: '1 of them are in other projects: `carillon doctor` says in which\n',
+  })
+  expect(found.stdout).toMatch(/^Findings +1, of which 0 repaired$/m)
+  expect(shown).toMatchObject({ exitCode: 5, stderr: '' })
+  expect(shown.stdout).toContain('revision_missing')
+  expect(again).toMatchObject({ exitCode: 0, stderr: '' })
 })
 
 test('what is for the installation says that its key is needed, to admins and members alike', async () => {

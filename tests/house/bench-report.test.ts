@@ -186,6 +186,16 @@ describe('the figures to reach', () => {
     expect(checkOf('idle-cpu-all', idle)).toMatchObject({ measured: '1 % at 100', isReached: null })
   })
 
+  test.each([
+    ['retries-p50', 'Carillon, retries'],
+    ['run-now-p50', 'Carillon, run-now'],
+  ])('%s: a waiting run is called less than 10 ms after it may be taken', (id, subject) => {
+    const lateBy = (ms: number): readonly Figure[] => [figure('waiting', subject, 300, 'p50', ms)]
+
+    expect(checkOf(id, lateBy(9.9))).toMatchObject({ figure: 2, wanted: 'under 10 ms', isReached: true })
+    expect(checkOf(id, lateBy(10))).toMatchObject({ isReached: false })
+  })
+
   test('there are six', () => {
     expect(
       new Set(checkFigures({ figures: [], failures: [], plan: 'full' }, () => undefined).map((check) => check.figure)),

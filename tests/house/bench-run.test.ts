@@ -199,6 +199,7 @@ test('a work that fails as a whole is recorded, and the next one is done', async
   const works: Works = {
     drain: work('drain', () => Promise.reject(new Error('nothing to drain'))),
     lateness: work('lateness', (bench) => bench.interleave([part('soon', () => Promise.resolve([READING]))], 'none')),
+    waiting: work('waiting'),
     herd: work('herd'),
     create: work('create'),
     import: work('import'),

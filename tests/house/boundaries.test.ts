@@ -130,7 +130,6 @@ describe('arrows between the layers of core', () => {
   const allowed: Readonly<Record<string, readonly string[]>> = {
     policy: [],
     store: ['policy'],
-    engine: ['policy', 'store'],
     keeper: ['policy', 'store'],
     services: ['policy', 'store'],
   }

@@ -284,7 +284,8 @@ export const operations = {
     path: '/audit',
     tag: 'audit',
     summary: 'What the latest audit found',
-    description: 'Of the caller’s own project. Counts over all projects are for the key of the installation.',
+    description:
+      'Of the caller’s own project, and how far the audit has got. Counts over all projects are for the key of the installation.',
     role: 'member',
     success: { status: 200, description: 'The report.', schema: auditReport },
     problems: [],
@@ -294,7 +295,9 @@ export const operations = {
     path: '/audit',
     tag: 'audit',
     summary: 'Ask for an audit',
-    description: 'A worker does it soon. It compares every slot that came due with the ledger, and mends what it can.',
+    description:
+      'A worker begins within seconds. It compares every slot of the last day with the ledger, and every run with its attempts, ' +
+      'and mends what it can.',
     role: 'admin',
     isForInstallation: true,
     success: { status: 202, description: 'A worker will do it.', schema: auditRequested },

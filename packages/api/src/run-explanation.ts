@@ -22,21 +22,31 @@ const SKIPPED: Readonly<Record<NonNullable<Run['reason']>, string>> = {
   superseded: 'Did not run: a later slot, an edit or a deletion came before its turn.',
 }
 
+const WAITS: Readonly<Record<NonNullable<Run['waitsFor']>, string>> = {
+  turn: 'waits for its turn: another run of the schedule must end first.',
+  worker: 'waits for a worker with room.',
+  retry: 'will be tried again after a pause.',
+  deferred: 'waits, because its target asked to be called later.',
+  completion: 'waits to be completed from elsewhere.',
+}
+
 /** Why a run is as it is, in a sentence. */
 export function explainRun({
   state,
   reason,
+  waitsFor,
   attemptCount,
   cancelRequestedAt,
-}: Pick<Run, 'state' | 'reason' | 'attemptCount'> & { readonly cancelRequestedAt: unknown }): string {
+}: Pick<Run, 'state' | 'reason' | 'waitsFor' | 'attemptCount'> & { readonly cancelRequestedAt: unknown }): string {
+  const waits = WAITS[waitsFor ?? 'worker']
   const attempts = attemptCount === 1 ? '1 attempt' : `${attemptCount} attempts`
   switch (state) {
     case 'pending':
-      return 'Waits for its turn.'
+      return `It ${waits}`
     case 'running':
       return cancelRequestedAt === null ? 'Is under way.' : 'Is under way, and was asked to stop.'
     case 'retrying':
-      return `Failed ${attemptCount === 1 ? 'once' : `${attemptCount} times`}, and will be tried again.`
+      return `Did not succeed in ${attempts}, and ${waits}`
     case 'succeeded':
       return attemptCount === 1 ? 'Ran.' : `Ran, after ${attempts}.`
     case 'failed':

@@ -1,16 +1,25 @@
 import { describe, expect, test } from 'vitest'
 
 import { explainRun } from '../src/index.ts'
-import { RUN_REASONS, RUN_STATES } from '../src/schemas/run.ts'
+import { RUN_REASONS, RUN_STATES, RUN_WAITS } from '../src/schemas/run.ts'
 
-const RUN = { reason: null, attemptCount: 1, cancelRequestedAt: null }
+const RUN = { reason: null, waitsFor: null, attemptCount: 1, cancelRequestedAt: null }
 
 describe('a run is explained', () => {
   test.each([
     [{ ...RUN, state: 'succeeded' }, 'Ran.'],
     [{ ...RUN, state: 'succeeded', attemptCount: 3 }, 'Ran, after 3 attempts.'],
     [{ ...RUN, state: 'running', cancelRequestedAt: 1 }, 'Is under way, and was asked to stop.'],
-    [{ ...RUN, state: 'retrying' }, 'Failed once, and will be tried again.'],
+    [{ ...RUN, state: 'pending', attemptCount: 0, waitsFor: 'turn' }, /^It waits for its turn: another run/],
+    [{ ...RUN, state: 'pending', attemptCount: 0, waitsFor: 'worker' }, 'It waits for a worker with room.'],
+    [
+      { ...RUN, state: 'retrying', waitsFor: 'retry' },
+      'Did not succeed in 1 attempt, and will be tried again after a pause.',
+    ],
+    [
+      { ...RUN, state: 'retrying', waitsFor: 'worker', attemptCount: 2 },
+      'Did not succeed in 2 attempts, and waits for a worker with room.',
+    ],
     [{ ...RUN, state: 'failed' }, 'Failed after 1 attempt.'],
     [
       { ...RUN, state: 'failed', reason: 'superseded', attemptCount: 2 },
@@ -33,6 +42,9 @@ describe('a run is explained', () => {
     for (const state of RUN_STATES) {
       for (const reason of [null, ...RUN_REASONS]) {
         expect(explainRun({ ...RUN, state, reason })).toMatch(/^[A-Z][^.]*\.$/)
+      }
+      for (const waitsFor of RUN_WAITS) {
+        expect(explainRun({ ...RUN, state, waitsFor })).toMatch(/^[A-Z][^.]*\.$/)
       }
     }
   })

@@ -71,6 +71,7 @@ export const EXIT_OF_ERROR: Readonly<Record<ErrorCode, Exit>> = {
   schema_outdated: 'refused',
   schema_too_new: 'refused',
   schema_changed: 'refused',
+  workers_alive: 'refused',
   data_directory_missing: 'refused',
   data_directory_unusable: 'refused',
   data_directory_foreign: 'refused',

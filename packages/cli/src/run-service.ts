@@ -1,6 +1,6 @@
 import { relative, resolve } from 'node:path'
 
-import type { RunningService, Settings } from '@carillon/server'
+import type { RunningService, Settings, StartOptions } from '@carillon/server'
 
 import type { Cli } from './cli.ts'
 import type { Invocation } from './define.ts'
@@ -26,20 +26,22 @@ export function settingsFlags({ host, port, dataDir }: AddressOptions, { env, cw
   }
 }
 
-/** Runs until somebody interrupts; then lets what is under way end. */
+/**
+ * Runs until somebody interrupts, whatever happens to its database (I13); then lets what is under way end. A promise that is
+ * rejected and that nobody handles does not end the process either; all other commands keep Node's behaviour.
+ */
 export async function runService(
   { cli, isJson }: Invocation<object>,
-  start: (options: { readonly signal: AbortSignal }) => Promise<RunningService>,
+  start: (options: Required<Pick<StartOptions, 'signal' | 'process'>>) => Promise<RunningService>,
   lines: (service: RunningService) => readonly string[],
 ): Promise<Exit> {
   const { signal, terminal } = cli
-  const service = await start({ signal })
+  const service = await start({ signal, process })
   // On one line, for programs that read as it comes.
   terminal.writeOut(`${isJson ? JSON.stringify(described(service)) : lines(service).join('\n')}\n`)
-  const failure = await Promise.race([interruption(signal), service.failed])
-  if (failure === undefined) terminal.writeError('stopping…\n')
+  await interruption(signal)
+  terminal.writeError('stopping…\n')
   await service.stop()
-  if (failure !== undefined) throw failure
   return 'ok'
 }
 
@@ -47,10 +49,10 @@ function described({ url, signInUrl, dataDir, isFirstStart, copiedProgram }: Run
   return { url, signInUrl, dataDir, isFirstStart, copiedProgram }
 }
 
-function interruption(signal: AbortSignal): Promise<undefined> {
+function interruption(signal: AbortSignal): Promise<void> {
   return new Promise((done) => {
-    if (signal.aborted) done(undefined)
-    signal.addEventListener('abort', () => done(undefined), { once: true })
+    if (signal.aborted) done()
+    signal.addEventListener('abort', () => done(), { once: true })
   })
 }
 

@@ -22,6 +22,7 @@ export const ERROR_CODES = [
   'schema_outdated',
   'schema_too_new',
   'schema_changed',
+  'workers_alive',
   'lease_lost',
   'role_refused',
   'idempotency_in_flight',

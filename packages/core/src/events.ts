@@ -29,8 +29,9 @@ export interface EventMap {
   'attempt.settled': SlotEvent & {
     readonly runId: string
     readonly attempt: number
-    readonly state: 'succeeded' | 'failed' | 'cancelled' | 'retrying'
+    readonly state: 'succeeded' | 'failed' | 'cancelled' | 'pending' | 'retrying'
     readonly durationMs: number
+    /** From when it may be tried again; null if it is over. */
     readonly retryAt: number | null
   }
   /** An attempt's worker was no longer its holder when it wanted to settle: nothing was written (I12). */
@@ -55,6 +56,9 @@ export interface EventMap {
   }
   /** This worker's lease ran out before it could be extended; everything it held was let go of. */
   'lease.lost': { readonly workerId: string }
+  /** The audit found something. Told at once; `audit.finished` counts it again when everything has been looked at. */
+  'audit.found': { readonly findings: number; readonly repaired: number }
+  /** An audit has looked at everything. */
   'audit.finished': {
     readonly findings: number
     readonly repaired: number

@@ -53,7 +53,7 @@ export function countEvents(events: Events, meter: Meter): void {
   events.on('attempt.fenced', () => fenced.add(1))
   events.on('run.rescued', () => rescued.add(1))
   events.on('lease.lost', () => leasesLost.add(1))
-  events.on('audit.finished', (audit) => {
+  events.on('audit.found', (audit) => {
     findings.add(audit.findings)
     repaired.add(audit.repaired)
   })
@@ -73,11 +73,19 @@ export function gaugeRetention(targets: ReadonlyMap<string, Target>, meter: Mete
   })
 }
 
+/** What the gauges of a worker show. */
+export interface GaugedWorker {
+  readonly census: Census | undefined
+  readonly inFlight: number
+  readonly connectionsInUse: number
+  /** How long ago the slots came due that the audit has compared last, whichever worker audits; null if that is not known. */
+  readonly auditLagSeconds: number | null
+  /** By service; null if none fails. */
+  readonly failing: Readonly<Record<string, unknown>> | null
+}
+
 /** Shows the latest census, and what this process holds. */
-export function gaugeWorker(
-  worker: { readonly census: Census | undefined; readonly inFlight: number; readonly connectionsInUse: number },
-  meter: Meter,
-): void {
+export function gaugeWorker(worker: GaugedWorker, meter: Meter): void {
   const gauge = (name: string, description: string): ObservableGauge =>
     meter.createObservableGauge(name, { description })
   gauge('scheduler.schedules.total', 'schedules there are').addCallback((result) => {
@@ -97,6 +105,14 @@ export function gaugeWorker(
   })
   gauge('scheduler.worker.in_flight', 'runs that this worker holds').addCallback((result) => {
     result.observe(worker.inFlight)
+  })
+  gauge('scheduler.worker.failing_services', 'services of this worker that fail at the moment').addCallback(
+    (result) => {
+      result.observe(Object.keys(worker.failing ?? {}).length)
+    },
+  )
+  gauge('scheduler.audit.lag_seconds', 'age of the last slots that the audit has compared').addCallback((result) => {
+    if (worker.auditLagSeconds !== null) result.observe(worker.auditLagSeconds)
   })
   gauge('pg.connection_pool.in_use', 'connections to Postgres that are lent').addCallback((result) => {
     result.observe(worker.connectionsInUse, { pool: 'worker' })

@@ -1,7 +1,7 @@
 import type { CadenceSpec } from '@carillon/cadence'
 
 import type { Json } from './json.ts'
-import type { RunReason, RunState } from './policy/run-state.ts'
+import type { RunReason, RunState, RunWait } from './policy/run-state.ts'
 import type { SchedulePolicy } from './policy/schedule-policy.ts'
 
 export type ScheduleState = 'active' | 'paused' | 'completed' | 'deleted'
@@ -55,6 +55,9 @@ export interface Run {
   readonly attemptCount: number
   readonly begunAt: number
   readonly startedAt: number | null
+  /** What it waits for; null if a worker holds it, or if it is over. */
+  readonly waitsFor: RunWait | null
+  /** When its backoff ends; null unless it waits for that. */
   readonly retryAt: number | null
   readonly cancelRequestedAt: number | null
   readonly completedAt: number | null

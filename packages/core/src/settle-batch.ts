@@ -1,11 +1,11 @@
 import type { Clock } from './clock.ts'
-import type { Jobs } from './engine.ts'
 import { AUTO_PAUSE_REASON } from './policy/auto-pause.ts'
 import { transact, type Db, type Tx } from './store/database.ts'
-import { lockSchedules } from './store/schedule-lock.ts'
+import { notifyDue, NOTIFY_WITHIN_MS } from './store/notifications.ts'
+import { lockFreeSchedules, lockSchedules } from './store/schedule-lock.ts'
 import { settleRuns, type Settled, type Settlement } from './store/settle.ts'
 import { SQLSTATE, sqlStateOf } from './store/sqlstate.ts'
-import { findPendingRuns, findRetryFacts, skipWaitingSlots, type RetryFacts } from './store/waiting-runs.ts'
+import { findWaitFacts, freeWaitingRuns, skipWaitingSlots, type WaitFacts } from './store/waiting-runs.ts'
 
 /** A settlement, and whether a run of the same schedule may be waiting for this one's end. */
 export interface PendingSettlement {
@@ -13,10 +13,7 @@ export interface PendingSettlement {
   readonly mayFree: boolean
 }
 
-/**
- * Whether nothing but itself follows from it: no retry, no failure to count, nobody to wake. Then no schedule needs to be
- * locked, and one that somebody else holds is in nobody's way.
- */
+/** True if settling needs no lock: no retry, no failure to count, no run that waits for this one's end. */
 export function isPlain({ settlement, mayFree }: PendingSettlement): boolean {
   return settlement.state === 'succeeded' && !mayFree
 }
@@ -24,66 +21,92 @@ export function isPlain({ settlement, mayFree }: PendingSettlement): boolean {
 export interface SettleDeps {
   readonly db: Db
   readonly clock: Clock
-  readonly jobs: Jobs
+}
+
+interface SettleOptions {
+  /** What becomes of settlements whose schedule somebody holds: wait for it, or leave them out. @default 'wait' */
+  readonly ifHeld?: 'wait' | 'leave'
 }
 
 /**
- * I4: writes what attempts came to, with everything that follows from it, in one transaction: one statement where all went
- * well, and with the jobs of retries and of runs whose turn has come where not. At most one settlement per schedule.
+ * I4: writes what attempts came to, with everything that follows from it, in one transaction: the attempt, the run and when it is
+ * tried again, the counts, auto-pause, and the run that waited for its turn. At most one settlement per schedule.
+ * @returns what was written; a settlement whose fence no longer holds is missing (I12)
  */
-export async function settleBatch(deps: SettleDeps, batch: readonly PendingSettlement[]): Promise<Settled[]> {
+export async function settleBatch(
+  deps: SettleDeps,
+  batch: readonly PendingSettlement[],
+  options: SettleOptions = {},
+): Promise<Settled[]> {
   try {
-    return await settle(deps, batch, 'refuse')
+    return await settle(deps, batch, 'refuse', options)
   } catch (error) {
-    // Somebody wrote an attempt by hand, or restored one. It stays, and nobody else's settlement waits behind it for ever.
+    // Somebody wrote an attempt by hand, or restored one. It stays, and no other settlement waits behind it for ever.
     if (sqlStateOf(error) !== SQLSTATE.uniqueViolation) throw error
-    return settle(deps, batch, 'keep')
+    return settle(deps, batch, 'keep', options)
   }
 }
 
 async function settle(
-  { db, clock, jobs }: SettleDeps,
+  { db, clock }: SettleDeps,
   batch: readonly PendingSettlement[],
   onConflict: 'refuse' | 'keep',
+  { ifHeld = 'wait' }: SettleOptions,
 ): Promise<Settled[]> {
-  const now = clock.databaseNow()
-  const settlements = batch.map(({ settlement }) => settlement)
-  const statement = { autoPauseReason: AUTO_PAUSE_REASON, onConflict, now }
-  if (batch.every(isPlain)) return settleRuns(db, { ...statement, settlements })
   return transact(db, clock, async (tx) => {
+    const now = clock.databaseNow()
     // Under the lock no begin can add a waiting run that this settlement would fail to see, and leave it waiting for ever.
-    await lockSchedules(tx, { scheduleIds: settlements.map(({ scheduleId }) => scheduleId) })
-    const facts = await readRetryFacts(tx, settlements)
-    const heeded = settlements.map((settlement) => withoutVainRetry(settlement, facts.get(nameOf(settlement))))
-    const settled = await settleRuns(tx, { ...statement, settlements: heeded })
-    const retries = settled.flatMap((run) => {
-      const slot = facts.get(nameOf(run))
-      return run.retryAt === null || slot === undefined ? [] : [{ ...slot, runAt: run.retryAt }]
-    })
+    const locked = await lockAll(tx, batch, ifHeld)
+    if (locked.length === 0) return []
+    const facts = await readWaitFacts(tx, locked)
+    const settlements = locked.map((settlement) => dropPointlessWait(settlement, facts.get(nameOf(settlement))))
+    const settled = await settleRuns(tx, { settlements, autoPauseReason: AUTO_PAUSE_REASON, onConflict, now })
     const paused = settled.filter(({ isAutoPaused }) => isAutoPaused).map(({ scheduleId }) => scheduleId)
-    if (paused.length > 0) await jobs.withdraw(tx, await skipWaitingSlots(tx, { scheduleIds: paused, now }))
-    const over = settled.filter(({ state }) => state !== 'retrying').map(({ scheduleId }) => scheduleId)
-    const freed = over.length === 0 ? [] : await findPendingRuns(tx, { scheduleIds: over })
-    await jobs.enqueue(tx, [...retries, ...freed.map((slot) => ({ ...slot, runAt: null }))])
+    // Before others are freed: a slot that is given up must not start.
+    if (paused.length > 0) await skipWaitingSlots(tx, { scheduleIds: paused, now })
+    const over = settled.filter(({ dueAt }) => dueAt === null).map(({ scheduleId }) => scheduleId)
+    const freed = over.length === 0 ? [] : await freeWaitingRuns(tx, { scheduleIds: over, now })
+    await notifyDue(tx, { lanes: [...freed, ...settled.flatMap(soonDue)] })
     return settled
   })
 }
 
-async function readRetryFacts(tx: Tx, settlements: readonly Settlement[]): Promise<ReadonlyMap<string, RetryFacts>> {
-  const scheduleIds = settlements.filter(({ state }) => state === 'retrying').map(({ scheduleId }) => scheduleId)
-  const facts = scheduleIds.length === 0 ? [] : await findRetryFacts(tx, { scheduleIds })
+async function lockAll(
+  tx: Tx,
+  batch: readonly PendingSettlement[],
+  ifHeld: 'wait' | 'leave',
+): Promise<readonly Settlement[]> {
+  const settlements = batch.map(({ settlement }) => settlement)
+  const scheduleIds = settlements.map(({ scheduleId }) => scheduleId)
+  if (ifHeld === 'wait') {
+    await lockSchedules(tx, { scheduleIds })
+    return settlements
+  }
+  const locked = await lockFreeSchedules(tx, { scheduleIds })
+  return settlements.filter(({ scheduleId }) => locked.has(scheduleId))
+}
+
+async function readWaitFacts(tx: Tx, settlements: readonly Settlement[]): Promise<ReadonlyMap<string, WaitFacts>> {
+  const scheduleIds = settlements.filter(({ waitsFor }) => waitsFor !== null).map(({ scheduleId }) => scheduleId)
+  const facts = scheduleIds.length === 0 ? [] : await findWaitFacts(tx, { scheduleIds })
   return new Map(facts.map((run) => [nameOf(run), run]))
 }
 
 /**
- * A run that was to be cancelled, or whose schedule is deleted, is not tried again; nor is one that failed while the next
- * slot waits for its end: that slot has begun, so this one is superseded. One that only lost its worker keeps its place.
+ * A run that was to be cancelled, or whose schedule is deleted, does not wait to be tried again; nor does one that failed while
+ * the next slot waits for its end: that slot has begun, so this one is superseded. One that only lost its worker, or was handed
+ * back, keeps its place.
  */
-function withoutVainRetry(settlement: Settlement, facts: RetryFacts | undefined): Settlement {
-  if (settlement.state !== 'retrying' || facts === undefined) return settlement
-  if (facts.isUnwanted) return { ...settlement, state: 'cancelled', retryInMs: null }
-  if (!facts.isOvertaken || settlement.outcome !== 'failed') return settlement
-  return { ...settlement, state: 'failed', reason: 'superseded', retryInMs: null }
+function dropPointlessWait(settlement: Settlement, facts: WaitFacts | undefined): Settlement {
+  if (settlement.waitsFor === null || facts === undefined) return settlement
+  if (facts.isUnwanted) return { ...settlement, state: 'cancelled', waitsFor: null, dueInMs: null }
+  if (!facts.isOvertaken || settlement.waitsFor !== 'retry') return settlement
+  return { ...settlement, state: 'failed', reason: 'superseded', waitsFor: null, dueInMs: null }
+}
+
+/** The lane of a run that is tried again before workers would look. */
+function soonDue({ lane, dueAt, settledAt }: Settled): string[] {
+  return lane !== null && dueAt !== null && dueAt - settledAt < NOTIFY_WITHIN_MS ? [lane] : []
 }
 
 function nameOf({ scheduleId, scheduledFor }: { scheduleId: string; scheduledFor: number }): string {

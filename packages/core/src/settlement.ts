@@ -17,6 +17,9 @@ export type Ending =
 
 const LOST: AttemptError = { code: 'worker_lost', message: 'the worker died before the attempt was settled' }
 
+/** Any worker with room may take it. */
+const AT_ONCE = { waitsFor: 'worker', dueInMs: 0 } as const
+
 /** The one place where the ending of an attempt becomes what is written: a fresh run, a retry and a rescue alike. */
 export function settlementOf(run: HeldRun, retry: RetryPolicy, ending: Ending): Settlement {
   const base = {
@@ -24,8 +27,10 @@ export function settlementOf(run: HeldRun, retry: RetryPolicy, ending: Ending): 
     scheduledFor: run.scheduledFor,
     workerId: run.workerId,
     token: run.token,
+    targetKind: run.targetKind,
     reason: null,
-    retryInMs: null,
+    waitsFor: null,
+    dueInMs: null,
     error: null,
     result: null,
   }
@@ -40,18 +45,19 @@ export function settlementOf(run: HeldRun, retry: RetryPolicy, ending: Ending): 
       // Of a run that was tried before it cannot be said that it did not run.
       return { ...base, state: run.attempt === 1 ? 'skipped' : 'failed', outcome: null, reason: ending.reason }
     case 'handed_back':
-      return { ...base, state: 'retrying', outcome: null, retryInMs: 0 }
+      return { ...base, state: run.attempt === 1 ? 'pending' : 'retrying', outcome: null, ...AT_ONCE }
     case 'lost':
       // At once: it has waited for a lease to run out already.
       return run.attempt < retry.maxAttempts
-        ? { ...base, state: 'retrying', outcome: 'lost', retryInMs: 0, error: errorText(LOST) }
+        ? { ...base, state: 'retrying', outcome: 'lost', ...AT_ONCE, error: errorText(LOST) }
         : { ...base, state: 'failed', outcome: 'lost', error: errorText(LOST) }
     case 'failed': {
       const { attempt, runId } = run
+      const failed = { ...base, outcome: 'failed', error: errorText(ending.error) } as const
       const next = decideRetry({ policy: retry, attempt, outcome: ending, jitterSeed: runId })
       return next.kind === 'retry'
-        ? { ...base, state: 'retrying', outcome: 'failed', retryInMs: next.delayMs, error: errorText(ending.error) }
-        : { ...base, state: 'failed', outcome: 'failed', error: errorText(ending.error) }
+        ? { ...failed, state: 'retrying', waitsFor: 'retry', dueInMs: next.delayMs }
+        : { ...failed, state: 'failed' }
     }
   }
 }

@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest'
 
 import type { Outcome } from '../src/target.ts'
-import { countRows, emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
+import { countRows, emptiedPipelines } from './emptied-pipeline.ts'
 import { holdRun } from './held-run.ts'
 import { CALLER, HOUR, MINUTE, type Pipeline, type TestWorker } from './pipeline.ts'
 import { FAIL, FAIL_FOR_GOOD, SUCCEEDED } from './scripted-target.ts'
+import { listWaits } from './waits.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
@@ -94,11 +95,11 @@ test('an attempt that will be retried neither counts nor forgives; the run count
   await worker.keep()
   for (let attempt = 2; attempt <= 4; attempt += 1) {
     pipeline.clock.advance(1000)
-    await worker.doJobs()
+    await worker.keep()
     expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'active', consecutiveFailures: 1 })
   }
   pipeline.clock.advance(1000)
-  await worker.doJobs()
+  await worker.keep()
 
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'active', consecutiveFailures: 2 })
   expect(pipeline.target.calls).toHaveLength(6)
@@ -122,7 +123,7 @@ test('a failed run-now counts as any other (E-55)', async () => {
 
   await scheduler.pause(CALLER, schedule.id, { reason: 'a look' })
   await scheduler.runNow(CALLER, schedule.id)
-  await worker.doJobs()
+  await worker.keep()
 
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({
     state: 'paused',
@@ -217,7 +218,7 @@ test('however many slots are due then, each leaves its line before the pause (I6
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject(AUTO)
 })
 
-test('what waits for its turn when the schedule pauses itself is given up, as by hand (I6)', async () => {
+test('what waits for its turn when the schedule pauses itself is given up and not counted, as by hand (I6)', async () => {
   const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), {
     overlap: 'queue',
     autoPauseThreshold: 3,
@@ -229,11 +230,12 @@ test('what waits for its turn when the schedule pauses itself is given up, as by
   await nextSlot()
 
   await answer(2, FAIL_FOR_GOOD)
-  await worker.beginJobs()
+  await worker.begin()
 
   expect((await pipeline.lines(schedule)).slice(-2)).toEqual(['09:03 failed', '09:04 skipped paused'])
-  expect(await jobKeys(pipeline)).toEqual([])
+  expect(await listWaits(pipeline)).toEqual([])
   expect(pipeline.target.calls).toHaveLength(3)
+  expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ ...AUTO, runCount: 3, failureCount: 3 })
 })
 
 test('resuming forgives: the count starts anew, and the reason is gone (E-55)', async () => {

@@ -8,6 +8,7 @@ import type { Tx } from '../src/store/database.ts'
 import { createPool } from '../src/store/pool.ts'
 import { settleSuccesses } from '../src/store/settle-successes.ts'
 import { settleRuns, type Settlement } from '../src/store/settle.ts'
+import { findWaitFacts, freeWaitingRuns, skipWaitingSlots } from '../src/store/waiting-runs.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { nodesOf, plansOf, recordingDb, type PlanNode } from './query-plan.ts'
 
@@ -31,13 +32,17 @@ const SETTLEMENTS: readonly Settlement[] = Array.from({ length: 500 }, () => ({
   scheduledFor: Date.parse('2026-03-02T09:00:00Z'),
   workerId: WORKER,
   token: 1,
+  targetKind: 'test',
   state: 'succeeded',
   outcome: 'succeeded',
   reason: null,
-  retryInMs: null,
+  waitsFor: null,
+  dueInMs: null,
   error: null,
   result: null,
 }))
+
+const SCHEDULE_IDS = SETTLEMENTS.map(({ scheduleId }) => scheduleId)
 
 function lockedOf({ scheduleId }: Settlement): LockedSchedule {
   return {
@@ -69,6 +74,9 @@ const STATEMENTS: readonly (readonly [string, (tx: Tx) => Promise<unknown>])[] =
     (tx) => settleRuns(tx, { settlements: SETTLEMENTS, autoPauseReason: 'auto', onConflict: 'refuse', now: null }),
   ],
   ['what begin decides by', (tx) => readClaimed(tx, { schedules: SETTLEMENTS.map(lockedOf) })],
+  ['what is known of runs before they wait', (tx) => findWaitFacts(tx, { scheduleIds: SCHEDULE_IDS })],
+  ['the runs whose turn has come', (tx) => freeWaitingRuns(tx, { scheduleIds: SCHEDULE_IDS, now: null })],
+  ['the runs that a pause gives up', (tx) => skipWaitingSlots(tx, { scheduleIds: SCHEDULE_IDS, now: null })],
 ]
 
 /** What a loop goes through for each row, where it looks up nothing by a key: all of the other side. */
@@ -127,8 +135,8 @@ describe.each([
     expect(lookups).not.toEqual([])
     for (const lookup of lookups) {
       // The one of open runs alone: the key holds all that ever was.
-      expect(lookup['Index Name']).toMatch(/_schedule_id_scheduled_for_idx$/)
-      expect(lookup['Index Cond']).toMatch(/schedule_id = ANY \(\$\d+\)/)
+      expect(lookup['Index Name']).toMatch(/_schedule_id_scheduled_for_worker_id_idx$/)
+      expect(lookup['Index Cond']).toMatch(/schedule_id = (ANY \(\$\d+\)|runs(_\d+)?\.schedule_id)/)
     }
   })
 
@@ -136,8 +144,8 @@ describe.each([
     const nodes = await planOf(database(), SETTLE_SUCCESSES)
 
     expect(nodes.map((node) => node['Node Type']).filter((type) => /Join|Nested Loop/.test(type))).toEqual([])
-    const filters = nodes.flatMap(({ Filter }) => (Filter?.includes('worker_id') === true ? [Filter] : []))
-    expect(filters).toHaveLength(3)
-    for (const filter of filters) expect(filter).toMatch(/hashed SubPlan/)
+    const months = nodes.filter((node) => node['Relation Name']?.startsWith('runs_2026') === true)
+    expect(months).toHaveLength(3)
+    for (const { Filter } of months) expect(Filter).toMatch(/hashed SubPlan/)
   })
 })

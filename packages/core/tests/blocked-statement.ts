@@ -20,12 +20,12 @@ export async function whileHeld(
   }
 }
 
-/** Resolves once some statement waits for a lock. */
-export async function whenBlocked({ database }: Pick<Pipeline, 'database'>): Promise<void> {
+/** Resolves once some statements wait for a lock. */
+export async function whenBlocked({ database }: Pick<Pipeline, 'database'>, statements = 1): Promise<void> {
   for (;;) {
     const { rowCount } = await database.pool.query(
       `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
     )
-    if (rowCount !== null && rowCount > 0) return
+    if (rowCount !== null && rowCount >= statements) return
   }
 }

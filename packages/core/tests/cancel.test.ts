@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
 
-import { emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
+import { emptiedPipelines } from './emptied-pipeline.ts'
 import { holdRun } from './held-run.ts'
 import { CALLER, MINUTE } from './pipeline.ts'
 import { FAIL, FAIL_FOR_GOOD, SUCCEEDED } from './scripted-target.ts'
+import { listWaits } from './waits.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
@@ -51,16 +52,17 @@ test('a run that fails before it sees the request is not tried again', async () 
   await answer(0, FAIL)
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 cancelled'])
-  expect(await jobKeys(pipeline)).toEqual([])
+  expect(await listWaits(pipeline)).toEqual([])
 })
 
-test('a run that waits to be retried is over at once, and its job is withdrawn (E-59)', async () => {
+test('a run that waits to be retried is over at once, and is not taken when its backoff ends (E-59)', async () => {
   const { pipeline, worker, schedule, answer } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
   await answer(0, FAIL)
   const [retrying] = await pipeline.ledger(schedule)
 
   const cancelled = await pipeline.scheduler.cancel(CALLER, retrying?.id ?? '')
   await pipeline.pass(MINUTE / 2, worker)
+  await worker.begin()
 
   expect(cancelled).toMatchObject({
     state: 'cancelled',
@@ -68,24 +70,25 @@ test('a run that waits to be retried is over at once, and its job is withdrawn (
     completedAt: retrying?.begunAt,
     retryAt: null,
   })
-  expect(await jobKeys(pipeline)).toEqual([])
-  expect(await worker.beginJobs()).toBe(0)
+  expect(await listWaits(pipeline)).toEqual([])
+  expect(pipeline.target.calls).toHaveLength(1)
 })
 
-test('a run-now that has not started is over at once, and never runs', async () => {
+test('a run-now that has not started is over at once, never runs, and is not counted as a run', async () => {
   const pipeline = await pipelineAt(START)
   const worker = pipeline.worker()
   const schedule = await pipeline.create()
   const manual = await pipeline.scheduler.runNow(CALLER, schedule.id)
 
   await pipeline.scheduler.cancel(CALLER, manual.id)
-  await worker.doJobs()
+  await worker.keep()
 
   expect(await pipeline.scheduler.getRun(CALLER, manual.id)).toMatchObject({ state: 'cancelled', attempts: [] })
+  expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ runCount: 0, failureCount: 0 })
   expect(pipeline.target.calls).toEqual([])
 })
 
-test('cancelling a retry frees the run that waits behind it', async () => {
+test('cancelling a run that lost its worker frees the run that waits behind it', async () => {
   const { pipeline, schedule, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
   await nextSlot()
   const other = pipeline.worker('other')
@@ -95,7 +98,7 @@ test('cancelling a retry frees the run that waits behind it', async () => {
   const [lost] = await pipeline.ledger(schedule)
 
   await pipeline.scheduler.cancel(CALLER, lost?.id ?? '')
-  await other.beginJobs()
+  await other.begin()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 cancelled', '09:02 running'])
   expect(pipeline.target.calls).toHaveLength(2)
@@ -109,7 +112,7 @@ test('a run that lost its worker keeps its place: what waits behind it does not 
 
   await other.rescuer.runOnce()
   await other.rescuer.runOnce()
-  await other.beginJobs()
+  await other.begin()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 running', '09:02 pending'])
   expect(pipeline.target.calls.map(({ attempt }) => attempt)).toEqual([1, 2])

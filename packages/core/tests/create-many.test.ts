@@ -126,7 +126,7 @@ describe('many schedules', () => {
       'carillon.execution_grants': 40,
       'carillon.schedule_changes': 40,
       'carillon.feed_entries': 1,
-      'carillon_jobs._private_jobs': 0,
+      'carillon.runs': 0,
     })
     expect(await pipeline.scheduler.history(CALLER, first)).toMatchObject([{ change: 'created', actor: 'user:alice' }])
   })

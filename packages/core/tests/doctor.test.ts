@@ -4,7 +4,6 @@ import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import type { Clock } from '../src/clock.ts'
-import { slotJobs } from '../src/engine/slot-jobs.ts'
 import type { Check } from '../src/facade/checks.ts'
 import { Doctor } from '../src/facade/doctor.ts'
 import { Secrets } from '../src/facade/secrets.ts'
@@ -13,8 +12,9 @@ import { createPool } from '../src/store/pool.ts'
 import { TZDATA_VERSION, VERSION } from '../src/version.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { CALLER, DAY, HOUR, MINUTE, Pipeline } from './pipeline.ts'
+import { FAIL } from './scripted-target.ts'
 
-const NAMES = ['database', 'schema', 'clock', 'tzdata', 'workers', 'jobs', 'audit']
+const NAMES = ['database', 'schema', 'clock', 'tzdata', 'workers', 'runs', 'services', 'audit']
 
 let database: TestDatabase
 let pipeline: Pipeline
@@ -25,15 +25,19 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 afterEach(() => pipeline.workerDb.destroy())
 beforeEach(async () => {
-  // By the wall: jobs are added by it.
-  pipeline = await Pipeline.at(new Date().toISOString(), database)
-  for (const table of ['carillon_jobs._private_jobs', 'carillon.workers', 'carillon.audits', 'carillon.secrets']) {
-    await sql`delete from ${sql.raw(table)}`.execute(pipeline.db)
+  pipeline = await Pipeline.at('2026-11-14T09:00:00Z', database)
+  const tables = [
+    'attempts',
+    'runs',
+    'slot_backlogs',
+    'schedule_changes',
+    'schedule_revisions',
+    'schedules',
+    'execution_grants',
+  ]
+  for (const table of [...tables, 'workers', 'audits', 'secrets', 'service_turns']) {
+    await sql`delete from ${sql.id('carillon', table)}`.execute(pipeline.db)
   }
-  await sql`
-    update carillon.schedules
-    set state = 'deleted', deleted_at = now(), next_slot_at = null, due_at = null
-    where state <> 'deleted'`.execute(pipeline.db)
 })
 
 function statuses(checks: readonly Check[]): string[] {
@@ -214,31 +218,53 @@ test('active schedules that no worker serves are told', async () => {
   expect(await check('workers')).toMatchObject({ status: 'ok' })
 })
 
-test('jobs that wait are counted by task, and the oldest that is overdue is named', async () => {
-  const { db, clock } = pipeline
-  const add = (task: string, late: number): Promise<unknown> =>
-    sql`select carillon_jobs.add_job(${task}, '{}', run_at => ${new Date(clock.instant - late)})`.execute(db)
-  await add('attempt.http', -HOUR)
-  await add('attempt.http', 30_000)
-  await add('upkeep.audit', 5000)
-  const detail = [
-    { task: 'attempt.http', waiting: 2, overdueMs: 30_000, exhausted: 0 },
-    { task: 'upkeep.audit', waiting: 1, overdueMs: 5000, exhausted: 0 },
-  ]
-  expect(await check('jobs')).toEqual({ name: 'jobs', status: 'ok', message: '3 jobs waiting', detail })
+test('runs that wait are counted by kind, the oldest that is overdue is named, and so are kinds that nobody serves', async () => {
+  const { db, clock, target } = pipeline
+  const schedule = await pipeline.create()
+  const other = await pipeline.create()
+  const worker = pipeline.worker()
+  target.script = () => FAIL
+  await pipeline.pass(MINUTE, worker)
+  await worker.keep()
+  const waiting = [{ targetKind: 'test', waiting: 2, overdueMs: 0, isServed: true }]
+  expect(await check('runs')).toEqual({ name: 'runs', status: 'ok', message: '2 runs waiting', detail: waiting })
 
-  clock.advance(MINUTE)
-  expect(await check('jobs')).toMatchObject({
+  await sql`update carillon.runs set due_at = ${new Date(clock.instant - 90_000)} where schedule_id = ${other.id}`.execute(
+    db,
+  )
+  expect(await check('runs')).toMatchObject({
     status: 'warning',
-    message: expect.stringContaining('the oldest, of attempt.http, is overdue by 90.0 s') as string,
+    message: expect.stringContaining('the oldest, of test, has been due for 90.0 s') as string,
   })
-  await sql`update carillon_jobs._private_jobs set locked_at = now(), locked_by = 'x' where run_at <= now()`.execute(db)
-  expect(await check('jobs')).toMatchObject({ status: 'ok', message: '1 job waiting' })
+
+  await sql`update carillon.runs set lane = 'graph.1' where schedule_id = ${schedule.id}`.execute(db)
+  expect(await check('runs')).toMatchObject({
+    status: 'failed',
+    message:
+      '2 runs waiting, and no living worker serves those of graph (1): ' +
+      'start a worker with these targets (carillon worker --targets graph), or cancel the runs',
+  })
 })
 
-test('the latest audit is told, its findings, and that there was none for too long', async () => {
+test('a service that fails is told with its worker, how often, for how long and why', async () => {
+  const { db } = pipeline
+  await pipeline.worker('one').heartbeat.runOnce()
+  const failing = { upkeep: { failures: 7, forMs: 420_000, error: 'canceling statement due to lock timeout' } }
+  expect(await check('services')).toMatchObject({ status: 'ok', message: 'no service fails' })
+
+  await sql`update carillon.workers set failing = ${JSON.stringify(failing)}::json`.execute(db)
+
+  expect(await check('services')).toMatchObject({
+    status: 'failed',
+    message:
+      'upkeep of one has failed 7 times in a row, for 7 min ("canceling statement due to lock timeout"): ' +
+      'do as the error says, and see what the worker logs',
+  })
+})
+
+test('the latest audit is told, what it found and where, how far it has got, and that there was none for too long', async () => {
   const { db, workerDb, clock, events } = pipeline
-  const auditor = new Auditor({ db: workerDb, clock, events, jobs: slotJobs })
+  const auditor = new Auditor({ db: workerDb, clock, events })
   expect(await check('audit')).toMatchObject({
     status: 'ok',
     message: expect.stringContaining('no audit yet') as string,
@@ -252,19 +278,26 @@ test('the latest audit is told, its findings, and that there was none for too lo
     message: expect.stringContaining('found nothing') as string,
   })
 
+  await pipeline.pass(11 * MINUTE, worker)
+  expect(await check('audit')).toMatchObject({
+    status: 'warning',
+    message: expect.stringContaining('got those of the last 11 min still to compare') as string,
+  })
+  await auditor.runOnce()
   await sql`update carillon.workers set started_at = ${new Date(clock.instant - 2 * DAY)}`.execute(db)
   await sql`update carillon.audits set completed_at = ${new Date(clock.instant - 2 * DAY)}`.execute(db)
   expect(await check('audit')).toMatchObject({
     status: 'warning',
-    message: expect.stringMatching(/^expected an audit within the last 36 h, got the latest of/) as string,
+    message: expect.stringMatching(/^expected a whole audit within the last 36 h, got the latest of/) as string,
   })
 
-  await sql`select carillon_jobs.add_job('attempt.test', '{}')`.execute(db)
+  const schedule = await pipeline.create()
+  await sql`delete from carillon.schedule_revisions where schedule_id = ${schedule.id}`.execute(db)
   await pipeline.pass(1000, worker)
-  await auditor.runOnce()
+  await auditor.audit()
   expect(await check('audit')).toMatchObject({
     status: 'failed',
-    message: expect.stringContaining('1 fault') as string,
+    message: expect.stringContaining('found 1 fault, 0 of them mended (1 revision_missing in acme/web)') as string,
   })
 })
 
@@ -297,9 +330,10 @@ test('secrets that no key at hand opens are counted, over all tenants, and nothi
 
 test('a check that cannot be made fails by itself, and the others go on', async () => {
   await using broken = await createDatabase()
-  await broken.pool.query('alter schema carillon_jobs rename to elsewhere')
+  await broken.pool.query('alter table carillon.service_turns rename to elsewhere')
 
   const checks = await doctor(broken).examine()
 
-  expect(statuses(checks)).toEqual(NAMES.map((name) => (name === 'jobs' ? 'jobs failed' : `${name} ok`)))
+  const failed = ['schema', 'audit']
+  expect(statuses(checks)).toEqual(NAMES.map((name) => `${name} ${failed.includes(name) ? 'failed' : 'ok'}`))
 })

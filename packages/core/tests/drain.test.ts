@@ -1,18 +1,17 @@
 import { expect, test } from 'vitest'
 
-import { slotJobs } from '../src/engine/slot-jobs.ts'
 import { Events, type EventMap } from '../src/events.ts'
 import { Keeper } from '../src/keeper/keeper.ts'
-import { jobKey } from '../src/keys.ts'
 import type { Service } from '../src/service.ts'
 import { CensusTaker } from '../src/services/census-taker.ts'
 import { createDb } from '../src/store/database.ts'
 import { Listener } from '../src/store/listener.ts'
 import { createPool } from '../src/store/pool.ts'
 import { whenBlocked, whileHeld } from './blocked-statement.ts'
-import { emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
+import { emptiedPipelines } from './emptied-pipeline.ts'
 import { CALLER, DAY, HEARTBEAT_MS, MINUTE, type Pipeline, type TestWorker } from './pipeline.ts'
 import { FAIL, held, heldEach, SUCCEEDED } from './scripted-target.ts'
+import { listWaits } from './waits.ts'
 
 const pipelineAt = emptiedPipelines()
 const GRACE_MS = 20_000
@@ -42,6 +41,8 @@ test('an attempt that hangs is handed back uncharged, and is another worker’s 
   target.script = () => new Promise(() => undefined)
   const schedule = await pipeline.create()
   const [worker, other] = [pipeline.worker(), pipeline.worker('other')]
+  const told: unknown[] = []
+  worker.events.on('attempt.settled', ({ state }) => told.push(state))
   clock.advance(MINUTE)
   await worker.begin()
 
@@ -51,9 +52,12 @@ test('an attempt that hangs is handed back uncharged, and is another worker’s 
   await worker.heartbeat.leave()
 
   const run = await scheduler.getRun(CALLER, target.calls[0]?.runId ?? '')
-  expect(run).toMatchObject({ state: 'retrying', attemptCount: 0, retryAt: clock.instant, attempts: [] })
+  expect(run).toMatchObject({ state: 'pending', attemptCount: 0, waitsFor: 'worker', retryAt: null, attempts: [] })
+  expect(run.startedAt).toBeNull()
+  expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'worker', dueAt: clock.instant }])
+  expect(told).toEqual(['pending'])
   target.script = () => SUCCEEDED
-  expect(await other.doJobs()).toBe(1)
+  await other.keep()
   expect(target.calls[1]).toEqual(target.calls[0])
   expect(await scheduler.getRun(CALLER, run.id)).toMatchObject({
     state: 'succeeded',
@@ -73,14 +77,14 @@ test('an attempt that is handed back after earlier ones keeps what those were ch
   await worker.keep()
   target.script = held().script
   clock.advance(HEARTBEAT_MS * 2)
-  await worker.beginJobs()
+  await worker.begin()
   await target.whenCalled(2)
 
   const drained = worker.keeper.drain(GRACE_MS)
   await pipeline.pass(GRACE_MS, worker)
   await drained
   target.script = () => SUCCEEDED
-  await other.doJobs()
+  await other.keep()
 
   const [run] = await pipeline.ledger(schedule)
   expect(await scheduler.getRun(CALLER, run?.id ?? '')).toMatchObject({
@@ -103,10 +107,7 @@ test('a drain ends in time although nothing can be written, and a rescuer finds 
   const worker = pipeline.worker('gone')
   await worker.heartbeat.runOnce()
   const { lease, events } = worker
-  const keeper = new Keeper(
-    { db: createDb(pool), clock, targets, events, jobs: slotJobs, lease },
-    { retentionMs: 90 * DAY },
-  )
+  const keeper = new Keeper({ db: createDb(pool), clock, targets, events, lease }, { retentionMs: 90 * DAY })
   target.script = held().script
   clock.advance(MINUTE)
   await worker.heartbeat.runOnce()
@@ -127,34 +128,34 @@ test('a drain ends in time although nothing can be written, and a rescuer finds 
   const other = pipeline.worker('other')
   expect(await other.rescuer.runOnce()).toMatchObject({ rescued: 1 })
   target.script = () => SUCCEEDED
-  await other.doJobs()
+  await other.keep()
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
 })
 
-test('a worker that drains takes no job any more, and has given back the one that found no room', async () => {
+test('a worker that drains takes nothing that waits any more: another worker with room does', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, scheduler } = pipeline
   const { script, answers } = heldEach()
   target.script = script
-  const worker = pipeline.worker('full', 1)
+  const [worker, other] = [pipeline.worker('full', 1), pipeline.worker('other')]
   await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' } })
-  const waiting = await pipeline.create()
-  clock.advance(MINUTE - 1)
-  const run = await scheduler.runNow(CALLER, waiting.id)
-  clock.advance(1)
-  await worker.begin()
-  expect(worker.keeper.inFlight).toBe(1)
-  const givenBack = worker.keeper.attempt(run)
+  clock.advance(MINUTE)
+  await worker.heartbeat.runOnce()
+  worker.keeper.start()
+  await target.whenCalled(1)
+  const { id } = await pipeline.create()
+  const run = await scheduler.runNow(CALLER, id)
+  worker.keeper.wake()
 
   const drained = worker.keeper.drain(GRACE_MS)
-  await givenBack
-  await expect(worker.keeper.attempt(run)).rejects.toThrow('this worker is going down')
   answers[0]?.(SUCCEEDED)
   await drained
-
   expect(target.calls).toHaveLength(1)
   expect(await scheduler.getRun(CALLER, run.id)).toMatchObject({ state: 'pending', attemptCount: 0 })
-  expect(await jobKeys(pipeline)).toEqual([jobKey(waiting.id, run.scheduledFor)])
+  target.script = () => SUCCEEDED
+  await other.keep()
+
+  expect(await scheduler.getRun(CALLER, run.id)).toMatchObject({ state: 'succeeded', attemptCount: 1 })
 })
 
 test('a claim that is under way when the grace ends is handed back as well', async () => {
@@ -171,42 +172,43 @@ test('a claim that is under way when the grace ends is handed back as well', asy
   clock.advance(0)
   await drained
 
-  expect(await pipeline.lines(schedule)).toEqual(['09:01 retrying'])
-  expect(await jobKeys(pipeline)).toHaveLength(1)
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 pending'])
+  expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'worker', dueAt: clock.instant }])
 })
 
-test('a worker holds no more runs than it was told to, however many jobs ask for it at once', async () => {
+test('a worker holds no more runs than it was told to, however many slots and waiting runs are due at once', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, scheduler } = pipeline
   const { script, answers } = heldEach()
   target.script = script
   const worker = pipeline.worker('small', 2)
-  const schedules = await Promise.all(Array.from({ length: 6 }, () => pipeline.create()))
-  const runs = await Promise.all(schedules.slice(3).map(({ id }) => scheduler.runNow(CALLER, id)))
+  for (let slots = 0; slots < 3; slots += 1) await pipeline.create()
+  for (let runs = 0; runs < 3; runs += 1) {
+    const { id } = await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T20:00:00Z' } })
+    await scheduler.runNow(CALLER, id)
+  }
   clock.advance(MINUTE)
   await worker.heartbeat.runOnce()
   const inFlight: number[] = []
   worker.events.on('attempt.settled', () => inFlight.push(worker.keeper.inFlight))
 
-  // What found no room is given back and comes again, as from the engine.
-  const asked = runs.map(async (run) => {
-    while ((await scheduler.getRun(CALLER, run.id)).state === 'pending') await worker.keeper.attempt(run)
-  })
   worker.keeper.start()
-  for (let call = 0; call < schedules.length; call += 1) {
-    await target.whenCalled(call + 1)
+  for (let call = 0; call < 6; call += 1) {
+    // Two are under way, for as long as there are two.
+    await target.whenCalled(Math.min(call + 2, 6))
     const settled = worker.whenSettled()
     inFlight.push(worker.keeper.inFlight)
     answers[call]?.(SUCCEEDED)
     await settled
     worker.keeper.wake()
   }
-  await Promise.all(asked)
   const drained = worker.keeper.drain(GRACE_MS)
   await pipeline.pass(GRACE_MS, worker)
   await drained
 
   expect(Math.max(...inFlight)).toBe(2)
+  expect(target.calls.filter(({ trigger }) => trigger === 'manual')).toHaveLength(3)
+  expect(target.calls).toHaveLength(6)
 })
 
 test('a worker that was full goes on as soon as there is room, without being told and without time passing', async () => {
@@ -315,25 +317,29 @@ async function whenTaken(census: CensusTaker): Promise<unknown> {
   return census.latest
 }
 
-test('what a claim brings once the grace is over is handed back without a call, and another worker calls it once', async () => {
+test('what a claim or a take brings once the grace is over is handed back without a call, and another worker calls it once', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
-  const { clock, target } = pipeline
+  const { clock, target, scheduler } = pipeline
   const schedule = await pipeline.create()
+  const asked = await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T20:00:00Z' } })
+  await scheduler.runNow(CALLER, asked.id)
   const worker = pipeline.worker('one')
   clock.advance(MINUTE)
   await worker.heartbeat.runOnce()
   const under: Promise<unknown>[] = []
   await whileHeld(pipeline, 'lock table carillon.runs in share mode', async () => {
     under.push(worker.keeper.runOnce())
-    await whenBlocked(pipeline)
+    await whenBlocked(pipeline, 2)
     under.push(worker.keeper.drain(1000))
     clock.advance(1000)
   })
   await Promise.all(under)
   expect(target.calls).toEqual([])
+  expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'worker' }, { waitsFor: 'worker' }])
 
-  await pipeline.worker('other').doJobs()
+  await pipeline.worker('other').keep()
 
-  expect(target.calls.map(({ attempt }) => attempt)).toEqual([1])
+  expect(target.calls.map(({ attempt }) => attempt)).toEqual([1, 1])
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
+  expect(await pipeline.lines(asked)).toEqual(['09:00 succeeded'])
 })

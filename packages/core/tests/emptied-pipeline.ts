@@ -9,6 +9,7 @@ import { Pipeline } from './pipeline.ts'
 const TABLES = [
   'carillon.attempts',
   'carillon.runs',
+  'carillon.slot_backlogs',
   'carillon.schedule_changes',
   'carillon.schedule_revisions',
   'carillon.schedules',
@@ -20,7 +21,8 @@ const TABLES = [
   'carillon.members',
   'carillon.secrets',
   'carillon.tenants',
-  'carillon_jobs._private_jobs',
+  'carillon.audits',
+  'carillon.service_turns',
 ] as const
 
 /** A pipeline per test on one database per file, emptied in between: making a database takes ten times as long. */
@@ -51,11 +53,4 @@ export async function countRows({ db }: Pick<Pipeline, 'db'>): Promise<Record<st
     counts[table] = rows[0]?.count ?? Number.NaN
   }
   return counts
-}
-
-/** The keys of the jobs that wait, in order. */
-export async function jobKeys({ db }: Pick<Pipeline, 'db'>): Promise<string[]> {
-  const { rows } = await sql<{ key: string }>`
-    select key from carillon_jobs._private_jobs where key is not null order by key`.execute(db)
-  return rows.map(({ key }) => key)
 }

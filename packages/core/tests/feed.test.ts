@@ -282,15 +282,17 @@ test('a run whose month was dropped meanwhile is left out, and the reader gets p
   const feed = new Feed({ db })
   const tail = await feed.tail()
   await sql`
-    insert into carillon.runs (schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, begun_at)
-    select gen_random_uuid(), '2026-03-02T09:00Z', gen_random_uuid(), 'acme', 'web', 1, 'schedule', 'pending', now()
+    insert into carillon.runs
+      (schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, reason, begun_at, completed_at)
+    select gen_random_uuid(), '2026-03-02T09:00Z', gen_random_uuid(), 'acme', 'web', 1, 'schedule', 'skipped', 'missed', now(), now()
     from generate_series(1, 3)`.execute(db)
   await sql`drop table carillon.runs_2026_03`.execute(db)
   await sql`
-    insert into carillon.runs (schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, begun_at)
-    values (gen_random_uuid(), '2026-04-02T09:00Z', gen_random_uuid(), 'acme', 'web', 1, 'schedule', 'pending', now())`.execute(
-    db,
-  )
+    insert into carillon.runs
+      (schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, reason, begun_at, completed_at)
+    values (
+      gen_random_uuid(), '2026-04-02T09:00Z', gen_random_uuid(), 'acme', 'web', 1, 'schedule', 'skipped', 'missed', now(), now()
+    )`.execute(db)
 
   const { entries } = await follow(feed, tail, { count: 1, limit: 2 })
 

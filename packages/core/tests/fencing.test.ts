@@ -2,21 +2,22 @@ import { randomUUID } from 'node:crypto'
 
 import { expect, test } from 'vitest'
 
-import { slotJobs } from '../src/engine/slot-jobs.ts'
 import type { EventMap } from '../src/events.ts'
 import { settleBatch } from '../src/settle-batch.ts'
 import { settlementOf, type Ending } from '../src/settlement.ts'
 import { claimDue } from '../src/store/agenda.ts'
 import { transact } from '../src/store/database.ts'
-import { takeRun, type HeldRun } from '../src/store/taken-run.ts'
+import { takeDue } from '../src/store/take.ts'
+import type { HeldRun } from '../src/store/taken-run.ts'
 import type { Outcome } from '../src/target.ts'
 import { emptiedPipelines } from './emptied-pipeline.ts'
 import { readLedger } from './ledger-rows.ts'
 import { CALLER, HEARTBEAT_MS, MINUTE, type Pipeline, type TestWorker } from './pipeline.ts'
 import { FAIL, FAIL_FOR_GOOD, held, SUCCEEDED } from './scripted-target.ts'
+import { takeAs } from './waits.ts'
 
 const pipelineAt = emptiedPipelines()
-const LEASE_MS = 2 * HEARTBEAT_MS
+const LEASE_MS = 3 * HEARTBEAT_MS
 const RETRY = { maxAttempts: 3, baseSeconds: 10, capSeconds: 100 }
 
 function fencedBy(worker: TestWorker): EventMap['attempt.fenced'][] {
@@ -49,6 +50,7 @@ async function holdOf(
     workerId: row.worker_id ?? randomUUID(),
     token: row.token,
     attempt: row.token,
+    targetKind: 'test',
     ...pretended,
   }
 }
@@ -56,7 +58,7 @@ async function holdOf(
 function settle(pipeline: Pipeline, run: HeldRun, ending: Ending): ReturnType<typeof settleBatch> {
   const { workerDb: db, clock } = pipeline
   const settlement = settlementOf(run, RETRY, ending)
-  return settleBatch({ db, clock, jobs: slotJobs }, [{ settlement, mayFree: true }])
+  return settleBatch({ db, clock }, [{ settlement, mayFree: true }])
 }
 
 test('a worker that was stopped, lost its lease and woke up changes nothing (I12)', async () => {
@@ -74,8 +76,8 @@ test('a worker that was stopped, lost its lease and woke up changes nothing (I12
 
   clock.advance(LEASE_MS)
   target.script = () => SUCCEEDED
-  expect(await other.rescuer.runOnce()).toEqual({ rescued: 1, woken: 0, buried: 1 })
-  expect(await other.doJobs()).toBe(1)
+  expect(await other.rescuer.runOnce()).toEqual({ rescued: 1, removed: 1 })
+  await other.keep()
   const before = await readLedger(database.pool)
   first.answer(FAIL_FOR_GOOD)
   await stopped.keeper.whenIdle()
@@ -129,7 +131,7 @@ test('a worker that takes the same run a second time is fenced from its first ho
   await settle(pipeline, await holdOf(pipeline, schedule), { kind: 'handed_back' })
 
   target.script = second.script
-  await worker.beginJobs()
+  await worker.begin()
   await target.whenCalled(2)
   expect(await holdOf(pipeline, schedule)).toMatchObject({ workerId: worker.lease.workerId, token: 2 })
   expect(worker.keeper.inFlight).toBe(2)
@@ -156,7 +158,7 @@ test('a run that is held twice by one worker is still reached by a cancel, once 
   await worker.begin()
   await settle(pipeline, await holdOf(pipeline, schedule), { kind: 'handed_back' })
   target.script = second.script
-  await worker.beginJobs()
+  await worker.begin()
   await target.whenCalled(2)
   const whenFenced = new Promise<void>((resolve) => worker.events.on('attempt.fenced', () => resolve()))
   first.answer(SUCCEEDED)
@@ -177,24 +179,23 @@ test('a worker without a living lease claims nothing and takes nothing (I12)', a
   const [retrying, due] = [await pipeline.create(), await pipeline.create({ cadence: cron('3 9 * * *') })]
   clock.advance(MINUTE)
   await worker.keep()
-  const waiting = await holdOf(pipeline, retrying)
+  expect(await pipeline.lines(retrying)).toEqual(['09:01 retrying'])
   const lost = worker.lease.workerId ?? ''
   const lane = await laneOf(pipeline)
   clock.advance(2 * MINUTE)
 
   expect(worker.lease.workerId).toBeUndefined()
-  expect(await worker.keeper.runOnce()).toMatchObject({ begun: 0, skipped: 0 })
-  await expect(worker.keeper.attempt(waiting)).rejects.toThrow('this worker holds no lease')
+  expect(await worker.keeper.runOnce()).toMatchObject({ begun: 0, skipped: 0, taken: 0 })
   for (const workerId of [lost, randomUUID()]) {
-    const at = { workerId, now: clock.databaseNow() }
-    const claim = await transact(db, clock, (tx) =>
-      claimDue(tx, { lanes: [{ lane, after: undefined }], perLane: 10, ...at }),
-    )
+    const asked = { lanes: [{ lane, after: undefined }], perLane: 10, workerId, now: clock.databaseNow() }
+    const claim = await transact(db, clock, (tx) => claimDue(tx, asked))
     expect(claim.schedules).toEqual([])
-    expect(await transact(db, clock, (tx) => takeRun(tx, { ...waiting, ...at }))).toBeUndefined()
+    expect(await takeDue(db, asked)).toEqual({ runs: [], last: new Map() })
   }
   expect(await pipeline.lines(due)).toEqual([])
 
+  await worker.heartbeat.runOnce()
+  expect(await takeAs(pipeline, worker)).toMatchObject([{ scheduleId: retrying.id }])
   await worker.keep()
   expect(await pipeline.lines(due)).toEqual(['09:03 retrying'])
 })
@@ -237,7 +238,7 @@ test('a lease is trusted for less long than others grant it, so its holder lets 
 
   clock.advance(LEASE_MS - 1000)
   expect(worker.lease.workerId).toBeUndefined()
-  expect(await other.rescuer.runOnce()).toMatchObject({ buried: 0 })
+  expect(await other.rescuer.runOnce()).toMatchObject({ removed: 0 })
   expect(await worker.heartbeat.runOnce()).toEqual({ extended: 0 })
   expect(worker.lease.workerId).toBeDefined()
 })
@@ -291,7 +292,7 @@ test('a run that is over stays as it is, whatever anybody tries (I12)', async ()
     for (const ending of [SUCCEEDED, FAIL, FAIL_FOR_GOOD, { kind: 'lost' }, { kind: 'handed_back' }] as const) {
       for (const token of [0, 1, 2]) expect(await settle(pipeline, { ...run, token }, ending)).toEqual([])
     }
-    await worker.keeper.attempt(run)
+    await worker.keep()
     await expect(scheduler.cancel(CALLER, run.runId)).rejects.toMatchObject({ code: 'state_conflict' })
     const { revision } = await scheduler.edit(CALLER, schedule.id, { name: 'edited' }, { revision: 1 })
     await scheduler.runNow(CALLER, schedule.id)
@@ -302,7 +303,7 @@ test('a run that is over stays as it is, whatever anybody tries (I12)', async ()
   await pipeline.worker('other').rescuer.runOnce()
   clock.advance(MINUTE)
   await worker.keep()
-  await worker.doJobs()
+  await worker.keep()
   await scheduler.deleteProject(CALLER)
 
   const { runs: after } = await readLedger(database.pool)

@@ -1,8 +1,6 @@
-import { sql } from 'kysely'
 import type pg from 'pg'
 
 import { systemClock } from '../src/clock.ts'
-import { slotJobs } from '../src/engine/slot-jobs.ts'
 import { Events, type EventMap } from '../src/events.ts'
 import type { SchedulerOptions } from '../src/facade/scheduler-options.ts'
 import { Scheduler } from '../src/facade/scheduler.ts'
@@ -41,7 +39,6 @@ export class FleetWorker {
   readonly #pool: pg.Pool
   readonly #db: Db
   readonly #schedulerPool: pg.Pool
-  readonly #clock: ManualClock
   readonly #heartbeat: Heartbeat
   #settled = 0
 
@@ -49,14 +46,13 @@ export class FleetWorker {
     this.#pool = createPool({ connectionString: url, role: 'carillon_worker', maxConnections: 8, isPrepared: true })
     this.#db = createDb(this.#pool)
     this.#schedulerPool = createPool({ connectionString: url, maxConnections: 8 })
-    this.#clock = clock
     const lease = new Lease(clock)
-    const deps = { db: this.#db, clock, targets, lease, events: this.events, jobs: slotJobs }
+    const deps = { db: this.#db, clock, targets, lease, events: this.events }
     this.keeper = new Keeper(deps, { retentionMs: 90 * DAY })
     this.rescuer = new Rescuer(deps, { periodMs: HOUR })
     const schedulerDeps = { db: createDb(this.#schedulerPool), clock, targets, events: this.events }
     this.scheduler = new Scheduler(schedulerDeps, options)
-    const heart = { engineWorkerIds: () => [], onCancel: (runId: string) => this.keeper.cancel(runId) }
+    const heart = { failing: () => null, onCancel: (runId: string) => this.keeper.cancel(runId) }
     // A lease that outlasts the test: nobody dies here.
     this.#heartbeat = new Heartbeat(
       { ...deps, ...heart },
@@ -73,27 +69,6 @@ export class FleetWorker {
   /** Takes a lease, or keeps it and hears of what is to be cancelled. */
   async beat(): Promise<void> {
     await this.#heartbeat.runOnce()
-  }
-
-  /** Takes what is due of the jobs, as the engine would: locked by one worker, forgotten once it was handled. */
-  async beginJobs(): Promise<number> {
-    const { rows } = await sql<{ id: string; payload: { scheduleId: string; scheduledFor: string } }>`
-      update carillon_jobs._private_jobs as jobs
-      set locked_at = now(), locked_by = 'fleet'
-      where jobs.id in (
-          select waiting.id from carillon_jobs._private_jobs as waiting
-          where waiting.locked_at is null
-            and (waiting.run_at <= ${this.#clock.databaseNow()}::timestamptz or waiting.run_at = waiting.updated_at)
-          for update skip locked
-        )
-      returning jobs.id, jobs.payload`.execute(this.#db)
-    await Promise.all(
-      rows.map(async ({ id, payload: { scheduleId, scheduledFor } }) => {
-        await this.keeper.attempt({ scheduleId, scheduledFor: Date.parse(scheduledFor) })
-        await sql`delete from carillon_jobs._private_jobs where id = ${id}`.execute(this.#db)
-      }),
-    )
-    return rows.length
   }
 
   async stop(): Promise<void> {
@@ -145,10 +120,7 @@ export class Fleet implements AsyncDisposable {
   async audit(): Promise<AuditCounts> {
     const { clock } = this
     const db = createDb(createPool({ connectionString: this.database.url, role: 'carillon_worker' }))
-    const counts = await new Auditor(
-      { db, clock, events: new Events(), jobs: slotJobs },
-      { windowMs: 2 * HOUR },
-    ).runOnce()
+    const counts = await new Auditor({ db, clock, events: new Events() }, { windowMs: 2 * HOUR }).audit()
     await db.destroy()
     return counts
   }

@@ -7,6 +7,7 @@ import { whenBlocked, whileHeld } from './blocked-statement.ts'
 import { countRows, emptiedPipelines } from './emptied-pipeline.ts'
 import { CALLER, EVERY_MINUTE, HOUR, MINUTE, Pipeline } from './pipeline.ts'
 import { ProcessClock } from './process-clock.ts'
+import { listWaits } from './waits.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
@@ -49,7 +50,7 @@ async function refusedLine(pipeline: Pipeline, scheduleId: string) {
     attempts: attempts.length,
     startedAt: run?.startedAt,
     calls: pipeline.target.calls.length,
-    jobs: (await countRows(pipeline))['carillon_jobs._private_jobs'],
+    waits: (await listWaits(pipeline)).length,
     runCount: schedule.runCount,
     failures: schedule.consecutiveFailures,
     state: schedule.state,
@@ -64,7 +65,7 @@ function refused(reason: string) {
     attempts: 0,
     startedAt: null,
     calls: 0,
-    jobs: 0,
+    waits: 0,
     runCount: 0,
     failures: 1,
     state: 'active',
@@ -136,13 +137,14 @@ test('G-2: a grant that is revoked while a retry waits: the run ends as failed w
 
   await grantsOf(pipeline).revoke(CALLER, schedule.grantId)
   pipeline.clock.advance(MINUTE / 2)
-  await worker.doJobs()
+  await worker.keep()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 failed grant_revoked'])
   const [run] = await pipeline.ledger(schedule)
   expect(run).toMatchObject({ attemptCount: 1 })
   expect(pipeline.target.calls).toHaveLength(1)
-  expect(await countRows(pipeline)).toMatchObject({ 'carillon_jobs._private_jobs': 0, 'carillon.attempts': 1 })
+  expect(await listWaits(pipeline)).toEqual([])
+  expect(await countRows(pipeline)).toMatchObject({ 'carillon.attempts': 1 })
 })
 
 test('G-2: a run-now whose grant is revoked before a worker takes it up is skipped too', async () => {
@@ -151,7 +153,7 @@ test('G-2: a run-now whose grant is revoked before a worker takes it up is skipp
   await pipeline.scheduler.runNow(CALLER, schedule.id)
 
   await grantsOf(pipeline).revoke(CALLER, schedule.grantId)
-  await pipeline.worker().doJobs()
+  await pipeline.worker().keep()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:00 skipped grant_revoked'])
   expect(pipeline.target.calls).toEqual([])

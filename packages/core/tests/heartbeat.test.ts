@@ -4,10 +4,18 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import type { EventMap } from '../src/events.ts'
-import { whenBlocked } from './blocked-statement.ts'
+import { Scheduler } from '../src/facade/scheduler.ts'
+import { Worker } from '../src/facade/worker.ts'
+import { Heartbeat } from '../src/services/heartbeat.ts'
+import { createDb } from '../src/store/database.ts'
+import { listWorkers, type Failing } from '../src/store/workers.ts'
+import type { Target } from '../src/target.ts'
+import { whenBlocked, whileHeld } from './blocked-statement.ts'
+import { createDatabase } from './database.ts'
 import { emptiedPipelines } from './emptied-pipeline.ts'
-import { HEARTBEAT_MS, MINUTE, type Pipeline } from './pipeline.ts'
-import { held, SUCCEEDED } from './scripted-target.ts'
+import { startFaultProxy } from './fault-proxy.ts'
+import { ANY_NUMBER, CALLER, HEARTBEAT_MS, MINUTE, type Pipeline } from './pipeline.ts'
+import { held, ScriptedTarget, SUCCEEDED } from './scripted-target.ts'
 
 const pipelineAt = emptiedPipelines()
 
@@ -75,7 +83,7 @@ test('an answer that comes after the lease was let go of does not take it up aga
 
   const beat = worker.heartbeat.runOnce()
   await whenBlocked(pipeline)
-  clock.advance(HEARTBEAT_MS - 500)
+  clock.advance(2 * HEARTBEAT_MS - 500)
   await client.query('commit')
   client.release()
   expect(await beat).toEqual({ extended: 0 })
@@ -85,6 +93,128 @@ test('an answer that comes after the lease was let go of does not take it up aga
   await pipeline.pass(2 * HEARTBEAT_MS, worker)
   expect(await other.rescuer.runOnce()).toMatchObject({ rescued: 1 })
   target.script = () => SUCCEEDED
-  await other.doJobs()
+  await other.keep()
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
+})
+
+test('a heartbeat tells what fails in its worker at the moment, and that nothing does any more', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { workerDb: db, clock } = pipeline
+  const { events, lease } = pipeline.worker()
+  let failing: Failing | null = null
+  const heartbeat = new Heartbeat(
+    { db, clock, events, lease, failing: () => failing, onCancel: () => undefined },
+    { name: 'worker', targetKinds: ['test'], heartbeatMs: HEARTBEAT_MS },
+  )
+  const told = async (): Promise<unknown> => {
+    await heartbeat.runOnce()
+    return (await listWorkers(db, { now: clock.databaseNow() })).map((worker) => worker.failing)
+  }
+
+  expect(await told()).toEqual([null])
+  failing = { keeper: { failures: 3, forMs: 1750, error: 'permission denied for table runs' } }
+  expect(await told()).toEqual([failing])
+  failing = null
+  expect(await told()).toEqual([null])
+})
+
+test('a worker whose services fail lives on, says which, and takes it back once they go well', async () => {
+  await using database = await createDatabase()
+  const { pool } = database
+  await using worker = new Worker({ databaseUrl: database.url, targets: [new ScriptedTarget()], heartbeatMs: 200 })
+  const whenTold = async (condition: string): Promise<void> => {
+    while ((await pool.query(`select from carillon.workers where ${condition}`)).rowCount === 0) continue
+  }
+  await worker.start()
+
+  await pool.query('revoke select on carillon.schedules from carillon_worker')
+  await whenTold(`(failing -> 'keeper' ->> 'failures')::int >= 2`)
+  expect(worker.failing).toMatchObject({
+    keeper: { error: 'permission denied for table schedules', failures: expect.any(Number) as number },
+  })
+  await pool.query('grant select on carillon.schedules to carillon_worker')
+  await whenTold(`failing -> 'keeper' is null`)
+
+  expect(worker.failing?.['keeper']).toBeUndefined()
+})
+
+test('a worker that leaves is taken off the list at once, unless runs are left in its name: then rescuers find them at once', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
+  const { clock, target, db } = pipeline
+  const [idle, busy, other] = [pipeline.worker('idle'), pipeline.worker('busy'), pipeline.worker('other')]
+  const schedule = await pipeline.create()
+  target.script = held().script
+  clock.advance(MINUTE / 2)
+  await busy.begin()
+  await idle.heartbeat.runOnce()
+  const names = async (): Promise<unknown> =>
+    (await db.selectFrom('carillon.workers').select('name').orderBy('name').execute()).map(({ name }) => name)
+
+  await idle.heartbeat.leave()
+  await busy.heartbeat.leave()
+
+  expect(await names()).toEqual(['busy'])
+  expect(await other.rescuer.runOnce()).toEqual({ rescued: 1, removed: 1 })
+  expect(await names()).toEqual([])
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 retrying'])
+})
+
+const HELD_SCHEDULES = 40
+const BEATS = 5
+
+test('forty schedules whose rows somebody holds cost a worker neither a heartbeat nor its lease', async () => {
+  await using database = await createDatabase()
+  const target = new ScriptedTarget()
+  const scheduler = new Scheduler(
+    { db: createDb(database.pool), targets: new Map<string, Target>([['test', target]]) },
+    ANY_NUMBER,
+  )
+  const cadence = { kind: 'cron', expression: '0 0 1 1 *', timezone: 'UTC' }
+  for (let index = 0; index < HELD_SCHEDULES; index += 1) {
+    const { id } = await scheduler.create(CALLER, { name: `${index}`, cadence, target: { kind: 'test' } })
+    await scheduler.runNow(CALLER, id)
+  }
+  const worker = new Worker({ databaseUrl: database.url, targets: [target], heartbeatMs: 1000 })
+  const fate = { leasesLost: 0, beats: 0 }
+  worker.events.on('lease.lost', () => (fate.leasesLost += 1))
+
+  await whileHeld({ database }, 'select from carillon.schedules for update', async () => {
+    await worker.start()
+    const beats = new Set<string>()
+    while (fate.leasesLost === 0 && fate.beats < BEATS) {
+      const { rows } = await database.pool.query<{ at: string }>(
+        'select heartbeat_at::text as at from carillon.workers',
+      )
+      for (const { at } of rows) beats.add(at)
+      fate.beats = beats.size
+    }
+  })
+  await target.whenCalled(HELD_SCHEDULES)
+  await worker.stop()
+
+  expect(fate).toEqual({ leasesLost: 0, beats: BEATS })
+})
+
+test('connections that fall silent cost a worker no lease: its heartbeat gives up after a beat and connects anew', async () => {
+  await using database = await createDatabase()
+  const proxy = await startFaultProxy(database.url)
+  const worker = new Worker({ databaseUrl: proxy.url, targets: [new ScriptedTarget()], heartbeatMs: 1000 })
+  const lost: string[] = []
+  worker.events.on('lease.lost', ({ workerId }) => lost.push(workerId))
+  await worker.start()
+  const { rows } = await database.pool.query<{ id: string; at: string }>(
+    'select id, heartbeat_at::text as at from carillon.workers',
+  )
+
+  proxy.blackhole()
+  // More than a lease lasts.
+  const later = `select from carillon.workers where heartbeat_at > '${rows[0]?.at}'::timestamptz + interval '5 seconds'`
+  while (lost.length === 0 && (await database.pool.query(later)).rowCount === 0) continue
+  const { rows: after } = await database.pool.query('select id from carillon.workers')
+  // Whoever still waits for an answer hears that none will come.
+  await proxy[Symbol.asyncDispose]()
+  await worker.stop()
+
+  expect(lost).toEqual([])
+  expect(after).toEqual([{ id: rows[0]?.id }])
 })

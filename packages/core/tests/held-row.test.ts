@@ -4,9 +4,9 @@ import { expect, test } from 'vitest'
 import type { Schedule } from '../src/schedule.ts'
 import type { Outcome } from '../src/target.ts'
 import { whileHeld } from './blocked-statement.ts'
-import { jobKeys } from './emptied-pipeline.ts'
 import { MINUTE, Pipeline, type TestWorker } from './pipeline.ts'
 import { FAIL, FAIL_FOR_GOOD, SUCCEEDED } from './scripted-target.ts'
+import { listWaits } from './waits.ts'
 
 const OTHERS = 20
 const RETRY_PAUSE_MS = 250
@@ -88,12 +88,12 @@ test.each([
   herd.answerAll()
   await letPausesPass(clock, settled)
   expect(await pipeline.lines(herd.held)).toEqual(['09:01 running'])
-  expect(await jobKeys(pipeline)).toHaveLength(OTHERS)
+  expect(await listWaits(pipeline)).toHaveLength(OTHERS)
 
   await sql`drop function carillon.refuse cascade`.execute(db)
   await letPausesPass(clock, herd.worker.keeper.whenIdle())
   expect(await pipeline.lines(herd.held)).toEqual(['09:01 retrying'])
-  expect(await jobKeys(pipeline)).toHaveLength(OTHERS + 1)
+  expect(await listWaits(pipeline)).toHaveLength(OTHERS + 1)
 })
 
 /** Lets the settler's pauses pass, one after the other, until this has come about. */

@@ -1,7 +1,8 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
+import { whileHeld } from './blocked-statement.ts'
 import { emptiedPipelines } from './emptied-pipeline.ts'
-import { CALLER, EVERY_MINUTE, MINUTE, type Pipeline } from './pipeline.ts'
+import { CALLER, EVERY_MINUTE, MINUTE, type Pipeline, type TestWorker } from './pipeline.ts'
 import { held, SUCCEEDED } from './scripted-target.ts'
 
 const pipelineAt = emptiedPipelines()
@@ -14,6 +15,18 @@ async function herdOf(count: number): Promise<Pipeline> {
     Array.from({ length: count }, () => EVERY_MINUTE),
   )
   pipeline.clock.advance(MINUTE)
+  return pipeline
+}
+
+/** Runs that were asked for, all at the same instant, and wait for a worker. */
+async function waitingHerdOf(count: number): Promise<Pipeline> {
+  const pipeline = await pipelineAt(START)
+  const cadence = { kind: 'once', at: '2099-01-01T00:00:00Z' }
+  const ids = await pipeline.scheduler.createMany(
+    CALLER,
+    Array.from({ length: count }, () => ({ ...EVERY_MINUTE, cadence })),
+  )
+  for (const id of ids) await pipeline.scheduler.runNow(CALLER, id)
   return pipeline
 }
 
@@ -76,40 +89,55 @@ test('what one of two batches cannot begin does not keep back what the other one
   expect(rows).toEqual([{ count: 8 }])
 })
 
-test('what a claim that came to nothing passed over is found again within a second', async () => {
-  const pipeline = await herdOf(3)
-  const { database, clock } = pipeline
-  const worker = pipeline.worker('worker')
-  // Somebody holds the first of the lane while the others are claimed.
-  const client = await database.pool.connect()
-  await client.query('begin; select from carillon.schedules order by id limit 1 for update')
-  await worker.keep()
-  await client.query('rollback')
-  client.release()
-  expect(pipeline.target.calls).toHaveLength(2)
+/** Claims what it sees until it sees nothing more. Unlike `keep`, nobody wakes it. */
+async function claimAll({ heartbeat, keeper }: TestWorker): Promise<void> {
+  await heartbeat.runOnce()
+  for (;;) {
+    const { begun, skipped, taken } = await keeper.runOnce()
+    if (begun + skipped + taken === 0) break
+  }
+  await keeper.whenIdle()
+}
 
-  await worker.keep()
-  expect(pipeline.target.calls).toHaveLength(2)
-  clock.advance(1000)
-  await worker.keep()
+const HOLD_THE_FIRST = 'select from carillon.schedules order by id limit 1 for update'
 
-  expect(pipeline.target.calls).toHaveLength(3)
-})
+describe.each([
+  ['slots', () => herdOf(3)],
+  ['waiting runs', () => waitingHerdOf(3)],
+])('of %s', (_what, createHerd) => {
+  test('what a claim passed over because somebody held it is found again within a second', async () => {
+    const pipeline = await createHerd()
+    const { clock, target } = pipeline
+    const worker = pipeline.worker()
+    await whileHeld(pipeline, HOLD_THE_FIRST, () => claimAll(worker))
+    expect(target.calls).toHaveLength(2)
 
-test('a wake looks at whole lanes: what came to lie before the claimed is begun at once', async () => {
-  const pipeline = await herdOf(3)
-  const { database } = pipeline
-  const worker = pipeline.worker('worker')
-  const client = await database.pool.connect()
-  await client.query('begin; select from carillon.schedules order by id limit 1 for update')
-  await worker.keep()
-  await client.query('rollback')
-  client.release()
+    await claimAll(worker)
+    expect(target.calls).toHaveLength(2)
+    clock.advance(1000)
+    await claimAll(worker)
 
-  worker.keeper.wake()
-  await worker.keep()
+    expect(target.calls).toHaveLength(3)
+  })
 
-  expect(pipeline.target.calls).toHaveLength(3)
+  test.each(['', 'of its lane'])(
+    'a wake %s looks at whole lanes: what came to lie before the claimed is begun at once',
+    async (which) => {
+      const pipeline = await createHerd()
+      const { database, target } = pipeline
+      const worker = pipeline.worker()
+      await whileHeld(pipeline, HOLD_THE_FIRST, () => claimAll(worker))
+      const { rows } = await database.pool.query<{ lane: string }>('select lane from carillon.schedules limit 1')
+
+      worker.keeper.wake('test.no-such-lane')
+      await claimAll(worker)
+      expect(target.calls).toHaveLength(2)
+      worker.keeper.wake(which === '' ? '' : rows[0]?.lane)
+      await claimAll(worker)
+
+      expect(target.calls).toHaveLength(3)
+    },
+  )
 })
 
 test('what an outage left of a schedule is written to its end, also where it lies before others that were claimed (I6)', async () => {

@@ -33,26 +33,18 @@ test('a new schedule waits for a slot strictly ahead, also when it is made at th
   })
 })
 
-test('creating is one row, its revision, its grant, its history and a note in the feed, and touches no queue (A-29, X-04)', async () => {
+test('creating is one row, its revision, its grant, its history and a note in the feed, and nothing else (A-29, X-04)', async () => {
   const pipeline = await pipelineAt(START)
 
   await pipeline.create()
 
-  expect(await countRows(pipeline)).toEqual({
-    'carillon.attempts': 0,
-    'carillon.runs': 0,
+  const written = Object.entries(await countRows(pipeline)).filter(([, rows]) => rows > 0)
+  expect(Object.fromEntries(written)).toEqual({
     'carillon.schedule_changes': 1,
     'carillon.schedule_revisions': 1,
     'carillon.schedules': 1,
     'carillon.execution_grants': 1,
-    'carillon.workers': 0,
-    'carillon.api_keys': 0,
-    'carillon.idempotent_answers': 0,
     'carillon.feed_entries': 1,
-    'carillon.members': 0,
-    'carillon.secrets': 0,
-    'carillon.tenants': 0,
-    'carillon_jobs._private_jobs': 0,
   })
 })
 

@@ -1,10 +1,11 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
-import { countRows, emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
+import { countRows, emptiedPipelines } from './emptied-pipeline.ts'
 import { holdRun } from './held-run.ts'
 import { CALLER, EVERY_MINUTE, MINUTE, type Pipeline } from './pipeline.ts'
 import { FAIL, SUCCEEDED } from './scripted-target.ts'
+import { listWaits } from './waits.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
@@ -61,16 +62,18 @@ test('slots that are due when a schedule is deleted are closed as superseded (I6
   expect(await hiddenLines(pipeline, schedule)).toEqual(['09:01 skipped superseded', '09:02 skipped superseded'])
 })
 
-test('what waits is cancelled with the schedule and its jobs are withdrawn; what is under way ends (E-59)', async () => {
+test('what waits is cancelled with the schedule and is never taken; what is under way ends (E-59)', async () => {
   const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
   await nextSlot()
 
   await pipeline.scheduler.delete(CALLER, schedule.id)
   await answer(0, SUCCEEDED)
   await worker.rescuer.runOnce()
+  await worker.begin()
 
   expect(await hiddenLines(pipeline, schedule)).toEqual(['09:01 succeeded', '09:02 cancelled'])
-  expect(await jobKeys(pipeline)).toEqual([])
+  expect(pipeline.target.calls).toHaveLength(1)
+  expect(await listWaits(pipeline)).toEqual([])
 })
 
 test('a run that waits to be retried, and a run-now that has not started, are cancelled with their schedule (E-59)', async () => {
@@ -81,14 +84,14 @@ test('a run that waits to be retried, and a run-now that has not started, are ca
   pipeline.clock.advance(MINUTE / 2)
   await worker.keep()
   await pipeline.scheduler.runNow(CALLER, schedule.id)
-  expect(await jobKeys(pipeline)).toHaveLength(2)
+  expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'worker' }, { waitsFor: 'retry' }])
 
   await pipeline.scheduler.delete(CALLER, schedule.id)
   pipeline.clock.advance(MINUTE)
-  await worker.doJobs()
+  await worker.keep()
 
   expect(await hiddenLines(pipeline, schedule)).toEqual(['09:00 cancelled', '09:01 cancelled'])
-  expect(await jobKeys(pipeline)).toEqual([])
+  expect(await listWaits(pipeline)).toEqual([])
   expect(pipeline.target.calls).toHaveLength(1)
 })
 
@@ -99,7 +102,7 @@ test('a run that fails after its schedule was deleted is not tried again (E-59)'
   await answer(0, FAIL)
 
   expect(await hiddenLines(pipeline, schedule)).toEqual(['09:01 cancelled'])
-  expect(await jobKeys(pipeline)).toEqual([])
+  expect(await listWaits(pipeline)).toEqual([])
 })
 
 test('a project is deleted whole, and no other project notices (E-59)', async () => {
@@ -140,7 +143,7 @@ test('deleting a project closes what is due, cancels what waits, in every state 
   expect(await hiddenLines(pipeline, retrying)).toEqual(['09:01 cancelled', '09:02 skipped superseded'])
   expect(await hiddenLines(pipeline, paused)).toEqual([])
   expect(await hiddenLines(pipeline, due)).toEqual(['09:02 skipped superseded'])
-  expect(await jobKeys(pipeline)).toEqual([])
+  expect(await listWaits(pipeline)).toEqual([])
 })
 
 test('a project is deleted all or not at all: a failure in the middle leaves everything as it was (E-59, E-16)', async () => {

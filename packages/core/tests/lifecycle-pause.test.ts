@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
 
-import { emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
+import { emptiedPipelines } from './emptied-pipeline.ts'
 import { holdRun } from './held-run.ts'
 import { CALLER, MINUTE } from './pipeline.ts'
-import { FAIL, SUCCEEDED } from './scripted-target.ts'
+import { FAIL, held, SUCCEEDED } from './scripted-target.ts'
+import { listWaits } from './waits.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
@@ -65,9 +66,50 @@ test('a run that waits for its turn is given up, one under way goes on (I6)', as
   await pipeline.scheduler.pause(CALLER, schedule.id, HOLIDAYS)
   expect(await pipeline.lines(schedule)).toEqual(['09:01 running', '09:02 skipped paused'])
   await answer(0, SUCCEEDED)
+  await worker.begin()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 skipped paused'])
-  expect(await worker.beginJobs()).toBe(0)
+  expect(pipeline.target.calls).toHaveLength(1)
+})
+
+test('a run that waited for its turn and was given up by a pause is not counted as a run', async () => {
+  const { pipeline, schedule, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
+  await nextSlot()
+  expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ runCount: 2 })
+
+  await pipeline.scheduler.pause(CALLER, schedule.id, HOLIDAYS)
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 running', '09:02 skipped paused'])
+  expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ runCount: 1 })
+})
+
+test('a run whose turn has come before the pause is taken after it: it waits for a worker only', async () => {
+  const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
+  await nextSlot()
+  await answer(0, SUCCEEDED)
+
+  await pipeline.scheduler.pause(CALLER, schedule.id, HOLIDAYS)
+  await worker.begin()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 running'])
+})
+
+test('a run that was handed back untried goes on elsewhere while its schedule is paused: it has begun', async () => {
+  const { pipeline, worker, schedule, scheduler } = await setup()
+  pipeline.target.script = held().script
+  pipeline.clock.advance(MINUTE / 2)
+  await worker.begin()
+  const drained = worker.keeper.drain(0)
+  pipeline.clock.advance(1)
+  await drained
+
+  await scheduler.pause(CALLER, schedule.id, HOLIDAYS)
+  expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'pending', waitsFor: 'worker' }])
+  pipeline.target.script = () => SUCCEEDED
+  await pipeline.worker('other').keep()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
+  expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'paused', runCount: 1 })
 })
 
 test('a run-now that waits for its turn is not given up: it may run while paused (B-38, X-22)', async () => {
@@ -76,7 +118,7 @@ test('a run-now that waits for its turn is not given up: it may run while paused
 
   await pipeline.scheduler.pause(CALLER, schedule.id, HOLIDAYS)
   await answer(0, SUCCEEDED)
-  await worker.beginJobs()
+  await worker.begin()
 
   expect(await pipeline.scheduler.getRun(CALLER, manual.id)).toMatchObject({ state: 'running' })
 })
@@ -89,7 +131,7 @@ test('a run that waits to be retried is tried again while its schedule is paused
 
   await scheduler.pause(CALLER, schedule.id, HOLIDAYS)
   pipeline.clock.advance(10_000)
-  await worker.doJobs()
+  await worker.keep()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
 })
@@ -152,7 +194,7 @@ test('a slot that ran before the pause does not run again after it, however quic
   }
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
-  expect(await jobKeys(pipeline)).toEqual([])
+  expect(await listWaits(pipeline)).toEqual([])
 })
 
 test('a schedule whose last slot passed while it was paused is complete when it is resumed', async () => {

@@ -21,20 +21,20 @@ const RUN_ID = '018f0000-0000-7000-8000-000000000001'
 
 interface Heard {
   readonly listener: Listener
-  /** How often the agenda was told of. */
-  readonly agenda: () => number
+  /** The lanes of which the agenda was told; an empty one is any. */
+  readonly agenda: () => readonly string[]
   /** The next run to cancel. */
   readonly whenCancelled: () => Promise<string>
 }
 
 function listenTo(connectionString: string): Heard {
-  let agenda = 0
+  const agenda: string[] = []
   let cancelled = Promise.withResolvers<string>()
   const listener = new Listener({
     connectionString,
     clock: systemClock,
     events: new Events(),
-    onAgenda: () => (agenda += 1),
+    onAgenda: (lane) => agenda.push(lane),
     onCancel: (runId) => {
       cancelled.resolve(runId)
       cancelled = Promise.withResolvers()
@@ -50,18 +50,18 @@ async function listening(): Promise<number> {
   return rows.length
 }
 
-test('what is notified on any connection is heard, and the agenda is told of after each new connection', async () => {
+test('what is notified on any connection is heard, with its lane, and all of the agenda is told of after each new connection', async () => {
   const { listener, agenda, whenCancelled } = listenTo(database.url)
   const db = createDb(database.pool)
 
   expect(await listener.runOnce()).toEqual({ connected: 1 })
-  expect(agenda()).toBe(1)
+  expect(agenda()).toEqual([''])
   const cancelled = whenCancelled()
-  await database.pool.query('select pg_notify($1, $2)', [AGENDA_CHANNEL, ''])
+  for (const lane of ['http.7', '']) await database.pool.query('select pg_notify($1, $2)', [AGENDA_CHANNEL, lane])
   await notifyCancel(db, { runIds: [RUN_ID] })
 
   expect(await cancelled).toBe(RUN_ID)
-  expect(agenda()).toBe(2)
+  expect(agenda()).toEqual(['', 'http.7', ''])
   expect(await listener.runOnce()).toEqual({ connected: 0 })
   await listener.stop()
   expect(await listening()).toBe(0)
@@ -81,7 +81,7 @@ test('a connection on which nothing comes any more is found out and replaced, no
   await proxy.whenLeft()
   expect(await listener.runOnce()).toEqual({ connected: 1 })
 
-  expect(agenda()).toBe(2)
+  expect(agenda()).toEqual(['', ''])
   const cancelled = whenCancelled()
   await notifyCancel(createDb(database.pool), { runIds: [RUN_ID] })
   expect(await cancelled).toBe(RUN_ID)

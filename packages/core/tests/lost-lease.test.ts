@@ -6,7 +6,7 @@ import { CALLER, HEARTBEAT_MS, MINUTE } from './pipeline.ts'
 import { SUCCEEDED } from './scripted-target.ts'
 
 const pipelineAt = emptiedPipelines()
-const LEASE_MS = 2 * HEARTBEAT_MS
+const LEASE_MS = 3 * HEARTBEAT_MS
 /** Writers of the ledger wait, and have named their instant before. */
 const HOLD_LEDGER = 'lock table carillon.runs in share mode'
 
@@ -32,32 +32,32 @@ test('a begin that commits after the lease was lost starts nothing, and a rescue
   expect(target.calls).toEqual([])
   expect(await pipeline.lines(schedule)).toEqual(['09:01 running'])
   expect(await other.rescuer.runOnce()).toMatchObject({ rescued: 1 })
-  await other.doJobs()
+  await other.keep()
   expect(target.calls.map(({ attempt }) => attempt)).toEqual([2])
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
 })
 
-test('a run that is taken by a job after the lease was lost is not started, also under a new lease (I12)', async () => {
+test('a waiting run that is taken after the lease was lost is not started, also under a new lease (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, scheduler, target } = pipeline
   const run = await scheduler.runNow(CALLER, (await pipeline.create()).id)
   const [worker, other] = [pipeline.worker(), pipeline.worker('other')]
   await worker.heartbeat.runOnce()
 
-  let taken: Promise<void> | undefined
+  let taken: ReturnType<typeof worker.keeper.runOnce> | undefined
   await whileHeld(pipeline, HOLD_LEDGER, async () => {
-    taken = worker.keeper.attempt(run)
+    taken = worker.keeper.runOnce()
     await whenBlocked(pipeline)
     clock.advance(LEASE_MS)
     await worker.heartbeat.runOnce()
     expect(worker.lease.workerId).toBeDefined()
   })
 
-  await taken
+  expect(await taken).toMatchObject({ taken: 1 })
   await worker.keeper.whenIdle()
   expect(target.calls).toEqual([])
   expect(await other.rescuer.runOnce()).toMatchObject({ rescued: 1 })
-  await other.doJobs()
+  await other.keep()
   expect(await scheduler.getRun(CALLER, run.id)).toMatchObject({
     state: 'succeeded',
     attempts: [{ outcome: 'lost' }, { outcome: 'succeeded' }],

@@ -48,9 +48,11 @@ test('what the pipeline does is counted under the names of E-63, without a label
 
   clock.advance(MINUTE / 2)
   await worker.keep()
-  gaugeWorker({ census: await census.runOnce(), inFlight: worker.keeper.inFlight, connectionsInUse: 1 }, meter)
+  const failing = { keeper: { failures: 1, forMs: 0, error: 'no' } }
+  const holds = { inFlight: worker.keeper.inFlight, connectionsInUse: 1, auditLagSeconds: 7 }
+  gaugeWorker({ census: await census.runOnce(), ...holds, failing }, meter)
   clock.advance(MINUTE / 2)
-  await worker.doJobs()
+  await worker.keep()
 
   expect(await read()).toMatchObject({
     'scheduler.slot.lateness_ms': [[{ target_kind: 'test' }, 1]],
@@ -64,6 +66,8 @@ test('what the pipeline does is counted under the names of E-63, without a label
     'scheduler.queue.available': [[{}, 0]],
     'scheduler.queue.scheduled': [[{}, 1]],
     'scheduler.worker.in_flight': [[{}, 0]],
+    'scheduler.worker.failing_services': [[{}, 1]],
+    'scheduler.audit.lag_seconds': [[{}, 7]],
     'pg.connection_pool.in_use': [[{ pool: 'worker' }, 1]],
   })
 })
@@ -79,7 +83,7 @@ test('a lease that runs out is counted, and so is the attempt that a rescuer set
   clock.advance(MINUTE / 2)
   await dead.begin()
 
-  clock.advance(2 * HEARTBEAT_MS)
+  clock.advance(3 * HEARTBEAT_MS)
   await other.rescuer.runOnce()
 
   expect(await read()).toMatchObject({
@@ -106,7 +110,8 @@ test('E-63: how far the slowest replica is behind is told where there is one', a
   const census = { schedules: [], due: 0, waiting: 0, running: 0 }
   const read = async (replicationLagSeconds: number | null): Promise<unknown> => {
     const { meter, read: scrape } = createMeter()
-    gaugeWorker({ census: { ...census, replicationLagSeconds }, inFlight: 0, connectionsInUse: 0 }, meter)
+    const idle = { inFlight: 0, connectionsInUse: 0, auditLagSeconds: null, failing: null }
+    gaugeWorker({ census: { ...census, replicationLagSeconds }, ...idle }, meter)
     return (await scrape())['pg.replication.lag_seconds']
   }
 

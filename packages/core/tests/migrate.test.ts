@@ -4,7 +4,6 @@ import { join } from 'node:path'
 
 import { expect, test } from 'vitest'
 
-import { JOBS_SCHEMA } from '../src/store/jobs-schema.ts'
 import { migrate, migrateDown, migrationStatus } from '../src/store/migrate.ts'
 import { readMigrations, type Migration } from '../src/store/migration-files.ts'
 import { createPool } from '../src/store/pool.ts'
@@ -17,27 +16,29 @@ function migration(number: number, up: string, down = 'select 1'): Migration {
   return { number, name: `000${number}_made_up`, up, down, checksum: up }
 }
 
-test('an empty database gets every migration once, and the engine’s schema beside ours', async () => {
+test('an empty database gets every migration once, and no schema but ours', async () => {
   await using database = await createDatabase({ content: 'empty' })
   expect(await migrationStatus(database.pool)).toEqual({ applied: [], pending: ALL })
 
   expect(await migrate(database.pool)).toEqual({ applied: ALL })
   expect(await migrate(database.pool)).toEqual({ applied: [] })
 
-  const { rows } = await database.pool.query(`select to_regclass('${JOBS_SCHEMA}.jobs') is not null as installed`)
-  expect(rows).toEqual([{ installed: true }])
+  const { rows } = await database.pool.query(
+    `select nspname from pg_namespace where nspname !~ '^pg_' and nspname not in ('public', 'information_schema')`,
+  )
+  expect(rows).toEqual([{ nspname: 'carillon' }])
   const { applied, pending } = await migrationStatus(database.pool)
   expect(applied.map(({ name }) => name)).toEqual(ALL)
   expect(pending).toEqual([])
 })
 
-test('down takes everything back, partitions and the engine included, and up again makes the same schema', async () => {
+test('down takes everything back, partitions included, and up again makes the same schema', async () => {
   await using database = await createDatabase()
   const before = await dumpSchema(database.pool)
 
   expect(await migrateDown(database.pool, { to: 0 })).toEqual({ reverted: ALL.toReversed() })
   const { rows } = await database.pool.query(
-    `select nspname from pg_namespace where nspname in ('carillon', '${JOBS_SCHEMA}')
+    `select nspname from pg_namespace where nspname = 'carillon'
      union all select typname from pg_type where typnamespace = 'public'::regnamespace`,
   )
   expect(rows).toEqual([])

@@ -2,10 +2,11 @@ import { setImmediate } from 'node:timers/promises'
 
 import { expect, test } from 'vitest'
 
-import { emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
+import { emptiedPipelines } from './emptied-pipeline.ts'
 import { holdRun } from './held-run.ts'
 import { CALLER, MINUTE } from './pipeline.ts'
 import { FAIL, SUCCEEDED, type Script } from './scripted-target.ts'
+import { listWaits, takeAs } from './waits.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
@@ -16,9 +17,10 @@ test('replace asks the running one to stop and starts the next once it has: neve
 
   await nextSlot()
   expect(await pipeline.lines(schedule)).toEqual(['09:01 running', '09:02 pending'])
-  expect(await worker.beginJobs()).toBe(0)
+  expect(await takeAs(pipeline, worker)).toEqual([])
+  await worker.heartbeat.runOnce()
   await worker.keeper.whenIdle()
-  await worker.beginJobs()
+  await worker.begin()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 cancelled', '09:02 running'])
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ consecutiveFailures: 0, failureCount: 0 })
@@ -34,7 +36,7 @@ test('replace reaches a run on another worker: its heartbeat finds the request (
   const settled = worker.whenSettled()
   await worker.heartbeat.runOnce()
   await settled
-  await other.beginJobs()
+  await other.begin()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 cancelled', '09:02 running'])
   expect([worker.keeper.inFlight, other.keeper.inFlight]).toEqual([0, 1])
@@ -73,6 +75,20 @@ test('however slowly the replaced one stops, the slots after it replace each oth
   expect(pipeline.target.calls).toHaveLength(1)
 })
 
+test('a run that waited for its turn and was displaced by the next slot is not counted as a run', async () => {
+  const { pipeline, worker, schedule } = await holdRun(await pipelineAt(START), REPLACE)
+  worker.process.stop()
+  const other = pipeline.worker('other')
+  await pipeline.pass(MINUTE, other)
+  await other.begin()
+
+  await pipeline.pass(MINUTE, other)
+  await other.begin()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 running', '09:02 skipped superseded', '09:03 pending'])
+  expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ runCount: 2, failureCount: 0 })
+})
+
 test('a run that ends well before it sees the request has succeeded, and the next starts', async () => {
   const { pipeline, worker, schedule, answer } = await holdRun(await pipelineAt(START), REPLACE)
   const other = pipeline.worker('other')
@@ -80,7 +96,7 @@ test('a run that ends well before it sees the request has succeeded, and the nex
   await other.begin()
 
   await answer(0, SUCCEEDED)
-  await other.beginJobs()
+  await other.begin()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 running'])
 })
@@ -93,7 +109,7 @@ test('a run that fails before it sees the request is not tried again: it was ask
   const [replaced] = await pipeline.ledger(schedule)
 
   await answer(0, FAIL)
-  await other.beginJobs()
+  await other.begin()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 cancelled', '09:02 running'])
   expect(await pipeline.scheduler.getRun(CALLER, replaced?.id ?? '')).toMatchObject({
@@ -110,7 +126,7 @@ test('a replaced run whose worker died ends as cancelled, and the next starts', 
 
   await pipeline.pass(MINUTE / 2, other)
   await other.rescuer.runOnce()
-  await other.beginJobs()
+  await other.begin()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 cancelled', '09:02 running'])
 })
@@ -141,7 +157,7 @@ test('over many slots no two runs of a replace schedule are ever under way at on
       await worker.begin()
       // What the worker was told to cancel is settled, so that the slot that waits for it may begin.
       while (counts.settled < counts.aborted) await setImmediate()
-      await worker.beginJobs()
+      await worker.begin()
     }
   }
 
@@ -156,11 +172,11 @@ test('a run-now replaces what is under way as a slot would (A-42)', async () => 
 
   const manual = await pipeline.scheduler.runNow(CALLER, schedule.id)
   expect(manual.state).toBe('pending')
-  expect(await jobKeys(pipeline)).toEqual([])
+  expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'turn', dueAt: null }])
   const settled = worker.whenSettled()
   await worker.heartbeat.runOnce()
   await settled
-  await worker.beginJobs()
+  await worker.begin()
 
   expect((await pipeline.ledger(schedule)).map(({ state }) => state)).toEqual(['cancelled', 'running'])
 })

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 
-import { jobKey } from '../src/keys.ts'
 import type { Outcome } from '../src/target.ts'
-import { emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
+import { emptiedPipelines } from './emptied-pipeline.ts'
 import { holdRun } from './held-run.ts'
 import { CALLER } from './pipeline.ts'
 import { FAIL, FAIL_FOR_GOOD, SUCCEEDED } from './scripted-target.ts'
+import { listWaits } from './waits.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
@@ -23,12 +23,12 @@ test.each([
     await nextSlot()
     expect(await pipeline.lines(schedule)).toEqual(['09:01 running', `09:02 ${meanwhile}`])
     await answer(0, SUCCEEDED)
-    await worker.beginJobs()
+    await worker.begin()
     if (calls === 2) await answer(1, SUCCEEDED)
 
     expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', `09:02 ${inTheEnd}`])
     expect(pipeline.target.calls).toHaveLength(calls)
-    expect(await jobKeys(pipeline)).toEqual([])
+    expect(await listWaits(pipeline)).toEqual([])
   },
 )
 
@@ -56,7 +56,7 @@ test('under queue at most one waits; the slots behind it are recorded as overlap
     '09:04 skipped overlap',
   ])
   await answer(0, SUCCEEDED)
-  await worker.beginJobs()
+  await worker.begin()
   await nextSlot()
 
   expect(await pipeline.lines(schedule)).toEqual([
@@ -68,16 +68,18 @@ test('under queue at most one waits; the slots behind it are recorded as overlap
   ])
 })
 
-test('under queue a run whose turn has come keeps its place until its job is done (X-06)', async () => {
+test('under queue a run whose turn has come keeps its place until a worker takes it, and the next slot waits behind it (X-06)', async () => {
   const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
 
   await nextSlot()
   await answer(0, SUCCEEDED)
-  expect(await jobKeys(pipeline)).toEqual([jobKey(schedule.id, SLOT_2)])
+  const now = pipeline.clock.instant
+  expect(await listWaits(pipeline)).toEqual([{ scheduleId: schedule.id, slot: SLOT_2, waitsFor: 'worker', dueAt: now }])
   await nextSlot()
-  await worker.beginJobs()
+  await worker.begin()
 
-  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 running', '09:03 skipped overlap'])
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 running', '09:03 pending'])
+  expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'turn', dueAt: null }])
 })
 
 test.each<{ how: string; outcome: Outcome; state: string }>([
@@ -94,7 +96,7 @@ test.each<{ how: string; outcome: Outcome; state: string }>([
 
   await nextSlot()
   await answer(0, outcome)
-  await worker.beginJobs()
+  await worker.begin()
 
   expect(await pipeline.lines(schedule)).toEqual([`09:01 ${state}`, '09:02 running'])
 })
@@ -108,7 +110,7 @@ test('under queue the run that waits starts when the one before is cancelled by 
   const settled = worker.whenSettled()
   await worker.heartbeat.runOnce()
   await settled
-  await worker.beginJobs()
+  await worker.begin()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 cancelled', '09:02 running'])
 })
@@ -119,10 +121,10 @@ test('under queue a run that fails while another waits is not retried: the next 
   await nextSlot()
   await answer(0, FAIL)
   await worker.rescuer.runOnce()
-  await worker.beginJobs()
+  await worker.begin()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 failed superseded', '09:02 running'])
-  expect(await jobKeys(pipeline)).toEqual([])
+  expect(await listWaits(pipeline)).toEqual([])
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ failureCount: 1, consecutiveFailures: 1 })
 })
 
@@ -133,23 +135,10 @@ test('under queue the run that waits may be cancelled, and its slot does not run
 
   await pipeline.scheduler.cancel(CALLER, waiting?.id ?? '')
   await answer(0, SUCCEEDED)
-  await worker.beginJobs()
+  await worker.begin()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 cancelled'])
   expect(pipeline.target.calls).toHaveLength(1)
-})
-
-test('a run that waits starts also if the policy was forbid when the one before began (the rescuer wakes it, I6)', async () => {
-  const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
-  await pipeline.scheduler.edit(CALLER, schedule.id, { policy: { overlap: 'queue' } }, { revision: 1 })
-
-  await nextSlot()
-  expect(await worker.rescuer.runOnce()).toMatchObject({ woken: 0 })
-  await answer(0, SUCCEEDED)
-  await worker.rescuer.runOnce()
-  await worker.beginJobs()
-
-  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 running'])
 })
 
 test.each([
@@ -163,7 +152,7 @@ test.each([
     const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap })
     await answer(0, SUCCEEDED)
     await pipeline.scheduler.runNow(CALLER, schedule.id)
-    await worker.beginJobs()
+    await worker.begin()
 
     await nextSlot()
 
@@ -177,7 +166,7 @@ test('a run-now that has not started yet holds its place against the next slot (
   const manual = await pipeline.scheduler.runNow(CALLER, schedule.id)
 
   await nextSlot()
-  await worker.beginJobs()
+  await worker.begin()
 
   expect((await pipeline.lines(schedule)).at(-1)).toBe('09:02 skipped overlap')
   expect(await pipeline.scheduler.getRun(CALLER, manual.id)).toMatchObject({ state: 'running', trigger: 'manual' })

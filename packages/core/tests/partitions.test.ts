@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createDb, type Db } from '../src/store/database.ts'
 import { dropPartitions, ensurePartitions, listPartitions } from '../src/store/partitions.ts'
 import { createPool } from '../src/store/pool.ts'
+import { whenBlocked } from './blocked-statement.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { insertRun, insertSchedule } from './schema/rows.ts'
 
@@ -109,6 +110,31 @@ test('only whole months that ended are dropped', async () => {
   await otherDb.destroy()
 })
 
+test('a month with a run that is not over stays, with its attempts, and goes once the run is over', async () => {
+  await using other = await createDatabase()
+  const otherDb = workerDbOf(other)
+  const scheduleId = await insertSchedule(other.pool)
+  await other.pool.query(
+    `insert into carillon.runs (schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, begun_at,
+       due_at, waits_for, lane)
+     select id, '2026-01-15Z', gen_random_uuid(), tenant_id, project_id, 1, 'schedule', 'pending', now(), now(), 'worker', lane
+     from carillon.schedules where id = $1`,
+    [scheduleId],
+  )
+  const before = new Date('2026-03-01T00:00:00Z')
+
+  expect(await dropPartitions(otherDb, { before })).toEqual(['runs_2026_02', 'attempts_2026_02'])
+  expect((await listPartitions(otherDb)).slice(0, 2).map(({ name }) => name)).toEqual([
+    'runs_2026_01',
+    'attempts_2026_01',
+  ])
+  await other.pool.query(
+    `update carillon.runs set state = 'cancelled', completed_at = now(), due_at = null, waits_for = null, lane = null`,
+  )
+  expect(await dropPartitions(otherDb, { before })).toEqual(['runs_2026_01', 'attempts_2026_01'])
+  await otherDb.destroy()
+})
+
 test('a drop that would wait for a reader gives up soon, so that nothing queues behind it for long', async () => {
   await using other = await createDatabase()
   const otherDb = workerDbOf(other)
@@ -122,4 +148,18 @@ test('a drop that would wait for a reader gives up soon, so that nothing queues 
   await reader.query('rollback')
   reader.release()
   await otherDb.destroy()
+})
+
+test('a drop waits for the whole table before it holds a month, so it does not deadlock with whoever reads both', async () => {
+  await ensurePartitions(db, month('2021-05'))
+  const reader = await database.pool.connect()
+  await reader.query('begin; lock table only carillon.runs in access share mode')
+
+  const dropping = dropPartitions(db, { before: new Date('2021-06-01T00:00:00Z') })
+  await whenBlocked({ database })
+  await reader.query(`select from carillon.runs_2021_05`)
+  await reader.query('commit')
+  reader.release()
+
+  expect(await dropping).toEqual(['runs_2021_05', 'attempts_2021_05'])
 })

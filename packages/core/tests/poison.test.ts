@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
-import { slotJobs } from '../src/engine/slot-jobs.ts'
 import { Events, type EventMap } from '../src/events.ts'
 import { Keeper } from '../src/keeper/keeper.ts'
 import { Lease } from '../src/lease.ts'
@@ -9,7 +8,7 @@ import type { Schedule } from '../src/schedule.ts'
 import { Heartbeat } from '../src/services/heartbeat.ts'
 import { createDb } from '../src/store/database.ts'
 import { createPool } from '../src/store/pool.ts'
-import type { Outcome } from '../src/target.ts'
+import type { Outcome, Target } from '../src/target.ts'
 import { emptiedPipelines } from './emptied-pipeline.ts'
 import { holdTimers, startFaultProxy } from './fault-proxy.ts'
 import { readLedger } from './ledger-rows.ts'
@@ -17,6 +16,7 @@ import { CALLER, DAY, HEARTBEAT_MS, MINUTE, type Pipeline } from './pipeline.ts'
 import { heldEach, SUCCEEDED, type Script } from './scripted-target.ts'
 
 const pipelineAt = emptiedPipelines()
+const ONE_LATER = { kind: 'once', at: '2026-03-02T09:01:10Z' }
 /** How long the driver waits for an answer. */
 const QUERY_TIMEOUT_MS = 30_000
 
@@ -173,6 +173,73 @@ function nested(levels: number): unknown {
   return Array.from({ length: levels }).reduce<unknown>((inner) => [inner], 0)
 }
 
+/** Fails as code that is wrong would, so often. */
+class FaultyTargets extends Map<string, Target> {
+  faults = 1
+
+  override get(kind: string): Target | undefined {
+    if (this.faults > 0) {
+      this.faults -= 1
+      throw new TypeError('a fault of ours')
+    }
+    return super.get(kind)
+  }
+}
+
+test('a fault in the worker’s own code costs an attempt, is told, and keeps neither the run nor the worker', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, workerDb: db, targets, target, scheduler } = pipeline
+  const { events, lease, heartbeat } = pipeline.worker()
+  const keeper = new Keeper(
+    { db, clock, events, lease, targets: new FaultyTargets(targets) },
+    { retentionMs: 90 * DAY },
+  )
+  const told: unknown[] = []
+  events.on('service.failed', ({ service, error }) => told.push([service, (error as Error).message]))
+  const [poison, healthy] = [await pipeline.create(), await pipeline.create({ cadence: ONE_LATER })]
+  clock.advance(MINUTE)
+  await heartbeat.runOnce()
+  await keeper.runOnce()
+  await keeper.whenIdle()
+
+  expect(told).toEqual([['dispatcher', 'a fault of ours']])
+  expect(keeper.inFlight).toBe(0)
+  const [run] = await pipeline.ledger(poison)
+  expect(await scheduler.getRun(CALLER, run?.id ?? '')).toMatchObject({
+    state: 'retrying',
+    waitsFor: 'retry',
+    attempts: [{ outcome: 'failed', error: { code: 'dispatch_failed', message: 'a fault of ours' } }],
+  })
+  clock.advance(10_000)
+  await heartbeat.runOnce()
+  keeper.wake()
+  await keeper.runOnce()
+  await keeper.whenIdle()
+
+  expect(await pipeline.lines(poison)).toEqual(['09:01 succeeded'])
+  expect(await pipeline.lines(healthy)).toEqual(['09:01 succeeded'])
+  expect(target.calls).toHaveLength(2)
+})
+
+test('a listener that throws keeps no settlement from being written, and is told of', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const worker = pipeline.worker()
+  const told: string[] = []
+  worker.events.on('service.failed', ({ service }) => told.push(service))
+  worker.events.on('attempt.settled', () => {
+    throw new Error('no')
+  })
+  const schedule = await pipeline.create()
+
+  for (let slot = 0; slot < 2; slot += 1) {
+    pipeline.clock.advance(MINUTE)
+    await worker.keep()
+  }
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 succeeded'])
+  expect(told).toEqual(['listener of attempt.settled', 'listener of attempt.settled'])
+})
+
 test('an attempt that somebody wrote by hand stays, and no settlement waits behind it (I2)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, database } = pipeline
@@ -292,10 +359,10 @@ async function startRig({ clock, targets, workerDb: db }: Pipeline, connectionSt
   const failed = Promise.withResolvers<void>()
   events.on('service.failed', ({ service }) => service === 'settler' && failed.resolve())
   const heartbeat = new Heartbeat(
-    { db, clock, events, lease, engineWorkerIds: () => [], onCancel: () => undefined },
+    { db, clock, events, lease, failing: () => null, onCancel: () => undefined },
     { name: 'rig', targetKinds: ['test'], heartbeatMs: HEARTBEAT_MS },
   )
-  const deps = { db: createDb(pool), clock, targets, events, jobs: slotJobs, lease }
+  const deps = { db: createDb(pool), clock, targets, events, lease }
   return {
     keeper: new Keeper(deps, { retentionMs: 90 * DAY }),
     beat: () => heartbeat.runOnce(),

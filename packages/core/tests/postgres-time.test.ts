@@ -1,7 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest'
 
 import { systemClock } from '../src/clock.ts'
-import { slotJobs } from '../src/engine/slot-jobs.ts'
 import { Events } from '../src/events.ts'
 import type { ScheduleInput } from '../src/facade/schedule-input.ts'
 import { Scheduler } from '../src/facade/scheduler.ts'
@@ -19,7 +18,7 @@ import { createDatabase, type TestDatabase } from './database.ts'
 import { emptiedPipelines } from './emptied-pipeline.ts'
 import { CALLER, DAY, EVERY_MINUTE, HOUR, MINUTE, Pipeline } from './pipeline.ts'
 import { nodesOf, plansOf, recordingDb, watchedDb, type PlanNode } from './query-plan.ts'
-import { ScriptedTarget, SUCCEEDED } from './scripted-target.ts'
+import { FAIL, FAIL_FOR_GOOD, held, ScriptedTarget, SUCCEEDED } from './scripted-target.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:00Z'
@@ -34,9 +33,9 @@ function productionWorker({ pool, url }: TestDatabase, connect = createDb) {
   const target = new ScriptedTarget()
   const targets = new Map<string, Target>([['test', target]])
   const [clock, events, lease] = [systemClock, new Events(), new Lease(systemClock)]
-  const deps = { db, clock, events, targets, lease, jobs: slotJobs }
+  const deps = { db, clock, events, targets, lease }
   const heartbeat = new Heartbeat(
-    { ...deps, engineWorkerIds: () => [], onCancel: () => undefined },
+    { ...deps, failing: () => null, onCancel: () => undefined },
     { name: 'skewed', targetKinds: ['test'], heartbeatMs: HOUR },
   )
   const keeper = new Keeper(deps, { retentionMs: 90 * DAY })
@@ -127,22 +126,25 @@ test('a lease that is taken with a wrong clock runs as long as any other (I10)',
   await worker.heartbeat.runOnce()
 
   const { rows } = await database.pool.query(
-    `select lease_expires_at - heartbeat_at = interval '2 hours' and heartbeat_at between $1 and now() as is_right
+    `select lease_expires_at - heartbeat_at = interval '3 hours' and heartbeat_at between $1 and now() as is_right
      from carillon.workers`,
     [new Date(before)],
   )
   expect(rows).toEqual([{ is_right: true }])
 })
 
-test('look and claim find what is due by index conditions alone, among 20,000 schedules, whatever the role (I10)', async () => {
+test('look and claim find slots that are due by index conditions alone, among 20,000 schedules, whatever the role (I10)', async () => {
   await using database = await createDatabase()
   await insertHerd(database)
   const worker = createPool({ connectionString: database.url, role: 'carillon_worker' })
   const wholeLanes = lanesOf(['test']).map(whole)
-  const restOfLanes = wholeLanes.map(({ lane }) => ({ lane, after: { dueAt: Date.now(), id: NOBODY } }))
+  const restOfLanes = wholeLanes.map(({ lane }) => ({
+    lane,
+    after: { dueAt: Date.now(), scheduleId: NOBODY, slot: Infinity },
+  }))
   const statements = [
-    (db: Db) => lookAhead(db, { lanes: wholeLanes, horizonMs: 1000, now: null }),
-    (db: Db) => lookAhead(db, { lanes: restOfLanes, horizonMs: 1000, now: null }),
+    (db: Db) => lookAhead(db, { slots: wholeLanes, runs: wholeLanes, horizonMs: 1000, now: null }),
+    (db: Db) => lookAhead(db, { slots: restOfLanes, runs: restOfLanes, horizonMs: 1000, now: null }),
     (db: Db) =>
       transact(db, systemClock, (tx) => claimDue(tx, { lanes: restOfLanes, perLane: 10, workerId: NOBODY, now: null })),
   ]
@@ -170,7 +172,9 @@ function expectAgendaScan(nodes: readonly PlanNode[]): void {
   )
   // What the index holds by its own condition is asked again of a row that was locked meanwhile; nothing else is.
   expect([undefined, `(state = 'active'::carillon.schedule_state)`]).toContain(scans[0]?.Filter)
-  expect(nodes.filter((node) => node['Node Type'] === 'Seq Scan')).toEqual([])
+  // Of the ledger, which is empty here, there is a test of its own.
+  const read = nodes.filter((node) => node['Node Type'] === 'Seq Scan').map((node) => node['Relation Name'])
+  expect(read.filter((table) => table?.startsWith('runs_') !== true)).toEqual([])
 }
 
 function whole(lane: string): LaneFrom {
@@ -361,4 +365,83 @@ test('two workers make the same slot ready, and it is called once, no sooner tha
   expect(await called.promise).toBeGreaterThanOrEqual(slotAt)
   for (const { keeper } of [one, two]) await keeper.drain(HOUR)
   expect([...one.target.calls, ...two.target.calls]).toHaveLength(1)
+})
+
+type Query = (text: unknown, values?: unknown) => unknown
+
+/** A pool whose transactions stop before the first row that they lock, until the test lets them go on. */
+function stoppedAtLocks(connectionString: string) {
+  const [reached, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const pool = createPool({ connectionString })
+  pool.on('connect', (client) => {
+    const query: Query = client.query.bind(client)
+    const stopped: Query = (text, values) => {
+      if (typeof text !== 'string' || !/for (no key )?update/.test(text)) return query(text, values)
+      reached.resolve()
+      return goOn.promise.then(() => query(text, values))
+    }
+    client.query = stopped as typeof client.query
+  })
+  return { pool, whenReached: () => reached.promise, goOn: () => goOn.resolve() }
+}
+
+test('a run does not end before its last attempt did, however long ago the transaction began that ends it', async () => {
+  const { database } = await pipelineAt(START)
+  await using worker = productionWorker(database)
+  const { scheduler: ours, keeper, heartbeat, target } = worker
+  const { pool, whenReached, goOn } = stoppedAtLocks(database.url)
+  const theirs = new Scheduler({ db: createDb(pool), targets: new Map<string, Target>([['test', target]]) })
+  const { id: scheduleId } = await ours.create(CALLER, {
+    ...EVERY_MINUTE,
+    cadence: { kind: 'cron', expression: '0 0 1 1 *', timezone: 'UTC' },
+  })
+  const { id } = await ours.runNow(CALLER, scheduleId)
+  const { script, answer } = held()
+  target.script = script
+  await heartbeat.runOnce()
+  expect(await keeper.runOnce()).toMatchObject({ taken: 1 })
+  await target.whenCalled(1)
+
+  const cancelled = theirs.cancel(CALLER, id)
+  await whenReached()
+  answer(FAIL)
+  await keeper.whenIdle()
+  goOn()
+  await cancelled
+  await pool.end()
+
+  const { rows } = await database.pool.query<{ state: string; microseconds: number }>(`
+    select runs.state, (extract(epoch from runs.completed_at - attempts.completed_at) * 1000000)::int as microseconds
+    from carillon.runs join carillon.attempts using (schedule_id, scheduled_for)`)
+  expect(rows).toMatchObject([{ state: 'cancelled' }])
+  expect(rows[0]?.microseconds).toBeGreaterThanOrEqual(0)
+})
+
+test('a run and its last attempt end at the same instant, and neither before it started', async () => {
+  const { database } = await pipelineAt(START)
+  await using worker = productionWorker(database)
+  const { scheduler, keeper, heartbeat, target } = worker
+  const outcomes = [SUCCEEDED, FAIL_FOR_GOOD, { kind: 'cancelled' } as const]
+  target.script = () => outcomes[target.calls.length % outcomes.length] ?? SUCCEEDED
+  await heartbeat.runOnce()
+  for (let runs = 0; runs < 6; runs += 1) {
+    const cadence = { kind: 'cron', expression: '0 0 1 1 *', timezone: 'UTC' }
+    const { id } = await scheduler.create(CALLER, { ...EVERY_MINUTE, cadence })
+    await scheduler.runNow(CALLER, id)
+  }
+
+  while ((await keeper.runOnce()).taken > 0) await keeper.whenIdle()
+  await keeper.whenIdle()
+
+  const { rows } = await database.pool.query(`
+    select runs.state, bool_and(runs.completed_at = attempts.completed_at) as is_one_end,
+      bool_and(attempts.started_at <= attempts.completed_at and runs.begun_at <= attempts.started_at) as is_in_order
+    from carillon.runs join carillon.attempts using (schedule_id, scheduled_for)
+    group by runs.state order by runs.state`)
+  const inOrder = { is_one_end: true, is_in_order: true }
+  expect(rows).toEqual([
+    { state: 'succeeded', ...inOrder },
+    { state: 'failed', ...inOrder },
+    { state: 'cancelled', ...inOrder },
+  ])
 })

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest'
 
 import type { Caller } from '../src/caller.ts'
 import { systemClock } from '../src/clock.ts'
-import { slotJobs } from '../src/engine/slot-jobs.ts'
 import { Grants } from '../src/facade/grants.ts'
 import { Keys } from '../src/facade/keys.ts'
 import { Members } from '../src/facade/members.ts'
@@ -15,6 +14,7 @@ import {
   countProjectRows,
   countScheduleRows,
   deleteAttempts,
+  deleteBacklogs,
   deleteChanges,
   deleteGrants,
   deleteIdempotentAnswers,
@@ -30,7 +30,9 @@ import {
 import { transactWithin } from '../src/store/walled-transaction.ts'
 import { whenBlocked, whileHeld } from './blocked-statement.ts'
 import { holdRun } from './held-run.ts'
+import { changeAndDie, finish, PORTION, writerOf } from './left-backlog.ts'
 import { CALLER, EVERY_MINUTE, MINUTE, Pipeline } from './pipeline.ts'
+import { watchedDb } from './query-plan.ts'
 import { SUCCEEDED } from './scripted-target.ts'
 
 const START = '2026-03-02T09:00:30Z'
@@ -54,6 +56,7 @@ const TABLES = [
   'schedules',
   'runs',
   'attempts',
+  'slot_backlogs',
   'schedule_changes',
   'schedule_revisions',
   'execution_grants',
@@ -111,10 +114,15 @@ function sum(counts: readonly PurgeCounts[]): PurgeCounts {
 }
 
 /** Deletes a schedule after it has got so many lines more, later than all it has, each with its attempt. */
-async function deleteWithLines(pipeline: Pipeline, { id }: { readonly id: string }, lines: number): Promise<void> {
+async function deleteWithLines(pipeline: Pipeline, schedule: { readonly id: string }, lines: number): Promise<void> {
+  await addLines(pipeline, schedule, lines)
+  await pipeline.scheduler.delete(CALLER, schedule.id)
+}
+
+async function addLines({ db }: Pipeline, { id }: { readonly id: string }, lines: number): Promise<void> {
   await sql`
     with slots as (
-      select ${START}::timestamptz + interval '1 hour' + number * interval '1 second' as slot
+      select ${START}::timestamptz + interval '3 days' + number * interval '1 second' as slot
       from generate_series(1, ${lines}) as number
     ), attempts as (
       insert into carillon.attempts (
@@ -127,8 +135,7 @@ async function deleteWithLines(pipeline: Pipeline, { id }: { readonly id: string
       schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, attempt_count, begun_at, completed_at
     )
     select ${id}::uuid, slot, gen_random_uuid(), 'acme', 'web', 1, 'manual', 'succeeded', 1, slot, slot
-    from slots`.execute(pipeline.db)
-  await pipeline.scheduler.delete(CALLER, id)
+    from slots`.execute(db)
 }
 
 /** Notes how many rows each transaction deletes, and breaks whatever deletes more than `most` runs in all. */
@@ -245,8 +252,8 @@ describe('portions', () => {
     expect(left.runs).toBeGreaterThan(0)
     expect(left.runs).toBeLessThan(preview.runs)
     clock.advance(MINUTE)
-    const audit = await new Auditor({ db, clock, events, jobs: slotJobs }, {}).runOnce()
-    expect(audit.findings).toMatchObject({ slot_lost: 0, slot_unknown: 0 })
+    const { findings } = await new Auditor({ db, clock, events }).audit()
+    expect(Object.values(findings).filter((count) => count > 0)).toEqual([])
     await sql`drop function public.note_deletion() cascade`.execute(db)
     expect(await projects.purge(CALLER, CONFIRMED)).toEqual(left)
     expect(await projects.previewPurge(CALLER)).toEqual(NOTHING)
@@ -294,6 +301,80 @@ describe('portions', () => {
 
     expect(sum(purged)).toEqual(preview)
     expect(await projects.previewPurge(CALLER)).toEqual(NOTHING)
+  })
+})
+
+describe('lines that are still to be written', () => {
+  const MISSED = 2500
+  const LINES = 7000
+
+  /** A schedule that was deleted after an outage, by a server that died right after. */
+  async function setup() {
+    const pipeline = await Pipeline.at(START)
+    const schedule = await pipeline.create()
+    pipeline.clock.advance(MISSED * MINUTE)
+    await changeAndDie(pipeline, (scheduler) => scheduler.deleteProject(CALLER))
+    return { pipeline, schedule, projects: projectsOf(pipeline) }
+  }
+
+  async function countRuns({ db }: Pipeline): Promise<number> {
+    return (await sql`select from carillon.runs`.execute(db)).rows.length
+  }
+
+  test('are never written once the project was purged', async () => {
+    const { pipeline, projects } = await setup()
+    await using _ = pipeline
+
+    expect(await projects.purge(CALLER, CONFIRMED)).toMatchObject({ schedules: 1, runs: PORTION })
+
+    expect(await finish(writerOf(pipeline))).toBe(0)
+    expect(Object.values(await rowsOf(pipeline, CALLER)).flat()).toEqual([])
+  })
+
+  test('are written or not at all: a purge waits for the portion that is under way, and removes its lines', async () => {
+    const { pipeline, projects } = await setup()
+    await using _ = pipeline
+    let purging: Promise<PurgeCounts> | undefined
+    const db = watchedDb(pipeline.database.pool, async (query) => {
+      if (purging !== undefined || !query.sql.includes('insert into carillon.runs')) return
+      purging = projects.purge(CALLER, CONFIRMED)
+      await whenBlocked(pipeline)
+    })
+
+    const lines = await finish(writerOf(pipeline, db))
+
+    expect(await purging).toMatchObject({ schedules: 1, runs: PORTION + lines })
+    expect(Object.values(await rowsOf(pipeline, CALLER)).flat()).toEqual([])
+  })
+
+  test('are not written while a schedule that does not fit one portion is removed', async () => {
+    const { pipeline, schedule, projects } = await setup()
+    await using _ = pipeline
+    await addLines(pipeline, schedule, LINES)
+    await noteDeletions(pipeline, LINES - 1)
+    await expect(projects.purge(CALLER, CONFIRMED)).rejects.toThrow('broken off by the test')
+    const left = await countRuns(pipeline)
+
+    expect(await finish(writerOf(pipeline))).toBe(0)
+
+    expect(left).toBeGreaterThan(0)
+    expect(await countRuns(pipeline)).toBe(left)
+  })
+
+  test('of another project stay', async () => {
+    const { pipeline, projects } = await setup()
+    await using _ = pipeline
+    const [other] = OTHERS
+    if (other === undefined) throw new Error('expected another project')
+    await pipeline.scheduler.create(other, EVERY_MINUTE)
+    pipeline.clock.advance(MISSED * MINUTE)
+    await changeAndDie(pipeline, (scheduler) => scheduler.deleteProject(other))
+    const before = await rowsOf(pipeline, other)
+
+    await projects.purge(CALLER, CONFIRMED)
+
+    expect(await rowsOf(pipeline, other)).toEqual(before)
+    expect(before['slot_backlogs']).toHaveLength(1)
   })
 })
 
@@ -457,7 +538,7 @@ test.each([null, ...OTHERS])(
     for (const remove of [deleteGrants, deleteSecrets, deleteMembers, deleteIdempotentAnswers]) {
       expect(await within((tx) => remove(tx, portion)), remove.name).toBe(0)
     }
-    for (const remove of [deleteRevisions, deleteAttempts, deleteRuns, deleteChanges]) {
+    for (const remove of [deleteRevisions, deleteBacklogs, deleteAttempts, deleteRuns, deleteChanges]) {
       for (const scheduleId of scheduleIds) {
         expect(await within((tx) => remove(tx, { ...portion, scheduleId })), remove.name).toBe(0)
       }

@@ -7,7 +7,7 @@ import { createDb } from '../src/store/database.ts'
 import { createDatabase } from './database.ts'
 import { ScriptedTarget } from './scripted-target.ts'
 
-test('an audit that is asked for is one job however often, and is done by a worker', async () => {
+test('an audit that is asked for is one however often, and is done by a worker', async () => {
   await using database = await createDatabase()
   const target = new ScriptedTarget()
   const scheduler = new Scheduler({ db: createDb(database.pool), targets: new Map([[target.kind, target]]) })
@@ -15,14 +15,17 @@ test('an audit that is asked for is one job however often, and is done by a work
   const audited = new Promise((resolve) => events.on('audit.finished', resolve))
 
   await scheduler.requestAudit()
-  await scheduler.requestAudit()
-  const { rows } = await database.pool.query('select task_identifier from carillon_jobs.jobs')
+  const requestedAt = await scheduler.requestAudit()
   await using worker = new Worker({ databaseUrl: database.url, targets: [target], events })
   await worker.start()
   await audited
 
-  expect(rows).toEqual([{ task_identifier: 'upkeep.audit' }])
-  expect(await scheduler.latestAudit()).toMatchObject({ findings: 0 })
+  expect(await scheduler.latestAudit()).toMatchObject({ isWhole: true, findings: 0 })
+  expect((await scheduler.latestAudit())?.startedAt).toBeGreaterThanOrEqual(requestedAt)
+  const { rows } = await database.pool.query('select name, requested_at from carillon.service_turns where name = $1', [
+    'audit',
+  ])
+  expect(rows).toEqual([{ name: 'audit', requested_at: null }])
 })
 
 test('a request is dated before a worker can see it, or its audit would be taken for an earlier one', async () => {
@@ -31,6 +34,40 @@ test('a request is dated before a worker can see it, or its audit would be taken
 
   const requestedAt = await scheduler.requestAudit()
 
-  const { rows } = await database.pool.query<{ created_at: Date }>('select created_at from carillon_jobs.jobs')
-  expect(rows.map(({ created_at }) => created_at.getTime())).toEqual([requestedAt])
+  const { rows } = await database.pool.query<{ requested_at: Date; next_at: Date }>(
+    'select requested_at, next_at from carillon.service_turns',
+  )
+  expect(rows).toEqual([{ requested_at: new Date(requestedAt), next_at: new Date(requestedAt) }])
+})
+
+test('a turn that nobody has is asked for as any other', async () => {
+  await using database = await createDatabase()
+  const { pool } = database
+  const scheduler = new Scheduler({ db: createDb(pool), targets: new Map() })
+  await pool.query(`insert into carillon.service_turns (name, next_at) values ('audit', now() + interval '1 hour')`)
+
+  const requestedAt = await scheduler.requestAudit()
+
+  const { rows } = await pool.query('select next_at, worker_id, until from carillon.service_turns')
+  expect(rows).toEqual([{ next_at: new Date(requestedAt), worker_id: null, until: null }])
+})
+
+test('a request shortens the rest of a worker that may have died, and leaves a slice under way alone', async () => {
+  await using database = await createDatabase()
+  const { pool } = database
+  const scheduler = new Scheduler({ db: createDb(pool), targets: new Map() })
+  const untilOf = async (nextIn: string): Promise<number> => {
+    await pool.query('delete from carillon.service_turns')
+    await pool.query(
+      `insert into carillon.service_turns (name, next_at, worker_id, until)
+       values ('audit', now() + $1::interval, gen_random_uuid(), now() + interval '1 hour')`,
+      [nextIn],
+    )
+    const requestedAt = await scheduler.requestAudit()
+    const { rows } = await pool.query<{ until: Date }>('select until from carillon.service_turns')
+    return (rows[0]?.until.getTime() ?? Number.NaN) - requestedAt
+  }
+
+  expect(await untilOf('50 minutes')).toBe(10_000)
+  expect(await untilOf('-1 seconds')).toBeGreaterThan(3_000_000)
 })

@@ -2,22 +2,25 @@ import { randomUUID } from 'node:crypto'
 
 import { expect, test } from 'vitest'
 
-import { GraphileEngine } from '../src/engine/graphile-engine.ts'
-import { slotJobs } from '../src/engine/slot-jobs.ts'
 import { Events } from '../src/events.ts'
 import { idempotencyKey } from '../src/keys.ts'
 import { Rescuer, type RescueCounts } from '../src/services/rescuer.ts'
-import { createDb, transact } from '../src/store/database.ts'
+import { createDb } from '../src/store/database.ts'
 import { createPool } from '../src/store/pool.ts'
-import { registerWorker } from '../src/store/workers.ts'
-import { emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
+import { registerWorker, removeDeadWorkers } from '../src/store/workers.ts'
+import { whileHeld } from './blocked-statement.ts'
+import { emptiedPipelines } from './emptied-pipeline.ts'
 import { readLedger } from './ledger-rows.ts'
 import { ANY_NUMBER, CALLER, HEARTBEAT_MS, MINUTE, type Pipeline, type TestWorker } from './pipeline.ts'
-import { FAIL, held, heldEach, SUCCEEDED } from './scripted-target.ts'
+import { watchedDb } from './query-plan.ts'
+import { countRowsRead } from './rows-read.ts'
+import { FAIL, held, SUCCEEDED } from './scripted-target.ts'
+import { beginSlotsAs, listWaits } from './waits.ts'
 
 const pipelineAt = emptiedPipelines()
-const LEASE_MS = 2 * HEARTBEAT_MS
-const OVERDUE_MS = 10_000
+const LEASE_MS = 3 * HEARTBEAT_MS
+const RESCUE_EVERY_MS = HEARTBEAT_MS / 2
+const PROMISE_MS = 15_000
 
 /** A worker that began everything that is due and was never heard of again. */
 async function dieHolding(pipeline: Pipeline, untilSlotMs = MINUTE): Promise<TestWorker> {
@@ -27,11 +30,6 @@ async function dieHolding(pipeline: Pipeline, untilSlotMs = MINUTE): Promise<Tes
   await dead.begin()
   dead.process.stop()
   return dead
-}
-
-async function countRows(pipeline: Pipeline, table: string): Promise<number> {
-  const { rows } = await pipeline.database.pool.query<{ count: number }>(`select count(*)::int as count from ${table}`)
-  return rows[0]?.count ?? Number.NaN
 }
 
 test('the run of a dead worker goes on elsewhere at once: attempt 2, the same run id, key and body (I5, I12)', async () => {
@@ -44,11 +42,12 @@ test('the run of a dead worker goes on elsewhere at once: attempt 2, the same ru
   await scheduler.edit(CALLER, schedule.id, { target: { kind: 'test', body: { list: 'b' } } }, { revision: 1 })
 
   clock.advance(LEASE_MS - 1)
-  expect(await other.rescuer.runOnce()).toEqual({ rescued: 0, woken: 0, buried: 0 })
+  expect(await other.rescuer.runOnce()).toEqual({ rescued: 0, removed: 0 })
   clock.advance(1)
-  expect(await other.rescuer.runOnce()).toEqual({ rescued: 1, woken: 0, buried: 1 })
+  expect(await other.rescuer.runOnce()).toEqual({ rescued: 1, removed: 1 })
+  expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'worker', dueAt: clock.instant }])
   target.script = () => SUCCEEDED
-  expect(await other.doJobs()).toBe(1)
+  await other.keep()
 
   const [first, second] = target.calls
   expect(second).toEqual({ ...first, attempt: 2 })
@@ -79,7 +78,7 @@ test('a run that loses its worker at its last attempt has failed, and that is co
     const worker = pipeline.worker(name)
     await worker.rescuer.runOnce()
     workers.push(worker)
-    await worker.beginJobs()
+    await worker.begin()
     worker.process.stop()
   }
 
@@ -87,7 +86,7 @@ test('a run that loses its worker at its last attempt has failed, and that is co
   const [run] = await pipeline.ledger(schedule)
   expect(run).toMatchObject({ state: 'failed', attemptCount: 2, error: { code: 'worker_lost' } })
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ failureCount: 1, consecutiveFailures: 1 })
-  expect(await jobKeys(pipeline)).toEqual([])
+  expect(await listWaits(pipeline)).toEqual([])
 })
 
 test('deaths that use up the attempts pause a schedule like any other failures (I4)', async () => {
@@ -143,7 +142,7 @@ test('a run that was to be cancelled when its worker died is cancelled, not trie
   const other = pipeline.worker('other')
 
   expect(await other.rescuer.runOnce()).toMatchObject({ rescued: 1 })
-  expect(await other.doJobs()).toBe(0)
+  await other.keep()
 
   const run = await scheduler.getRun(CALLER, running?.id ?? '')
   expect(run).toMatchObject({ state: 'cancelled', attempts: [{ outcome: 'cancelled' }] })
@@ -163,9 +162,9 @@ test('more runs than one batch holds are all rescued by one pass, each once', as
   clock.advance(LEASE_MS)
   const other = pipeline.worker('other', count)
 
-  expect(await other.rescuer.runOnce()).toEqual({ rescued: count, woken: 0, buried: 1 })
+  expect(await other.rescuer.runOnce()).toEqual({ rescued: count, removed: 1 })
   target.script = () => SUCCEEDED
-  expect(await other.doJobs()).toBe(count)
+  await other.keep()
 
   const { runs, attempts } = await readLedger(pipeline.database.pool)
   expect(runs).toHaveLength(schedules)
@@ -188,9 +187,9 @@ test('two runs of one schedule that overlap by its leave are both rescued', asyn
   clock.advance(LEASE_MS)
   const other = pipeline.worker('other')
 
-  expect(await other.rescuer.runOnce()).toEqual({ rescued: 2, woken: 0, buried: 1 })
+  expect(await other.rescuer.runOnce()).toEqual({ rescued: 2, removed: 1 })
   target.script = () => SUCCEEDED
-  expect(await other.doJobs()).toBe(2)
+  await other.keep()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 succeeded'])
   expect((await pipeline.ledger(schedule)).map(({ attemptCount }) => attemptCount)).toEqual([2, 2])
@@ -210,9 +209,7 @@ test('rescuers of several workers at once rescue every run once between them (I1
   events.on('run.rescued', ({ runId }) => rescued.push(runId))
   const connection = { connectionString: database.url, role: 'carillon_worker', maxConnections: 2, isPrepared: true }
   const pools = Array.from({ length: 4 }, () => createPool(connection))
-  const rescuers = pools.map(
-    (pool) => new Rescuer({ db: createDb(pool), clock, events, jobs: slotJobs }, { periodMs: 1000 }),
-  )
+  const rescuers = pools.map((pool) => new Rescuer({ db: createDb(pool), clock, events }, { periodMs: 1000 }))
 
   const counts = await Promise.all(rescuers.map((rescuer) => rescuer.runOnce()))
   await Promise.all(pools.map((pool) => pool.end()))
@@ -223,153 +220,198 @@ test('rescuers of several workers at once rescue every run once between them (I1
   const { runs, attempts } = await readLedger(database.pool)
   expect(runs.filter(({ state, attempt_count }) => state === 'retrying' && attempt_count === 1)).toHaveLength(count)
   expect(attempts.filter(({ outcome }) => outcome === 'lost')).toHaveLength(count)
-  expect(await jobKeys(pipeline)).toHaveLength(count)
+  expect(await listWaits(pipeline)).toHaveLength(count)
 })
 
-test('a dead worker is taken off the list, and the jobs it had locked in the engine are free again', async () => {
+test('a dead worker that holds nothing is taken off the list, and what waits is anybody’s', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
-  const { clock, db, database, scheduler, target } = pipeline
-  const schedule = await pipeline.create()
-  await scheduler.runNow(CALLER, schedule.id)
-  const engineWorkerIds = ['pool-of-the-dead']
-  const now = clock.databaseNow()
-  await registerWorker(db, {
-    id: randomUUID(),
-    name: 'dead',
-    targetKinds: ['test'],
-    engineWorkerIds,
-    leaseMs: LEASE_MS,
-    now,
-  })
-  await database.pool.query(
-    `update carillon_jobs._private_jobs set locked_at = now(), locked_by = 'pool-of-the-dead', attempts = 1`,
-  )
+  const { clock, db, scheduler, target } = pipeline
+  await scheduler.runNow(CALLER, (await pipeline.create()).id)
+  await registerDead(pipeline)
   const other = pipeline.worker('other')
-  expect(await other.doJobs()).toBe(0)
+  await other.heartbeat.runOnce()
   clock.advance(LEASE_MS)
 
-  expect(await other.rescuer.runOnce()).toEqual({ rescued: 0, woken: 0, buried: 2 })
+  expect(await other.rescuer.runOnce()).toEqual({ rescued: 0, removed: 2 })
 
-  expect(await countRows(pipeline, 'carillon.workers')).toBe(0)
-  expect(await other.doJobs()).toBe(1)
+  expect(await db.selectFrom('carillon.workers').select('name').execute()).toEqual([])
+  await other.keep()
   expect(target.calls).toHaveLength(1)
 })
 
-test('the engine locks jobs under the names that its worker tells the others', async () => {
+test('a worker whose lease was extended after it was taken for dead stays on the list', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
-  const { database, scheduler } = pipeline
-  await scheduler.runNow(CALLER, (await pipeline.create()).id)
-  const pool = createPool({ connectionString: database.url, role: 'carillon_worker' })
-  const engine = new GraphileEngine({ pool, events: new Events(), targetKinds: ['test'] })
-  const [taken, done] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  await engine.start({
-    attempt: () => {
-      taken.resolve()
-      return done.promise
-    },
-    upkeep: {},
-  })
+  const { clock, workerDb } = pipeline
+  const [living, dead] = [await registerDead(pipeline, LEASE_MS + 1), await registerDead(pipeline)]
+  clock.advance(LEASE_MS)
 
-  await taken.promise
-  const { rows } = await database.pool.query<{ locked_by: string }>('select locked_by from carillon_jobs._private_jobs')
-  expect(engine.workerIds).toEqual(rows.map(({ locked_by }) => locked_by))
-  expect(engine.workerIds).toHaveLength(1)
-
-  done.resolve()
-  await engine.stop()
-  await pool.end()
+  expect(await removeDeadWorkers(workerDb, { ids: [living, dead], now: clock.databaseNow() })).toBe(1)
 })
 
-test('a retry whose job was lost gets a new one, once it is well overdue and only once', async () => {
+test('the runs of a worker whose row somebody removed are found by a look at all held runs, a minute later at most', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
-  const { clock, database, target } = pipeline
-  const schedule = await pipeline.create({ policy: { overlap: 'allow' } })
-  target.script = () => FAIL
-  clock.advance(MINUTE)
-  const worker = pipeline.worker()
-  await worker.keep()
-  const jobs = async (): Promise<unknown> =>
-    (await database.pool.query('select key, task_id, payload::text from carillon_jobs._private_jobs')).rows
-  const before = await jobs()
-  await database.pool.query('delete from carillon_jobs._private_jobs')
-  const [run] = await pipeline.ledger(schedule)
-  await pipeline.pass((run?.retryAt ?? Number.NaN) - clock.instant + OVERDUE_MS - 1, worker)
-  expect(await worker.rescuer.runOnce()).toEqual({ rescued: 0, woken: 0, buried: 0 })
-  await pipeline.pass(1, worker)
+  const { clock, db } = pipeline
+  const schedule = await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' } })
+  const other = pipeline.worker('other')
+  await dieHolding(pipeline)
+  await other.rescuer.runOnce()
+  await db.deleteFrom('carillon.workers').where('name', '=', 'dead').execute()
 
-  expect(await worker.rescuer.runOnce()).toEqual({ rescued: 0, woken: 1, buried: 0 })
-  expect(await jobs()).toEqual(before)
-  expect(await worker.rescuer.runOnce()).toEqual({ rescued: 0, woken: 0, buried: 0 })
+  clock.advance(MINUTE - 1)
+  expect(await other.rescuer.runOnce()).toEqual({ rescued: 0, removed: 0 })
+  clock.advance(1)
+  expect(await other.rescuer.runOnce()).toEqual({ rescued: 1, removed: 0 })
 
-  target.script = () => SUCCEEDED
-  expect(await worker.doJobs()).toBe(1)
-  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
-})
-
-test('a slot that waits behind a run of a revision that knew of no waiting is woken all the same', async () => {
-  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
-  const { clock, target, scheduler } = pipeline
-  const { script, answers } = heldEach()
-  const input = { target: { kind: 'test', timeoutSeconds: 86_400 }, policy: { overlap: 'forbid' } }
-  const schedule = await pipeline.create(input)
-  target.script = script
-  const worker = pipeline.worker()
-  clock.advance(MINUTE)
-  await worker.begin()
-  await scheduler.edit(CALLER, schedule.id, { policy: { overlap: 'queue' } }, { revision: 1 })
-  await pipeline.pass(MINUTE, worker)
-  await worker.begin()
-  expect(await pipeline.lines(schedule)).toEqual(['09:01 running', '09:02 pending'])
-  expect(await worker.rescuer.runOnce()).toMatchObject({ woken: 0 })
-
-  answers[0]?.(SUCCEEDED)
-  await worker.keeper.whenIdle()
-  await worker.rescuer.runOnce()
-  await worker.beginJobs()
-  await target.whenCalled(2)
-  answers[1]?.(SUCCEEDED)
-  await worker.keeper.whenIdle()
-
-  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 succeeded'])
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 retrying'])
 })
 
 test('a rescue that is cut short half-way leaves nothing behind, and the next one does it all (I4)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
-  const { clock, workerDb: db, database } = pipeline
+  const { clock, database } = pipeline
   await pipeline.create()
   await dieHolding(pipeline)
   clock.advance(LEASE_MS)
   const before = await readLedger(database.pool)
-  const brokenJobs = { ...slotJobs, enqueue: () => Promise.reject(new Error('cut short')) }
-  const broken = new Rescuer({ db, clock, events: new Events(), jobs: brokenJobs }, { periodMs: 1000 })
+  const db = watchedDb(createPool({ connectionString: database.url, role: 'carillon_worker' }), ({ sql }) => {
+    if (sql.includes('pg_notify')) throw new Error('cut short')
+  })
+  const broken = new Rescuer({ db, clock, events: new Events() }, { periodMs: 1000 })
 
   await expect(broken.runOnce()).rejects.toThrow('cut short')
+  await db.destroy()
   expect(await readLedger(database.pool)).toEqual(before)
 
-  expect(await pipeline.worker('other').rescuer.runOnce()).toEqual({ rescued: 1, woken: 0, buried: 1 })
-  expect(await jobKeys(pipeline)).toHaveLength(1)
+  expect(await pipeline.worker('other').rescuer.runOnce()).toEqual({ rescued: 1, removed: 1 })
+  expect(await listWaits(pipeline)).toHaveLength(1)
 })
 
-test('a schedule that somebody holds delays a rescue and loses nothing', async () => {
+test('a schedule that somebody holds does not delay a rescue: its run is left, its worker stays on the list, and the next rescue comes back', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, db } = pipeline
-  const schedule = await pipeline.create()
+  const [locked, free] = [await pipeline.create(), await pipeline.create()]
   await dieHolding(pipeline)
   clock.advance(LEASE_MS)
-  const [locked, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const holder = transact(db, clock, async (tx) => {
-    await tx.selectFrom('carillon.schedules').select('id').where('id', '=', schedule.id).forUpdate().execute()
-    locked.resolve()
-    await free.promise
+  const { rescuer } = pipeline.worker('other')
+  const workers = () => db.selectFrom('carillon.workers').select('name').execute()
+
+  await whileHeld(pipeline, `select from carillon.schedules where id = '${locked.id}' for update`, async () => {
+    expect(await rescuer.runOnce()).toEqual({ rescued: 1, removed: 0 })
+    expect(await pipeline.lines(free)).toEqual(['09:01 retrying'])
+    expect(await pipeline.lines(locked)).toEqual(['09:01 running'])
+    expect(await workers()).toEqual([{ name: 'dead' }])
+    expect(await rescuer.runOnce()).toEqual({ rescued: 0, removed: 0 })
   })
-  await locked.promise
-  const rescue = pipeline.worker('other').rescuer.runOnce()
 
-  free.resolve()
-  await holder
-
-  expect(await rescue).toEqual({ rescued: 1, woken: 0, buried: 1 })
+  expect(await rescuer.runOnce()).toEqual({ rescued: 1, removed: 1 })
+  expect(await pipeline.lines(locked)).toEqual(['09:01 retrying'])
+  expect(await workers()).toEqual([])
 })
+
+test.each([
+  { overlap: 'forbid', next: 'skipped overlap', inTheEnd: 'skipped overlap' },
+  { overlap: 'queue', next: 'pending', inTheEnd: 'succeeded' },
+] as const)(
+  'under $overlap a run that was rescued from a dead worker keeps its place although the next slot comes before it is taken',
+  async ({ overlap, next, inTheEnd }) => {
+    const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+    const { target, scheduler } = pipeline
+    const schedule = await pipeline.create({ target: { kind: 'test', timeoutSeconds: 86_400 }, policy: { overlap } })
+    await dieHolding(pipeline)
+    const other = pipeline.worker('other')
+
+    await pipeline.pass(MINUTE, other)
+    expect(await other.rescuer.runOnce()).toMatchObject({ rescued: 1 })
+    await beginSlotsAs(pipeline, other)
+    expect(await pipeline.lines(schedule)).toEqual(['09:01 retrying', `09:02 ${next}`])
+    target.script = () => SUCCEEDED
+    await other.keep()
+    await other.keep()
+
+    expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', `09:02 ${inTheEnd}`])
+    expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ failureCount: 0 })
+  },
+)
+
+test.each([
+  { how: 'died on its way to it: that one lost nothing', isTaken: false, lossesMs: [0] },
+  { how: 'took it and died, counted from that loss', isTaken: true, lossesMs: [0, PROMISE_MS] },
+])('a run goes on within 15 s of its loss although a second worker $how', async ({ isTaken, lossesMs }) => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { target } = pipeline
+  const schedule = await pipeline.create({
+    cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' },
+    target: { kind: 'test', timeoutSeconds: 86_400 },
+  })
+  const [second, living] = [pipeline.worker('second'), pipeline.worker('living')]
+  await dieHolding(pipeline)
+
+  let isSecondDead = false
+  for (let passed = 0; passed < (lossesMs.at(-1) ?? 0) + PROMISE_MS; passed += RESCUE_EVERY_MS) {
+    await pipeline.pass(RESCUE_EVERY_MS, living)
+    const { rescued } = await living.rescuer.runOnce()
+    if (rescued > 0 && !isSecondDead) {
+      isSecondDead = true
+      await second.heartbeat.runOnce()
+      if (isTaken) await second.begin()
+      second.process.stop()
+      target.script = () => SUCCEEDED
+    }
+    if (isSecondDead) await living.keep()
+  }
+
+  expect(isSecondDead).toBe(true)
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
+})
+
+const WAITING = 20_000
+const ROWS_MAX = 100
+
+test('beside 20,000 runs that wait for their retry, neither a rescue nor a heartbeat reads more than a hundred rows', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, target, database, db: everybody } = pipeline
+  // One connection, so that it can be made to tell what it read.
+  const connection = { connectionString: database.url, role: 'carillon_worker', maxConnections: 1, isPrepared: true }
+  const db = createDb(createPool(connection))
+  const retry = { maxAttempts: 3, baseSeconds: 3600, capSeconds: 3600 }
+  await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' }, policy: { retry } })
+  const worker = pipeline.worker('worker', 200, { db })
+  target.script = () => FAIL
+  clock.advance(MINUTE)
+  await worker.keep()
+  // Copies of one that really waits, a millisecond apart.
+  const columns = `tenant_id, project_id, revision, trigger, state, attempt_count, token, begun_at, started_at, due_at, waits_for,
+    lane`
+  await database.pool.query(
+    `insert into carillon.runs (schedule_id, scheduled_for, id, ${columns})
+     select schedule_id, scheduled_for + n * interval '1 millisecond', gen_random_uuid(), ${columns}
+     from carillon.runs, generate_series(1, $1::integer) as n`,
+    [WAITING - 1],
+  )
+  await database.pool.query('analyze carillon.runs')
+  await registerDead(pipeline)
+  // Now and then a rescuer may look at everything: not the second time.
+  await worker.rescuer.runOnce()
+  await pipeline.pass(RESCUE_EVERY_MS, worker)
+
+  const read = {
+    rescue: await countRowsRead({ db, everybody }, () => worker.rescuer.runOnce()),
+    heartbeat: await countRowsRead({ db, everybody }, () => worker.heartbeat.runOnce()),
+    rescueOfTheDead: await countRowsRead({ db, everybody }, async () => {
+      await pipeline.pass(LEASE_MS, worker)
+      expect(await worker.rescuer.runOnce()).toEqual({ rescued: 0, removed: 1 })
+    }),
+  }
+  await db.destroy()
+
+  expect(Math.max(...Object.values(read)), JSON.stringify(read)).toBeLessThanOrEqual(ROWS_MAX)
+})
+
+/** A worker of which there is nothing but its row. */
+async function registerDead({ db, clock }: Pipeline, leaseMs = LEASE_MS): Promise<string> {
+  const id = randomUUID()
+  await registerWorker(db, { id, name: 'dead', targetKinds: ['test'], leaseMs, now: clock.databaseNow() })
+  return id
+}
 
 /** Many schedules at once, each a copy of one; returns how many there are. */
 async function createMany(pipeline: Pipeline, count: number): Promise<number> {

@@ -4,9 +4,10 @@ import { z } from 'zod'
 
 import { idempotencyKey } from '../src/keys.ts'
 import type { Target } from '../src/target.ts'
-import { emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
-import { CALLER, MINUTE, type Pipeline } from './pipeline.ts'
+import { emptiedPipelines } from './emptied-pipeline.ts'
+import { CALLER, HEARTBEAT_MS, MINUTE, type Pipeline } from './pipeline.ts'
 import { FAIL, ScriptedTarget, SUCCEEDED } from './scripted-target.ts'
+import { listWaits } from './waits.ts'
 
 const pipelineAt = emptiedPipelines()
 const SLOT = Date.parse('2026-03-02T10:00:00Z')
@@ -34,7 +35,7 @@ test('every attempt has the run id, the key and the body of the revision that be
 
   await scheduler.edit(CALLER, schedule.id, { target: { kind: 'test', body: 'second' } }, { revision: 1 })
   pipeline.clock.advance(10_000)
-  await worker.doJobs()
+  await worker.keep()
   pipeline.clock.advance(60 * MINUTE - 10_000)
   target.script = () => SUCCEEDED
   await worker.keep()
@@ -62,27 +63,92 @@ test('the backoff, too, follows the revision that began the run (I5)', async () 
 
   await scheduler.edit(CALLER, schedule.id, { policy: { retry: { maxAttempts: 1 } } }, { revision: 1 })
   pipeline.clock.advance(10_000)
-  await worker.doJobs()
+  await worker.keep()
 
   expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'retrying', attemptCount: 2 }])
 })
 
-test('a retry is asked of workers that serve the kind it began with, whatever the schedule calls now (I5)', async () => {
+test('a retry waits in the lane of the kind it began with, whatever the schedule calls now: only its workers take it (I5)', async () => {
   const { pipeline, worker, schedule, target, scheduler } = await setup()
   const other = new ScriptedTarget()
   Object.assign(other, { kind: 'other', schema: z.looseObject({ kind: z.literal('other') }) })
   const targets = pipeline.targets as Map<string, Target>
   targets.set('other', other)
-  target.script = () => FAIL
+  targets.delete('test')
+  const stranger = pipeline.worker('serves only the other kind')
+  targets.set('test', target)
+  target.script = ({ attempt }) => (attempt < 3 ? FAIL : SUCCEEDED)
 
   await scheduler.edit(CALLER, schedule.id, { target: { kind: 'other' } }, { revision: 1 })
-  pipeline.clock.advance(10_000)
-  await worker.doJobs()
+  for (const waitMs of [10_000, 20_000]) {
+    const { rows } = await sql`
+      select runs.lane = carillon.lane_of('test', runs.tenant_id) as is_of_test,
+        schedules.lane = carillon.lane_of('other', runs.tenant_id) as is_other_by_now
+      from carillon.runs join carillon.schedules on schedules.id = runs.schedule_id`.execute(pipeline.db)
+    expect(rows).toEqual([{ is_of_test: true, is_other_by_now: true }])
+    pipeline.clock.advance(waitMs)
+    await stranger.keep()
+    expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'retrying' }])
+    await worker.keep()
+  }
 
-  const { rows } = await sql<{ task_identifier: string }>`select task_identifier from carillon_jobs.jobs`.execute(
+  expect(target.calls.map(({ attempt }) => attempt)).toEqual([1, 2, 3])
+  expect(other.calls).toEqual([])
+  expect(await pipeline.lines(schedule)).toEqual(['10:00 succeeded'])
+})
+
+test('a run that was lost, or handed back, after an edit of the kind waits in the lane of its own kind (I5)', async () => {
+  const { pipeline, schedule, target, scheduler } = await setup()
+  const other = new ScriptedTarget()
+  Object.assign(other, { kind: 'other', schema: z.looseObject({ kind: z.literal('other') }) })
+  const targets = pipeline.targets as Map<string, Target>
+  const laneOfRun = async (): Promise<unknown> => {
+    const { rows } = await sql<{ is_of_test: boolean }>`
+      select lane = carillon.lane_of('test', tenant_id) as is_of_test from carillon.runs`.execute(pipeline.db)
+    return rows.map(({ is_of_test }) => is_of_test)
+  }
+  const [dying, leaving] = [pipeline.worker('dying'), pipeline.worker('leaving')]
+  targets.set('other', other)
+  await scheduler.edit(CALLER, schedule.id, { target: { kind: 'other' } }, { revision: 1 })
+  target.script = () => new Promise(() => undefined)
+  pipeline.clock.advance(10_000)
+  await dying.begin()
+  dying.process.stop()
+
+  pipeline.clock.advance(3 * HEARTBEAT_MS)
+  expect(await leaving.rescuer.runOnce()).toMatchObject({ rescued: 1 })
+  expect(await laneOfRun()).toEqual([true])
+  await leaving.begin()
+  const drained = leaving.keeper.drain(0)
+  pipeline.clock.advance(1)
+  await drained
+
+  expect(await laneOfRun()).toEqual([true])
+  expect(target.calls.map(({ attempt }) => attempt)).toEqual([1, 2, 3])
+})
+
+test('a waiting run whose revision somebody removed is taken all the same, fails with a reason, and keeps nobody waiting', async () => {
+  const { pipeline, worker, schedule } = await setup()
+  const healthy = await pipeline.create({ cadence: HOURLY })
+  const [run] = await pipeline.ledger(schedule)
+  await pipeline.scheduler.edit(CALLER, schedule.id, { name: 'another' }, { revision: 1 })
+  await sql`delete from carillon.schedule_revisions where schedule_id = ${schedule.id} and revision = 1`.execute(
     pipeline.db,
   )
-  expect(rows).toEqual([{ task_identifier: 'attempt.test' }])
+
+  pipeline.clock.advance(10_000)
+  await worker.keep()
+  pipeline.clock.advance(60 * MINUTE - 10_000)
+  pipeline.target.script = () => SUCCEEDED
+  await worker.keep()
+
+  expect(await pipeline.scheduler.getRun(CALLER, run?.id ?? '')).toMatchObject({
+    state: 'failed',
+    error: { code: 'unreadable_target' },
+    attempts: [{ outcome: 'failed' }, { outcome: 'malformed', error: { code: 'unreadable_target' } }],
+  })
+  expect(await pipeline.lines(schedule)).toEqual(['10:00 failed', '11:00 succeeded'])
+  expect(await pipeline.lines(healthy)).toEqual(['11:00 succeeded'])
 })
 
 test('a kind of target that no longer exists fails its run alone, without a retry', async () => {
@@ -92,7 +158,7 @@ test('a kind of target that no longer exists fails its run alone, without a retr
     update carillon.schedule_revisions set target_kind = 'gone' where schedule_id = ${schedule.id}`.execute(pipeline.db)
 
   pipeline.clock.advance(10_000)
-  await worker.doJobs()
+  await worker.keep()
   pipeline.clock.advance(60 * MINUTE - 10_000)
   pipeline.target.script = () => SUCCEEDED
   await worker.keep()
@@ -119,7 +185,7 @@ test('a spec that its target can no longer read fails its run alone, without a r
     { state: 'failed', attemptCount: 1, error: { code: 'unreadable_target' } },
   ])
   expect(await pipeline.lines(healthy)).toEqual(['11:00 succeeded'])
-  expect(await jobKeys(pipeline)).toEqual([])
+  expect(await listWaits(pipeline)).toEqual([])
 })
 
 test.each([
@@ -157,7 +223,7 @@ test('a run whose policy can no longer be read gets no second attempt', async ()
   await rewrite(pipeline, schedule, 'policy', '{}')
 
   pipeline.clock.advance(10_000)
-  await worker.doJobs()
+  await worker.keep()
 
   expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'failed', attemptCount: 2 }])
 })

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 
-import { jobKey } from '../src/keys.ts'
 import { decideRetry } from '../src/policy/retry.ts'
 import type { Outcome } from '../src/target.ts'
-import { emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
+import { emptiedPipelines } from './emptied-pipeline.ts'
 import { CALLER, MINUTE, type Pipeline, type TestWorker } from './pipeline.ts'
 import { FAIL, FAIL_FOR_GOOD, SUCCEEDED } from './scripted-target.ts'
+import { listWaits, takeAs } from './waits.ts'
 
 const pipelineAt = emptiedPipelines()
 const SLOT = Date.parse('2026-03-02T10:00:00Z')
@@ -26,11 +26,11 @@ async function theRun(pipeline: Pipeline, schedule: { readonly id: string }) {
   return pipeline.scheduler.getRun(CALLER, run?.id ?? '')
 }
 
-/** Goes to the instant of the retry, and does its job. */
+/** Goes to the instant of the retry, and sees it through. */
 async function retry(pipeline: Pipeline, worker: TestWorker, schedule: { readonly id: string }): Promise<void> {
   const { retryAt } = await theRun(pipeline, schedule)
   pipeline.clock.advance((retryAt ?? Number.NaN) - pipeline.clock.instant)
-  await worker.doJobs()
+  await worker.keep()
 }
 
 test('a failure is retried after a backoff that doubles, to the millisecond, and then settles (E-23, E-72, E-41)', async () => {
@@ -67,7 +67,7 @@ test('a failure is retried after a backoff that doubles, to the millisecond, and
     failureCount: 0,
     runCount: 1,
   })
-  expect(await jobKeys(pipeline)).toEqual([])
+  expect(await listWaits(pipeline)).toEqual([])
 })
 
 test('a retry does not start before its time, whoever asks (I10)', async () => {
@@ -78,8 +78,8 @@ test('a retry does not start before its time, whoever asks (I10)', async () => {
 
   pipeline.clock.advance((retryAt ?? 0) - 1 - SLOT)
   await worker.heartbeat.runOnce()
-  await worker.keeper.attempt({ scheduleId: schedule.id, scheduledFor: SLOT })
-  expect(await worker.doJobs()).toBe(0)
+  expect(await takeAs(pipeline, worker)).toEqual([])
+  await worker.keep()
 
   expect(target.calls).toHaveLength(1)
   expect(await theRun(pipeline, schedule)).toMatchObject({ state: 'retrying', attemptCount: 1 })
@@ -101,7 +101,7 @@ test('after the last attempt the run has failed for good, and counts once (E-41,
     error: { code: 'test', message: 'as the test wants' },
   })
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ consecutiveFailures: 1, failureCount: 1 })
-  expect(await jobKeys(pipeline)).toEqual([])
+  expect(await listWaits(pipeline)).toEqual([])
 })
 
 test.each<{ what: string; outcome: Outcome; attempt: string; state: string }>([
@@ -120,7 +120,7 @@ test.each<{ what: string; outcome: Outcome; attempt: string; state: string }>([
   await worker.keep()
 
   expect(await theRun(pipeline, schedule)).toMatchObject({ state, attemptCount: 1, attempts: [{ outcome: attempt }] })
-  expect(await jobKeys(pipeline)).toEqual([])
+  expect(await listWaits(pipeline)).toEqual([])
 })
 
 test.each([
@@ -234,23 +234,27 @@ test('a target that answers leaves no timer behind', async () => {
   expect(pipeline.clock.waiting).toBe(0)
 })
 
-test('a retry is one job of its slot, due when it is (A-04)', async () => {
+test('a retry waits in the row of its slot, due when its backoff ends (A-04)', async () => {
   const { pipeline, worker, schedule, target } = await setup()
   target.script = () => FAIL
 
   await worker.keep()
 
-  expect(await jobKeys(pipeline)).toEqual([jobKey(schedule.id, SLOT)])
+  const { retryAt, waitsFor } = await theRun(pipeline, schedule)
+  expect(waitsFor).toBe('retry')
+  expect(await listWaits(pipeline)).toEqual([{ scheduleId: schedule.id, slot: SLOT, waitsFor, dueAt: retryAt }])
 })
 
-test('a job that comes twice, or too late, tries nothing twice (I2, I12)', async () => {
+test('a retry that several workers go for at once is tried once, and one that was tried is not taken again (I2, I12)', async () => {
   const { pipeline, worker, schedule, target } = await setup()
+  const others = [pipeline.worker('second'), pipeline.worker('third')]
   target.script = ({ attempt }) => (attempt === 1 ? FAIL : SUCCEEDED)
   await worker.keep()
-  await retry(pipeline, worker, schedule)
+  const { retryAt } = await theRun(pipeline, schedule)
+  pipeline.clock.advance((retryAt ?? Number.NaN) - pipeline.clock.instant)
 
-  await worker.keeper.attempt({ scheduleId: schedule.id, scheduledFor: SLOT })
-  await worker.keeper.whenIdle()
+  await Promise.all([worker, ...others].map((each) => each.keep()))
+  expect(await takeAs(pipeline, worker)).toEqual([])
 
   expect(target.calls).toHaveLength(2)
   expect(await theRun(pipeline, schedule)).toMatchObject({ state: 'succeeded', attemptCount: 2 })

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 
-import { jobKey } from '../src/keys.ts'
-import { countRows, emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
+import { countRows, emptiedPipelines } from './emptied-pipeline.ts'
 import { holdRun } from './held-run.ts'
 import { CALLER, MINUTE } from './pipeline.ts'
 import { SUCCEEDED } from './scripted-target.ts'
+import { listWaits } from './waits.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
@@ -16,14 +16,15 @@ async function setup(input: object = {}) {
   return { pipeline, worker: pipeline.worker(), schedule, scheduler: pipeline.scheduler, target: pipeline.target }
 }
 
-test('a run-now is a run of this instant, by a job of its own, and the cadence goes on as it was (B-35..B-37)', async () => {
+test('a run-now is a run of this instant that waits for any worker, and the cadence goes on as it was (B-35..B-37)', async () => {
   const { pipeline, worker, schedule, scheduler, target } = await setup()
 
   const asked = await scheduler.runNow(CALLER, schedule.id)
-  expect(await jobKeys(pipeline)).toEqual([jobKey(schedule.id, NOW)])
-  await worker.doJobs()
+  expect(await listWaits(pipeline)).toEqual([{ scheduleId: schedule.id, slot: NOW, waitsFor: 'worker', dueAt: NOW }])
+  await worker.keep()
 
   expect(asked).toMatchObject({ scheduledFor: NOW, trigger: 'manual', state: 'pending', attemptCount: 0, revision: 1 })
+  expect(asked).toMatchObject({ waitsFor: 'worker', retryAt: null })
   expect(await scheduler.getRun(CALLER, asked.id)).toMatchObject({ state: 'succeeded', attemptCount: 1 })
   expect(target.calls).toMatchObject([
     { runId: asked.id, trigger: 'manual', idempotencyKey: `sched:${schedule.id}:${NOW}` },
@@ -41,7 +42,7 @@ test('a run-now is allowed while paused, and leaves the schedule paused (B-38, X
   await scheduler.pause(CALLER, schedule.id, { reason: 'holidays' })
 
   const { id } = await scheduler.runNow(CALLER, schedule.id)
-  await worker.doJobs()
+  await worker.keep()
 
   expect(await scheduler.getRun(CALLER, id)).toMatchObject({ state: 'succeeded' })
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'paused', nextSlotAt: null })
@@ -55,7 +56,7 @@ test('a run-now of a completed schedule runs, and it stays complete (X-22)', asy
   await worker.keep()
 
   await scheduler.runNow(CALLER, schedule.id)
-  await worker.doJobs()
+  await worker.keep()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:01 succeeded'])
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'completed' })
@@ -65,7 +66,7 @@ test('twenty run-nows within one millisecond are twenty runs with a key each, un
   const { pipeline, worker, schedule, scheduler, target } = await setup({ policy: { overlap: 'allow' } })
 
   await Promise.all(Array.from({ length: 20 }, () => scheduler.runNow(CALLER, schedule.id)))
-  await worker.doJobs()
+  await worker.keep()
 
   expect(await pipeline.ledger(schedule)).toHaveLength(20)
   expect(new Set(target.calls.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(20)
@@ -79,7 +80,7 @@ test('a run-now at the millisecond of a slot does not take its place: both run (
 
   const manual = await scheduler.runNow(CALLER, schedule.id)
   await worker.keep()
-  await worker.doJobs()
+  await worker.keep()
 
   const slot = NOW + MINUTE / 2
   expect(manual.scheduledFor).toBe(slot - 1)
@@ -132,9 +133,9 @@ test('under queue a run-now waits for its turn behind what is under way (X-06)',
   const { pipeline, worker, schedule, answer } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
 
   const manual = await pipeline.scheduler.runNow(CALLER, schedule.id)
-  expect(await jobKeys(pipeline)).toEqual([])
+  expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'turn', dueAt: null }])
   await answer(0, SUCCEEDED)
-  await worker.beginJobs()
+  await worker.begin()
 
   expect(await pipeline.scheduler.getRun(CALLER, manual.id)).toMatchObject({ state: 'running', trigger: 'manual' })
 })
@@ -150,7 +151,7 @@ test('a run-now counts for maxRuns no more than it moves the anchor (X-22)', asy
   const cadence = { kind: 'interval', every: 'PT1M', startAt: '2026-03-02T09:01:00Z', maxRuns: 2 }
   const { pipeline, worker, schedule, scheduler } = await setup({ cadence })
   await scheduler.runNow(CALLER, schedule.id)
-  await worker.doJobs()
+  await worker.keep()
 
   for (let slot = 0; slot < 3; slot += 1) {
     pipeline.clock.advance(MINUTE)

@@ -1,19 +1,25 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
-import { countRows, emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
+import { countRows, emptiedPipelines } from './emptied-pipeline.ts'
 import { CALLER, MINUTE, type Pipeline, type TestWorker } from './pipeline.ts'
 import { FAIL, FAIL_FOR_GOOD, SUCCEEDED } from './scripted-target.ts'
+import { listWaits } from './waits.ts'
 
 const pipelineAt = emptiedPipelines()
 
-/** Takes a function of the engine away, and brings it back. */
-async function without<Result>({ db }: Pipeline, name: string, work: () => Promise<Result>): Promise<Result> {
-  await sql`alter function ${sql.raw(name)} rename to taken_away`.execute(db)
+/** Refuses a change of runs for as long as the work takes. */
+async function refusing({ db }: Pipeline, change: string, work: () => Promise<void>): Promise<void> {
+  await sql`
+    create function carillon.refuse() returns trigger language plpgsql as $$
+    begin raise exception 'refused'; end $$`.execute(db)
+  await sql`
+    create trigger refuse before update on carillon.runs for each row
+    when (${sql.raw(change)}) execute function carillon.refuse()`.execute(db)
   try {
-    return await work()
+    await work()
   } finally {
-    await sql`alter function carillon_jobs.taken_away rename to ${sql.raw(name.split('.')[1] ?? '')}`.execute(db)
+    await sql`drop function carillon.refuse cascade`.execute(db)
   }
 }
 
@@ -28,14 +34,14 @@ function whenSettlerFails({ events }: TestWorker): Promise<unknown> {
   })
 }
 
-test('a retry is settled with its job or not at all: neither attempt nor run is written without it (I4)', async () => {
+test('a retry is settled with its attempt and its instant or not at all (I4)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const worker = pipeline.worker()
   const schedule = await pipeline.create()
   pipeline.target.script = () => FAIL
   pipeline.clock.advance(MINUTE / 2)
 
-  await without(pipeline, 'carillon_jobs.add_jobs', async () => {
+  await refusing(pipeline, 'new.due_at is not null', async () => {
     const failed = whenSettlerFails(worker)
     await worker.begin()
     await failed
@@ -47,11 +53,11 @@ test('a retry is settled with its job or not at all: neither attempt nor run is 
   await settled
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 retrying'])
-  expect(await jobKeys(pipeline)).toHaveLength(1)
+  expect(await listWaits(pipeline)).toHaveLength(1)
   expect(await countRows(pipeline)).toMatchObject({ 'carillon.attempts': 1, 'carillon.runs': 1 })
 })
 
-test('a run that waits is woken in the transaction that ends the one before, or that does not end (I4)', async () => {
+test('a run that waits for its turn is freed in the transaction that ends the one before, or that one does not end (I4)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const worker = pipeline.worker()
   const schedule = await pipeline.create({ policy: { overlap: 'queue' } })
@@ -61,7 +67,7 @@ test('a run that waits is woken in the transaction that ends the one before, or 
   await worker.begin()
   await pipeline.scheduler.runNow(CALLER, schedule.id)
 
-  await without(pipeline, 'carillon_jobs.add_jobs', async () => {
+  await refusing(pipeline, `old.waits_for = 'turn'`, async () => {
     const failed = whenSettlerFails(worker)
     answer.resolve(SUCCEEDED)
     await failed
@@ -72,7 +78,7 @@ test('a run that waits is woken in the transaction that ends the one before, or 
   await settled
 
   expect((await pipeline.ledger(schedule)).map(({ state }) => state)).toEqual(['pending', 'succeeded'])
-  expect(await jobKeys(pipeline)).toHaveLength(1)
+  expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'worker', dueAt: pipeline.clock.instant }])
 })
 
 test('a final failure is settled with the counters and the pause, or not at all (I4, E-55)', async () => {
@@ -135,7 +141,7 @@ test('a begin that fails half-way has not begun: what it superseded still waits,
   await expect(worker.begin()).rejects.toThrow('schedule_changes')
   await sql`alter table carillon.taken_away rename to schedule_changes`.execute(pipeline.db)
   expect(await pipeline.lines(schedule)).toEqual(['09:01 retrying'])
-  expect(await jobKeys(pipeline)).toHaveLength(1)
+  expect(await listWaits(pipeline)).toHaveLength(1)
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({
     state: 'active',
     nextSlotAt: pipeline.clock.instant,

@@ -4,14 +4,13 @@ import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 
 import { systemClock } from '../src/clock.ts'
-import { slotJobs } from '../src/engine/slot-jobs.ts'
 import { Events, type EventMap } from '../src/events.ts'
 import { Strays } from '../src/keeper/strays.ts'
 import { Lease } from '../src/lease.ts'
 import { createPool } from '../src/store/pool.ts'
 import { whenBlocked, whileHeld } from './blocked-statement.ts'
 import { emptiedPipelines } from './emptied-pipeline.ts'
-import { startFaultProxy } from './fault-proxy.ts'
+import { startFaultProxy, type FaultProxy } from './fault-proxy.ts'
 import { readLedger } from './ledger-rows.ts'
 import { CALLER, MINUTE, type Pipeline, type TestWorker } from './pipeline.ts'
 import { recordingDb } from './query-plan.ts'
@@ -19,6 +18,10 @@ import { FAIL, held, SUCCEEDED } from './scripted-target.ts'
 
 const pipelineAt = emptiedPipelines()
 const NEXT_YEAR = '2027-03-02T09:00:00Z'
+/** With its end: who connects says `read committed`. */
+const COMMIT = 'commit\0'
+/** In the one statement that takes waiting runs, when a connection says it for the first time. */
+const TAKE = 'for update of schedules skip locked'
 
 test('a begin whose commit was answered into nowhere is handed back, and its slot runs once, uncharged (I3, I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
@@ -32,14 +35,14 @@ test('a begin whose commit was answered into nowhere is handed back, and its slo
   const handedBack = worker.whenSettled()
   await rig.loseCommit(() => worker.keeper.runOnce())
   await handedBack
-  await worker.doJobs()
+  await worker.keep()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
   expect(target.calls.map(({ attempt }) => attempt)).toEqual([1])
   expect((await readLedger(database.pool)).attempts).toMatchObject([{ attempt: 1, outcome: 'succeeded' }])
 })
 
-test('an attempt whose commit was answered into nowhere is handed back, and made once (I12)', async () => {
+test('a take that was answered into nowhere is handed back, and its attempt is made once (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, database } = pipeline
   const schedule = await pipeline.create()
@@ -53,14 +56,33 @@ test('an attempt whose commit was answered into nowhere is handed back, and made
   expect(rig.hasSearched()).toBe(false)
 
   const handedBack = worker.whenSettled()
-  await rig.loseCommit(() => worker.doJobs())
+  await rig.loseTake(() => worker.keep())
   await handedBack
-  await worker.doJobs()
+  await worker.keep()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
   expect(target.calls.map(({ attempt }) => attempt)).toEqual([1, 2])
   const { attempts } = await readLedger(database.pool)
   expect(attempts.map(({ outcome }) => outcome)).toEqual(['failed', 'succeeded'])
+})
+
+test('a run that waits is taken all the same although the reply to a living worker that went for it was lost', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { target, scheduler } = pipeline
+  const schedule = await pipeline.create({ cadence: { kind: 'once', at: NEXT_YEAR } })
+  await scheduler.runNow(CALLER, schedule.id)
+  await using rig = await startRig(pipeline)
+  const { worker } = rig
+
+  const handedBack = worker.whenSettled()
+  await rig.loseTake(() => worker.keep())
+  await handedBack
+  expect(await pipeline.lines(schedule)).toEqual(['09:00 pending'])
+  await pipeline.worker('other').keep()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:00 succeeded'])
+  expect(target.calls.map(({ attempt }) => attempt)).toEqual([1])
+  expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ runCount: 1, failureCount: 0 })
 })
 
 test('what is in flight when the answer to a commit is lost is not handed back: its target is called once (I12)', async () => {
@@ -83,7 +105,7 @@ test('what is in flight when the answer to a commit is lost is not handed back: 
     () => whenRunning(pipeline, 2),
   )
   await handedBack
-  await worker.beginJobs()
+  await worker.begin()
   answer(SUCCEEDED)
   await worker.keeper.whenIdle()
 
@@ -102,22 +124,22 @@ test('what was begun and is about to be dispatched is not handed back either (I1
   target.script = (context, signal) => (context.scheduleId === begun.id ? script(context, signal) : SUCCEEDED)
   clock.advance(MINUTE)
   await worker.heartbeat.runOnce()
-  const run = await scheduler.runNow(CALLER, lost.id)
+  await scheduler.runNow(CALLER, lost.id)
 
   const handedBack = worker.whenSettled()
-  let beginning: Promise<unknown> | undefined
-  // Behind its commit a begin looks at the rights of its runs, and waits.
+  let failed: Promise<unknown> | undefined
+  // Behind its commit a begin looks at the rights of its runs, and waits. Beside it, the run-now is taken.
   await whileHeld(pipeline, 'lock table carillon.tenants in access exclusive mode', async () => {
-    beginning = worker.keeper.runOnce()
+    rig.proxy.deafenAt(TAKE)
+    failed = worker.keeper.runOnce().catch((error: unknown) => error)
     await whenBlocked(pipeline)
-    await rig.loseCommit(
-      () => worker.keeper.attempt(run),
-      () => whenRunning(pipeline, 2),
-    )
+    await whenRunning(pipeline, 2)
+    rig.proxy.hangUp()
     while (!rig.hasSearched()) await setImmediate()
   })
-  await Promise.all([beginning, handedBack])
-  await worker.beginJobs()
+  expect(await failed).toMatchObject({ message: expect.stringContaining('Connection terminated') as string })
+  await handedBack
+  await worker.begin()
   answer(SUCCEEDED)
   await worker.keeper.whenIdle()
 
@@ -148,9 +170,37 @@ test('a commit that Postgres makes only after the first search is found by a lat
   await whenRunning(pipeline, 1)
   clock.advance(500)
   await handedBack
-  await worker.doJobs()
+  await worker.keep()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
+  expect(target.calls).toHaveLength(1)
+})
+
+test('a take that Postgres makes only after the first search is found by a later one (I12)', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, target, scheduler } = pipeline
+  const schedule = await pipeline.create({ cadence: { kind: 'once', at: NEXT_YEAR } })
+  await scheduler.runNow(CALLER, schedule.id)
+  await using rig = await startRig(pipeline)
+  const { worker } = rig
+  await worker.heartbeat.runOnce()
+
+  const handedBack = worker.whenSettled()
+  const timers = clock.waiting
+  // It waits for its tables, before it has a transaction id that others could wait for.
+  await whileHeld(pipeline, 'lock table carillon.runs in share mode', async () => {
+    await rig.loseTake(
+      () => worker.keeper.runOnce(),
+      () => whenBlocked(pipeline),
+    )
+    while (!rig.hasSearched() || clock.waiting === timers) await setImmediate()
+  })
+  await whenRunning(pipeline, 1)
+  clock.advance(500)
+  await handedBack
+  await worker.keep()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:00 succeeded'])
   expect(target.calls).toHaveLength(1)
 })
 
@@ -180,7 +230,7 @@ test.each<[string, (pipeline: Pipeline, worker: TestWorker) => unknown]>([
   expect(await failed).toBe('strays')
   await database.pool.query('grant select on carillon.runs to carillon_worker')
   await Promise.all([goOn(pipeline, worker), handedBack])
-  await pipeline.worker('other').doJobs()
+  await pipeline.worker('other').keep()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
 })
@@ -188,8 +238,11 @@ test.each<[string, (pipeline: Pipeline, worker: TestWorker) => unknown]>([
 interface Rig extends AsyncDisposable {
   readonly worker: TestWorker
   readonly fenced: readonly EventMap['attempt.fenced'][]
+  readonly proxy: FaultProxy
   /** Lets Postgres hear a commit, and cuts the connection before its answer, once `whenHeard` says so. */
-  readonly loseCommit: (take: () => Promise<unknown>, whenHeard?: () => Promise<void>) => Promise<void>
+  readonly loseCommit: (begin: () => Promise<unknown>, whenHeard?: () => Promise<void>) => Promise<void>
+  /** The same with the statement that takes waiting runs, which is committed by itself. */
+  readonly loseTake: (take: () => Promise<unknown>, whenHeard?: () => Promise<void>) => Promise<void>
   /** Whether what runs in the name of the worker has been looked up. */
   readonly hasSearched: () => boolean
 }
@@ -202,17 +255,21 @@ async function startRig(pipeline: Pipeline): Promise<Rig> {
   const worker = pipeline.worker('worker', 200, { db })
   const fenced: EventMap['attempt.fenced'][] = []
   worker.events.on('attempt.fenced', (event) => fenced.push(event))
-  return {
-    worker,
-    fenced,
-    loseCommit: async (take, whenHeard = () => whenRunning(pipeline, 1)) => {
-      // With its end: who connects says `read committed`.
-      proxy.deafenAt('commit\0')
+  const loseAnswerTo =
+    (text: string): Rig['loseCommit'] =>
+    async (take, whenHeard = () => whenRunning(pipeline, 1)) => {
+      proxy.deafenAt(text)
       const taken = take()
       await whenHeard()
       proxy.hangUp()
       await expect(taken).rejects.toThrow('Connection terminated')
-    },
+    }
+  return {
+    worker,
+    fenced,
+    proxy,
+    loseCommit: loseAnswerTo(COMMIT),
+    loseTake: loseAnswerTo(TAKE),
     hasSearched: () => queries.some(({ sql }) => sql.includes('select runs.id, runs.schedule_id')),
     async [Symbol.asyncDispose]() {
       await pool.end()
@@ -243,7 +300,7 @@ test('a doubt that comes as a search ends is searched for, however close', async
       else searchedTwice.resolve()
       return []
     }
-    const strays = new Strays({ db, clock: systemClock, events: new Events(), jobs: slotJobs, lease, held })
+    const strays = new Strays({ db, clock: systemClock, events: new Events(), lease, held })
     const doubt = (): Promise<unknown> =>
       strays.watch(workerId, () => Promise.reject(new Error('Connection terminated'))).catch(() => undefined)
     await doubt()

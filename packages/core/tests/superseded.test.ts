@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 
-import { jobKey } from '../src/keys.ts'
-import { emptiedPipelines, jobKeys } from './emptied-pipeline.ts'
+import { emptiedPipelines } from './emptied-pipeline.ts'
 import { CALLER, MINUTE } from './pipeline.ts'
-import { FAIL, SUCCEEDED } from './scripted-target.ts'
+import { FAIL, held, SUCCEEDED } from './scripted-target.ts'
+import { beginSlotsAs, listWaits, takeAs } from './waits.ts'
 
 const pipelineAt = emptiedPipelines()
 const SLOT_1 = Date.parse('2026-03-02T09:01:00Z')
@@ -17,7 +17,7 @@ async function setup(policy: object) {
   pipeline.target.script = ({ attempt, scheduledFor }) => (scheduledFor === SLOT_1 && attempt === 1 ? FAIL : SUCCEEDED)
   pipeline.clock.advance(MINUTE / 2)
   await worker.keep()
-  expect(await jobKeys(pipeline)).toEqual([jobKey(schedule.id, SLOT_1)])
+  expect(await listWaits(pipeline)).toMatchObject([{ scheduleId: schedule.id, slot: SLOT_1, waitsFor: 'retry' }])
   return { pipeline, worker, schedule, scheduler: pipeline.scheduler }
 }
 
@@ -31,7 +31,7 @@ test.each(['forbid', 'queue', 'replace'] as const)(
     await worker.keep()
 
     expect(await pipeline.lines(schedule)).toEqual(['09:01 failed superseded', '09:02 retrying'])
-    expect(await jobKeys(pipeline)).toEqual([jobKey(schedule.id, SLOT_1 + MINUTE)])
+    expect(await listWaits(pipeline)).toMatchObject([{ slot: SLOT_1 + MINUTE, waitsFor: 'retry' }])
     expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ failureCount: 1, consecutiveFailures: 1 })
   },
 )
@@ -44,7 +44,7 @@ test('a superseded run keeps its attempts and its last error, and is over for ev
 
   pipeline.clock.advance(10 * MINUTE)
   await worker.heartbeat.runOnce()
-  await worker.keeper.attempt({ scheduleId: schedule.id, scheduledFor: SLOT_1 })
+  expect(await takeAs(pipeline, worker)).toEqual([])
 
   expect(await scheduler.getRun(CALLER, superseded?.id ?? '')).toMatchObject({
     state: 'failed',
@@ -65,7 +65,7 @@ test('under allow a run goes on being retried beside the next slots', async () =
   await worker.keep()
   expect(await pipeline.lines(schedule)).toEqual(['09:01 retrying', '09:02 succeeded'])
   pipeline.clock.advance(9 * MINUTE)
-  await worker.doJobs()
+  await worker.keep()
 
   expect((await pipeline.lines(schedule)).slice(0, 2)).toEqual(['09:01 succeeded', '09:02 succeeded'])
 })
@@ -78,7 +78,7 @@ test('a slot that is skipped supersedes nothing: the retry still has its turn', 
     pipeline.clock.advance(MINUTE)
     await worker.keep()
   }
-  await worker.doJobs()
+  await worker.keep()
 
   expect((await pipeline.lines(schedule)).slice(0, 2)).toEqual(['09:01 succeeded', '09:02 skipped excluded'])
 })
@@ -88,9 +88,59 @@ test('a run-now supersedes a run that waits to be retried', async () => {
   pipeline.clock.advance(1000)
 
   const manual = await scheduler.runNow(CALLER, schedule.id)
-  await worker.doJobs()
+  await worker.keep()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 failed superseded', '09:01 succeeded'])
   expect(await scheduler.getRun(CALLER, manual.id)).toMatchObject({ state: 'succeeded', trigger: 'manual' })
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ failureCount: 1 })
 })
+
+test('a run that was handed back untried and then superseded was skipped: it did not fail, and no failure is counted', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, target, scheduler } = pipeline
+  const schedule = await pipeline.create({ policy: { overlap: 'replace' } })
+  const worker = pipeline.worker()
+  target.script = held().script
+  clock.advance(MINUTE)
+  await worker.begin()
+  const drained = worker.keeper.drain(0)
+  clock.advance(1)
+  await drained
+  await worker.heartbeat.leave()
+
+  await scheduler.runNow(CALLER, schedule.id)
+
+  const [run] = await pipeline.ledger(schedule)
+  expect(run).toMatchObject({ state: 'skipped', reason: 'superseded', attemptCount: 0, startedAt: null })
+  expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ runCount: 1, failureCount: 0 })
+})
+
+test.each([
+  { overlap: 'forbid', next: 'skipped overlap', runCount: 1 },
+  { overlap: 'queue', next: 'pending', runCount: 2 },
+] as const)(
+  'under $overlap a run that was handed back untried keeps its place before the next slot',
+  async (expected) => {
+    const { overlap, next, runCount } = expected
+    const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+    const { clock, target, scheduler } = pipeline
+    const schedule = await pipeline.create({ policy: { overlap } })
+    const [worker, other] = [pipeline.worker(), pipeline.worker('other')]
+    target.script = held().script
+    clock.advance(MINUTE)
+    await worker.begin()
+    const drained = worker.keeper.drain(0)
+    clock.advance(1)
+    await drained
+
+    await pipeline.pass(MINUTE, other)
+    await beginSlotsAs(pipeline, other)
+
+    expect(await pipeline.lines(schedule)).toEqual(['09:01 pending', `09:02 ${next}`])
+    expect(await listWaits(pipeline)).toMatchObject([
+      { slot: SLOT_1, waitsFor: 'worker' },
+      ...(overlap === 'queue' ? [{ waitsFor: 'turn' }] : []),
+    ])
+    expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ runCount, failureCount: 0 })
+  },
+)

@@ -1,21 +1,21 @@
 import { randomUUID } from 'node:crypto'
 
 import { sql } from 'kysely'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
-import { slotJobs } from '../src/engine/slot-jobs.ts'
 import { Events } from '../src/events.ts'
 import { Grants } from '../src/facade/grants.ts'
 import { Auditor, type AuditorOptions } from '../src/services/auditor.ts'
-import { Upkeep, type UpkeepOptions } from '../src/services/upkeep.ts'
+import { Upkeep, type UpkeepCounts, type UpkeepOptions } from '../src/services/upkeep.ts'
 import type { Db } from '../src/store/database.ts'
 import { createDb } from '../src/store/database.ts'
 import { listPartitions } from '../src/store/partitions.ts'
 import { createPool } from '../src/store/pool.ts'
-import { whileHeld } from './blocked-statement.ts'
+import { whenBlocked, whileHeld } from './blocked-statement.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { ManualClock } from './manual-clock.ts'
 import { CALLER, DAY, Pipeline } from './pipeline.ts'
+import { FAIL, SUCCEEDED } from './scripted-target.ts'
 
 interface Setup extends AsyncDisposable {
   readonly db: Db
@@ -51,8 +51,29 @@ function upkeepOf({ workerDb: db, clock, events }: World, options: UpkeepOptions
   return new Upkeep({ db, clock, events }, options)
 }
 
+/** A whole round, whenever the last one was: in as many slices as it takes, by the worker whose turn it is. */
+async function keepUp(world: World & Pick<Setup, 'db'>, options: UpkeepOptions = {}): Promise<UpkeepCounts> {
+  const { db, clock } = world
+  await sql`delete from carillon.service_turns where name = 'upkeep'`.execute(db)
+  const upkeep = upkeepOf(world, options)
+  const total = { created: 0, dropped: 0, purged: 0, forgotten: 0 }
+  for (;;) {
+    const counts = await upkeep.runOnce()
+    for (const name of Object.keys(total) as (keyof UpkeepCounts)[]) total[name] += counts?.[name] ?? 0
+    if ((await stepOf(world)) === null) return total
+    clock.advance(100)
+  }
+}
+
+/** Where the round under way goes on; null between rounds. */
+async function stepOf({ db }: Pick<Setup, 'db'>): Promise<string | null> {
+  const { rows } = await sql<{ step: string | null }>`
+    select cursor ->> 'step' as step from carillon.service_turns where name = 'upkeep'`.execute(db)
+  return rows[0]?.step ?? null
+}
+
 function auditorOf({ workerDb: db, clock, events }: World, options: AuditorOptions = {}): Auditor {
-  return new Auditor({ db, clock, events, jobs: slotJobs }, options)
+  return new Auditor({ db, clock, events }, options)
 }
 
 async function monthsOf(db: Db): Promise<string[]> {
@@ -99,39 +120,39 @@ async function insertDeleted(db: Db, deletedAt: string): Promise<string> {
 
 test('months are made two ahead, one more when a month rolls over, and nothing when there is nothing to do', async () => {
   await using world = await setup('2026-11-30T23:59:59.999Z')
-  const upkeep = upkeepOf(world)
+  const upkeep = () => keepUp(world)
 
-  expect(await upkeep.runOnce()).toEqual({ created: 6, dropped: 0, purged: 0, forgotten: 0 })
+  expect(await upkeep()).toEqual({ created: 6, dropped: 0, purged: 0, forgotten: 0 })
   expect(await monthsOf(world.db)).toEqual(['2026_11', '2026_12', '2027_01'])
-  expect(await upkeep.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
+  expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
 
   world.clock.advance(1)
-  expect(await upkeep.runOnce()).toEqual({ created: 2, dropped: 0, purged: 0, forgotten: 0 })
+  expect(await upkeep()).toEqual({ created: 2, dropped: 0, purged: 0, forgotten: 0 })
   expect(await monthsOf(world.db)).toEqual(['2026_11', '2026_12', '2027_01', '2027_02'])
-  expect(await upkeep.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
+  expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
 })
 
 test('a month is dropped when its last day is 90 days ago, and not a millisecond sooner', async () => {
   await using world = await setup('2026-11-15T00:00:00Z')
-  const upkeep = upkeepOf(world)
-  await upkeep.runOnce()
+  const upkeep = () => keepUp(world)
+  await upkeep()
   world.clock.advance(Date.parse('2027-03-01T00:00:00Z') - Date.parse('2026-11-15T00:00:00Z') - 1)
 
-  expect((await upkeep.runOnce()).dropped).toBe(0)
+  expect((await upkeep()).dropped).toBe(0)
   world.clock.advance(1)
-  expect((await upkeep.runOnce()).dropped).toBe(2)
+  expect((await upkeep()).dropped).toBe(2)
 
   expect(await monthsOf(world.db)).toEqual(['2026_12', '2027_01', '2027_02', '2027_03', '2027_04', '2027_05'])
-  expect(await upkeep.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
+  expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
 })
 
 test('how long the ledger remembers and how far ahead it goes can be chosen', async () => {
   await using world = await setup('2026-11-15T00:00:00Z')
 
-  await upkeepOf(world, { monthsAhead: 0 }).runOnce()
+  await keepUp(world, { monthsAhead: 0 })
   expect(await monthsOf(world.db)).toEqual(['2026_11'])
   world.clock.advance(31 * DAY)
-  await upkeepOf(world, { monthsAhead: 1, retentionMs: 15 * DAY }).runOnce()
+  await keepUp(world, { monthsAhead: 1, retentionMs: 15 * DAY })
 
   expect(await monthsOf(world.db)).toEqual(['2026_12', '2027_01'])
 })
@@ -142,15 +163,15 @@ test('after an outage of 100 days every slot that the ledger remembers gets its 
   const worker = pipeline.worker()
   const schedule = await pipeline.create({ cadence: { kind: 'cron', expression: '0 9 * * *', timezone: 'UTC' } })
   for (const { name } of await listPartitions(db)) await sql`drop table ${sql.id('carillon', name)}`.execute(db)
-  const upkeep = upkeepOf(pipeline)
-  await upkeep.runOnce()
+  const upkeep = () => keepUp(pipeline)
+  await upkeep()
   await sql`drop table carillon.runs_2026_03, carillon.attempts_2026_03`.execute(db)
   clock.advance(100 * DAY + 10 * 3_600_000)
 
-  await upkeep.runOnce()
+  await upkeep()
   // From 90 days ago, 19 February, to two months ahead.
   expect(await monthsOf(db)).toEqual(['2026_02', '2026_03', '2026_04', '2026_05', '2026_06', '2026_07'])
-  expect(await upkeep.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
+  expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
   await worker.keep()
 
   const lines = await pipeline.ledger(schedule)
@@ -160,21 +181,21 @@ test('after an outage of 100 days every slot that the ledger remembers gets its 
     state: 'skipped',
     reason: 'missed',
   })
-  expect(await auditorOf(pipeline, { windowMs: 90 * DAY }).runOnce()).toMatchObject({ slots: 90, repaired: 0 })
+  expect(await auditorOf(pipeline, { windowMs: 90 * DAY }).audit()).toMatchObject({ slots: 90, repaired: 0 })
 })
 
 test('a schedule that was deleted long ago goes with its history, its own grants, and the last month that may hold its lines', async () => {
   await using world = await setup('2026-11-15T00:00:00Z')
   const { db, clock } = world
-  const upkeep = upkeepOf(world)
-  await upkeep.runOnce()
+  const upkeep = () => keepUp(world)
+  await upkeep()
   const old = await insertDeleted(db, '2026-11-30T23:00:00Z')
   const young = await insertDeleted(db, '2026-12-01T00:00:00Z')
   clock.advance(Date.parse('2027-03-01T00:00:00Z') - Date.parse('2026-11-15T00:00:00Z') - 1)
 
-  expect((await upkeep.runOnce()).purged).toBe(0)
+  expect((await upkeep()).purged).toBe(0)
   clock.advance(1)
-  expect(await upkeep.runOnce()).toMatchObject({ dropped: 2, purged: 1 })
+  expect(await upkeep()).toMatchObject({ dropped: 2, purged: 1 })
 
   for (const [table, column] of [
     ['schedules', 'id'],
@@ -208,7 +229,7 @@ test('more deleted schedules than fit one statement are all removed, and living 
     select gen_random_uuid(), 'acme', 'web', 'ada', 'http', 'deleted', 1, ${grantId}, 10, 'ada', '2026-01-01', '2026-01-02'
     from generate_series(1, 1000)`.execute(db)
 
-  expect((await upkeepOf(pipeline).runOnce()).purged).toBe(1001)
+  expect((await keepUp(pipeline)).purged).toBe(1001)
 
   const { rows } = await sql<{ id: string }>`select id from carillon.schedules order by id`.execute(db)
   expect(rows.map(({ id }) => id)).toEqual([living.id, paused.id].toSorted())
@@ -219,14 +240,14 @@ test('more deleted schedules than fit one statement are all removed, and living 
 test('audits are forgotten with the ledger, younger ones are not', async () => {
   await using world = await setup('2026-08-01T00:00:00Z')
   const auditor = auditorOf(world)
-  const upkeep = upkeepOf(world)
-  await upkeep.runOnce()
-  await auditor.runOnce()
+  const upkeep = () => keepUp(world)
+  await upkeep()
+  await auditor.audit()
   world.clock.advance(DAY)
-  await auditor.runOnce()
+  await auditor.audit()
   world.clock.advance(89 * DAY + 1)
 
-  expect((await upkeep.runOnce()).purged).toBe(1)
+  expect((await upkeep()).purged).toBe(1)
 
   const { rows } = await sql<{ completed_at: Date }>`select completed_at from carillon.audits`.execute(world.db)
   expect(rows).toEqual([{ completed_at: new Date('2026-08-02T00:00:00Z') }])
@@ -266,12 +287,12 @@ test('the feed forgets what is older than two hours, and not a millisecond soone
   const instants = ['2026-11-15T09:00:00.000Z', '2026-11-15T10:00:00.000Z', '2026-11-15T11:00:00.000Z']
   await noteEntries(db, instants)
   await whenReadable(db)
-  const upkeep = upkeepOf(world)
+  const upkeep = () => keepUp(world)
 
-  expect(await upkeep.runOnce()).toMatchObject({ forgotten: 1 })
+  expect(await upkeep()).toMatchObject({ forgotten: 1 })
   expect(await entriesOf(db)).toEqual(instants.slice(1))
   clock.advance(1)
-  expect(await upkeep.runOnce()).toMatchObject({ forgotten: 1 })
+  expect(await upkeep()).toMatchObject({ forgotten: 1 })
   expect(await entriesOf(db)).toEqual(instants.slice(2))
 })
 
@@ -282,10 +303,10 @@ test('the feed forgets its newest entry too, and remembers up to where: by that 
   await noteEntries(db, ['2026-11-14T09:00:00.000Z', '2026-11-14T10:00:00.000Z'])
   await whenReadable(db)
 
-  expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 2 })
+  expect(await keepUp(world)).toMatchObject({ forgotten: 2 })
   expect(await entriesOf(db)).toEqual([])
   expect(await forgottenIdOf(db)).toBe(2)
-  expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 0 })
+  expect(await keepUp(world)).toMatchObject({ forgotten: 0 })
   expect(await forgottenIdOf(db)).toBe(2)
 })
 
@@ -296,10 +317,10 @@ test('up to where the feed has forgotten never goes back', async () => {
   await noteEntries(db, ['2026-11-15T11:00:00.000Z', '2026-11-15T09:00:00.000Z'])
   await whenReadable(db)
 
-  expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 1 })
+  expect(await keepUp(world)).toMatchObject({ forgotten: 1 })
   expect(await forgottenIdOf(db)).toBe(2)
   clock.advance(DAY)
-  expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 1 })
+  expect(await keepUp(world)).toMatchObject({ forgotten: 1 })
   expect(await forgottenIdOf(db)).toBe(2)
 })
 
@@ -309,11 +330,11 @@ test('the feed does not forget what nobody can have read yet, because an older t
 
   await whileHeld(world, 'select pg_current_xact_id()', async () => {
     await noteEntries(db, ['2026-11-15T09:00:00.000Z', '2026-11-15T11:00:00.000Z'])
-    expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 0 })
+    expect(await keepUp(world)).toMatchObject({ forgotten: 0 })
   })
   await whenReadable(db)
 
-  expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 1 })
+  expect(await keepUp(world)).toMatchObject({ forgotten: 1 })
 })
 
 test('answers to creates are forgotten after a day, more than fit one statement too', async () => {
@@ -325,27 +346,170 @@ test('answers to creates are forgotten after a day, more than fit one statement 
       select 'acme', 'web', 'user:alice', ${key} || n, sha256('x'), gen_random_uuid(), '{}', ${at}
       from generate_series(1, ${count}::int) as n`.execute(db)
   await answer('old', '2026-11-14T11:59:59.999Z', 10_001)
-  await answer('young', '2026-11-14T12:00:00Z', 1)
+  await answer('young', '2026-11-14T12:00:01Z', 1)
 
-  expect(await upkeepOf(world).runOnce()).toMatchObject({ forgotten: 10_001 })
+  expect(await keepUp(world)).toMatchObject({ forgotten: 10_001 })
 
   const { rows } = await sql`select key from carillon.idempotent_answers`.execute(db)
   expect(rows).toEqual([{ key: 'young1' }])
 })
 
-test('a month that somebody reads is dropped the next time; what is needed ahead is made all the same', async () => {
+test('a month that somebody reads is told as a failure and tried again a minute later; everything else is done all the same', async () => {
   await using world = await setup('2026-08-01T00:00:00Z')
+  const { db, clock } = world
+  await keepUp(world)
+  clock.advance(150 * DAY)
+  await noteEntries(db, ['2026-11-15T09:00:00.000Z'])
+  await whenReadable(db)
   const upkeep = upkeepOf(world)
-  await upkeep.runOnce()
-  world.clock.advance(150 * DAY)
+  await sql`delete from carillon.service_turns`.execute(db)
   const reader = await world.database.pool.connect()
   await reader.query('begin')
   await reader.query('select count(*) from carillon.runs_2026_08')
 
   await expect(upkeep.runOnce()).rejects.toMatchObject({ code: '55P03' })
-  expect(await monthsOf(world.db)).toEqual(['2026_08', '2026_09', '2026_10', '2026_12', '2027_01', '2027_02'])
+  expect(await monthsOf(db)).toEqual(['2026_08', '2026_09', '2026_10', '2026_12', '2027_01', '2027_02'])
+  expect(await entriesOf(db)).toEqual([])
   await reader.query('rollback')
   reader.release()
 
+  clock.advance(60_000 - 1)
+  expect(await upkeep.runOnce()).toBeUndefined()
+  clock.advance(1)
   expect(await upkeep.runOnce()).toMatchObject({ created: 0, dropped: 2 })
+  // Between rounds an hour passes.
+  clock.advance(3_600_000 - 1)
+  expect(await upkeep.runOnce()).toBeUndefined()
+  clock.advance(1)
+  expect(await upkeep.runOnce()).toBeDefined()
 })
+
+test('a slice removes a bounded number of rows, and the rest goes soon, whichever worker goes on', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db, clock } = world
+  await sql`
+    insert into carillon.feed_entries (tenant_id, project_id, kind, schedule_ids, changes, noted_at)
+    select 'acme', 'web', 'schedule', array[gen_random_uuid()], '{edited}', '2026-11-15T09:00:00Z'
+    from generate_series(1, 25000)`.execute(db)
+  await whenReadable(db)
+  const [one, other] = [upkeepOf(world), upkeepOf(world)]
+
+  expect(await one.runOnce()).toEqual({ created: 6, dropped: 0, purged: 0, forgotten: 10_000 })
+  expect(await stepOf(world)).toBe('feed')
+  expect(await one.runOnce()).toBeUndefined()
+  clock.advance(100)
+  expect(await one.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 10_000 })
+  // It dies.
+  clock.advance(11_000)
+  expect(await other.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 5000 })
+
+  expect(await stepOf(world)).toBeNull()
+  expect(await entriesOf(db)).toEqual([])
+})
+
+test('the months that a worker needs are made without anything being removed', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db } = world
+  await noteEntries(db, ['2026-11-15T09:00:00.000Z'])
+  await whenReadable(db)
+
+  await upkeepOf(world).ensureMonths()
+
+  expect(await monthsOf(db)).toEqual(['2026_11', '2026_12', '2027_01'])
+  expect(await entriesOf(db)).toHaveLength(1)
+  const { rows } = await sql`select from carillon.service_turns`.execute(db)
+  expect(rows).toEqual([])
+})
+
+describe('I1: a month with an open run', () => {
+  const HELD = {
+    cadence: { kind: 'once', at: '2026-01-15T00:00:00Z' },
+    policy: { retry: { maxAttempts: 100, baseSeconds: 86_400, capSeconds: 86_400 } },
+  }
+
+  test('stays for as long as the run waits, and goes once it is over', async () => {
+    await using pipeline = await Pipeline.at('2026-01-14T00:00:00Z')
+    const { db, clock, target } = pipeline
+    const worker = pipeline.worker()
+    const schedule = await pipeline.create(HELD)
+    target.script = () => FAIL
+    clock.advance(DAY)
+    await worker.keep()
+    expect(await pipeline.lines(schedule)).toEqual(['00:00 retrying'])
+    clock.advance(150 * DAY)
+
+    await keepUp(pipeline)
+    expect((await monthsOf(db))[0]).toBe('2026_01')
+    target.script = () => SUCCEEDED
+    await worker.keep()
+    expect(await pipeline.lines(schedule)).toEqual(['00:00 succeeded'])
+    await keepUp(pipeline)
+
+    expect((await monthsOf(db))[0]).toBe('2026_03')
+  })
+
+  test('that a late begin has inserted and not yet committed is waited for, and then stays', async () => {
+    await using pipeline = await Pipeline.at('2026-01-14T00:00:00Z')
+    const { db, clock, database } = pipeline
+    const { id } = await pipeline.create(HELD)
+    clock.advance(151 * DAY)
+    const late = await database.pool.connect()
+    await late.query('begin')
+    await late.query(INSERT_LATE, [id])
+
+    // Looking first, it would find nothing; the lock makes it look afterwards.
+    const kept = keepUp(pipeline)
+    await whenBlocked(pipeline)
+    await late.query('commit')
+    late.release()
+
+    expect((await kept).dropped).toBeGreaterThan(0)
+    expect((await monthsOf(db))[0]).toBe('2026_01')
+    expect(await pipeline.lines({ id })).toEqual(['00:00 pending'])
+  })
+
+  test('that takes longer to commit is given up on within a second, and tried again a minute later', async () => {
+    await using pipeline = await Pipeline.at('2026-01-14T00:00:00Z')
+    const { db, clock, database } = pipeline
+    const { id } = await pipeline.create(HELD)
+    clock.advance(151 * DAY)
+    await sql`delete from carillon.service_turns`.execute(db)
+    const upkeep = upkeepOf(pipeline)
+    const late = await database.pool.connect()
+    await late.query('begin')
+    await late.query(INSERT_LATE, [id])
+
+    await expect(upkeep.runOnce()).rejects.toMatchObject({ code: '55P03' })
+    // Whoever waited behind it goes on.
+    expect(await pipeline.lines({ id })).toEqual([])
+    await late.query('commit')
+    late.release()
+    clock.advance(60_000)
+    await upkeep.runOnce()
+
+    expect(await monthsOf(db)).toEqual([
+      '2026_01',
+      '2026_03',
+      '2026_04',
+      '2026_05',
+      '2026_06',
+      '2026_07',
+      '2026_08',
+      '2026_09',
+      '2026_10',
+      '2026_11',
+      '2026_12',
+      '2027_01',
+    ])
+    expect(await pipeline.lines({ id })).toEqual(['00:00 pending'])
+  })
+})
+
+/** As a begin that comes a hundred days late. */
+const INSERT_LATE = `
+  insert into carillon.runs (
+    schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, begun_at, waits_for, due_at, lane
+  )
+  select id, '2026-01-15T00:00Z', gen_random_uuid(), tenant_id, project_id, 1, 'schedule', 'pending', now(), 'worker',
+    '2026-06-14T00:00Z', lane
+  from carillon.schedules where id = $1`

@@ -26,7 +26,7 @@ function watchedClock(): { clock: Clock; whenSlept: (ms: number) => Promise<void
   return { clock, whenSlept: (ms) => sleepOf(ms).promise }
 }
 
-test('the runs of a dead worker go on within three heartbeats: a lease lasts two, and each worker looks for lost ones twice in one (I12)', async () => {
+test('the runs of a dead worker go on within four heartbeats: a lease lasts three, and each worker looks for lost ones twice in one (I12)', async () => {
   await using database = await createDatabase()
   const { clock, whenSlept } = watchedClock()
   await using worker = new Worker({
@@ -42,5 +42,5 @@ test('the runs of a dead worker go on within three heartbeats: a lease lasts two
   const { rows } = await database.pool.query(
     `select extract(epoch from lease_expires_at - heartbeat_at)::float * 1000 as "leaseMs" from carillon.workers`,
   )
-  expect(rows).toEqual([{ leaseMs: 2 * HEARTBEAT_MS }])
+  expect(rows).toEqual([{ leaseMs: 3 * HEARTBEAT_MS }])
 })

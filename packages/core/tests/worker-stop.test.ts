@@ -49,13 +49,19 @@ test('a worker that is told to stop lets an attempt run for 20 s, hands it back 
   const scheduler = new Scheduler({ db: createDb(database.pool), targets: new Map([[target.kind, target]]) })
   const worker = new Worker({ databaseUrl: database.url, targets: [target], clock })
   await worker.start()
-  const { id } = await scheduler.runNow(CALLER, (await scheduler.create(CALLER, EVERY_MINUTE)).id)
+  const cadence = { kind: 'once', at: '2099-01-01T00:00:00Z' }
+  const { id } = await scheduler.runNow(CALLER, (await scheduler.create(CALLER, { ...EVERY_MINUTE, cadence })).id)
   await target.whenCalled(1)
 
   const stopped = worker.stop()
   fire(20_000)
   await stopped
 
-  expect(await scheduler.getRun(CALLER, id)).toMatchObject({ state: 'retrying', attemptCount: 0, attempts: [] })
+  expect(await scheduler.getRun(CALLER, id)).toMatchObject({
+    state: 'pending',
+    waitsFor: 'worker',
+    attemptCount: 0,
+    attempts: [],
+  })
   expect((await database.pool.query('select from carillon.workers')).rows).toEqual([])
 })

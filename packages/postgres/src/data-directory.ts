@@ -47,6 +47,8 @@ export interface DataDirectory {
   readonly user: ServerUser
   /** A folder above it that the server's user may not enter. The server then works in it without walking its path. */
   readonly obstacle: string | undefined
+  /** Claims the folder again if its claim is gone: somebody may have put a backup in its place. */
+  readonly renewClaim: () => Promise<void>
   readonly release: () => void
 }
 
@@ -61,12 +63,15 @@ export async function openDataDirectory(given: string, user: ServerUser): Promis
     const obstacle = findObstacle(path, user)
     if (obstacle !== undefined) requireWorkingFolder(path, obstacle)
     requireDatabaseOrNothing(path)
-    const { release } = await claimDirectory(path)
+    let claim = await claimDirectory(path)
+    const renewClaim = async (): Promise<void> => {
+      if (!claim.isHeld()) claim = await claimDirectory(path)
+    }
     try {
       takeOver(path, user)
-      return { path, user, obstacle, release }
+      return { path, user, obstacle, renewClaim, release: () => claim.release() }
     } catch (error) {
-      release()
+      claim.release()
       throw error
     }
   } catch (error) {
@@ -81,6 +86,23 @@ export async function ensureDatabase(directory: DataDirectory, program: Program,
     if (!hasDatabase(path)) await initialise(directory, program, sync)
     for (const entry of entriesOf(path).filter(isStaging)) rmSync(join(path, entry), REMOVED_FOR_GOOD)
     requireMajor(path, program.major)
+  } catch (error) {
+    throw describe(error, path)
+  }
+}
+
+/**
+ * Prepares a restart of the server. The data directory may have been removed, or replaced by a backup, since the last start.
+ * Makes no new database: an empty one in the place of the old one would look like the loss of all schedules.
+ */
+export async function requireDatabase({ path, user, renewClaim }: DataDirectory): Promise<void> {
+  try {
+    if (!hasDatabase(path)) {
+      const message = `the database in ${path} is gone: put it back, or stop and start again to get a new one`
+      throw new PostgresError('database_missing', message)
+    }
+    await renewClaim()
+    takeOver(path, user)
   } catch (error) {
     throw describe(error, path)
   }

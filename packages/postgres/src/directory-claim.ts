@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { delay } from './clock.ts'
@@ -14,6 +14,12 @@ const CLAIM = /^\.carillon-claim-(\d+)-([0-9a-f]{12})-[0-9a-f]{8}$/
 const TRIES = 4
 const PAUSE_MS = 50
 
+export interface Claim {
+  readonly release: () => void
+  /** False once somebody has removed the claim, for instance with the whole directory. */
+  readonly isHeld: () => boolean
+}
+
 /**
  * Reserves a data directory for this process until `release`: nothing else may make, serve or remove the database in it.
  *
@@ -22,15 +28,16 @@ const PAUSE_MS = 50
  * least one sees the other, and never do both go on. Postgres' own `postmaster.pid` cannot do this: it does not exist yet
  * while the database is made. Neither knows of processes in another container: a volume belongs to one container at a time.
  */
-export async function claimDirectory(dataDir: string): Promise<{ readonly release: () => void }> {
+export async function claimDirectory(dataDir: string): Promise<Claim> {
   for (let tries = 1; ; tries += 1) {
     const claim = `.carillon-claim-${process.pid}-${hashedStart(process.pid)}-${randomBytes(4).toString('hex')}`
-    const release = (): void => rmSync(join(dataDir, claim), { force: true })
-    writeFileSync(join(dataDir, claim), '', { mode: 0o644 })
+    const path = join(dataDir, claim)
+    const release = (): void => rmSync(path, { force: true })
+    writeFileSync(path, '', { mode: 0o644 })
     const other = claimsOf(dataDir).find(({ name }) => name !== claim)
     if (!other) {
       removeDeadClaims(dataDir)
-      return { release }
+      return { release, isHeld: () => existsSync(path) }
     }
     release()
     if (tries === TRIES) throw directoryInUse(dataDir, other.pid)

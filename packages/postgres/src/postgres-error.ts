@@ -12,6 +12,8 @@ export type PostgresErrorCode =
   /** It holds something, but no database. */
   | 'directory_foreign'
   | 'wrong_version'
+  /** The server is to be started again, but somebody has removed its database meanwhile. */
+  | 'database_missing'
   | 'port_in_use'
   /** Postgres ended for a reason of its own; the message quotes it. */
   | 'start_failed'
@@ -20,10 +22,17 @@ export type PostgresErrorCode =
 export class PostgresError extends Error {
   override readonly name = 'PostgresError'
   readonly code: PostgresErrorCode
+  /** What Postgres wrote to its log before it ended; empty if it was not started. */
+  readonly log: readonly string[]
 
-  constructor(code: PostgresErrorCode, message: string, options?: ErrorOptions) {
+  constructor(
+    code: PostgresErrorCode,
+    message: string,
+    { log = [], ...options }: ErrorOptions & { readonly log?: readonly string[] } = {},
+  ) {
     super(message, options)
     this.code = code
+    this.log = log
   }
 }
 

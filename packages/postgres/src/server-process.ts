@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
 import { after } from './clock.ts'
+import { endOrphans, orphansIn } from './orphaned-backends.ts'
 import { PostgresError } from './postgres-error.ts'
 import type { ServerUser } from './server-user.ts'
 
@@ -13,11 +14,16 @@ interface SpawnOptions {
   readonly inherited?: readonly number[]
 }
 
-/** Recovery after a crash replays what the last checkpoint did not cover; far more than it takes for 1 GB of it. */
+/** Without a word in its log. Recovery after a crash may take longer than this, and says every ten seconds how far it is. */
 const READY_LIMIT_MS = 120_000
 /** A fast stop only has to write what is dirty. After it, Postgres is told to stop at once; after it again, killed. */
 const STOP_LIMIT_MS = 10_000
 const LOG_LINES_KEPT = 40
+
+interface ServerOptions extends SpawnOptions {
+  /** Stops the server when it fires. */
+  readonly signal: AbortSignal
+}
 
 /** A Postgres that runs, and that ends with us at the latest. */
 export class ServerProcess {
@@ -26,17 +32,26 @@ export class ServerProcess {
   readonly #log: string[] = []
   #isReady = false
 
-  constructor(command: string, args: readonly string[], options: SpawnOptions) {
+  constructor(command: string, args: readonly string[], options: ServerOptions) {
+    const isOrphan = orphansIn(options.cwd)
     this.#child = start(command, args, options)
     this.#exited = exitOf(this.#child)
-    void guard(this.#child, this.#exited, options)
+    guard(this.#child, options)
+    endOrphans(this.#child, isOrphan)
+    this.#stopOn(options.signal)
   }
 
   /** The latest lines of the server's log. */
-  get log(): string {
-    return this.#log.join('\n')
+  get log(): readonly string[] {
+    return this.#log
   }
 
+  /** The same without what statements and their errors say, for they may quote what schedules hold. */
+  get logOfServer(): readonly string[] {
+    return this.#log.filter((line) => / (LOG|WARNING|FATAL|PANIC): /.test(line))
+  }
+
+  /** Once the server and all of its processes have ended. */
   get ended(): Promise<void> {
     return this.#exited.then(() => undefined)
   }
@@ -44,58 +59,75 @@ export class ServerProcess {
   /** True once the server accepts connections; false if it ended instead. */
   async waitUntilReady(): Promise<boolean> {
     const { stderr } = this.#child
-    if (!stderr) return false
+    if (!stderr) {
+      // The system had no process or no file left for it. The exit throws and says so.
+      await this.#exited
+      return false
+    }
     const lines = createInterface({ input: stderr })
+    let cancelKill = this.#killLater()
     const ready = new Promise<void>((resolve) => {
       lines.on('line', (line) => {
         this.#log.push(line)
         if (this.#log.length > LOG_LINES_KEPT) this.#log.shift()
-        if (line.includes('database system is ready to accept connections')) {
-          this.#isReady = true
-          resolve()
-        }
+        if (this.#isReady) return
+        cancelKill()
+        this.#isReady = line.includes('database system is ready to accept connections')
+        if (this.#isReady) resolve()
+        else cancelKill = this.#killLater()
       })
     })
-    const cancel = after(READY_LIMIT_MS, () => this.#child.kill('SIGKILL'))
-    // The log is read to its end before the exit counts, so that it holds the reason.
-    await Promise.race([ready, Promise.all([this.#exited, once(lines, 'close')])])
-    cancel()
+    try {
+      // The log is read to its end before the exit counts, so that it holds the reason.
+      await Promise.race([ready, Promise.all([this.#exited, once(lines, 'close')])])
+    } finally {
+      cancelKill()
+    }
     return this.#isReady
   }
 
-  async stop(): Promise<void> {
-    // SIGINT: a fast stop, which ends the sessions; SIGTERM would wait for them. On Windows each of these ends it at once.
-    this.#child.kill('SIGINT')
-    const cancelQuit = after(STOP_LIMIT_MS, () => this.#child.kill('SIGQUIT'))
-    const cancelKill = after(2 * STOP_LIMIT_MS, () => this.#child.kill('SIGKILL'))
-    await this.#exited
-    cancelQuit()
-    cancelKill()
+  #killLater(): () => void {
+    return after(READY_LIMIT_MS, () => this.#child.kill('SIGKILL'))
+  }
+
+  #stopOn(signal: AbortSignal): void {
+    const stop = (): void => {
+      // SIGINT: a fast stop, which ends the sessions; SIGTERM would wait for them. On Windows each of these ends it at once.
+      this.#child.kill('SIGINT')
+      const cancelQuit = after(STOP_LIMIT_MS, () => this.#child.kill('SIGQUIT'))
+      const cancelKill = after(2 * STOP_LIMIT_MS, () => this.#child.kill('SIGKILL'))
+      this.#child.once('close', () => {
+        cancelQuit()
+        cancelKill()
+      })
+    }
+    if (signal.aborted) stop()
+    signal.addEventListener('abort', stop, { once: true })
+    this.#child.once('close', () => signal.removeEventListener('abort', stop))
   }
 }
 
 /**
  * Stops a process when we die without a word: a shell waits for its input to end, which the system sees to however a
- * process ends, and then does what `stop` does. Nothing polls, and nothing is left running after a crash.
+ * process ends, and then does what a stop does. Nothing polls, and nothing is left running after a crash.
  */
-async function guard(child: ChildProcess, exited: Promise<unknown>, { user, cwd }: SpawnOptions): Promise<void> {
+function guard(child: ChildProcess, { user, cwd }: SpawnOptions): void {
   if (process.platform === 'win32' || child.pid === undefined) return
   const script = 'read -r _; kill -INT "$1"'
-  const shell = spawn('/bin/sh', ['-c', script, 'sh', String(child.pid)], {
-    ...user,
-    cwd: '/',
-    env: environment(cwd),
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-  })
-  shell.on('error', () => undefined)
-  shell.unref()
   try {
-    await exited
+    const shell = spawn('/bin/sh', ['-c', script, 'sh', String(child.pid)], {
+      ...user,
+      cwd: '/',
+      env: environment(cwd),
+      detached: true,
+      stdio: ['pipe', 'ignore', 'ignore'],
+    })
+    shell.on('error', () => undefined)
+    shell.unref()
+    child.once('close', () => shell.kill('SIGKILL'))
   } catch {
-    // Who waits for the process hears of it.
+    // The system has no process left for it. Should we be killed, the next start stops the server.
   }
-  shell.kill('SIGKILL')
 }
 
 /** Runs a command to its end; throws with what it said if it fails. */
@@ -104,7 +136,7 @@ export async function runToEnd(command: string, args: readonly string[], options
   let said = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => (said += text))
   const exited = exitOf(child)
-  void guard(child, exited, options)
+  guard(child, options)
   const code = await exited
   if (code === 0) return
   if (said.includes('could not look up effective user ID')) {

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
 
 import { describe, expect, test } from 'vitest'
 
@@ -54,6 +56,28 @@ describe.runIf(isRoot)('root in a folder that is closed to other users', () => {
       reason: `user 65534, as which Postgres runs, may not enter ${folder}`,
     })
     expect([isThere, existsSync(copy)]).toEqual([true, false])
+    expect(statSync(folder).mode & 0o777).toBe(0o700)
+  })
+
+  test('starts a server that was killed again, also from a new copy if somebody removed the one it ran from', async () => {
+    const folder = createClosedFolder()
+    const [dataDir, script] = [join(folder, 'data'), install(folder)]
+    const { child, said: url, copied } = await startInChild(dataDir, { script })
+    const { folder: copy = '' } = copied ?? {}
+    await query(url, `create table kept as select 'data' as content`)
+    const contents: unknown[] = []
+
+    for (const isCopyRemoved of [false, true]) {
+      if (isCopyRemoved) rmSync(copy, { recursive: true })
+      process.kill(Number.parseInt(readFileSync(join(dataDir, 'postmaster.pid'), 'utf8'), 10), 'SIGKILL')
+      await once(createInterface({ input: child.stdout as Readable }), 'line')
+      contents.push(await query(url, 'select content from kept'))
+    }
+    child.stdin?.end()
+    await once(child, 'exit')
+
+    expect(contents).toEqual([{ content: 'data' }, { content: 'data' }])
+    expect(existsSync(copy)).toBe(false)
     expect(statSync(folder).mode & 0o777).toBe(0o700)
   })
 

@@ -1,8 +1,13 @@
 import { startPostgres } from '../src/index.ts'
 
-/** Starts a Postgres in the folder it is given and tells its address; stops it when its input ends. */
+/** Starts a Postgres in the folder it is given and tells its address, and each restart; stops it when its input ends. */
 try {
-  const postgres = await startPostgres({ dataDir: process.argv[2] ?? '', settings: { fsync: 'off' } })
+  const restarts = {
+    ended: () => undefined,
+    failed: (error: unknown) => process.stderr.write(`${String(error)}\n`),
+    restarted: () => process.stdout.write('restarted\n'),
+  }
+  const postgres = await startPostgres({ dataDir: process.argv[2] ?? '', settings: { fsync: 'off' }, restarts })
   process.stdout.write(`${JSON.stringify({ said: postgres.url, copied: postgres.copiedProgram })}\n`)
   process.stdin.resume().on('end', () => void postgres.stop())
 } catch (error) {

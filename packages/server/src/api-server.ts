@@ -54,7 +54,7 @@ export async function serveApi(
   start: StartUp,
   parts: ApiServerParts,
 ): Promise<{ readonly url: string; readonly signInUrl: string }> {
-  const { settings, adminKey, pool, metrics, readiness, logger } = parts
+  const { settings, adminKey, pool, events, metrics, readiness, logger } = parts
   const db = createDb(pool)
   const signIn = new SignIn({ adminKey })
   const facades = createFacades(db, parts)
@@ -78,6 +78,8 @@ export async function serveApi(
   start.defer(() => close(app))
   start.defer(() => readiness.stopping())
   const url = await listen(app, addressOf(settings))
+  // A connection that could not be taken, for want of files for instance. Without a listener it would end the process.
+  app.server.on('error', (error) => events.emit('service.failed', { service: 'api', error }))
   return { url, signInUrl: `${url}/sign-in?token=${signIn.issueToken()}` }
 }
 
@@ -124,6 +126,9 @@ async function listen(app: FastifyInstance, address: Address): Promise<string> {
 
 async function close(app: FastifyInstance): Promise<void> {
   const cancel = systemClock.after(CLOSE_LIMIT_MS, () => app.server.closeAllConnections())
-  await app.close()
-  cancel()
+  try {
+    await app.close()
+  } finally {
+    cancel()
+  }
 }

@@ -37,7 +37,7 @@ export async function createApp(deps: AppDeps): Promise<FastifyInstance> {
     deps
   const app: FastifyInstance = fastify(serverOptions(logger, bodyBytes))
   app.server.maxConnections = CONNECTIONS_MAX
-  const feedHub = new FeedHub({ feed, clock, streamsPerKey })
+  const feedHub = new FeedHub({ feed, clock, streamsPerKey, logger })
 
   // The order of hooks: what is always told about a request, then what may end it.
   decorateRequests(app)

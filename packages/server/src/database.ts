@@ -53,8 +53,11 @@ export async function openPool({ url, ...options }: OpenOptions): Promise<Pool> 
 /** What is under way may end; a server that says nothing any more must not keep this process. */
 export async function endPool(pool: Pool, clock: Clock): Promise<void> {
   const cancel = clock.after(GOODBYE_LIMIT_MS, () => pool.sever())
-  await pool.end()
-  cancel()
+  try {
+    await pool.end()
+  } finally {
+    cancel()
+  }
 }
 
 /**
@@ -122,6 +125,7 @@ function asServiceError(error: unknown, url: string): unknown {
     case 'schema_outdated':
     case 'schema_too_new':
     case 'schema_changed':
+    case 'workers_alive':
       return new ServiceError(error.code, error.message, { cause: error })
     default:
       return error

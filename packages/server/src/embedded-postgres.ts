@@ -5,6 +5,7 @@ import {
   startPostgres,
   type EmbeddedPostgres,
   type PostgresErrorCode,
+  type RestartListener,
   type RunningPostgres,
 } from '@carillon/postgres'
 
@@ -19,14 +20,15 @@ const CODES: Readonly<Record<PostgresErrorCode, ServiceErrorCode>> = {
   directory_in_use: 'data_directory_in_use',
   directory_foreign: 'data_directory_foreign',
   wrong_version: 'data_directory_outdated',
+  database_missing: 'postgres_failed',
   port_in_use: 'postgres_failed',
   start_failed: 'postgres_failed',
 }
 
-/** Starts the Postgres of a data directory. */
-export async function startEmbedded(directory: DataDirectory): Promise<EmbeddedPostgres> {
+/** Starts the Postgres of a data directory, and starts it again whenever it ends if `restarts` is there to hear of it. */
+export async function startEmbedded(directory: DataDirectory, restarts?: RestartListener): Promise<EmbeddedPostgres> {
   try {
-    return await startPostgres({ dataDir: directory.postgresDir })
+    return await startPostgres({ dataDir: directory.postgresDir, ...(restarts && { restarts }) })
   } catch (error) {
     throw asServiceError(error, directory)
   }

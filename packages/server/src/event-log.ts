@@ -21,7 +21,9 @@ const LEVELS: Readonly<Record<EventName, Level>> = {
   'attempt.fenced': 'warn',
   'run.rescued': 'warn',
   'lease.lost': 'warn',
-  'audit.finished': 'info',
+  'audit.found': 'warn',
+  // Every few minutes.
+  'audit.finished': 'debug',
   'service.failed': 'warn',
 }
 
@@ -34,6 +36,6 @@ export function logEvents(events: Events, logger: Logger): void {
 
 /** In a sound system an audit finds nothing, and sees everything. */
 function levelOf(name: EventName, event: EventMap[EventName]): Level {
-  const isAmiss = 'findings' in event && (event.findings > 0 || event.unaudited > 0)
+  const isAmiss = 'unaudited' in event && (event.findings > 0 || event.unaudited > 0)
   return isAmiss ? 'warn' : LEVELS[name]
 }

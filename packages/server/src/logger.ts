@@ -9,7 +9,7 @@ import type { Settings } from './settings.ts'
  */
 export function createLogger(
   { logLevel }: Pick<Settings, 'logLevel'>,
-  stream: DestinationStream = destination({ fd: 2, sync: true }),
+  stream: DestinationStream = standardError(),
 ): Logger {
   return pino(
     {
@@ -21,6 +21,16 @@ export function createLogger(
     },
     stream,
   )
+}
+
+/** So much is kept of what cannot be written. Beyond it lines are dropped. */
+const UNWRITTEN_MAX_BYTES = 1_048_576
+
+/** A log that cannot be written, because its disk is full for instance, must not end the process. It goes on when it can. */
+export function standardError(fd = 2): DestinationStream {
+  const stream = destination({ fd, sync: true, maxLength: UNWRITTEN_MAX_BYTES })
+  stream.on('error', () => undefined)
+  return stream
 }
 
 /**

@@ -11,6 +11,7 @@ const PATIENCE_MS = 2000
 /** All that is ever told: anybody may ask, and what a driver says names hosts, users and databases. */
 const NOT_STARTED = 'the worker has not started'
 const STOPPING = 'the service is stopping'
+const POSTGRES_DOWN = 'the embedded Postgres has ended and is started again'
 const UNUSABLE = 'the database cannot be used'
 const OTHER_SCHEMA = 'the schema is not of this version: run `carillon migrate up`'
 
@@ -20,6 +21,8 @@ interface ReadinessDeps {
   readonly pool: Pool
   readonly clock: Clock
   readonly logger: Logger
+  /** True while the Postgres that Carillon brought is started again. @default never */
+  readonly isPostgresDown?: () => boolean
 }
 
 /** What is wrong with the database: what everybody is told, and what only the log is. */
@@ -60,8 +63,13 @@ export class Readiness {
     }
   }
 
-  #problemsOfDatabase(): Promise<readonly string[]> {
-    const { clock } = this.#deps
+  async #problemsOfDatabase(): Promise<readonly string[]> {
+    const { clock, isPostgresDown } = this.#deps
+    if (isPostgresDown?.() === true) {
+      // What was found before its end counts for nothing. The log is told of it by others.
+      this.#latest = undefined
+      return [POSTGRES_DOWN]
+    }
     const now = clock.monotonicMs()
     if (this.#latest === undefined || now - this.#latest.askedAt >= CACHED_MS) {
       this.#latest = { askedAt: now, problems: this.#askInTime() }

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 
-import type { ServiceError } from './service-error.ts'
+import type { FaultyProcess } from './unhandled-rejections.ts'
 
 /** A service that was started, until it is stopped. */
 export interface RunningService {
@@ -16,8 +16,6 @@ export interface RunningService {
   readonly copiedProgram: { readonly folder: string; readonly reason: string } | null
   /** Whether the database was empty before. */
   readonly isFirstStart: boolean
-  /** Fulfilled if it cannot go on by itself, because the Postgres that it brought has ended. It is to be stopped then. */
-  readonly failed: Promise<ServiceError>
   /** Is sent no more work, lets what is under way end within 30 seconds, and leaves. Safe to call twice. */
   stop(): Promise<void>
 }
@@ -27,7 +25,9 @@ export interface StartOptions {
   readonly signal?: AbortSignal
   /** @default lines of JSON on stderr, from the level of the settings on */
   readonly logger?: Logger
+  /**
+   * The process, if it does nothing but run this service: from now on a rejected promise that nobody handles is logged and
+   * counted, and does not end it. @default Node's own behaviour
+   */
+  readonly process?: FaultyProcess
 }
-
-/** Of a service that brought no Postgres: it goes on once the one that it uses is back. */
-export const NEVER_FAILS: Promise<never> = new Promise(() => undefined)

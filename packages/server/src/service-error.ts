@@ -9,6 +9,8 @@ export const SERVICE_ERROR_CODES = [
   'schema_outdated',
   'schema_too_new',
   'schema_changed',
+  /** A migration waits for the workers of an earlier version to end. */
+  'workers_alive',
   'data_directory_missing',
   /** It cannot be made, read or written. */
   'data_directory_unusable',

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 
 import { Events, migrate, migrationStatus, systemClock, Worker } from '@carillon/core'
-import type { EmbeddedPostgres } from '@carillon/postgres'
+import type { Logger } from 'pino'
 
 import { openAdminKey } from './admin-key.ts'
 import { addressOf, serveApi } from './api-server.ts'
@@ -17,7 +17,8 @@ import { placeOf, requireFreePort } from './listening.ts'
 import { createLogger } from './logger.ts'
 import { createMetrics } from './metrics.ts'
 import { Readiness } from './readiness.ts'
-import { NEVER_FAILS, type RunningService, type StartOptions } from './running-service.ts'
+import { RestartLog } from './restart-log.ts'
+import type { RunningService, StartOptions } from './running-service.ts'
 import { ServiceError } from './service-error.ts'
 import type { Settings } from './settings.ts'
 import { startUp, type StartUp } from './start-up.ts'
@@ -26,9 +27,10 @@ import { openWorkerSecrets } from './worker-secrets.ts'
 /** Postgres unless DATABASE_URL names one, migrations, the API and a worker, in this process. */
 export async function startEverything(settings: Settings, options: StartOptions = {}): Promise<RunningService> {
   const { logger = createLogger(settings) } = options
-  return startUp({ name: 'everything', logger, signal: options.signal }, async (start) => {
+  const metrics = createMetrics()
+  return startUp({ name: 'everything', logger, metrics, options }, async (start) => {
     await requirePort(settings)
-    const database = await openDatabase(start, settings)
+    const database = await openDatabase(start, settings, logger)
     start.checkpoint()
     const { adminKey, dataDir } = openAdminKey(settings)
     const secretsKeys = openSecretsKeys(settings)
@@ -45,7 +47,7 @@ export async function startEverything(settings: Settings, options: StartOptions 
     await requireApiRole(pool, urls.api)
     const secrets = await openWorkerSecrets(start, { url: urls.worker, keys: secretsKeys, events })
     start.checkpoint()
-    const [metrics, targets] = [createMetrics(), createTargets(settings, secrets)]
+    const targets = createTargets(settings, secrets)
     const worker = new Worker({
       databaseUrl: urls.worker,
       targets,
@@ -57,14 +59,15 @@ export async function startEverything(settings: Settings, options: StartOptions 
     // Before it starts, and before the API listens: it is to end after the API, and starts when nothing can fail any more
     // but itself. So a port that is taken calls no target.
     start.defer(() => worker.stop())
-    const readiness = new Readiness({ pool, clock: systemClock, logger })
+    const { isPostgresDown } = database
+    const readiness = new Readiness({ pool, clock: systemClock, logger, isPostgresDown })
     const parts = { settings, adminKey, secretsKeys, pool, targets, events, metrics, readiness, logger }
     const served = await serveApi(start, parts)
     start.checkpoint()
     await speakingOf(urls.worker, () => worker.start())
     readiness.started()
-    const { postgresPort, copiedProgram, failed } = database
-    return { ...served, dataDir: database.dataDir ?? dataDir, postgresPort, copiedProgram, isFirstStart, failed }
+    const { postgresPort, copiedProgram } = database
+    return { ...served, dataDir: database.dataDir ?? dataDir, postgresPort, copiedProgram, isFirstStart }
   })
 }
 
@@ -73,31 +76,20 @@ interface Database {
   readonly dataDir: string | null
   readonly postgresPort: number | null
   readonly copiedProgram: RunningService['copiedProgram']
-  readonly failed: Promise<ServiceError>
+  /** True while the Postgres that it brought is started again. */
+  readonly isPostgresDown: () => boolean
 }
 
-async function openDatabase(start: StartUp, { databaseUrl, dataDir }: Settings): Promise<Database> {
+async function openDatabase(start: StartUp, { databaseUrl, dataDir }: Settings, logger: Logger): Promise<Database> {
   if (databaseUrl !== null) {
-    return { url: databaseUrl, dataDir: null, postgresPort: null, copiedProgram: null, failed: NEVER_FAILS }
+    return { url: databaseUrl, dataDir: null, postgresPort: null, copiedProgram: null, isPostgresDown: () => false }
   }
   const directory = openDataDirectory(dataDir)
-  const postgres = await startEmbedded(directory)
-  const { promise: failed, resolve: fail } = Promise.withResolvers<ServiceError>()
-  let isWanted = true
-  void reportEnd(postgres, () => {
-    if (isWanted) fail(new ServiceError('postgres_failed', `the Postgres in ${directory.path} has ended: start again`))
-  })
-  start.defer(async () => {
-    isWanted = false
-    await postgres.stop()
-  })
+  const restarts = new RestartLog({ clock: systemClock, logger })
+  const postgres = await startEmbedded(directory, restarts)
+  start.defer(() => postgres.stop())
   const { url, port: postgresPort, copiedProgram } = postgres
-  return { url, dataDir: directory.path, postgresPort, copiedProgram, failed }
-}
-
-async function reportEnd({ ended }: EmbeddedPostgres, report: () => void): Promise<void> {
-  await ended
-  report()
+  return { url, dataDir: directory.path, postgresPort, copiedProgram, isPostgresDown: () => restarts.isDown }
 }
 
 /** What needs the owner of the database, who is not needed any more afterwards. */

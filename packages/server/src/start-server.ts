@@ -10,7 +10,7 @@ import { requireFreePort } from './listening.ts'
 import { createLogger } from './logger.ts'
 import { createMetrics } from './metrics.ts'
 import { Readiness } from './readiness.ts'
-import { NEVER_FAILS, type RunningService, type StartOptions } from './running-service.ts'
+import type { RunningService, StartOptions } from './running-service.ts'
 import type { Settings } from './settings.ts'
 import { startUp } from './start-up.ts'
 import { SECRETS_OF_WORKERS } from './worker-secrets.ts'
@@ -19,7 +19,8 @@ import { SECRETS_OF_WORKERS } from './worker-secrets.ts'
 export async function startServer(settings: Settings, options: StartOptions = {}): Promise<RunningService> {
   const { logger = createLogger(settings) } = options
   const url = requireDatabaseUrl(settings, 'carillon server')
-  return startUp({ name: 'server', logger, signal: options.signal }, async (start) => {
+  const metrics = createMetrics()
+  return startUp({ name: 'server', logger, metrics, options }, async (start) => {
     await requireFreePort(addressOf(settings))
     const { adminKey, dataDir } = openAdminKey(settings)
     const secretsKeys = openSecretsKeys(settings)
@@ -35,10 +36,10 @@ export async function startServer(settings: Settings, options: StartOptions = {}
     await requireApiRole(pool, url)
     start.checkpoint()
     const readiness = new Readiness({ pool, clock: systemClock, logger })
-    const [metrics, targets] = [createMetrics(), createTargets(settings, SECRETS_OF_WORKERS)]
+    const targets = createTargets(settings, SECRETS_OF_WORKERS)
     const parts = { settings, adminKey, secretsKeys, pool, targets, events, metrics, readiness, logger }
     const served = await serveApi(start, parts)
     readiness.started()
-    return { ...served, dataDir, postgresPort: null, copiedProgram: null, isFirstStart: false, failed: NEVER_FAILS }
+    return { ...served, dataDir, postgresPort: null, copiedProgram: null, isFirstStart: false }
   })
 }

@@ -1,7 +1,10 @@
 import { VERSION } from '@carillon/core'
 import type { Logger } from 'pino'
 
+import type { Metrics } from './metrics.ts'
+import type { StartOptions } from './running-service.ts'
 import { ServiceError } from './service-error.ts'
+import { surviveRejections } from './unhandled-rejections.ts'
 
 /** What a start is made of: each part says how it ends, and the latest ends first. */
 export interface StartUp {
@@ -15,20 +18,23 @@ interface StartUpOptions {
   /** What is started, for the log. */
   readonly name: 'everything' | 'server' | 'worker'
   readonly logger: Logger
-  readonly signal: AbortSignal | undefined
+  readonly metrics: Metrics
+  readonly options: StartOptions
 }
 
 /** Builds a service part by part. Should a part fail, those before it are ended, and nothing is left running. */
 export async function startUp<Built extends { readonly url: string }>(
-  { name, logger, signal }: StartUpOptions,
+  { name, logger, metrics, options }: StartUpOptions,
   build: (start: StartUp) => Promise<Built>,
 ): Promise<Built & { stop(): Promise<void> }> {
+  const { signal, process } = options
   const parts = new AsyncDisposableStack()
   const checkpoint = (): void => {
     if (signal?.aborted === true) throw new ServiceError('stopped', 'stopped while starting: nothing is left running')
   }
   try {
     checkpoint()
+    if (process !== undefined) surviveRejections(process, { logger, meter: metrics.meter })
     parts.defer(() => logger.info({ event: 'service.stopped', name }, 'service stopped'))
     const built = await build({ defer: (end) => parts.defer(end), checkpoint })
     checkpoint()
@@ -37,16 +43,16 @@ export async function startUp<Built extends { readonly url: string }>(
     let stopped: Promise<void> | undefined
     return { ...built, stop: () => (stopped ??= parts.disposeAsync()) }
   } catch (error) {
-    await endQuietly(parts)
+    await clearAway(parts, logger)
     throw error
   }
 }
 
-/** Why the start failed is what counts, not what went wrong while it was cleared away. */
-async function endQuietly(parts: AsyncDisposableStack): Promise<void> {
+/** Why the start failed is what counts; what went wrong while it was cleared away is only logged. All parts are tried. */
+async function clearAway(parts: AsyncDisposableStack, logger: Logger): Promise<void> {
   try {
     await parts.disposeAsync()
-  } catch {
-    // All parts were tried; there is nothing left to do.
+  } catch (error) {
+    logger.warn({ event: 'service.not_cleared_away', error }, 'a part of the service did not end in order')
   }
 }

@@ -10,7 +10,7 @@ import { createTargets, requireKnownKinds } from './known-targets.ts'
 import { createLogger } from './logger.ts'
 import { createMetrics } from './metrics.ts'
 import { Readiness } from './readiness.ts'
-import { NEVER_FAILS, type RunningService, type StartOptions } from './running-service.ts'
+import type { RunningService, StartOptions } from './running-service.ts'
 import { ServiceError } from './service-error.ts'
 import type { Settings } from './settings.ts'
 import { startUp } from './start-up.ts'
@@ -42,7 +42,8 @@ export async function startWorker(settings: Settings, options: StartWorkerOption
   const databaseUrl = requireDatabaseUrl(settings, 'carillon worker')
   requireKnownKinds(options.targetKinds)
   const keys = openSecretsKeys(settings)
-  return startUp({ name: 'worker', logger, signal: options.signal }, async (start) => {
+  const metrics = createMetrics()
+  return startUp({ name: 'worker', logger, metrics, options }, async (start) => {
     const events = new Events()
     logEvents(events, logger)
     const pool = await openPool({
@@ -55,7 +56,6 @@ export async function startWorker(settings: Settings, options: StartWorkerOption
     await requireCurrentSchema(pool, databaseUrl, 'carillon_worker')
     const secrets = await openWorkerSecrets(start, { url: databaseUrl, keys, events })
     start.checkpoint()
-    const metrics = createMetrics()
     const { concurrency } = options
     const worker = new Worker({
       databaseUrl,
@@ -69,19 +69,11 @@ export async function startWorker(settings: Settings, options: StartWorkerOption
     start.defer(() => worker.stop())
     const readiness = new Readiness({ pool, clock: systemClock, logger })
     const address = { host: settings.host, port: metricsPort ?? 0, remedy: 'choose another with --metrics-port' }
-    const url = metricsPort === null ? '' : await serveWorkerHealth(start, address, { metrics, readiness })
+    const url = metricsPort === null ? '' : await serveWorkerHealth(start, address, { metrics, readiness, events })
     start.checkpoint()
     await speakingOf(databaseUrl, () => worker.start())
     readiness.started()
-    return {
-      url,
-      signInUrl: null,
-      dataDir: null,
-      postgresPort: null,
-      copiedProgram: null,
-      isFirstStart: false,
-      failed: NEVER_FAILS,
-    }
+    return { url, signInUrl: null, dataDir: null, postgresPort: null, copiedProgram: null, isFirstStart: false }
   })
 }
 

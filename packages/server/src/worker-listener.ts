@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 
-import { systemClock } from '@carillon/core'
+import { systemClock, type Events } from '@carillon/core'
 
 import { listen, urlOf, type Address } from './listening.ts'
 import type { Metrics } from './metrics.ts'
@@ -10,6 +10,7 @@ import type { StartUp } from './start-up.ts'
 interface WorkerListenerParts {
   readonly metrics: Metrics
   readonly readiness: Readiness
+  readonly events: Events
 }
 
 interface Answer {
@@ -33,13 +34,30 @@ export async function serveWorkerHealth(start: StartUp, address: Address, parts:
   })
   start.defer(() => parts.readiness.stopping())
   await listen(server, address)
+  // A connection that could not be taken, for want of files for instance. Without a listener it would end the process.
+  server.on('error', (error) => parts.events.emit('service.failed', { service: 'health', error }))
   return urlOf(server, address.host)
 }
 
+/** Never rejects: nobody waits for it. */
 async function respond(request: IncomingMessage, response: ServerResponse, parts: WorkerListenerParts): Promise<void> {
-  const { status, contentType, body } = await answer(request, parts)
-  response.writeHead(status, { 'content-type': contentType, 'cache-control': 'no-store' })
-  response.end(request.method === 'HEAD' ? undefined : body)
+  try {
+    const { status, contentType, body } = await answerOrTell(request, parts)
+    response.writeHead(status, { 'content-type': contentType, 'cache-control': 'no-store' })
+    response.end(request.method === 'HEAD' ? undefined : body)
+  } catch (error) {
+    parts.events.emit('service.failed', { service: 'health', error })
+    response.destroy()
+  }
+}
+
+async function answerOrTell(request: IncomingMessage, parts: WorkerListenerParts): Promise<Answer> {
+  try {
+    return await answer(request, parts)
+  } catch (error) {
+    parts.events.emit('service.failed', { service: 'health', error })
+    return json(500, { status: 'failed' })
+  }
 }
 
 async function answer({ method, url }: IncomingMessage, { metrics, readiness }: WorkerListenerParts): Promise<Answer> {

@@ -77,6 +77,7 @@ test('what should not happen is a warning: a grant that ends, a lost lease, a re
   events.emit('lease.lost', { workerId: 'w-1' })
   events.emit('run.rescued', run)
   events.emit('attempt.fenced', run)
+  events.emit('audit.found', { findings: 1, repaired: 1 })
   events.emit('audit.finished', { findings: 0, repaired: 0, slots: 10, unaudited: 0 })
   events.emit('audit.finished', { findings: 1, repaired: 1, slots: 10, unaudited: 0 })
   events.emit('audit.finished', { findings: 0, repaired: 0, slots: 10, unaudited: 1 })
@@ -86,6 +87,7 @@ test('what should not happen is a warning: a grant that ends, a lost lease, a re
     ['lease.lost', 'warn'],
     ['run.rescued', 'warn'],
     ['attempt.fenced', 'warn'],
+    ['audit.found', 'warn'],
     ['audit.finished', 'warn'],
     ['audit.finished', 'warn'],
   ])

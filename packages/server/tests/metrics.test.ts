@@ -31,14 +31,16 @@ const OTHERS = {
   scheduler_dispatch_fenced_total: 'counter',
   scheduler_worker_leases_lost_total: 'counter',
   scheduler_worker_in_flight: 'gauge',
+  scheduler_worker_failing_services: 'gauge',
   scheduler_audit_repaired_total: 'counter',
+  scheduler_audit_lag_seconds: 'gauge',
   scheduler_service_failures_total: 'counter',
 }
 
 const CENSUS_EVERY_MS = 30_000
 const slot = { tenantId: 'acme', projectId: 'web', scheduleId: 'daily', targetKind: 'http', scheduledFor: 0 }
 
-/** A worker that has counted what there is: one schedule, active, of a minute's pace. */
+/** A worker that has counted and audited what there is: one schedule, active, of a minute's pace. */
 async function startMeasured() {
   const database = await createDatabase()
   const metrics = createMetrics()
@@ -62,12 +64,13 @@ async function startMeasured() {
   }
   const worker = new Worker({ databaseUrl: database.url, targets: [target], meter: metrics.meter, clock })
   gaugePool(metrics.meter, database.pool)
+  const audited = new Promise((audit) => worker.events.on('audit.finished', audit))
   await worker.start()
   onTestFinished(async () => {
     await worker.stop()
     await database[Symbol.asyncDispose]()
   })
-  await counted
+  await Promise.all([counted, audited])
   return { events: worker.events, renderMetrics: () => metrics.renderMetrics() }
 }
 

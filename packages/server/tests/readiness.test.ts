@@ -34,7 +34,7 @@ async function setup() {
   const { clock, advance, timers } = createClock()
   const { logger, log } = createLog()
   const readiness = new Readiness({ pool: createPoolOf(database.url), clock, logger })
-  return { database, readiness, advance, timers, log }
+  return { database, readiness, clock, logger, advance, timers, log }
 }
 
 function createLog() {
@@ -59,6 +59,23 @@ test('it is ready once it has started, and not any more once it stops', async ()
   expect(await readiness.problems()).toEqual(['the service is stopping'])
   readiness.started()
   expect(await readiness.problems()).toEqual(['the service is stopping'])
+})
+
+test('while the embedded Postgres is started again it is not ready, whatever was found a moment ago', async () => {
+  const { database, clock, logger, log } = await setup()
+  let isDown = false
+  const pool = createPoolOf(database.url)
+  const readiness = new Readiness({ pool, clock, logger, isPostgresDown: () => isDown })
+  readiness.started()
+
+  const before = await readiness.problems()
+  isDown = true
+  const meanwhile = await readiness.problems()
+  isDown = false
+  const after = await readiness.problems()
+
+  expect([before, meanwhile, after]).toEqual([[], ['the embedded Postgres has ended and is started again'], []])
+  expect(log).toEqual([])
 })
 
 test('a schema that falls behind is seen within a second, and the database is not asked more often', async () => {

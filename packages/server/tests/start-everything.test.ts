@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -12,6 +12,7 @@ import { findRunningPostgres, startPostgres } from '@carillon/postgres'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { readSettings, startEverything, type RunningService, type Settings, type StartOptions } from '../src/index.ts'
+import { createLogger } from '../src/logger.ts'
 import { Browser } from './browser.ts'
 import { untilNobodyIsConnected } from './connections.ts'
 import { createFolder } from './folder.ts'
@@ -108,19 +109,51 @@ test('a Carillon that runs already is named, by its port and by its directory, a
   expect((await fetch(`${running.url}/readyz`)).status).toBe(200)
 })
 
-test('a Postgres that ends under it is told, and so is everybody who asks whether it is ready', async () => {
+test('a Postgres that ends under it is started again, and until it is back everybody who asks is told so (I13)', async () => {
   const dataDir = join(createFolder(), '.carillon')
-  const service = await start(settingsOf({ dataDir }))
+  const lines: Record<string, unknown>[] = []
+  const missed = Promise.withResolvers<void>()
+  const write = (line: string): void => {
+    lines.push(JSON.parse(line) as Record<string, unknown>)
+    if (line.includes('postgres.not_restarted')) missed.resolve()
+  }
+  const logger = createLogger({ logLevel: 'info' }, { write })
+  const service = await start(settingsOf({ dataDir }), { logger })
+  const [postgresDir, away] = [join(dataDir, 'postgres'), join(dataDir, 'away')]
+  const pid = Number.parseInt(readFileSync(join(postgresDir, 'postmaster.pid'), 'utf8'), 10)
 
-  process.kill(Number.parseInt(readFileSync(join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10), 'SIGKILL')
+  // Without its data it cannot be back before we looked.
+  renameSync(postgresDir, away)
+  process.kill(pid, 'SIGKILL')
+  const down = await answering(service, 503, 'the embedded Postgres has ended and is started again')
+  const alive = await fetch(`${service.url}/healthz`)
+  await missed.promise
+  renameSync(away, postgresDir)
+  await answering(service, 200, 'ready')
+  const { items } = await clientOf(service).schedules.list()
 
-  expect(await service.failed).toMatchObject({
-    code: 'postgres_failed',
-    message: `the Postgres in ${dataDir} has ended: start again`,
+  expect(down).not.toContain(dataDir)
+  expect(alive.status).toBe(200)
+  expect(items).toEqual([])
+  const told = lines.filter(({ event }) => String(event).startsWith('postgres.'))
+  expect(told.map(({ event, level }) => [event, level])).toEqual([
+    ['postgres.ended', 'warn'],
+    ...told.slice(1, -1).map(() => ['postgres.not_restarted', 'warn']),
+    ['postgres.restarted', 'info'],
+  ])
+  expect(told[1]).toMatchObject({
+    error: { code: 'database_missing', message: expect.stringContaining(postgresDir) as string },
   })
-  expect((await fetch(`${service.url}/readyz`)).status).toBe(503)
-  expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
 })
+
+/** What it says of its readiness, once it says so. Each question is a round trip, and the test's limit is the bound. */
+async function answering({ url }: RunningService, status: number, text: string): Promise<string> {
+  for (;;) {
+    const response = await fetch(`${url}/readyz`)
+    const body = await response.text()
+    if (response.status === status && body.includes(text)) return body
+  }
+}
 
 test('a start that fails once Postgres runs, or is called off by then, leaves no Postgres and no listener', async () => {
   const dataDir = join(createFolder(), '.carillon')

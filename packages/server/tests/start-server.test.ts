@@ -240,7 +240,7 @@ test('the start page shows schedules as text, whatever they are called, and runs
   expect(page).toContain('The &lt;provider&gt; is down')
   expect(page).toMatch(/<time datetime="\d{4}-01-01T09:00:00\.000Z">\d{4}-01-01 09:00:00 UTC<\/time>/)
   expect(page).toContain('<b class="pending">pending</b>')
-  expect(page).toContain('Waits for its turn.')
+  expect(page).toContain('It waits for a worker with room.')
   expect(page).toContain('<b class="paused">paused</b>')
   expect(page).toContain('<td>none yet</td>')
   const style = /<style>(?<style>[^]*)<\/style>/.exec(page)?.groups?.['style'] ?? ''

@@ -1,11 +1,14 @@
-import { createDb, migrateDown, Scheduler, type Target } from '@carillon/core'
+import { createDb, Events, migrateDown, Scheduler, type Target } from '@carillon/core'
 import { createDatabase, type TestDatabase } from '@carillon/core/testing'
 import { createHttpTarget } from '@carillon/targets'
 import { expect, onTestFinished, test } from 'vitest'
 
+import { logEvents } from '../src/event-log.ts'
+import { createLogger } from '../src/logger.ts'
 import type { RunningService } from '../src/running-service.ts'
 import { readSettings, type Settings } from '../src/settings.ts'
 import { startWorker, type StartWorkerOptions } from '../src/start-worker.ts'
+import { serveWorkerHealth } from '../src/worker-listener.ts'
 import { untilNobodyIsConnected } from './connections.ts'
 import { startLocalServer } from './local-server.ts'
 import { holder } from './port-holder.ts'
@@ -56,6 +59,33 @@ test('a worker runs what is due, and tells on a port of its own how it does', as
   expect((await fetch(`${worker.url}/readyz`, { method: 'HEAD' })).status).toBe(200)
   expect(worker).toMatchObject({ signInUrl: null, dataDir: null, postgresPort: null, isFirstStart: false })
 })
+
+test('a question about its metrics that it cannot answer is told and answered with 500, and the worker goes on', async () => {
+  const { lines, logger } = createLog()
+  const events = new Events()
+  logEvents(events, logger)
+  const readiness = { problems: () => Promise.reject(new Error('no readiness')), stopping: () => undefined }
+  const metrics = { renderMetrics: () => Promise.reject(new Error('no metrics')) }
+  const parts = { events, readiness, metrics } as unknown as Parameters<typeof serveWorkerHealth>[2]
+  await using ends = new AsyncDisposableStack()
+  const start = { defer: (end: () => Promise<void> | void) => ends.defer(end), checkpoint: () => undefined }
+  const url = await serveWorkerHealth(start, { host: '127.0.0.1', port: 0, remedy: '' }, parts)
+
+  const answers = [await get(`${url}/metrics`), await get(`${url}/readyz`), await get(`${url}/healthz`)]
+
+  expect(answers.map(({ status }) => status)).toEqual([500, 500, 200])
+  expect(answers[0]?.body).toBe('{"status":"failed"}\n')
+  expect(lines).toMatchObject([
+    { event: 'service.failed', service: 'health', error: { message: 'no metrics' } },
+    { event: 'service.failed', service: 'health', error: { message: 'no readiness' } },
+  ])
+})
+
+function createLog() {
+  const lines: Record<string, unknown>[] = []
+  const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>)
+  return { lines, logger: createLogger({ logLevel: 'warn' }, { write }) }
+}
 
 test('a worker that stops leaves the fleet, its port and the database, and may be told so twice', async () => {
   const { database, settings } = await prepare()

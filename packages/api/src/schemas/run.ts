@@ -23,6 +23,9 @@ export const RUN_REASONS = [
   'superseded',
 ] as const
 
+/** What a waiting run waits for. */
+export const RUN_WAITS = ['turn', 'worker', 'retry', 'deferred', 'completion'] as const
+
 const fields = {
   id: z.uuid(),
   scheduleId: z.uuid(),
@@ -36,7 +39,16 @@ const fields = {
   attemptCount: z.int(),
   begunAt: instant,
   startedAt: instant.nullable(),
-  retryAt: instant.nullable(),
+  waitsFor: z
+    .enum(RUN_WAITS)
+    .nullable()
+    .meta({
+      description:
+        'What it waits for: another run of its schedule to end (`turn`), a worker with room (`worker`), the end of its backoff ' +
+        '(`retry`), the instant that its target named (`deferred`), or a completion from elsewhere (`completion`). Null while ' +
+        'a worker holds it, and once it is over.',
+    }),
+  retryAt: instant.nullable().meta({ description: 'When its backoff ends; null unless it waits for that.' }),
   cancelRequestedAt: instant.nullable(),
   completedAt: instant.nullable(),
   error: json.meta({ description: 'Of the last attempt; null if there is none.' }),

@@ -22,7 +22,7 @@ interface AuditOptions {
 export function addAudit(program: Command, define: Define): void {
   const audit = program
     .command('audit')
-    .description('show whether every slot that came due has its line in the ledger')
+    .description('show whether every slot that came due has its line in the ledger, and every run what it needs')
     .option('--run', 'have a worker audit now, and wait for it; with the key of the installation')
     .addOption(
       new Option('--timeout <duration>', 'how long --run waits')
@@ -37,7 +37,9 @@ export function addAudit(program: Command, define: Define): void {
     if (report.latest === null) {
       note('there was no audit yet: `carillon audit --run` makes one, with the key of the installation')
     }
-    return foundByLatest(report).length > 0 ? 'found' : 'ok'
+    const others = foundElsewhere(report)
+    if (others > 0) note(`${others} of them are in other projects: \`carillon doctor\` says in which`)
+    return foundByLatest(report).length + others > 0 ? 'found' : 'ok'
   })
 }
 
@@ -47,7 +49,7 @@ async function auditNow({ clock, signal }: Cli, client: Client, timeoutMs: numbe
   const until = clock.now() + timeoutMs
   for (;;) {
     const report = await client.audit.get()
-    if (report.latest !== null && report.latest.startedAt >= requestedAt) return report
+    if (report.latest?.isWhole === true && report.latest.startedAt >= requestedAt) return report
     if (clock.now() >= until) {
       throw new CliError('timed_out', `no worker had audited after ${formatMs(timeoutMs)}`, {
         advice: 'see that a worker is running (`carillon doctor`), or wait longer with --timeout',
@@ -59,15 +61,21 @@ async function auditNow({ clock, signal }: Cli, client: Client, timeoutMs: numbe
 
 /** Earlier audits keep what they found; that says nothing of how things are. */
 function foundByLatest({ latest, findings }: AuditReport): AuditReport['findings'] {
-  return latest === null ? [] : findings.filter(({ foundAt }) => foundAt >= latest.startedAt)
+  return latest === null ? [] : findings.filter(({ seenAt }) => seenAt >= latest.startedAt)
+}
+
+/** How many findings of the latest audit are not in the list, being of other projects; 0 where that is not told. */
+function foundElsewhere(report: AuditReport): number {
+  return Math.max(0, (report.latest?.findings ?? 0) - foundByLatest(report).length)
 }
 
 function reportLines({ terminal, clock }: Cli, report: AuditReport): string[] {
-  const { latest, findings } = report
+  const { latest, findings, auditedUntil } = report
   if (latest === null) return ['no audit yet']
   const found = foundByLatest(report)
   const summary = fieldLines(terminal, [
     ['Audited', `${latest.from} to ${latest.to}`],
+    ['Slots until', auditedUntil === null ? '' : `${auditedUntil} (${formatRelative(auditedUntil, clock.now())})`],
     ['Finished', `${latest.completedAt} (${formatRelative(latest.completedAt, clock.now())})`],
     ['Schedules', countText(latest.schedules)],
     ['Slots', countText(latest.slots)],

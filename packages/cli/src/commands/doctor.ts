@@ -11,7 +11,7 @@ const STATUS_WIDTH = 'warning'.length
 export function addDoctor(program: Command, define: Define): void {
   const doctor = program
     .command('doctor')
-    .description('examine the database: schema, clocks, time zones, waiting jobs, audit')
+    .description('examine the database: schema, clocks, time zones, workers, waiting runs, audit')
   examples(doctor, 'carillon doctor', 'DATABASE_URL=postgres://carillon@db/carillon carillon doctor --json')
   define(doctor, async ({ cli, show }) => {
     const { examine, readSettings } = await import('@carillon/server')

@@ -4,15 +4,18 @@ import type { WorkerRecord } from '../store/workers.ts'
 import {
   checkAudit,
   checkDatabase,
-  checkJobs,
+  checkRuns,
   checkSchema,
+  checkServices,
   checkSkew,
   checkTzdata,
   checkWorkers,
+  type AuditFacts,
   type Check,
 } from './checks.ts'
 
-const HOUR = 3_600_000
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
 const NOW = Date.parse('2026-03-04T12:00:00Z')
 const WORKER: WorkerRecord = {
   id: '018f0000-0000-7000-8000-000000000001',
@@ -23,10 +26,14 @@ const WORKER: WorkerRecord = {
   startedAt: NOW - HOUR,
   heartbeatAt: NOW,
   isAlive: true,
+  failing: null,
 }
+const FAILURE = { failures: 5, forMs: 300_000, error: 'no' }
+const FAILING = { keeper: { ...FAILURE, forMs: 1000 }, upkeep: FAILURE }
 const DEAD = { ...WORKER, isAlive: false }
 const AUDIT = {
   id: '018f0000-0000-7000-8000-000000000002',
+  isWhole: true,
   from: NOW - 30 * HOUR,
   to: NOW - 4 * HOUR,
   startedAt: NOW - 4 * HOUR,
@@ -88,45 +95,108 @@ describe('what a doctor says', () => {
       'failed',
       /no living worker serves .* of agent \(2\), graph \(1\): start one/,
     ],
-    ['of no jobs', checkJobs([]), 'ok', /^0 jobs waiting$/],
-    ['of jobs', checkJobs([jobs('a', 1, 60_000), jobs('b', 2, 0)]), 'ok', /^3 jobs waiting$/],
+    ['of nothing that waits', checkRuns([], [WORKER]), 'ok', /^0 runs waiting$/],
+    ['of runs', checkRuns([waiting('http', 3, 60_000)], [WORKER]), 'ok', /^3 runs waiting$/],
     [
-      'of late jobs',
-      checkJobs([jobs('a', 1, 60_001), jobs('b', 2, 600_000)]),
+      'of late runs',
+      checkRuns(
+        [waiting('agent', 1, 60_001), waiting('http', 2, 600_000)],
+        [{ ...WORKER, targetKinds: ['http', 'agent'] }],
+      ),
       'warning',
-      /^3 jobs waiting; the oldest, of b, is overdue by 10 min/,
+      /^3 runs waiting; the oldest, of http, has been due for 10 min, and no worker took it: start more workers/,
     ],
-    ['of dead jobs', checkJobs([{ ...jobs('a', 0, 0), exhausted: 2 }]), 'warning', /2 jobs of a out of attempts/],
-    ['of no audit yet', checkAudit(undefined, [WORKER], NOW), 'ok', /no audit yet/],
+    [
+      'of runs that nobody serves',
+      checkRuns([waiting('agent', 1, 0), waiting('graph', 4, 0), waiting('http', 2, 0)], [WORKER]),
+      'failed',
+      /^7 runs waiting, and no living worker serves those of agent \(1\), graph \(4\): start a worker with these targets \(carillon worker --targets agent,graph\), or cancel the runs$/,
+    ],
+    [
+      'of runs whose workers died',
+      checkRuns([waiting('http', 1, 0)], [DEAD]),
+      'failed',
+      /those of http \(1\): start a worker/,
+    ],
+    ['of services', checkServices([WORKER]), 'ok', /^no service fails$/],
+    ['of services of the dead', checkServices([{ ...DEAD, failing: FAILING }]), 'ok', /^no service fails$/],
+    [
+      'of a service that has just failed',
+      checkServices([{ ...WORKER, failing: { keeper: { ...FAILURE, failures: 1, forMs: 250 } } }]),
+      'warning',
+      /^keeper of one has failed 1 time in a row, for 250 ms \("no"\): it is tried again; look once more in a minute$/,
+    ],
+    [
+      'of services that go on failing',
+      checkServices([{ ...WORKER, failing: FAILING }]),
+      'failed',
+      /^upkeep of one has failed 5 times in a row, for 5 min \("no"\); keeper of one .*: do as the error says/,
+    ],
+    [
+      'of no audit yet',
+      checkAudit(facts({ latest: undefined, auditedUntil: null, workers: [] })),
+      'ok',
+      /no audit yet/,
+    ],
     [
       'of an audit',
-      checkAudit(AUDIT, [WORKER], NOW),
+      checkAudit(facts({})),
       'ok',
-      /of 2026-03-04T08:00:00.000Z found nothing among 240 slots/,
+      /of 2026-03-04T08:00:00.000Z found nothing among 240 slots, and slots up to 2 min ago are compared/,
     ],
     [
       'of findings',
-      checkAudit({ ...AUDIT, findings: 2, repaired: 1 }, [], NOW),
+      checkAudit(
+        facts({
+          latest: { ...AUDIT, findings: 3, repaired: 1 },
+          findings: [
+            { kind: 'slot_lost', tenantId: 'acme', projectId: 'web', count: 2 },
+            { kind: 'revision_missing', tenantId: null, projectId: null, count: 1 },
+          ],
+        }),
+      ),
       'failed',
-      /2 faults, 1 of them mended/,
+      /3 faults, 1 of them mended \(2 slot_lost in acme\/web, 1 revision_missing in no project\): read its findings/,
     ],
     [
       'of no audit in all that time',
-      checkAudit(undefined, [{ ...WORKER, startedAt: NOW - 36 * HOUR - 1 }], NOW),
+      checkAudit(facts({ latest: undefined, workers: [{ ...WORKER, startedAt: NOW - 36 * HOUR - 1 }] })),
       'warning',
-      /within the last 36 h, got none at all/,
+      /a whole audit within the last 36 h, got none at all/,
     ],
     [
       'of an old audit',
-      checkAudit({ ...AUDIT, completedAt: NOW - 36 * HOUR - 1 }, [{ ...WORKER, startedAt: 0 }], NOW),
+      checkAudit(
+        facts({ latest: { ...AUDIT, completedAt: NOW - 36 * HOUR - 1 }, workers: [{ ...WORKER, startedAt: 0 }] }),
+      ),
       'warning',
       /got the latest of 2026-03-02T23:59:59.999Z/,
     ],
     [
       'of an old audit, and a worker that has just come',
-      checkAudit({ ...AUDIT, completedAt: NOW - 36 * HOUR - 1 }, [WORKER, { ...DEAD, startedAt: 0 }], NOW),
+      checkAudit(
+        facts({ latest: { ...AUDIT, completedAt: NOW - 36 * HOUR - 1 }, workers: [WORKER, { ...DEAD, startedAt: 0 }] }),
+      ),
       'ok',
       /found nothing/,
+    ],
+    [
+      'of an audit that is behind',
+      checkAudit(facts({ auditedUntil: NOW - 11 * MINUTE })),
+      'warning',
+      /within 10 min, got those of the last 11 min still to compare: see whether the service auditor fails/,
+    ],
+    [
+      'of an audit that compares nothing',
+      checkAudit(facts({ auditedUntil: null })),
+      'warning',
+      /got none compared yet/,
+    ],
+    [
+      'of an audit that is behind, and a worker that has just come',
+      checkAudit(facts({ auditedUntil: NOW - HOUR, workers: [{ ...WORKER, startedAt: NOW - MINUTE }] })),
+      'ok',
+      /slots up to 60 min ago are compared/,
     ],
   ])('%s', (_what, check, status, message) => {
     expect(check).toMatchObject({ status, message: expect.stringMatching(message) as string })
@@ -146,6 +216,10 @@ function active(targetKind: string, schedules: number): { targetKind: string; sc
   return { targetKind, schedules }
 }
 
-function jobs(task: string, waiting: number, overdueMs: number): Parameters<typeof checkJobs>[0][number] {
-  return { task, waiting, overdueMs, exhausted: 0 }
+function waiting(targetKind: string, count: number, overdueMs: number): Parameters<typeof checkRuns>[0][number] {
+  return { targetKind, waiting: count, overdueMs }
+}
+
+function facts(changes: Partial<AuditFacts>): AuditFacts {
+  return { latest: AUDIT, auditedUntil: NOW - 2 * MINUTE, findings: [], workers: [WORKER], now: NOW, ...changes }
 }

@@ -1,15 +1,15 @@
 import type { Json } from '../json.ts'
 import type { ActiveKind } from '../store/active-kinds.ts'
-import type { Audit } from '../store/audits.ts'
+import type { Audit, FindingCount } from '../store/audits.ts'
 import type { MigrationStatus } from '../store/migrate.ts'
 import type { SchemaDrift } from '../store/schema-drift.ts'
 import type { Server } from '../store/server.ts'
-import type { WaitingJobs } from '../store/waiting-jobs.ts'
+import type { WaitingKind } from '../store/waiting-kinds.ts'
 import type { WorkerRecord } from '../store/workers.ts'
 
 /** What a doctor says about one thing. */
 export interface Check {
-  readonly name: 'database' | 'schema' | 'clock' | 'tzdata' | 'workers' | 'jobs' | 'audit' | 'secrets'
+  readonly name: 'database' | 'schema' | 'clock' | 'tzdata' | 'workers' | 'runs' | 'services' | 'audit' | 'secrets'
   /** `failed`: something is broken now. `warning`: it will be, or may be. */
   readonly status: 'ok' | 'warning' | 'failed'
   /** What was found and, unless that is well, what to do. */
@@ -22,9 +22,15 @@ const ANSWER_SLOW_MS = 1000
 const SKEW_WARNING_MS = 1000
 const SKEW_FAILED_MS = 30_000
 const DRIFT_NAMED_MAX = 5
-const OVERDUE_WARNING_MS = 60_000
-/** A day, and half of one for a night in which nobody was there. */
+const FAILING_NAMED_MAX = 5
+/** A whole audit takes a day at most; half a day is for a night in which nobody was there. */
 const AUDIT_DUE_MS = 36 * 3_600_000
+/** Slots are compared within ten minutes. */
+const AUDIT_BEHIND_MS = 600_000
+/** Workers take what is due within milliseconds. */
+const RUN_OVERDUE_MS = 60_000
+/** A service that goes on failing for longer does not come back by itself. */
+const SERVICE_FAILED_MS = 60_000
 
 export function checkDatabase({ version, versionNumber }: Server, answeredInMs: number): Check {
   const answered = `answered in ${Math.ceil(answeredInMs)} ms`
@@ -111,42 +117,101 @@ export function checkWorkers(workers: readonly WorkerRecord[], active: readonly 
   return { name: 'workers', status: 'ok', message: `${count(alive.length, 'living worker')}${serving}`, detail }
 }
 
-export function checkJobs(jobs: readonly WaitingJobs[]): Check {
-  const waiting = jobs.reduce((sum, job) => sum + job.waiting, 0)
-  const exhausted = jobs.filter((job) => job.exhausted > 0)
-  const latest = jobs.toSorted((a, b) => b.overdueMs - a.overdueMs)[0]
-  const detail = jobs.map(({ task, waiting, overdueMs, exhausted }) => ({ task, waiting, overdueMs, exhausted }))
-  const complaints = [
-    ...(latest !== undefined && latest.overdueMs > OVERDUE_WARNING_MS
-      ? [`the oldest, of ${latest.task}, is overdue by ${formatMs(latest.overdueMs)}: see that a worker for it lives`]
-      : []),
-    ...exhausted.map(
-      ({ task, exhausted }) => `${count(exhausted, 'job')} of ${task} out of attempts: look why it fails`,
-    ),
-  ]
-  const message = [`${count(waiting, 'job')} waiting`, ...complaints].join('; ')
-  return { name: 'jobs', status: complaints.length > 0 ? 'warning' : 'ok', message, detail }
+/** What waits, by kind of target, and whether anybody takes it. */
+export function checkRuns(waiting: readonly WaitingKind[], workers: readonly WorkerRecord[]): Check {
+  const served = new Set(workers.filter(({ isAlive }) => isAlive).flatMap(({ targetKinds }) => targetKinds))
+  const total = waiting.reduce((sum, kind) => sum + kind.waiting, 0)
+  const said = `${count(total, 'run')} waiting`
+  const detail = waiting.map((kind) => ({ ...kind, isServed: served.has(kind.targetKind) }))
+  const unserved = waiting.filter(({ targetKind }) => !served.has(targetKind))
+  if (unserved.length > 0) {
+    const named = unserved.map((kind) => `${kind.targetKind} (${kind.waiting})`).join(', ')
+    const kinds = unserved.map(({ targetKind }) => targetKind).join(',')
+    const message =
+      `${said}, and no living worker serves those of ${named}: ` +
+      `start a worker with these targets (carillon worker --targets ${kinds}), or cancel the runs`
+    return { name: 'runs', status: 'failed', message, detail }
+  }
+  const [oldest] = waiting.toSorted((a, b) => b.overdueMs - a.overdueMs)
+  if (oldest !== undefined && oldest.overdueMs > RUN_OVERDUE_MS) {
+    const message =
+      `${said}; the oldest, of ${oldest.targetKind}, has been due for ${formatMs(oldest.overdueMs)}, and no worker took it: ` +
+      'start more workers if they are busy, and see what they log if they are not'
+    return { name: 'runs', status: 'warning', message, detail }
+  }
+  return { name: 'runs', status: 'ok', message: said, detail }
 }
 
-export function checkAudit(latest: Audit | undefined, workers: readonly WorkerRecord[], now: number): Check {
-  const detail = latest === undefined ? null : { ...latest }
+/** What fails in the living workers, as they said with their last beat. */
+export function checkServices(workers: readonly WorkerRecord[]): Check {
+  const failing = workers
+    .filter(({ isAlive }) => isAlive)
+    .flatMap(({ id, name, failing: services }) =>
+      Object.entries(services ?? {}).map(([service, failure]) => ({ workerId: id, worker: name, service, ...failure })),
+    )
+    .toSorted((a, b) => b.forMs - a.forMs)
+  if (failing.length === 0) return { name: 'services', status: 'ok', message: 'no service fails', detail: [] }
+  const named = failing.map(
+    ({ worker, service, failures, forMs, error }) =>
+      `${service} of ${worker} has failed ${count(failures, 'time')} in a row, for ${formatMs(forMs)} ("${error}")`,
+  )
+  const rest = named.length > FAILING_NAMED_MAX ? ` (and ${named.length - FAILING_NAMED_MAX} more)` : ''
+  const isLasting = failing.some(({ forMs }) => forMs > SERVICE_FAILED_MS)
+  const remedy = isLasting
+    ? 'do as the error says, and see what the worker logs'
+    : 'it is tried again; look once more in a minute'
+  const message = `${named.slice(0, FAILING_NAMED_MAX).join('; ')}${rest}: ${remedy}`
+  return { name: 'services', status: isLasting ? 'failed' : 'warning', message, detail: failing }
+}
+
+/** What is known of the audit. */
+export interface AuditFacts {
+  readonly latest: Audit | undefined
+  /** Slots that came due up to then have been compared; null before the first. */
+  readonly auditedUntil: number | null
+  /** What the latest audit found, by kind and project. */
+  readonly findings: readonly FindingCount[]
+  readonly workers: readonly WorkerRecord[]
+  readonly now: number
+}
+
+export function checkAudit({ latest, auditedUntil, findings, workers, now }: AuditFacts): Check {
+  const detail = {
+    latest: latest === undefined ? null : { ...latest },
+    auditedUntil,
+    findings: findings.map((found) => ({ ...found })),
+  }
   const at = latest === undefined ? '' : new Date(latest.completedAt).toISOString()
   if (latest !== undefined && latest.findings > 0) {
+    const kinds = findings.map(
+      ({ kind, tenantId, projectId, count: number }) =>
+        `${number} ${kind} in ${tenantId === null ? 'no project' : `${tenantId}/${projectId ?? ''}`}`,
+    )
     const message =
-      `the audit of ${at} found ${count(latest.findings, 'fault')}, ${latest.repaired} of them mended: ` +
-      'read its findings'
+      `the audit of ${at} found ${count(latest.findings, 'fault')}, ${latest.repaired} of them mended` +
+      `${kinds.length === 0 ? '' : ` (${kinds.join(', ')})`}: read its findings with \`carillon audit\`, each says what to do`
     return { name: 'audit', status: 'failed', message, detail }
   }
-  const isDue = latest === undefined || now - latest.completedAt > AUDIT_DUE_MS
-  if (isDue && workers.some(({ isAlive, startedAt }) => isAlive && now - startedAt > AUDIT_DUE_MS)) {
+  const hasServed = (ms: number): boolean => workers.some(({ isAlive, startedAt }) => isAlive && now - startedAt > ms)
+  const behindMs = auditedUntil === null ? Infinity : now - auditedUntil
+  if (behindMs > AUDIT_BEHIND_MS && hasServed(AUDIT_BEHIND_MS)) {
+    const found =
+      auditedUntil === null ? 'none compared yet' : `those of the last ${formatMs(behindMs)} still to compare`
+    const message =
+      `expected slots to be compared with the ledger within ${formatMs(AUDIT_BEHIND_MS)}, got ${found}: ` +
+      'see whether the service auditor fails; if not, more slots come due than it compares in its share of the time'
+    return { name: 'audit', status: 'warning', message, detail }
+  }
+  if ((latest === undefined || now - latest.completedAt > AUDIT_DUE_MS) && hasServed(AUDIT_DUE_MS)) {
     const found = latest === undefined ? 'none at all' : `the latest of ${at}`
-    const message = `expected an audit within the last ${formatMs(AUDIT_DUE_MS)}, got ${found}: see what the workers say`
+    const message = `expected a whole audit within the last ${formatMs(AUDIT_DUE_MS)}, got ${found}: see what the workers log`
     return { name: 'audit', status: 'warning', message, detail }
   }
   if (latest === undefined) {
-    return { name: 'audit', status: 'ok', message: 'no audit yet: workers make one every night', detail }
+    return { name: 'audit', status: 'ok', message: 'no audit yet: a worker begins one when it starts', detail }
   }
-  const message = `the audit of ${at} found nothing among ${count(latest.slots, 'slot')}`
+  const until = auditedUntil === null ? '' : `, and slots up to ${formatMs(Math.max(0, behindMs))} ago are compared`
+  const message = `the audit of ${at} found nothing among ${count(latest.slots, 'slot')}${until}`
   return { name: 'audit', status: 'ok', message, detail }
 }
 

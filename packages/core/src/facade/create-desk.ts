@@ -1,5 +1,6 @@
 import type { Caller } from '../caller.ts'
 import type { Schedule } from '../schedule.ts'
+import { own } from '../service.ts'
 import { create, createTogether } from './created-schedule.ts'
 import type { ScheduleInput } from './schedule-input.ts'
 import type { SchedulerContext } from './scheduler-context.ts'
@@ -40,17 +41,20 @@ export class CreateDesk {
       const line = this.#lines.get(name) ?? { waiting: [], writers: 0 }
       this.#lines.set(name, line)
       line.waiting.push({ input, resolve, reject })
-      if (line.writers < WRITERS) void this.#writeAll(caller, name, line)
+      if (line.writers < WRITERS) own(this.#context, 'creates', this.#writeAll(caller, name, line))
     })
   }
 
   async #writeAll(caller: Caller, name: string, line: Line): Promise<void> {
     line.writers += 1
-    // One turn of the event loop: what is asked for at once is written at once.
-    await Promise.resolve()
-    while (line.waiting.length > 0) await this.#write(caller, line.waiting.splice(0, TOGETHER_MAX))
-    line.writers -= 1
-    if (line.writers === 0) this.#lines.delete(name)
+    try {
+      // One turn of the event loop: what is asked for at once is written at once.
+      await Promise.resolve()
+      while (line.waiting.length > 0) await this.#write(caller, line.waiting.splice(0, TOGETHER_MAX))
+    } finally {
+      line.writers -= 1
+      if (line.writers === 0) this.#lines.delete(name)
+    }
   }
 
   async #write(caller: Caller, batch: readonly Waiting[]): Promise<void> {

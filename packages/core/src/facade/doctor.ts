@@ -1,22 +1,24 @@
 import { systemClock, type Clock } from '../clock.ts'
 import { SecretCipher } from '../secret-cipher.ts'
 import { countActiveKinds } from '../store/active-kinds.ts'
-import { findLatestAudit } from '../store/audits.ts'
+import { AUDIT_TURN, countFindings, findLatestAudit } from '../store/audits.ts'
 import { createDb, type Db } from '../store/database.ts'
 import { migrationStatus } from '../store/migrate.ts'
 import { readNow } from '../store/now.ts'
 import { findDrift } from '../store/schema-drift.ts'
 import { countSecrets } from '../store/secrets.ts'
 import { askServer } from '../store/server.ts'
-import { countWaitingJobs } from '../store/waiting-jobs.ts'
+import { readReached } from '../store/service-turns.ts'
+import { listWaitingKinds } from '../store/waiting-kinds.ts'
 import { listWorkers, type WorkerRecord } from '../store/workers.ts'
 import { TZDATA_VERSION } from '../version.ts'
 import {
   checkAudit,
   checkDatabase,
-  checkJobs,
+  checkRuns,
   checkSchema,
   checkSecrets,
+  checkServices,
   checkSkew,
   checkTzdata,
   checkWorkers,
@@ -25,6 +27,9 @@ import {
 import { machineNow } from './clock.ts'
 
 type Pool = Parameters<typeof createDb>[0]
+
+/** Of the kinds and projects of findings. */
+const FINDINGS_NAMED_MAX = 5
 
 export interface DoctorDeps {
   readonly pool: Pool
@@ -66,9 +71,8 @@ export class Doctor {
       answered.clock,
       await examined('tzdata', async () => checkTzdata(TZDATA_VERSION, await this.listWorkers())),
       await examined('workers', async () => checkWorkers(await this.listWorkers(), await countActiveKinds(this.#db))),
-      await examined('jobs', async () =>
-        checkJobs(await countWaitingJobs(this.#db, { now: this.#clock.databaseNow() })),
-      ),
+      await examined('runs', () => this.#runs()),
+      await examined('services', async () => checkServices(await this.listWorkers())),
       await examined('audit', () => this.#audit()),
       ...(this.#keyIds === undefined ? [] : [await this.examineSecrets()]),
     ]
@@ -115,9 +119,21 @@ export class Doctor {
     return checkSchema(status, status.pending.length === 0 ? await findDrift(this.#pool) : null)
   }
 
+  async #runs(): Promise<Check> {
+    const waiting = await listWaitingKinds(this.#db, { now: this.#clock.databaseNow() })
+    return checkRuns(waiting, await this.listWorkers())
+  }
+
   async #audit(): Promise<Check> {
-    const now = await readNow(this.#db, this.#clock.databaseNow())
-    return checkAudit(await findLatestAudit(this.#db), await this.listWorkers(), now)
+    const latest = await findLatestAudit(this.#db)
+    const after = new Date(latest?.startedAt ?? 0)
+    return checkAudit({
+      latest,
+      findings: await countFindings(this.#db, { after, limit: FINDINGS_NAMED_MAX }),
+      auditedUntil: await readReached(this.#db, { name: AUDIT_TURN }),
+      workers: await this.listWorkers(),
+      now: await readNow(this.#db, this.#clock.databaseNow()),
+    })
   }
 }
 

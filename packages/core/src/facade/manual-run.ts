@@ -16,12 +16,13 @@ const TRIES_MAX = 10_000
  */
 export async function insertManualRun(
   tx: Tx,
-  p: { schedule: Schedule; cadence: Cadence; now: number; databaseNow: Date | null },
+  p: { schedule: Schedule; cadence: Cadence; waitsFor: 'turn' | 'worker'; now: number; databaseNow: Date | null },
 ): Promise<{ id: string; scheduledFor: number }> {
   const { schedule, cadence } = p
+  const waits = { for: p.waitsFor, targetKind: schedule.target.kind }
   for (let slot = p.now; slot > p.now - TRIES_MAX; slot -= 1) {
     if (findingSlots('cadence', () => cadence.next(slot - 1)) === slot) continue
-    const run = newRun(schedule, { slot, state: 'pending', trigger: 'manual' }, p.now)
+    const run = newRun(schedule, { slot, state: 'pending', waits, trigger: 'manual' }, p.now)
     const written = await insertRuns(tx, { runs: [run], workerId: null, onConflict: 'keep', now: p.databaseNow })
     if (written.has(run.id)) return run
   }

@@ -10,6 +10,7 @@ import {
   countProjectRows,
   countScheduleRows,
   deleteAttempts,
+  deleteBacklogs,
   deleteChanges,
   deleteGrants,
   deleteIdempotentAnswers,
@@ -143,6 +144,8 @@ async function purgeSchedules(tx: Tx, place: Place): Promise<Portion> {
   const of = { ...place, scheduleId: first.id }
   const removed = await removeInTurn({
     revisions: (limit) => deleteRevisions(tx, { ...of, limit }),
+    // Without these no writer adds lines behind the purge.
+    backlogs: (limit) => deleteBacklogs(tx, { ...of, limit }),
     attempts: (limit) => deleteAttempts(tx, { ...of, limit }),
     runs: (limit) => deleteRuns(tx, { ...of, limit }),
     changes: (limit) => deleteChanges(tx, { ...of, limit }),
@@ -185,7 +188,7 @@ async function purgeRest(tx: Tx, place: Place): Promise<Portion> {
 }
 
 /** From one table after the other, until the portion is full. */
-async function removeInTurn<Name extends keyof PurgeCounts>(
+async function removeInTurn<Name extends keyof PurgeCounts | 'backlogs'>(
   tables: Readonly<Record<Name, Remove>>,
 ): Promise<Partial<Record<Name, number>>> {
   const removed: Partial<Record<Name, number>> = {}

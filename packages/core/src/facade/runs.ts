@@ -3,16 +3,16 @@ import { CarillonError } from '../errors.ts'
 import { endOpenRuns } from '../keeper/begin-batch.ts'
 import { placeOf } from '../place.ts'
 import { checkGrant, type GrantProblem } from '../policy/grant.ts'
-import { decideOverlap } from '../policy/overlap.ts'
+import { countSuperseded, decideOverlap } from '../policy/overlap.ts'
 import type { Attempt, Run, Schedule } from '../schedule.ts'
 import type { Tx } from '../store/database.ts'
 import { findGrant } from '../store/grants.ts'
-import { notifyCancel } from '../store/notifications.ts'
+import { notifyCancel, notifyDue, notifyDueRun } from '../store/notifications.ts'
 import { findRemoved } from '../store/rights.ts'
 import { findRun, listAttempts, listOpenRuns, listRuns } from '../store/run-records.ts'
 import { lockSchedules } from '../store/schedule-lock.ts'
-import { countManualRun } from '../store/schedule-writes.ts'
-import { endWaitingRuns, findPendingRuns, requestCancel } from '../store/waiting-runs.ts'
+import { countManualRun, uncountUntried } from '../store/schedule-writes.ts'
+import { endWaitingRuns, freeWaitingRuns, requestCancel } from '../store/waiting-runs.ts'
 import { isUuid } from '../uuid.ts'
 import { checkedCount, checkedInstant, PAGE_DEFAULT, PAGE_MAX } from './checked-arguments.ts'
 import { insertManualRun } from './manual-run.ts'
@@ -51,30 +51,28 @@ export async function listRunsOf(
 }
 
 export async function runNow(context: SchedulerContext, caller: Caller, id: string): Promise<Run> {
-  const { clock, jobs } = context
+  const { clock } = context
   const runId = await withLocked(context, caller, id, async (tx, schedule, now) => {
     const databaseNow = clock.databaseNow()
     await requireGrant(context, tx, schedule, now)
     const open = await listOpenRuns(tx, { scheduleIds: [id] })
-    const { decision, ...plan } = decideOverlap({ policy: schedule.policy.overlap, open: open.map(toOpenRun) })
+    const { decision, ...plan } = decideOverlap({ policy: schedule.policy.overlap, open })
     if (decision === 'skip') {
       const message = `another run is under way (${open[0]?.id ?? 'unknown'}), and the policy forbids two: wait or cancel it`
       throw new CarillonError('overlap', message)
     }
-    await endOpenRuns(tx, jobs, [plan], databaseNow)
-    await countManualRun(tx, { id, failures: plan.supersede.length })
-    const run = await insertManualRun(tx, { schedule, cadence: cadenceOf(schedule), now, databaseNow })
-    if (decision === 'run') {
-      const { scheduledFor } = run
-      await jobs.enqueue(tx, [{ scheduleId: id, scheduledFor, targetKind: schedule.target.kind, runAt: null }])
-    }
+    await endOpenRuns(tx, [plan], databaseNow)
+    await countManualRun(tx, { id, ...countSuperseded(plan.supersede) })
+    const waitsFor = decision === 'run' ? 'worker' : 'turn'
+    const run = await insertManualRun(tx, { schedule, cadence: cadenceOf(schedule), waitsFor, now, databaseNow })
+    if (waitsFor === 'worker') await notifyDueRun(tx, { runId: run.id })
     return run.id
   })
   return getRun(context, caller, runId)
 }
 
 export async function cancel(context: SchedulerContext, caller: Caller, runId: string): Promise<Run> {
-  const { transact, clock, jobs } = context
+  const { transact, clock } = context
   await transact(caller, async (tx) => {
     const now = clock.databaseNow()
     const { scheduleId } = await getRunIn(tx, caller, runId)
@@ -85,16 +83,12 @@ export async function cancel(context: SchedulerContext, caller: Caller, runId: s
       await notifyCancel(tx, { runIds: await requestCancel(tx, { runIds: [runId], actor: caller.subject, now }) })
       return
     }
-    const ended = await endWaitingRuns(tx, { runIds: [runId], state: 'cancelled', reason: null, now })
+    const ended = await endWaitingRuns(tx, { runIds: [runId], end: 'cancelled', now })
     if (ended.length === 0) {
       throw new CarillonError('state_conflict', `expected a run that is not over, got one that is ${run.state}`)
     }
-    await jobs.withdraw(tx, ended)
-    const freed = await findPendingRuns(tx, { scheduleIds: [scheduleId] })
-    await jobs.enqueue(
-      tx,
-      freed.map((slot) => ({ ...slot, runAt: null })),
-    )
+    await uncountUntried(tx, { ended })
+    await notifyDue(tx, { lanes: await freeWaitingRuns(tx, { scheduleIds: [scheduleId], now }) })
   })
   return getRun(context, caller, runId)
 }
@@ -122,12 +116,4 @@ const FOUND: Readonly<Record<GrantProblem, string>> = {
   grant_expired: 'one that is expired: renew it first',
   grant_revoked: 'one that is revoked: give the schedule another (grantId; null is one of its own)',
   grant_scope: 'one that is too narrow: give the schedule another (grantId; null is one of its own)',
-}
-
-function toOpenRun({ id, state, trigger }: Run): {
-  id: string
-  state: 'pending' | 'running' | 'retrying'
-  trigger: Run['trigger']
-} {
-  return { id, state: state as 'pending' | 'running' | 'retrying', trigger }
 }

@@ -4,8 +4,7 @@ import { placeOf } from '../place.ts'
 import type { Schedule } from '../schedule.ts'
 import type { Tx } from '../store/database.ts'
 import { ensureMonthsOf, MissingMonthError } from '../store/missing-month.ts'
-import { readClock, readNow } from '../store/now.ts'
-import { ensurePartitions } from '../store/partitions.ts'
+import { readClock } from '../store/now.ts'
 import { insertChanges, type ScheduleChangeKind } from '../store/schedule-changes.ts'
 import { lockSchedule } from '../store/schedule-records.ts'
 import { isUuid } from '../uuid.ts'
@@ -14,10 +13,12 @@ import type { SchedulerContext } from './scheduler-context.ts'
 import type { ChangeOptions } from './scheduler-options.ts'
 
 /** What was done to a schedule, for its history. */
-type ChangeMade = ScheduleChangeKind | { readonly change: ScheduleChangeKind; readonly reason: string }
-
-/** Of a project that is deleted, each schedule may lack earlier months than the one before. */
-const MONTH_TRIES_MAX = 5
+interface ChangeMade {
+  readonly change: ScheduleChangeKind
+  readonly reason?: string
+  /** Schedules with lines to write once the change is committed: see `closeDueSlots`. */
+  readonly backlogs?: readonly string[]
+}
 
 /** One transaction around a change of one schedule: lock, compare the revision, change, record. */
 export async function changeSchedule(
@@ -26,17 +27,18 @@ export async function changeSchedule(
   id: string,
   { revision }: ChangeOptions,
   change: (tx: Tx, schedule: Schedule, now: number) => Promise<ChangeMade>,
-): Promise<void> {
-  await withLocked(context, caller, id, async (tx, schedule, now) => {
+): Promise<{ readonly backlogs: readonly string[] }> {
+  return withLocked(context, caller, id, async (tx, schedule, now) => {
     requireRevision(schedule, revision)
     const made = await change(tx, schedule, now)
-    const record = typeof made === 'string' ? { change: made, reason: null } : made
     await insertChanges(tx, {
-      ...record,
+      change: made.change,
+      reason: made.reason ?? null,
       scheduleIds: [id],
       actor: caller.subject,
       now: context.clock.databaseNow(),
     })
+    return { backlogs: made.backlogs ?? [] }
   })
 }
 
@@ -57,27 +59,20 @@ export function withLocked<Result>(
 }
 
 /**
- * The whole change again, should the ledger have no month for a line of it: upkeep makes them, but no worker may have
- * started yet. From the first that is missing to this one, for what is due is written in portions; of a slot that the
- * ledger does not remember, its own.
+ * Runs the whole change again, once, if the ledger has no month for a line of it: upkeep makes them, but no worker may have started
+ * yet. A change writes its lines with one statement, so the error names every month that it lacks.
  */
 export async function transactWithMonths<Result>(
-  { transact, clock, retentionMs }: SchedulerContext,
+  { transact }: SchedulerContext,
   caller: Caller,
   work: (tx: Tx) => Promise<Result>,
 ): Promise<Result> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await transact(caller, work)
-    } catch (error) {
-      if (!(error instanceof MissingMonthError) || tries >= MONTH_TRIES_MAX) throw error
-      await transact(caller, async (tx) => {
-        await ensureMonthsOf(tx, error.slots)
-        const now = await readNow(tx, clock.databaseNow())
-        const from = Math.min(...error.slots.filter((slot) => slot >= now - retentionMs), now)
-        await ensurePartitions(tx, { from: new Date(from), to: new Date(now) })
-      })
-    }
+  try {
+    return await transact(caller, work)
+  } catch (error) {
+    if (!(error instanceof MissingMonthError)) throw error
+    await transact(caller, (tx) => ensureMonthsOf(tx, error.slots))
+    return transact(caller, work)
   }
 }
 

@@ -7,9 +7,9 @@ import { readClock } from '../store/now.ts'
 import { listOpenRuns } from '../store/run-records.ts'
 import { insertChanges } from '../store/schedule-changes.ts'
 import { lockProject } from '../store/schedule-records.ts'
-import { deleteSchedules } from '../store/schedule-writes.ts'
+import { deleteSchedules, uncountUntried } from '../store/schedule-writes.ts'
 import { endWaitingRuns } from '../store/waiting-runs.ts'
-import { closeDueSlots } from './due-slots.ts'
+import { closeDueSlots, writeBacklogs } from './due-slots.ts'
 import { changeSchedule, transactWithMonths } from './schedule-change.ts'
 import { changeEvent, type SchedulerContext } from './scheduler-context.ts'
 import type { ChangeOptions } from './scheduler-options.ts'
@@ -20,31 +20,33 @@ export async function deleteSchedule(
   id: string,
   options: ChangeOptions,
 ): Promise<void> {
-  await changeSchedule(context, caller, id, options, async (tx, schedule, now) => {
-    await deleteLocked(context, tx, caller, [schedule], now)
-    return 'deleted'
-  })
+  const { backlogs } = await changeSchedule(context, caller, id, options, async (tx, schedule, now) => ({
+    change: 'deleted',
+    backlogs: await deleteLocked(context, tx, caller, [schedule], now),
+  }))
   context.events.emit('schedule.deleted', changeEvent(caller, id))
+  await writeBacklogs(context, caller, backlogs)
 }
 
 export async function deleteProject(context: SchedulerContext, caller: Caller): Promise<{ readonly deleted: number }> {
-  const ids = await transactWithMonths(context, caller, async (tx) => {
+  const { ids, backlogs } = await transactWithMonths(context, caller, async (tx) => {
     const schedules = await lockProject(tx, placeOf(caller))
-    if (schedules.length === 0) return []
+    if (schedules.length === 0) return { ids: [], backlogs: [] }
     const databaseNow = context.clock.databaseNow()
     const now = await readClock(tx, databaseNow)
-    const scheduleIds = schedules.map(({ id }) => id)
-    await deleteLocked(context, tx, caller, schedules, now)
+    const ids = schedules.map(({ id }) => id)
+    const backlogs = await deleteLocked(context, tx, caller, schedules, now)
     await insertChanges(tx, {
-      scheduleIds,
+      scheduleIds: ids,
       change: 'deleted',
       actor: caller.subject,
       reason: 'project deleted',
       now: databaseNow,
     })
-    return scheduleIds
+    return { ids, backlogs }
   })
   for (const id of ids) context.events.emit('schedule.deleted', changeEvent(caller, id))
+  await writeBacklogs(context, caller, backlogs)
   return { deleted: ids.length }
 }
 
@@ -54,20 +56,20 @@ async function deleteLocked(
   caller: Caller,
   schedules: readonly Schedule[],
   now: number,
-): Promise<void> {
+): Promise<readonly string[]> {
   const ids = schedules.map(({ id }) => id)
-  for (const schedule of schedules) await closeDueSlots(tx, context, { schedule, reason: 'superseded', now })
+  const backlogs = await closeDueSlots(tx, context, { schedules, reason: 'superseded', now })
   await cancelWaiting(context, tx, ids)
   const [actor, databaseNow] = [caller.subject, context.clock.databaseNow()]
   await deleteSchedules(tx, { ids, actor, now: databaseNow })
   await revokeOwnGrants(tx, { scheduleIds: ids, actor, now: databaseNow })
+  return backlogs
 }
 
 /** Cancels what waits, to start or to be retried. */
-async function cancelWaiting({ clock, jobs }: SchedulerContext, tx: Tx, scheduleIds: readonly string[]): Promise<void> {
+async function cancelWaiting({ clock }: SchedulerContext, tx: Tx, scheduleIds: readonly string[]): Promise<void> {
   const open = await listOpenRuns(tx, { scheduleIds })
-  const runIds = open.filter(({ state }) => state !== 'running').map(({ id }) => id)
+  const runIds = open.filter(({ waitsFor }) => waitsFor !== null).map(({ id }) => id)
   if (runIds.length === 0) return
-  const now = clock.databaseNow()
-  await jobs.withdraw(tx, await endWaitingRuns(tx, { runIds, state: 'cancelled', reason: null, now }))
+  await uncountUntried(tx, { ended: await endWaitingRuns(tx, { runIds, end: 'cancelled', now: clock.databaseNow() }) })
 }

@@ -5,9 +5,12 @@ import type { CadenceSpec } from '@carillon/cadence'
 import type { Caller } from '../caller.ts'
 import { placeOf } from '../place.ts'
 import type { Schedule } from '../schedule.ts'
+import type { Tx } from '../store/database.ts'
+import { notifyDue } from '../store/notifications.ts'
 import { insertChanges } from '../store/schedule-changes.ts'
 import { requirePlace, reviseSchedule, type NextDue } from '../store/schedule-writes.ts'
-import { closeDueSlots } from './due-slots.ts'
+import { freeWaitingRuns, settleLocked } from '../store/waiting-runs.ts'
+import { closeDueSlots, writeBacklogs } from './due-slots.ts'
 import { readRules, requireSecrets } from './input-rules.ts'
 import { dueOf, nextDueAfter } from './next-due.ts'
 import { noSlotAhead, refusingUnknownGrant } from './refusals.ts'
@@ -40,7 +43,7 @@ export async function edit(
   edit: ScheduleEdit,
   { revision }: { readonly revision: number },
 ): Promise<Schedule> {
-  const unchanged = await withLocked(context, caller, id, async (tx, schedule, now) => {
+  const { unchanged, backlogs = [] } = await withLocked(context, caller, id, async (tx, schedule, now) => {
     requireRevision(schedule, revision)
     const rules = await readRules(context, tx, caller)
     const decision = decideEdit(schedule, edit, { ...rules, now })
@@ -54,9 +57,11 @@ export async function edit(
       scope: checked.requiredScope,
       now,
     })
-    if (decision.isUnchanged && grant.id === schedule.grantId) return schedule
+    if (decision.isUnchanged && grant.id === schedule.grantId) return { unchanged: schedule }
     const [actor, databaseNow] = [caller.subject, context.clock.databaseNow()]
-    if (isNewCadence) await closeDueSlots(tx, context, { schedule, reason: 'superseded', now })
+    const backlogs = isNewCadence
+      ? await closeDueSlots(tx, context, { schedules: [schedule], reason: 'superseded', now })
+      : []
     await refusingUnknownGrant(() =>
       reviseSchedule(tx, {
         ...checked,
@@ -70,14 +75,26 @@ export async function edit(
         now: databaseNow,
       }),
     )
+    if (checked.policy.overlap !== schedule.policy.overlap) await changeOverlap(tx, schedule, checked, databaseNow)
     if (schedule.state === 'completed' && state === 'active') await requirePlace(tx, schedule)
     await insertChanges(tx, { change: 'edited', reason: null, scheduleIds: [id], actor, now: databaseNow })
-    return undefined
+    return { backlogs }
   })
   if (unchanged !== undefined) return unchanged
   const edited = await get(context, caller, id)
   context.events.emit('schedule.edited', { ...changeEvent(caller, id), revision: edited.revision })
+  await writeBacklogs(context, caller, backlogs)
   return edited
+}
+
+/**
+ * Open runs began under another overlap policy, which is all that their workers know of: from now on they are settled under the
+ * schedule's lock, or the next slot could wait for ever for an end that frees nobody.
+ */
+async function changeOverlap(tx: Tx, { id }: Schedule, { policy }: CheckedInput, now: Date | null): Promise<void> {
+  await settleLocked(tx, { scheduleId: id })
+  if (policy.overlap !== 'allow') return
+  await notifyDue(tx, { lanes: await freeWaitingRuns(tx, { scheduleIds: [id], isAllowed: true, now }) })
 }
 
 /**

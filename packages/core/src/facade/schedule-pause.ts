@@ -3,7 +3,7 @@ import { invalidInput } from '../errors.ts'
 import type { Schedule } from '../schedule.ts'
 import { pauseSchedule, resumeSchedule } from '../store/schedule-writes.ts'
 import { skipWaitingSlots } from '../store/waiting-runs.ts'
-import { closeDueSlots } from './due-slots.ts'
+import { closeDueSlots, writeBacklogs } from './due-slots.ts'
 import { nextDueAfter } from './next-due.ts'
 import { stateConflict } from './refusals.ts'
 import { cadenceOf } from './schedule-cadence.ts'
@@ -25,16 +25,17 @@ export async function pause(
     const message = `expected a reason of 1 to ${REASON_MAX} characters that does not begin with auto:`
     throw invalidInput([{ path: 'reason', message }])
   }
-  const { clock, jobs, events } = context
-  await changeSchedule(context, caller, id, options, async (tx, schedule, now) => {
+  const { clock, events } = context
+  const { backlogs } = await changeSchedule(context, caller, id, options, async (tx, schedule, now) => {
     if (schedule.state !== 'active') throw stateConflict(schedule, 'active')
-    await closeDueSlots(tx, context, { schedule, reason: 'paused', now })
+    const backlogs = await closeDueSlots(tx, context, { schedules: [schedule], reason: 'paused', now })
     const databaseNow = clock.databaseNow()
-    await jobs.withdraw(tx, await skipWaitingSlots(tx, { scheduleIds: [id], now: databaseNow }))
+    await skipWaitingSlots(tx, { scheduleIds: [id], now: databaseNow })
     await pauseSchedule(tx, { id, actor: caller.subject, reason, now: databaseNow })
-    return { change: 'paused', reason }
+    return { change: 'paused', reason, backlogs }
   })
   events.emit('schedule.paused', { ...changeEvent(caller, id), reason })
+  await writeBacklogs(context, caller, backlogs)
   return get(context, caller, id)
 }
 
@@ -48,7 +49,7 @@ export async function resume(
     if (schedule.state !== 'paused') throw stateConflict(schedule, 'paused')
     const next = nextDueAfter(cadenceOf(schedule), now, id, schedule.policy.spreadSeconds)
     await resumeSchedule(tx, { id, ...next, actor: caller.subject, now: context.clock.databaseNow() })
-    return 'resumed'
+    return { change: 'resumed' }
   })
   context.events.emit('schedule.resumed', changeEvent(caller, id))
   return get(context, caller, id)

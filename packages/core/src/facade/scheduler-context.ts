@@ -1,7 +1,5 @@
 import type { Caller } from '../caller.ts'
 import { systemClock, type Clock } from '../clock.ts'
-import type { Jobs } from '../engine.ts'
-import { walledSlotJobs } from '../engine/slot-jobs.ts'
 import { Events } from '../events.ts'
 import { SlotBook } from '../keeper/slot-book.ts'
 import { placeOf } from '../place.ts'
@@ -29,7 +27,6 @@ type Transact = <Result>(
 export interface SchedulerContext {
   readonly transact: Transact
   readonly clock: Clock
-  readonly jobs: Jobs
   readonly events: Events
   readonly targets: ReadonlyMap<string, Target>
   readonly book: SlotBook
@@ -55,7 +52,6 @@ export function createContext(deps: SchedulerDeps, options: SchedulerOptions): S
     },
     clock,
     areSecretsElsewhere: options.areSecretsElsewhere ?? false,
-    jobs: deps.jobs ?? walledSlotJobs,
     events: deps.events ?? new Events(),
     targets: deps.targets,
     book: new SlotBook(),

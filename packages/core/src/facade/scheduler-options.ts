@@ -1,7 +1,6 @@
 import type { Cadence } from '@carillon/cadence'
 
 import type { Clock } from '../clock.ts'
-import type { Jobs } from '../engine.ts'
 import type { Events } from '../events.ts'
 import type { ScheduleState } from '../schedule.ts'
 import type { Db } from '../store/database.ts'
@@ -12,7 +11,6 @@ export interface SchedulerDeps {
   readonly targets: ReadonlyMap<string, Target>
   readonly clock?: Clock
   readonly events?: Events
-  readonly jobs?: Jobs
 }
 
 export interface SchedulerOptions {

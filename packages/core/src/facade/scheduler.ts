@@ -2,7 +2,15 @@ import type { Caller } from '../caller.ts'
 import type { Events } from '../events.ts'
 import { placeOf } from '../place.ts'
 import type { Attempt, Run, Schedule, ScheduleChange } from '../schedule.ts'
-import { findLatestAudit, listFindings, type Audit, type Finding } from '../store/audits.ts'
+import {
+  AUDIT_TURN,
+  findLatestAudit,
+  listFindings,
+  listUnownedFindings,
+  type Audit,
+  type Finding,
+} from '../store/audits.ts'
+import { readReached } from '../store/service-turns.ts'
 import { requestAudit } from './audit-request.ts'
 import { preview, slots } from './cadence-slots.ts'
 import { checkedCount, PAGE_DEFAULT, PAGE_MAX } from './checked-arguments.ts'
@@ -33,7 +41,8 @@ import type {
 
 /**
  * What users of the library hold: makes, changes and reads schedules, and asks for runs. It never calls a target; workers
- * do (I7). Every change is one transaction that records its actor, and first gives what is due its line.
+ * do (I7). Every change is one transaction that records its actor. Slots that are due before it get their lines with it, or, after a
+ * long outage, soon after.
  *
  * Throws CarillonError with a closed `code`; whatever throws has written nothing.
  */
@@ -179,22 +188,33 @@ export class Scheduler {
   }
 
   /**
-   * Has a worker audit soon, not only at night; two requests that wait are one. Of no tenant, as the audit. Answers an
-   * instant that the audit's start does not precede.
+   * Has a worker audit everything now; two requests that wait are one. Of no tenant, as the audit. Answers an instant that the
+   * audit's start does not precede.
    */
   async requestAudit(): Promise<number> {
     return requestAudit(this.#context)
   }
 
-  /** What the latest audit counted, over all projects; undefined before the first. */
+  /** What the latest audit counted, over all projects, and what was found since it ended; undefined before the first. */
   async latestAudit(): Promise<Audit | undefined> {
     return this.#context.transact(null, findLatestAudit)
   }
 
-  /** What the latest audits found in the caller's project, the newest first. In a sound system: nothing. */
+  /** Slots of all projects that came due up to this instant have been compared with the specs; null before the first. */
+  async auditedUntil(): Promise<number | null> {
+    return this.#context.transact(null, (tx) => readReached(tx, { name: AUDIT_TURN }))
+  }
+
+  /** What audits found in the caller's project, the newest first. In a sound system: nothing. */
   async findings(caller: Caller, { limit = PAGE_DEFAULT }: { readonly limit?: number } = {}): Promise<Finding[]> {
     const query = { ...placeOf(caller), limit: checkedCount(limit, PAGE_MAX, 'limit') }
     return this.#context.transact(caller, (tx) => listFindings(tx, query))
+  }
+
+  /** What audits found that belongs to no project, because its schedule is gone. For the installation, not for a tenant. */
+  async unownedFindings({ limit = PAGE_DEFAULT }: { readonly limit?: number } = {}): Promise<Finding[]> {
+    const query = { limit: checkedCount(limit, PAGE_MAX, 'limit') }
+    return this.#context.transact(null, (tx) => listUnownedFindings(tx, query))
   }
 
   /** What a cadence would do. Writes nothing. */

@@ -1,19 +1,18 @@
 import type { Meter } from '@opentelemetry/api'
-import type { RunnerOptions } from 'graphile-worker'
 
 import type { AuthorizationPort } from '../authorization.ts'
 import { systemClock, type Clock } from '../clock.ts'
-import type { Engine } from '../engine.ts'
-import { GraphileEngine } from '../engine/graphile-engine.ts'
-import { slotJobs } from '../engine/slot-jobs.ts'
 import { CarillonError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { Keeper } from '../keeper/keeper.ts'
+import { SlotBook } from '../keeper/slot-book.ts'
 import { Lease } from '../lease.ts'
 import { countEvents, defaultMeter, gaugeRetention, gaugeWorker } from '../metrics.ts'
 import { checkRetention } from '../policy/retention.ts'
 import { checkedRetentionMs } from '../retention-days.ts'
+import type { Service } from '../service.ts'
 import { Auditor } from '../services/auditor.ts'
+import { BacklogWriter } from '../services/backlog-writer.ts'
 import { CensusTaker } from '../services/census-taker.ts'
 import { GrantWarner } from '../services/grant-warner.ts'
 import { Heartbeat } from '../services/heartbeat.ts'
@@ -24,18 +23,19 @@ import { Listener } from '../store/listener.ts'
 import { migrationStatus } from '../store/migrate.ts'
 import { createPool } from '../store/pool.ts'
 import { readActingUser } from '../store/server.ts'
+import type { Failing } from '../store/workers.ts'
 import type { Target } from '../target.ts'
 
 export interface WorkerOptions {
   /** Of Postgres itself, not of a pooler that lends connections per transaction: it listens, and has its statements planned. */
   readonly databaseUrl: string
-  /** What it serves; it claims and fetches nothing else. */
+  /** What it serves; it claims nothing else. */
   readonly targets: readonly Target[]
   /** Shown to people. @default 'worker' */
   readonly name?: string
   /** How many runs it holds at most. @default 200 */
   readonly concurrency?: number
-  /** How often it says that it lives. Its runs go on elsewhere within three beats of its death. @default 5000 */
+  /** How often it says that it lives. Its runs go on elsewhere within four beats of its death. @default 2000 */
   readonly heartbeatMs?: number
   /** For how long the ledger remembers; 7 or more. @default 90 */
   readonly retentionDays?: number
@@ -50,11 +50,15 @@ export interface WorkerOptions {
 const DRAIN_GRACE_MS = 20_000
 /** After which a stop is over, come what may. */
 const STOP_LIMIT_MS = 24_500
-const HEARTBEAT_DEFAULT_MS = 5000
+const HEARTBEAT_DEFAULT_MS = 2000
 const CENSUS_EVERY_MS = 30_000
 const WARN_EVERY_MS = 3_600_000
-const KEEPER_CONNECTIONS = 5
-const ENGINE_CONNECTIONS = 5
+/** Begin 2, take 1, settle 3, permissions 1, rescue 1. */
+const PIPELINE_CONNECTIONS = 8
+/** Half of what the driver grants: what waits behind a silent connection must go on within 30 seconds. */
+const PIPELINE_ANSWER_MS = 15_000
+/** For what may take its time: upkeep, the audit, counts, warnings. */
+const SERVICE_CONNECTIONS = 2
 /** Across tenants, limited to what the pipeline needs (I9). */
 const WORKER_ROLE = 'carillon_worker'
 
@@ -67,17 +71,19 @@ export class Worker {
   readonly #clock: Clock
   readonly #targets: ReadonlyMap<string, Target>
   readonly #pool: ReturnType<typeof createPool>
-  readonly #enginePool: ReturnType<typeof createPool>
+  readonly #servicePool: ReturnType<typeof createPool>
+  readonly #heartbeatPool: ReturnType<typeof createPool>
   readonly #db: Db
   readonly #keeper: Keeper
   readonly #heartbeat: Heartbeat
   readonly #rescuer: Rescuer
   readonly #auditor: Auditor
+  readonly #backlogs: BacklogWriter
   readonly #upkeep: Upkeep
   readonly #census: CensusTaker
   readonly #warner: GrantWarner
   readonly #listener: Listener
-  readonly #engine: Engine
+  readonly #services: readonly Service<unknown>[]
   #stopped: Promise<void> | undefined
 
   constructor(options: WorkerOptions) {
@@ -95,37 +101,61 @@ export class Worker {
       role: WORKER_ROLE,
       onIdleError,
     }
-    // Apart, so that no flood of jobs can keep the keeper from a connection.
-    this.#pool = createPool({ ...connection, maxConnections: KEEPER_CONNECTIONS, isPrepared: true })
-    this.#enginePool = createPool({ ...connection, maxConnections: ENGINE_CONNECTIONS })
+    this.#pool = createPool({
+      ...connection,
+      maxConnections: PIPELINE_CONNECTIONS,
+      isPrepared: true,
+      answerWithinMs: PIPELINE_ANSWER_MS,
+    })
+    this.#servicePool = createPool({ ...connection, maxConnections: SERVICE_CONNECTIONS, isPrepared: true })
+    // Of its own, and soon given up: neither a lock that somebody holds nor a silent connection costs the lease.
+    this.#heartbeatPool = createPool({
+      ...connection,
+      maxConnections: 1,
+      isPrepared: true,
+      answerWithinMs: heartbeatMs,
+    })
     this.#db = createDb(this.#pool)
-    const deps = { db: this.#db, clock, events, jobs: slotJobs, targets: this.#targets, lease: new Lease(clock) }
+    const deps = { db: this.#db, clock, events, targets: this.#targets, lease: new Lease(clock) }
+    const serviceDeps = { ...deps, db: createDb(this.#servicePool) }
     const retentionMs = checkedRetentionMs(options.retentionDays)
     this.#keeper = new Keeper(
       { ...deps, authorization: options.authorization },
       { retentionMs, ...pick(options, 'concurrency') },
     )
-    const enginePool: NonNullable<RunnerOptions['pgPool']> = this.#enginePool
-    this.#engine = new GraphileEngine({ pool: enginePool, events, targetKinds })
     this.#heartbeat = new Heartbeat(
       {
         ...deps,
-        engineWorkerIds: () => this.#engine.workerIds,
+        db: createDb(this.#heartbeatPool),
+        failing: () => this.failing,
         onCancel: (runId) => this.#keeper.cancel(runId),
       },
       { name, targetKinds, heartbeatMs },
     )
     this.#rescuer = new Rescuer(deps, { periodMs: heartbeatMs / 2 })
-    this.#auditor = new Auditor(deps, { retentionMs })
-    this.#upkeep = new Upkeep(deps, { retentionMs })
-    this.#census = new CensusTaker(deps, { periodMs: CENSUS_EVERY_MS })
-    this.#warner = new GrantWarner(deps, { periodMs: WARN_EVERY_MS })
+    this.#auditor = new Auditor(serviceDeps, { retentionMs })
+    this.#backlogs = new BacklogWriter({ ...serviceDeps, source: new SlotBook() }, { retentionMs })
+    this.#upkeep = new Upkeep(serviceDeps, { retentionMs })
+    this.#census = new CensusTaker(serviceDeps, { periodMs: CENSUS_EVERY_MS })
+    this.#warner = new GrantWarner(serviceDeps, { periodMs: WARN_EVERY_MS })
     this.#listener = new Listener({
       ...deps,
       connectionString: databaseUrl,
-      onAgenda: () => this.#keeper.wake(),
+      onAgenda: (lane) => this.#keeper.wake(lane),
       onCancel: (runId) => this.#keeper.cancel(runId),
     })
+    // In the order in which they start.
+    this.#services = [
+      this.#heartbeat,
+      this.#listener,
+      this.#rescuer,
+      this.#keeper,
+      this.#census,
+      this.#warner,
+      this.#upkeep,
+      this.#backlogs,
+      this.#auditor,
+    ]
     const meter = options.meter ?? defaultMeter()
     countEvents(events, meter)
     gaugeRetention(this.#targets, meter)
@@ -142,7 +172,24 @@ export class Worker {
   }
 
   get connectionsInUse(): number {
-    return [this.#pool, this.#enginePool].reduce((sum, pool) => sum + pool.totalCount - pool.idleCount, 0)
+    return this.#pools.reduce((sum, pool) => sum + pool.totalCount - pool.idleCount, 0)
+  }
+
+  /** How long ago the slots came due that the audit has compared last, whichever worker audits; null if that is not known. */
+  get auditLagSeconds(): number | null {
+    return this.#auditor.lagMs === null ? null : this.#auditor.lagMs / 1000
+  }
+
+  /** The services that fail at the moment, by name; null if none does. */
+  get failing(): Failing | null {
+    const failures = this.#services.flatMap(({ name, failure }) =>
+      failure === undefined ? [] : [[name, failure] as const],
+    )
+    return failures.length === 0 ? null : Object.fromEntries(failures)
+  }
+
+  get #pools(): readonly ReturnType<typeof createPool>[] {
+    return [this.#pool, this.#servicePool, this.#heartbeatPool]
   }
 
   /** @throws CarillonError if the database is not of this version, or a target forgets sooner than its retries end */
@@ -150,20 +197,9 @@ export class Worker {
     this.#checkRetention()
     await this.#checkSchema()
     await this.#checkRole()
-    await this.#upkeep.runOnce()
-    // Before the first job can come: it is taken in the name of the lease.
+    await this.#upkeep.ensureMonths()
     await this.#heartbeat.runOnce()
-    await this.#engine.start({
-      attempt: (slot) => this.#keeper.attempt(slot),
-      upkeep: {
-        partitions: { crontab: '17 * * * *', run: async () => void (await this.#upkeep.runOnce()) },
-        audit: { crontab: '41 3 * * *', run: async () => void (await this.#auditor.runOnce()) },
-      },
-    })
-    // Again, to say under which names jobs are locked here: should this process die now, somebody must free them.
-    await this.#heartbeat.runOnce()
-    const services = [this.#heartbeat, this.#listener, this.#rescuer, this.#census, this.#warner, this.#keeper]
-    for (const service of services) service.start()
+    for (const service of this.#services) service.start()
   }
 
   /** Lets what is under way end, hands the rest back, and leaves. Safe to call twice. */
@@ -180,8 +216,7 @@ export class Worker {
   async #stopInTime(): Promise<void> {
     const late = Promise.withResolvers<void>()
     const stopTimer = this.#clock.after(STOP_LIMIT_MS, () => {
-      this.#pool.sever()
-      this.#enginePool.sever()
+      for (const pool of this.#pools) pool.sever()
       late.resolve()
     })
     await Promise.race([this.#stop(), late.promise])
@@ -195,13 +230,14 @@ export class Worker {
       this.#rescuer.stop(),
       this.#census.stop(),
       this.#warner.stop(),
+      this.#upkeep.stop(),
+      this.#auditor.stop(),
+      this.#backlogs.stop(),
       this.#keeper.drain(DRAIN_GRACE_MS),
-      this.#tryTo('engine', () => this.#engine.stop()),
     ])
     await this.#tryTo('heartbeat', () => this.#heartbeat.leave())
     for (const target of this.#targets.values()) await target.close?.()
-    await this.#db.destroy()
-    await this.#enginePool.end()
+    await Promise.all(this.#pools.map((pool) => pool.end()))
   }
 
   /** A database that is gone must not keep the rest from being closed. */

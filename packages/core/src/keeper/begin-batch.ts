@@ -1,5 +1,4 @@
 import type { Clock } from '../clock.ts'
-import type { Jobs } from '../engine.ts'
 import { claimDue, type LaneFrom, type LanePlace, type LockedSchedule } from '../store/agenda.ts'
 import { advanceOrdinary, advanceSchedules, findTaken, type OrdinaryAdvance } from '../store/begin.ts'
 import { readClaimed, type ClaimedSchedule } from '../store/claimed-schedules.ts'
@@ -19,7 +18,6 @@ import type { SlotBook } from './slot-book.ts'
 export interface BeginDeps {
   readonly db: Db
   readonly clock: Clock
-  readonly jobs: Jobs
   readonly book: SlotBook
   /** For how long the ledger remembers. */
   readonly retentionMs: number
@@ -90,7 +88,7 @@ async function beginWithMonths(
 }
 
 async function begin(
-  { clock, jobs, book, retentionMs }: BeginDeps,
+  { clock, book, retentionMs }: BeginDeps,
   tx: Tx,
   { lanes, perLane, workerId, slotAt }: BatchOptions,
   onConflict: 'refuse' | 'keep',
@@ -108,17 +106,18 @@ async function begin(
     planBegin(schedule, { book, now, ledgerFrom: now - retentionMs, slotsMax }),
   )
   const plans = onConflict === 'refuse' ? planned : await leaveTaken(tx, planned)
-  await endOpenRuns(tx, jobs, plans, at)
+  await endOpenRuns(tx, plans, clock.databaseNow())
   const ordinary = onConflict === 'refuse' ? plans.filter(isOrdinary) : []
   const others = ordinary.length === 0 ? plans : plans.filter((plan) => !isOrdinary(plan))
-  const written = await advanceOthers(tx, others, { workerId, onConflict, now: at })
-  await giveUpWaiting(tx, jobs, others, at)
+  const stamp = { now: clock.databaseNow(), notBefore: slotAt === null ? null : new Date(slotAt) }
+  const written = await advanceOthers(tx, others, { workerId, onConflict, ...stamp })
+  await giveUpWaiting(tx, others, clock.databaseNow())
   await recordChanges(tx, others, at)
   const advances = ordinary.flatMap(ordinaryAdvance)
   for (const { run } of advances) written.add(run.id)
   const begun = plans.flatMap((plan) => takenOf(plan, { workerId, written, now }))
   // Last, so that nobody waits for its answer: mostly it is all there is.
-  const sent = advances.length === 0 ? Promise.resolve() : advanceOrdinary(tx, { advances, workerId, now: at })
+  const sent = advances.length === 0 ? Promise.resolve() : advanceOrdinary(tx, { advances, workerId, ...stamp })
   return { result: { now, plans, begun, last }, last: sent, notBefore: slotAt }
 }
 
@@ -137,7 +136,7 @@ async function readAsOf(tx: Tx, locked: readonly LockedSchedule[], slotAt: numbe
 async function advanceOthers(
   tx: Tx,
   plans: readonly BeginPlan[],
-  p: { workerId: string; onConflict: 'refuse' | 'keep'; now: Date | null },
+  p: { workerId: string; onConflict: 'refuse' | 'keep'; now: Date | null; notBefore: Date | null },
 ): Promise<Set<string>> {
   if (plans.length === 0) return new Set()
   const advances = plans.map(({ advance }) => advance)
@@ -156,18 +155,11 @@ async function leaveTaken(tx: Tx, plans: readonly BeginPlan[]): Promise<BeginPla
 /** Ends or cancels what the new runs take the place of. */
 export async function endOpenRuns(
   tx: Tx,
-  jobs: Jobs,
-  plans: readonly Pick<BeginPlan, 'supersede' | 'cancel' | 'displace'>[],
+  plans: readonly Pick<BeginPlan, 'supersede' | 'cancel'>[],
   now: Date | null,
 ): Promise<void> {
-  const supersede = plans.flatMap((plan) => plan.supersede)
-  if (supersede.length > 0) {
-    await jobs.withdraw(tx, await endWaitingRuns(tx, { runIds: supersede, state: 'failed', reason: 'superseded', now }))
-  }
-  const displace = plans.flatMap((plan) => plan.displace)
-  if (displace.length > 0) {
-    await jobs.withdraw(tx, await endWaitingRuns(tx, { runIds: displace, state: 'skipped', reason: 'superseded', now }))
-  }
+  const runIds = plans.flatMap(({ supersede }) => supersede.map(({ id }) => id))
+  if (runIds.length > 0) await endWaitingRuns(tx, { runIds, end: 'superseded', now })
   const cancel = plans.flatMap((plan) => plan.cancel)
   if (cancel.length > 0) {
     await notifyCancel(tx, { runIds: await requestCancel(tx, { runIds: cancel, actor: 'system:carillon', now }) })
@@ -175,9 +167,9 @@ export async function endOpenRuns(
 }
 
 /** A schedule that pauses itself lets nothing begin any more, as one that a person pauses. */
-async function giveUpWaiting(tx: Tx, jobs: Jobs, plans: readonly BeginPlan[], now: Date | null): Promise<void> {
+async function giveUpWaiting(tx: Tx, plans: readonly BeginPlan[], now: Date | null): Promise<void> {
   const scheduleIds = plans.filter(({ advance }) => advance.state === 'paused').map(({ schedule }) => schedule.id)
-  if (scheduleIds.length > 0) await jobs.withdraw(tx, await skipWaitingSlots(tx, { scheduleIds, now }))
+  if (scheduleIds.length > 0) await skipWaitingSlots(tx, { scheduleIds, now })
 }
 
 /** The agenda has no history: that a schedule completed, or paused itself, is written down. */

@@ -1,6 +1,7 @@
 import { AUTO_PAUSE_REASON, shouldAutoPause } from '../policy/auto-pause.ts'
 import { decideBegin, type BeginDecision } from '../policy/begin.ts'
 import { checkGrant, isRefusal, type Refusal } from '../policy/grant.ts'
+import { countSuperseded, type SupersededRun } from '../policy/overlap.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
 import { spreadOffsetMs } from '../policy/spread.ts'
 import type { Advance } from '../store/begin.ts'
@@ -13,9 +14,8 @@ export interface BeginPlan {
   readonly schedule: ClaimedSchedule
   readonly advance: Advance
   readonly runs: readonly NewRun[]
-  readonly supersede: readonly string[]
+  readonly supersede: readonly SupersededRun[]
   readonly cancel: readonly string[]
-  readonly displace: readonly string[]
 }
 
 const UNREADABLE_REASON = 'auto:unreadable_spec'
@@ -58,6 +58,7 @@ export function isOrdinary({ schedule, advance, runs }: BeginPlan): boolean {
     runs.length === 1 &&
     runs[0]?.state === 'running' &&
     advance.state === 'active' &&
+    advance.runCount === 1 &&
     advance.failureCount === 0 &&
     advance.consecutiveFailures === schedule.consecutiveFailures &&
     schedule.excludedSlots.length === 0
@@ -72,15 +73,16 @@ export function withoutTaken(plan: BeginPlan, taken: ReadonlySet<string>): Begin
   const runs = plan.runs.filter(({ id }) => !taken.has(id))
   const isBegun = plan.runs.some(({ id, state }) => taken.has(id) && (state === 'running' || state === 'pending'))
   if (!isBegun) return { ...plan, runs }
-  const { advance, supersede } = plan
+  const { advance } = plan
+  const { failed } = countSuperseded(plan.supersede)
   return {
     ...nothingOpen(plan.schedule),
     runs,
     advance: {
       ...advance,
       runCount: 0,
-      failureCount: advance.failureCount - supersede.length,
-      consecutiveFailures: advance.consecutiveFailures - supersede.length,
+      failureCount: advance.failureCount - failed,
+      consecutiveFailures: advance.consecutiveFailures - failed,
     },
   }
 }
@@ -145,22 +147,22 @@ function planSlots(
   const consecutiveFailures = schedule.consecutiveFailures + refused
   const isPaused = refused > 0 && shouldAutoPause({ threshold: schedule.autoPauseThreshold, consecutiveFailures })
   const next = isPaused ? null : slots.next
+  const { failed, untried } = countSuperseded(decision.supersede)
   const last = slots.due.at(-1) ?? schedule.nextSlotAt
   return {
     schedule,
     runs: runsOf(schedule, decision, now),
     supersede: decision.supersede,
     cancel: decision.cancel,
-    displace: decision.displace,
     advance: {
       scheduleId: schedule.id,
       state: isPaused ? 'paused' : next === null ? 'completed' : 'active',
       nextSlotAt: next,
       dueAt: next === null ? null : next + offset,
       excludedSlots: schedule.excludedSlots.filter((slot) => slot > last),
-      consecutiveFailures: consecutiveFailures + decision.supersede.length,
-      runCount: decision.run === null ? 0 : 1,
-      failureCount: decision.supersede.length,
+      consecutiveFailures: consecutiveFailures + failed,
+      runCount: (decision.run === null ? 0 : 1) - untried,
+      failureCount: failed,
       pausedReason: isPaused ? AUTO_PAUSE_REASON : null,
     },
   }
@@ -214,11 +216,13 @@ function paused(schedule: ClaimedSchedule, reason: string): Advance {
   }
 }
 
-function nothingOpen(schedule: ClaimedSchedule): Pick<BeginPlan, 'schedule' | 'supersede' | 'cancel' | 'displace'> {
-  return { schedule, supersede: [], cancel: [], displace: [] }
+function nothingOpen(schedule: ClaimedSchedule): Pick<BeginPlan, 'schedule' | 'supersede' | 'cancel'> {
+  return { schedule, supersede: [], cancel: [] }
 }
 
 function runsOf(schedule: ClaimedSchedule, { skipped, run }: BeginDecision, now: number): NewRun[] {
   const lines = skipped.map(({ slot, reason }) => newRun(schedule, { slot, state: 'skipped', reason }, now))
-  return run === null ? lines : [...lines, newRun(schedule, run, now)]
+  if (run === null) return lines
+  const waits = run.state === 'pending' ? ({ for: 'turn', targetKind: schedule.targetKind } as const) : null
+  return [...lines, newRun(schedule, { ...run, waits }, now)]
 }

@@ -1,6 +1,8 @@
 import type { Clock } from '../clock.ts'
+import type { Events } from '../events.ts'
 import { NO_RETRY, type RetryPolicy } from '../policy/retry.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
+import { own } from '../service.ts'
 import { settlementOf, type Ending } from '../settlement.ts'
 import type { Rights } from '../store/rights.ts'
 import type { Settlement } from '../store/settle.ts'
@@ -13,6 +15,7 @@ import type { SlotBook } from './slot-book.ts'
 
 export interface DispatcherDeps {
   readonly clock: Clock
+  readonly events: Events
   readonly settler: Settler
   readonly book: SlotBook
   readonly targets: ReadonlyMap<string, Target>
@@ -88,12 +91,13 @@ export class Dispatcher {
     const abort = new AbortController()
     // Before its target is called: what is handed back was not.
     if (this.#abortReason !== undefined) abort.abort(this.#abortReason)
-    const done = this.#seeThrough(run, abort, rights).finally(() => {
+    const done = this.#hold(run, abort, rights).finally(() => {
       this.#inFlight.delete(hold)
       this.#tellFreed()
     })
     const hold = { runId: run.runId, token: run.token, abort, done }
     this.#inFlight.add(hold)
+    own(this.#deps, 'dispatcher', done)
   }
 
   /** What is here, from its start until it is settled, with the fence under which it was taken. */
@@ -121,6 +125,19 @@ export class Dispatcher {
     this.#freed = undefined
   }
 
+  /** Should this code itself fail, the run is tried again: held and forgotten by a living worker, it would be found by nobody. */
+  async #hold(run: TakenRun, abort: AbortController, rights: Rights | null): Promise<void> {
+    try {
+      await this.#seeThrough(run, abort, rights)
+    } catch (error) {
+      const { events, settler } = this.#deps
+      events.emit('service.failed', { service: 'dispatcher', error })
+      const failed = { code: 'dispatch_failed', message: messageOf(error) }
+      const settlement = settlementOf(run, RETRY_SOON, { kind: 'failed', error: failed, retryable: true })
+      await settler.settle(run, { settlement, mayFree: true })
+    }
+  }
+
   async #seeThrough(run: TakenRun, abort: AbortController, known: Rights | null): Promise<void> {
     const { clock, settler, book, targets, rights } = this.#deps
     const policy = this.#policyOf(run, book)
@@ -139,6 +156,9 @@ export class Dispatcher {
     }
   }
 }
+
+/** For a run that failed by a fault of ours, whatever its own policy says. */
+const RETRY_SOON: RetryPolicy = { maxAttempts: 3, baseSeconds: 10, capSeconds: 60 }
 
 /** What a target returned may not be JSON, whatever its type says: then that is what is written. */
 function readableSettlementOf(run: TakenRun, retry: RetryPolicy, ending: Ending): Settlement {

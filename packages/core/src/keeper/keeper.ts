@@ -1,31 +1,30 @@
 import type { AuthorizationPort } from '../authorization.ts'
 import type { Clock } from '../clock.ts'
-import type { Jobs } from '../engine.ts'
 import type { Events } from '../events.ts'
 import type { Lease } from '../lease.ts'
 import { Service } from '../service.ts'
-import { transact, type Db } from '../store/database.ts'
+import type { LaneDue } from '../store/agenda.ts'
+import type { Db } from '../store/database.ts'
 import type { Rights } from '../store/rights.ts'
-import { lockSchedules } from '../store/schedule-lock.ts'
-import { takeRun, type TakenRun } from '../store/taken-run.ts'
-import { findWaitingSlot } from '../store/waiting-runs.ts'
+import type { Take } from '../store/take.ts'
+import type { TakenRun } from '../store/taken-run.ts'
 import type { Target } from '../target.ts'
 import { AgendaWatch } from './agenda-watch.ts'
 import type { AbortReason } from './attempt.ts'
 import { beginBatch, type BegunBatch } from './begin-batch.ts'
 import { isStillDue } from './begin-plan.ts'
 import { Dispatcher } from './dispatcher.ts'
-import { lanesOf, shareRoom, splitLanes, type LaneShare } from './lanes.ts'
+import { lanesOf, shareRoom, splitLanes } from './lanes.ts'
 import { RightsDesk } from './rights-desk.ts'
 import { Settler } from './settler.ts'
 import { SlotBook } from './slot-book.ts'
 import { Strays } from './strays.ts'
+import { takeBatch } from './take-batch.ts'
 
 export interface KeeperDeps {
   readonly db: Db
   readonly clock: Clock
   readonly events: Events
-  readonly jobs: Jobs
   readonly lease: Lease
   readonly targets: ReadonlyMap<string, Target>
   /** Whether owners still have access, besides what members say. */
@@ -46,6 +45,8 @@ export interface KeeperCounts {
   readonly begun: number
   /** Slots that were recorded as not run. */
   readonly skipped: number
+  /** Waiting runs that were taken for their next attempt. */
+  readonly taken: number
   /** How long until something may be due. */
   readonly restMs: number
 }
@@ -57,17 +58,32 @@ const FIRST_BATCH = 100
 const BEGINNERS_OF_A_HERD = 2
 /** Without room or a lease, until one of them may be had. */
 const IDLE_PAUSE_MS = 1000
-/** Another worker holds what is due, or has just taken it. */
-const CONTENDED_PAUSE_MS = 5
-/** For how long who gave a job back fetches no other one, so that it is left to those with room. */
-const FULL_PAUSE_MS = 1000
 const FAILURE_PAUSE_MS = 250
 /** After a drain's grace, for writing what was handed back. What cannot be written by then is left to a rescuer. */
 const HAND_BACK_MS = 4000
 
+/** What one claim came to. */
+interface ClaimCounts {
+  /** Schedules that were locked, or runs that were taken. */
+  readonly claimed: number
+  readonly begun: number
+  readonly skipped: number
+  readonly taken: number
+}
+
+const NOTHING = { begun: 0, skipped: 0, taken: 0 }
+
+/** What one turn of the loop claims, and of how much. */
+interface Claims {
+  readonly lanes: readonly LaneDue[]
+  readonly perLane: number
+  readonly workerId: string
+  readonly slotAt: number | null
+}
+
 /**
- * The loop in every worker: look at the agenda, sleep to the next slot by Postgres' clock, claim, begin, dispatch, settle.
- * No leader, no election: row locks share the work, and only the database says what is due (I10).
+ * The loop in every worker: look at the agenda, sleep to the next slot or waiting run by Postgres' clock, claim, begin or take,
+ * dispatch, settle. No leader, no election: row locks share the work, and only the database says what is due (I10).
  */
 export class Keeper extends Service<KeeperCounts> {
   override readonly name = 'keeper'
@@ -78,8 +94,6 @@ export class Keeper extends Service<KeeperCounts> {
   readonly #dispatcher: Dispatcher
   readonly #settler: Settler
   readonly #strays: Strays
-  readonly #draining = Promise.withResolvers<void>()
-  #isDraining = false
   #isCramped = false
   /** How many batches begin at a time: with a herd at hand, while one is decided another one is written. */
   #beginners = 1
@@ -93,10 +107,18 @@ export class Keeper extends Service<KeeperCounts> {
     this.#options = { concurrency: CONCURRENCY_DEFAULT, batchSize: BATCH_SIZE_DEFAULT, ...options }
     this.#watch = new AgendaWatch({ ...deps, lanes: lanesOf([...deps.targets.keys()]) })
     this.#settler = new Settler(deps)
-    const { clock, targets } = deps
+    const { clock, events, targets } = deps
     const { concurrency } = this.#options
     const rights = new RightsDesk(deps)
-    this.#dispatcher = new Dispatcher({ clock, targets, concurrency, rights, settler: this.#settler, book: this.#book })
+    this.#dispatcher = new Dispatcher({
+      clock,
+      events,
+      targets,
+      concurrency,
+      rights,
+      settler: this.#settler,
+      book: this.#book,
+    })
     this.#strays = new Strays({ ...deps, held: () => this.#dispatcher.held })
     deps.lease.onLost(() => this.#dispatcher.abortAll('lease_lost'))
   }
@@ -122,35 +144,12 @@ export class Keeper extends Service<KeeperCounts> {
   }
 
   /**
-   * The next attempt of a waiting run: what a job of the engine asks for. Nothing happens if it waits no longer. A worker
-   * that is full gives the job back, for its engine holds it locked and another worker may be idle.
+   * Looks again now: something may be due sooner than was thought.
+   * @param lane where; @default anywhere
    */
-  async attempt(slot: { scheduleId: string; scheduledFor: number }): Promise<void> {
-    const { scheduleId, scheduledFor } = slot
-    const { db, clock, lease } = this.#deps
-    if (!(await this.#reserveOne())) {
-      await this.#giveBack(slot)
-      return
-    }
-    try {
-      const { workerId } = lease
-      if (workerId === undefined) throw new Error('this worker holds no lease')
-      await this.#strays.watch(workerId, async () => {
-        const run = await transact(db, clock, async (tx) => {
-          await lockSchedules(tx, { scheduleIds: [scheduleId] })
-          return takeRun(tx, { scheduleId, scheduledFor, workerId, now: clock.databaseNow() })
-        })
-        if (run !== undefined) this.#startAll([run], workerId, null)
-      })
-    } finally {
-      this.#dispatcher.release(1)
-    }
-  }
-
-  /** Looks again now: something may be due sooner than was thought. */
-  wake(): void {
-    this.#watch.forget()
-    this.#wake.abort()
+  wake(lane = ''): void {
+    // A full worker looks as soon as it has room. One whose room is only set aside for a claim looks again after it.
+    if (this.#watch.forget(lane) && !this.#dispatcher.isFull) this.#wake.abort()
   }
 
   cancel(runId: string): void {
@@ -167,8 +166,6 @@ export class Keeper extends Service<KeeperCounts> {
    */
   async drain(graceMs: number): Promise<void> {
     const { clock } = this.#deps
-    this.#isDraining = true
-    this.#draining.resolve()
     const givenUp = Promise.withResolvers<void>()
     const stopTimers = [
       clock.after(graceMs, () => this.#dispatcher.abortAllFromNowOn('hand_back' satisfies AbortReason)),
@@ -193,37 +190,72 @@ export class Keeper extends Service<KeeperCounts> {
 
   async #beginDue(room: number): Promise<KeeperCounts> {
     const { workerId } = this.#deps.lease
-    if (workerId === undefined || room === 0) return { begun: 0, skipped: 0, restMs: IDLE_PAUSE_MS }
+    if (workerId === undefined || room === 0) return { ...NOTHING, restMs: IDLE_PAUSE_MS }
     const { lanes, slotAt } = await this.#watch.findDue()
-    if (lanes.length === 0) return { begun: 0, skipped: 0, restMs: this.#watch.restMs }
-    const beginners = Math.min(this.#beginners, room)
-    const shares = splitLanes(lanes, beginners).map((portion) => shareRoom(portion, Math.floor(room / beginners)))
-    const ended = await Promise.allSettled(shares.map((share) => this.#begin(share, { workerId, slotAt })))
-    const batches = ended.filter((batch) => batch.status === 'fulfilled').map(({ value }) => value)
-    const claimed = sumOf(batches.map(({ plans }) => plans.length))
+    if (lanes.length === 0) return { ...NOTHING, restMs: this.#watch.restMs }
+    // Slots and waiting runs of a lane share its room half and half. What one does not use, the other takes in the next turn.
+    const share = shareRoom(lanes, room)
+    const ended = await Promise.allSettled([
+      ...this.#claimSlots({ ...share, workerId, slotAt }),
+      ...this.#claimRuns({ ...share, workerId, slotAt }),
+    ])
+    const counts = ended.filter((claim) => claim.status === 'fulfilled').map(({ value }) => value)
+    const sumOf = (count: (claim: ClaimCounts) => number): number =>
+      counts.reduce((sum, claim) => sum + count(claim), 0)
+    const claimed = sumOf((claim) => claim.claimed)
     this.#beginners = claimed * 2 >= room ? BEGINNERS_OF_A_HERD : 1
-    // What one batch could not begin does not keep back what the other one did.
-    const failed = ended.find((batch) => batch.status === 'rejected')
+    // What one claim could not begin does not keep back what the others did.
+    const failed = ended.find((claim) => claim.status === 'rejected')
     if (failed !== undefined) throw failed.reason
-    const begun = sumOf(batches.map((batch) => batch.begun.length))
-    const lines = sumOf(batches.map(({ plans }) => sumOf(plans.map(({ runs }) => runs.length))))
-    return { begun, skipped: lines - begun, restMs: claimed > 0 ? 0 : CONTENDED_PAUSE_MS }
+    const [begun, skipped, taken] = [
+      sumOf(({ begun }) => begun),
+      sumOf(({ skipped }) => skipped),
+      sumOf(({ taken }) => taken),
+    ]
+    return { begun, skipped, taken, restMs: 0 }
   }
 
-  async #begin({ lanes, perLane }: LaneShare, claim: { workerId: string; slotAt: number | null }): Promise<BegunBatch> {
+  #claimSlots({ lanes, perLane, workerId, slotAt }: Claims): Promise<ClaimCounts>[] {
+    const slots = lanes.filter(({ source }) => source === 'slot')
+    if (slots.length === 0) return []
+    const portions = splitLanes(slots, Math.min(this.#beginners, slots.length * perLane))
+    // One lane goes to all who begin: each gets its part of the room.
+    const each = slots.length === 1 ? Math.floor(perLane / portions.length) : perLane
+    return portions.map((portion) => this.#begin({ lanes: portion, perLane: each, workerId, slotAt }))
+  }
+
+  #claimRuns({ lanes, perLane, workerId, slotAt }: Claims): Promise<ClaimCounts>[] {
+    const runs = lanes.filter(({ source }) => source === 'run')
+    return runs.length === 0 ? [] : [this.#take({ lanes: runs, perLane, workerId, slotAt })]
+  }
+
+  async #begin({ lanes, perLane, workerId, slotAt }: Claims): Promise<ClaimCounts> {
     const { retentionMs } = this.#options
-    const { workerId } = claim
-    const options = { ...claim, lanes: this.#watch.from(lanes), perLane }
+    const from = this.#watch.from('slot', lanes.map(nameOf))
     const batch = await this.#strays.watch(workerId, async () => {
-      const begun = await beginBatch({ ...this.#deps, book: this.#book, retentionMs }, options)
+      const deps = { ...this.#deps, book: this.#book, retentionMs }
+      const begun = await beginBatch(deps, { lanes: from, perLane, workerId, slotAt })
       this.#tell(begun)
       this.#startAll(begun.begun, workerId, begun.rights)
       return begun
     })
-    this.#watch.claimed(batch.last)
+    this.#watch.claimed(lanes, batch.last)
     // What is written in portions comes to lie before others that were claimed.
     if (batch.plans.some((plan) => isStillDue(plan, batch.now))) this.#watch.forget()
-    return batch
+    const begun = batch.begun.length
+    const lines = batch.plans.reduce((sum, { runs }) => sum + runs.length, 0)
+    return { claimed: batch.plans.length, begun, skipped: lines - begun, taken: 0 }
+  }
+
+  async #take({ lanes, perLane, workerId }: Claims): Promise<ClaimCounts> {
+    const from = this.#watch.from('run', lanes.map(nameOf))
+    const { runs, last } = await this.#strays.watch(workerId, async (): Promise<Take> => {
+      const take = await takeBatch(this.#deps, { lanes: from, perLane, workerId })
+      this.#startAll(take.runs, workerId, null)
+      return take
+    })
+    this.#watch.claimed(lanes, last)
+    return { claimed: runs.length, begun: 0, skipped: 0, taken: runs.length }
   }
 
   /**
@@ -233,34 +265,6 @@ export class Keeper extends Service<KeeperCounts> {
   #startAll(runs: readonly TakenRun[], workerId: string, rights: Rights | null): void {
     if (this.#deps.lease.workerId !== workerId) return
     for (const run of runs) this.#dispatcher.start(run, rights)
-  }
-
-  /** Sets room aside for a run. Waits while all of it is only set aside, which is not for long; false if it is in use. */
-  async #reserveOne(): Promise<boolean> {
-    while (!this.#isDraining && this.#dispatcher.reserve(1) === 0) {
-      if (this.#dispatcher.isFull) return false
-      await Promise.race([this.#dispatcher.whenFreed(), this.#draining.promise])
-    }
-    if (this.#isDraining) throw new Error('this worker is going down')
-    return true
-  }
-
-  /**
-   * Enqueues a job anew, at once, so that an idle worker is told of it. Then keeps this place in the engine until there may
-   * be room: it would fetch the job again before anybody else, and with everybody full all that wait would go round and
-   * round. Not for an instant to come: then this worker would be back from its rest just in time.
-   */
-  async #giveBack(slot: { scheduleId: string; scheduledFor: number }): Promise<void> {
-    const { db, clock, jobs } = this.#deps
-    const freed = this.#dispatcher.whenFreed()
-    await transact(db, clock, async (tx) => {
-      await lockSchedules(tx, { scheduleIds: [slot.scheduleId] })
-      const waiting = await findWaitingSlot(tx, slot)
-      if (waiting !== undefined) await jobs.enqueue(tx, [{ ...waiting, runAt: null }])
-    })
-    const early = new AbortController()
-    await Promise.race([freed, this.#draining.promise, clock.sleep(FULL_PAUSE_MS, early.signal)])
-    early.abort()
   }
 
   #tell({ now, plans, begun }: BegunBatch): void {
@@ -283,6 +287,6 @@ export class Keeper extends Service<KeeperCounts> {
   }
 }
 
-function sumOf(counts: readonly number[]): number {
-  return counts.reduce((sum, count) => sum + count, 0)
+function nameOf({ lane }: LaneDue): string {
+  return lane
 }

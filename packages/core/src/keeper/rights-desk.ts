@@ -1,7 +1,9 @@
 import type { AuthorizationPort } from '../authorization.ts'
 import { INSTALLATION_SUBJECT } from '../caller.ts'
 import type { Clock } from '../clock.ts'
+import type { Events } from '../events.ts'
 import { checkGrant, type Refusal } from '../policy/grant.ts'
+import { own } from '../service.ts'
 import type { Db } from '../store/database.ts'
 import { nameOfMember, readRights, type Rights, type RunOfGrant } from '../store/rights.ts'
 import type { TargetGrant, TargetLimits } from '../target.ts'
@@ -9,6 +11,7 @@ import type { TargetGrant, TargetLimits } from '../target.ts'
 export interface RightsDeskDeps {
   readonly db: Db
   readonly clock: Clock
+  readonly events: Events
   /** Asked about owners besides the project's own members. @default nobody */
   readonly authorization?: AuthorizationPort | undefined
 }
@@ -73,17 +76,19 @@ export class RightsDesk {
   #read(run: RunOfGrant): Promise<Rights> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ run, resolve, reject })
-      void this.#readAll()
+      if (!this.#isReading) own(this.#deps, 'permissions', this.#readAll())
     })
   }
 
   async #readAll(): Promise<void> {
-    if (this.#isReading) return
     this.#isReading = true
-    // One turn of the event loop: what was begun together is checked together.
-    await Promise.resolve()
-    while (this.#waiting.length > 0) await this.#readBatch(this.#waiting.splice(0, BATCH_MAX))
-    this.#isReading = false
+    try {
+      // One turn of the event loop: what was begun together is checked together.
+      await Promise.resolve()
+      while (this.#waiting.length > 0) await this.#readBatch(this.#waiting.splice(0, BATCH_MAX))
+    } finally {
+      this.#isReading = false
+    }
   }
 
   async #readBatch(batch: readonly Waiting[]): Promise<void> {

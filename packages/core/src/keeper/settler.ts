@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
-import type { Jobs } from '../engine.ts'
 import type { Events } from '../events.ts'
+import { own } from '../service.ts'
 import { isPlain, settleBatch, type PendingSettlement } from '../settle-batch.ts'
 import { tellSettled } from '../settled-events.ts'
 import type { Db } from '../store/database.ts'
@@ -12,7 +12,6 @@ import type { TakenRun } from '../store/taken-run.ts'
 export interface SettlerDeps {
   readonly db: Db
   readonly clock: Clock
-  readonly jobs: Jobs
   readonly events: Events
 }
 
@@ -61,7 +60,7 @@ export class Settler {
     return new Promise((done) => {
       const waiting = { ...pending, run, done }
       this.#waiting.push(waiting)
-      void this.#writeAll(wayOf(waiting))
+      this.#start(wayOf(waiting))
     })
   }
 
@@ -70,17 +69,23 @@ export class Settler {
     this.#isAbandoned = true
   }
 
+  #start(way: Way): void {
+    if (!this.#busy.has(way)) own(this.#deps, 'settler', this.#writeAll(way))
+  }
+
   async #writeAll(way: Way): Promise<void> {
-    if (this.#busy.has(way)) return
     this.#busy.add(way)
-    // One turn of the event loop: what was dispatched together settles together.
-    await Promise.resolve()
-    for (let batch = this.#takeBatch(way); batch.length > 0; batch = this.#takeBatch(way)) {
-      await this.#write(batch)
-      // Where many end, but not at once, each statement would write a few of them, and cost as much as for hundreds.
-      if (batch.length >= GATHER_FROM && this.#waiting.length < GATHER_TO) await this.#deps.clock.gather()
+    try {
+      // One turn of the event loop: what was dispatched together settles together.
+      await Promise.resolve()
+      for (let batch = this.#takeBatch(way); batch.length > 0; batch = this.#takeBatch(way)) {
+        await this.#write(batch)
+        // Where many end, but not at once, each statement would write a few of them, and cost as much as for hundreds.
+        if (batch.length >= GATHER_FROM && this.#waiting.length < GATHER_TO) await this.#deps.clock.gather()
+      }
+    } finally {
+      this.#busy.delete(way)
     }
-    this.#busy.delete(way)
   }
 
   /** At most one per schedule, and none of a schedule that is being written. */
@@ -111,7 +116,7 @@ export class Settler {
         events.emit('service.failed', { service: 'settler', error })
         if (CAUSED_BY_A_ROW.test(sqlStateOf(error) ?? '')) {
           this.#apart.push(...piecesOf(batch))
-          if (!this.#isWritingApart) void this.#writeApart()
+          if (!this.#isWritingApart) own(this.#deps, 'settler', this.#writeApart())
           return
         }
         await clock.sleep(RETRY_PAUSE_MS)
@@ -130,8 +135,11 @@ export class Settler {
     try {
       const successes = batch.map(({ settlement }) => settlement)
       const { workerId } = first.run
-      const { settledAt, fenced } = await settleSuccesses(db, { successes, workerId, now: clock.databaseNow() })
-      return batch.filter((_, place) => !fenced.has(place)).map(({ run }) => succeeded(run, settledAt))
+      const { settledAt, left } = await settleSuccesses(db, { successes, workerId, now: clock.databaseNow() })
+      const written = batch.filter((_, place) => !left.has(place)).map(({ run }) => succeeded(run, settledAt))
+      // Fenced, or to be settled under the lock of its schedule since its overlap policy was edited: that way tells the two apart.
+      const others = batch.filter((_, place) => left.has(place))
+      return others.length === 0 ? written : [...written, ...(await settleBatch(this.#deps, others))]
     } catch (error) {
       // An attempt is there already, written by hand or restored: the other statement knows how to leave it.
       if (sqlStateOf(error) !== SQLSTATE.uniqueViolation) throw error
@@ -142,13 +150,16 @@ export class Settler {
   /** Round by round: a piece that waits for a lock delays its neighbours by that once, and not again in the next round. */
   async #writeApart(): Promise<void> {
     this.#isWritingApart = true
-    while (this.#apart.length > 0) {
-      await this.#deps.clock.sleep(RETRY_PAUSE_MS)
-      const pieces = this.#apart
-      this.#apart = []
-      for (const piece of pieces) await this.#write(piece)
+    try {
+      while (this.#apart.length > 0) {
+        await this.#deps.clock.sleep(RETRY_PAUSE_MS)
+        const pieces = this.#apart
+        this.#apart = []
+        for (const piece of pieces) await this.#write(piece)
+      }
+    } finally {
+      this.#isWritingApart = false
     }
-    this.#isWritingApart = false
   }
 
   #finish(batch: readonly Waiting[]): void {
@@ -157,7 +168,7 @@ export class Settler {
       done()
     }
     // What waited for one of these schedules may be written now, the other way perhaps.
-    for (const way of new Set(this.#waiting.map(wayOf))) void this.#writeAll(way)
+    for (const way of new Set(this.#waiting.map(wayOf))) this.#start(way)
   }
 
   #tell(batch: readonly Waiting[], settled: readonly Settled[]): void {
@@ -187,7 +198,8 @@ function succeeded(run: TakenRun, settledAt: number): Settled {
     reason: null,
     startedAt,
     settledAt,
-    retryAt: null,
+    dueAt: null,
+    lane: null,
     isAutoPaused: false,
   }
 }

@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.ts'
-import type { Jobs } from '../engine.ts'
 import type { Events } from '../events.ts'
 import type { Lease } from '../lease.ts'
 import { NO_RETRY } from '../policy/retry.ts'
+import { own } from '../service.ts'
 import { settleBatch, type PendingSettlement } from '../settle-batch.ts'
 import { tellSettled } from '../settled-events.ts'
 import { settlementOf } from '../settlement.ts'
@@ -15,7 +15,6 @@ export interface StraysDeps {
   readonly db: Db
   readonly clock: Clock
   readonly events: Events
-  readonly jobs: Jobs
   readonly lease: Lease
   /** What this worker sees through, with the fence under which it was taken. */
   readonly held: () => Iterable<Fenced>
@@ -37,7 +36,7 @@ const SEARCH_AGAIN_MS = 500
 /**
  * Runs that were taken in this worker's name without its knowledge: the connection broke before the answer to the commit came.
  * Their lease lives on, so no rescuer would find them. They are handed back, for nothing was called: no attempt is charged, and
- * a job takes them up at once. Nothing is asked for unless a take has failed that way.
+ * whoever has room takes them at once. Nothing is asked for unless a take has failed that way.
  */
 export class Strays {
   readonly #deps: StraysDeps
@@ -74,7 +73,9 @@ export class Strays {
   #searchFor(doubt: Doubt): void {
     // One doubt stands for all: who is sure of the latest is sure of those before it.
     this.#doubt = doubt
-    this.#search ??= this.#searchUntilSure()
+    if (this.#search !== undefined) return
+    this.#search = this.#searchUntilSure()
+    own(this.#deps, 'strays', this.#search)
   }
 
   async #searchUntilSure(): Promise<void> {

@@ -42,12 +42,13 @@ function begin({ due = [T4], next = null, policy, ...fields }: Fields = {}): Beg
   })
 }
 
-function open(state: OpenRun['state']): OpenRun {
-  return { id: state, state, trigger: 'schedule' }
-}
+const RUNNING: OpenRun = { id: 'running', waitsFor: null, attemptCount: 1 }
+const QUEUED: OpenRun = { id: 'queued', waitsFor: 'turn', attemptCount: 0 }
+const UNTAKEN: OpenRun = { id: 'untaken', waitsFor: 'worker', attemptCount: 0 }
+const RETRYING: OpenRun = { id: 'retrying', waitsFor: 'retry', attemptCount: 1 }
 
 function decided(fields: Partial<BeginDecision>): BeginDecision {
-  return { skipped: [], run: null, supersede: [], cancel: [], displace: [], ...fields }
+  return { skipped: [], run: null, supersede: [], cancel: [], ...fields }
 }
 
 test('a slot in time, with nothing in its way, runs', () => {
@@ -77,7 +78,7 @@ describe('excluded slots', () => {
   })
 
   test('begin nothing, so a run that waits to retry goes on', () => {
-    expect(begin({ excluded: new Set([T4]), open: [open('retrying')] }).supersede).toEqual([])
+    expect(begin({ excluded: new Set([T4]), open: [RETRYING] }).supersede).toEqual([])
   })
 })
 
@@ -135,7 +136,7 @@ describe('the right to act', () => {
   test.each(['grant_expired', 'grant_revoked', 'grant_scope', 'access_lost'] as const)(
     'I8, X-20: a slot without it is skipped as %s, whatever is open',
     (grantProblem) => {
-      const states = [open('running'), open('pending'), open('retrying')]
+      const states = [RUNNING, QUEUED, RETRYING]
 
       for (const overlap of OVERLAP_POLICIES) {
         expect(begin({ due: [T3, T4], grantProblem, open: states, policy: { overlap } })).toEqual(
@@ -153,25 +154,29 @@ describe('the right to act', () => {
 
 describe('overlap', () => {
   test('I6, X-06, forbid: the slot is skipped and says so, and what waits to retry goes on', () => {
-    expect(begin({ open: [open('running'), open('retrying')] })).toEqual(
-      decided({ skipped: [{ slot: T4, reason: 'overlap' }] }),
-    )
+    expect(begin({ open: [RUNNING, RETRYING] })).toEqual(decided({ skipped: [{ slot: T4, reason: 'overlap' }] }))
   })
 
   test('forbid: a run that waits to retry ends when the next slot begins', () => {
-    expect(begin({ open: [open('retrying')] })).toEqual(
-      decided({ run: { slot: T4, state: 'running' }, supersede: ['retrying'] }),
+    expect(begin({ open: [RETRYING] })).toEqual(
+      decided({ run: { slot: T4, state: 'running' }, supersede: [{ id: 'retrying', isTried: true }] }),
     )
   })
 
   test('queue: the slot waits for the running one', () => {
-    expect(begin({ open: [open('running')], policy: { overlap: 'queue' } })).toEqual(
+    expect(begin({ open: [RUNNING], policy: { overlap: 'queue' } })).toEqual(
+      decided({ run: { slot: T4, state: 'pending' } }),
+    )
+  })
+
+  test('queue: the slot waits for the one that no worker has taken yet', () => {
+    expect(begin({ open: [UNTAKEN], policy: { overlap: 'queue' } })).toEqual(
       decided({ run: { slot: T4, state: 'pending' } }),
     )
   })
 
   test('A-41, allow: the slot runs beside the others', () => {
-    const states = [open('running'), open('retrying')]
+    const states = [RUNNING, RETRYING]
 
     expect(begin({ open: states, policy: { overlap: 'allow' } })).toEqual(
       decided({ run: { slot: T4, state: 'running' } }),
@@ -179,14 +184,16 @@ describe('overlap', () => {
   })
 
   test('A-42, replace: the slot waits until the cancelled one is over', () => {
-    const states = [open('running'), open('pending'), open('retrying')]
+    const states = [RUNNING, QUEUED, RETRYING]
 
     expect(begin({ open: states, policy: { overlap: 'replace' } })).toEqual(
       decided({
         run: { slot: T4, state: 'pending' },
-        supersede: ['retrying'],
+        supersede: [
+          { id: 'queued', isTried: false },
+          { id: 'retrying', isTried: true },
+        ],
         cancel: ['running'],
-        displace: ['pending'],
       }),
     )
   })
@@ -206,7 +213,7 @@ describe('whatever is due, open and said', () => {
       missed: fc.constantFrom(...MISSED_POLICIES),
       startingDeadlineSeconds: fc.integer({ min: 0, max: 900 }),
     }),
-    states: fc.array(fc.constantFrom('pending', 'running', 'retrying'), { maxLength: 4 }),
+    states: fc.array(fc.constantFrom(RUNNING, QUEUED, UNTAKEN, RETRYING), { maxLength: 4 }),
     grantProblem: fc.option(fc.constantFrom('grant_expired', 'access_lost'), { nil: null }),
   })
 
@@ -222,7 +229,7 @@ describe('whatever is due, open and said', () => {
     const now = T4 + fields.spreadOffsetMs + latenessMs
     const next = nextMinute === null ? null : T4 + nextMinute * MINUTE
     const excluded = new Set(excludedIndexes.flatMap((index) => due[index] ?? []))
-    const runs: OpenRun[] = states.map((state, index) => ({ id: `${state}-${index}`, state, trigger: 'schedule' }))
+    const runs: OpenRun[] = states.map((run, index) => ({ ...run, id: `${run.id}-${index}` }))
     return { ...fields, due, next, now, excluded, open: runs }
   }
 
@@ -249,16 +256,18 @@ describe('whatever is due, open and said', () => {
     fc.assert(
       fc.property(situations, (situation) => {
         const input = claimed(situation)
-        const { run, supersede, cancel, displace } = begin(input)
+        const { run, supersede, cancel } = begin(input)
 
-        const ended = new Set([...supersede, ...cancel, ...displace])
-        expect(ended.size).toBe(supersede.length + cancel.length + displace.length)
+        const superseded = new Set(supersede.map(({ id }) => id))
+        const ended = new Set([...superseded, ...cancel])
+        expect(ended.size).toBe(supersede.length + cancel.length)
         if (run === null || input.policy.overlap === 'allow') {
           expect(ended.size).toBe(0)
           return
         }
-        const left = input.open.filter(({ id }) => !supersede.includes(id) && !displace.includes(id))
-        expect(left.every(({ state }) => state === 'running')).toBe(true)
+        const left = input.open.filter(({ id }) => !superseded.has(id))
+        // At most one waits for its turn, and none is left whose retry would come beside the new run.
+        expect(left.every(({ waitsFor }) => waitsFor === null || waitsFor === 'worker')).toBe(true)
         expect(run.state).toBe(left.length > 0 ? 'pending' : 'running')
       }),
       { numRuns: 1000 },

@@ -1,6 +1,6 @@
 import type { Refusal } from './grant.ts'
 import { decideMissed } from './missed.ts'
-import { decideOverlap, type OpenRun } from './overlap.ts'
+import { decideOverlap, type OpenRun, type SupersededRun } from './overlap.ts'
 import type { RunReason } from './run-state.ts'
 import type { SchedulePolicy } from './schedule-policy.ts'
 
@@ -30,14 +30,12 @@ interface SkippedSlot {
 export interface BeginDecision {
   /** In the order of their slots. Together with `run`: every due slot, once (I6). */
   readonly skipped: readonly SkippedSlot[]
-  /** At most one (I11). `pending` if it waits for another to end. */
+  /** At most one (I11). `pending` if it waits for its turn, until another one ends. */
   readonly run: { readonly slot: number; readonly state: 'running' | 'pending' } | null
-  /** Runs waiting to retry that end as failed: superseded. */
-  readonly supersede: readonly string[]
-  /** Running ones to cancel through their signal. */
+  /** Waiting runs that end because this one takes their place. */
+  readonly supersede: readonly SupersededRun[]
+  /** Held ones to cancel through their signal. */
   readonly cancel: readonly string[]
-  /** Runs waiting to start that end as skipped: superseded. */
-  readonly displace: readonly string[]
 }
 
 /**
@@ -78,7 +76,7 @@ function missedOf({ slots, now, policy, spreadOffsetMs }: ClaimedSchedule, due: 
 
 /** No slot begins, so nothing that is still open is touched. */
 function nothingBegins(skipped: readonly SkippedSlot[]): BeginDecision {
-  return { skipped: inOrder(skipped), run: null, supersede: [], cancel: [], displace: [] }
+  return { skipped: inOrder(skipped), run: null, supersede: [], cancel: [] }
 }
 
 function inOrder(skipped: readonly SkippedSlot[]): SkippedSlot[] {

@@ -1,18 +1,37 @@
 import { describe, expect, test } from 'vitest'
 
-import { decideOverlap, OVERLAP_POLICIES, type OpenRun, type OverlapDecision } from './overlap.ts'
+import { countSuperseded, decideOverlap, OVERLAP_POLICIES, type OpenRun, type OverlapDecision } from './overlap.ts'
 
-/** Open runs from their ids: `r` is running, `p` pending, `w` waiting to retry. */
+/**
+ * Open runs by the first letter of their ids: `r` is running, `t` waits for its turn, `w` waits for a worker and was never tried,
+ * `l` does after its worker was lost, `d` was deferred, `b` waits for its retry (backoff).
+ */
+const RUNS = {
+  r: { waitsFor: null, attemptCount: 1 },
+  t: { waitsFor: 'turn', attemptCount: 0 },
+  w: { waitsFor: 'worker', attemptCount: 0 },
+  l: { waitsFor: 'worker', attemptCount: 1 },
+  d: { waitsFor: 'deferred', attemptCount: 0 },
+  b: { waitsFor: 'retry', attemptCount: 1 },
+} as const satisfies Record<string, Omit<OpenRun, 'id'>>
+
 function openRuns(ids: string): OpenRun[] {
-  const states = { r: 'running', p: 'pending', w: 'retrying' } as const
   return ids
     .split(' ')
     .filter(Boolean)
-    .map((id) => ({ id, state: states[id.charAt(0) as keyof typeof states], trigger: 'schedule' }))
+    .map((id) => ({ id, ...RUNS[id.charAt(0) as keyof typeof RUNS] }))
 }
 
-function decided(decision: OverlapDecision['decision'], ended: Partial<OverlapDecision> = {}): OverlapDecision {
-  return { decision, supersede: [], cancel: [], displace: [], ...ended }
+/** What a slot decides, and the ids of those that it ends. */
+function decided(
+  decision: OverlapDecision['decision'],
+  { supersede = '', cancel = '' }: { supersede?: string; cancel?: string } = {},
+): OverlapDecision {
+  return {
+    decision,
+    supersede: openRuns(supersede).map(({ id, attemptCount }) => ({ id, isTried: attemptCount > 0 })),
+    cancel: cancel.split(' ').filter(Boolean),
+  }
 }
 
 test('A-41: the policies are forbid, queue, allow and replace', () => {
@@ -26,12 +45,16 @@ test.each(OVERLAP_POLICIES)('%s: a slot runs if no run of its schedule is open',
 describe('forbid', () => {
   test.each([
     ['r1', 'one is running', decided('skip')],
-    ['p1', 'one is waiting to start', decided('skip')],
-    ['r1 p1', 'one is running and one is waiting', decided('skip')],
-    ['w1', 'one is waiting to retry: it is superseded', decided('run', { supersede: ['w1'] })],
-    ['w1 w2', 'two are waiting to retry: both are superseded', decided('run', { supersede: ['w1', 'w2'] })],
-    ['w1 r1', 'one is running: the slot does not begin, so nothing is superseded', decided('skip')],
-    ['w1 p1', 'one is waiting to start: nothing is superseded', decided('skip')],
+    ['t1', 'one waits for its turn', decided('skip')],
+    ['w1', 'one waits for a worker, as a run-now does, or one that was handed back untried', decided('skip')],
+    ['l1', 'one that was lost with its worker keeps its place', decided('skip')],
+    ['d1', 'one that was deferred keeps its place', decided('skip')],
+    ['r1 t1', 'one is running and one is waiting', decided('skip')],
+    ['b1', 'one is waiting to retry: it is superseded', decided('run', { supersede: 'b1' })],
+    ['b1 b2', 'two are waiting to retry: both are superseded', decided('run', { supersede: 'b1 b2' })],
+    ['b1 r1', 'one is running: the slot does not begin, so nothing is superseded', decided('skip')],
+    ['b1 t1', 'one waits for its turn: nothing is superseded', decided('skip')],
+    ['b1 l1', 'one waits for a worker: nothing is superseded', decided('skip')],
   ])('A-06, with %s open, because %s', (ids, _, expected) => {
     expect(decideOverlap({ policy: 'forbid', open: openRuns(ids) })).toEqual(expected)
   })
@@ -41,43 +64,49 @@ describe('queue', () => {
   test.each([
     ['r1', 'one is running: the slot waits', decided('wait')],
     ['r1 r2', 'two are running, begun under another policy: the slot waits', decided('wait')],
-    ['r1 p1', 'one waits already, and at most one does', decided('skip')],
-    ['p1', 'the one that waits is about to start and still has the place', decided('skip')],
-    ['w1', 'one is waiting to retry: it is superseded', decided('run', { supersede: ['w1'] })],
-    ['r1 w1', 'a slot that waits has begun, so the retry is superseded', decided('wait', { supersede: ['w1'] })],
-    ['r1 p1 w1', 'the slot is skipped, so nothing is superseded', decided('skip')],
-    ['p1 w1', 'the slot is skipped, so nothing is superseded', decided('skip')],
+    ['w1', 'one waits for a worker and goes first', decided('wait')],
+    ['l1', 'one that was lost with its worker goes first', decided('wait')],
+    ['d1', 'one that was deferred goes first', decided('wait')],
+    ['r1 t1', 'one waits already, and at most one does', decided('skip')],
+    ['w1 t1', 'one waits already behind the one that waits for a worker', decided('skip')],
+    ['t1', 'the one that waits is about to be freed and still has the place', decided('skip')],
+    ['b1', 'one is waiting to retry: it is superseded', decided('run', { supersede: 'b1' })],
+    ['r1 b1', 'a slot that waits has begun, so the retry is superseded', decided('wait', { supersede: 'b1' })],
+    ['w1 b1', 'a slot that waits has begun, so the retry is superseded', decided('wait', { supersede: 'b1' })],
+    ['r1 t1 b1', 'the slot is skipped, so nothing is superseded', decided('skip')],
+    ['t1 b1', 'the slot is skipped, so nothing is superseded', decided('skip')],
   ])('with %s open, because %s', (ids, _, expected) => {
     expect(decideOverlap({ policy: 'queue', open: openRuns(ids) })).toEqual(expected)
   })
 })
 
 describe('allow', () => {
-  test.each(['r1', 'p1', 'w1', 'r1 r2 p1 w1'])('runs beside %s and touches none of them', (ids) => {
-    expect(decideOverlap({ policy: 'allow', open: openRuns(ids) })).toEqual(decided('run'))
-  })
+  test.each(['r1', 't1', 'w1', 'l1', 'd1', 'b1', 'r1 r2 t1 w1 b1'])(
+    'runs beside %s and touches none of them',
+    (ids) => {
+      expect(decideOverlap({ policy: 'allow', open: openRuns(ids) })).toEqual(decided('run'))
+    },
+  )
 })
 
 describe('replace', () => {
   test.each([
-    ['r1', 'the running one is cancelled and the slot waits for its end', decided('wait', { cancel: ['r1'] })],
-    ['r1 r2', 'all that run are cancelled', decided('wait', { cancel: ['r1', 'r2'] })],
-    ['r1 p1', 'the one that waited gives up its place', decided('wait', { cancel: ['r1'], displace: ['p1'] })],
-    ['p1', 'nothing runs: the slot takes the place of the one that waited', decided('run', { displace: ['p1'] })],
-    ['w1', 'one is waiting to retry: it is superseded', decided('run', { supersede: ['w1'] })],
-    [
-      'w1 r1 p1 p2',
-      'everything before it ends',
-      decided('wait', { supersede: ['w1'], cancel: ['r1'], displace: ['p1', 'p2'] }),
-    ],
+    ['r1', 'the running one is cancelled and the slot waits for its end', decided('wait', { cancel: 'r1' })],
+    ['r1 r2', 'all that run are cancelled', decided('wait', { cancel: 'r1 r2' })],
+    ['r1 t1', 'the one that waited gives up its place', decided('wait', { cancel: 'r1', supersede: 't1' })],
+    ['t1', 'nothing runs: the slot takes the place of the one that waited', decided('run', { supersede: 't1' })],
+    ['w1', 'nothing runs: one that waited for a worker is superseded', decided('run', { supersede: 'w1' })],
+    ['l1', 'nothing runs: one that was lost with its worker is superseded', decided('run', { supersede: 'l1' })],
+    ['d1', 'nothing runs: one that was deferred is superseded', decided('run', { supersede: 'd1' })],
+    ['b1', 'one is waiting to retry: it is superseded', decided('run', { supersede: 'b1' })],
+    ['b1 r1 t1 w1', 'everything before it ends', decided('wait', { supersede: 'b1 t1 w1', cancel: 'r1' })],
   ])('A-42, with %s open, because %s', (ids, _, expected) => {
     expect(decideOverlap({ policy: 'replace', open: openRuns(ids) })).toEqual(expected)
   })
 })
 
-test.each(OVERLAP_POLICIES)('%s: a run-now counts like any other', (policy) => {
-  const open = openRuns('r1 p1 w1')
-  const manual = open.map((run) => ({ ...run, trigger: 'manual' as const }))
+test('of superseded runs those that were tried have failed, and the others come off the count of runs', () => {
+  const { supersede } = decideOverlap({ policy: 'replace', open: openRuns('b1 l1 w1 t1 d1') })
 
-  expect(decideOverlap({ policy, open: manual })).toEqual(decideOverlap({ policy, open }))
+  expect(countSuperseded(supersede)).toEqual({ failed: 2, untried: 3 })
 })

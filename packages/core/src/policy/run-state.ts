@@ -3,8 +3,7 @@
  *
  * ```
  *                ┌──────────► skipped                       (never tried; its reason says why)
- *                │
- *  begin ──► pending ──► running ──► succeeded
+ *  begin ──► pending ◄─► running ──► succeeded
  *    │           │        │ ▲ ├────► failed
  *    │           │        ▼ │ └────► cancelled
  *    │           │      retrying ──► failed                 (superseded by the next slot)
@@ -13,13 +12,19 @@
  *    └──► skipped                                           (overlap, missed, excluded, a grant's end)
  * ```
  *
- * A run that a worker hands back, or lost with its life, is `retrying`, not `pending`: it has been tried. What is pending
- * does not fail, for it was never tried; what is retrying is not skipped, for its attempts say that it was. A terminal state
- * never changes.
+ * A waiting run is `pending` if no attempt was made and `retrying` if one was. So a run that a worker hands back untried is
+ * pending again, and one that was lost with its worker is retrying. What was never tried is skipped, not failed; what was
+ * tried is not skipped, for its attempts say that it ran. A terminal state never changes.
  */
 export const RUN_STATES = ['pending', 'running', 'retrying', 'succeeded', 'failed', 'cancelled', 'skipped'] as const
 
 export type RunState = (typeof RUN_STATES)[number]
+
+/**
+ * What a waiting run waits for (`carillon.run_wait`): another run of its schedule to end, a worker with room, its backoff, the
+ * instant that its target named, or somebody else's completion.
+ */
+export type RunWait = 'turn' | 'worker' | 'retry' | 'deferred' | 'completion'
 
 /** Why a slot did not run, or why its run was ended from outside (`carillon.run_reason`). Closed. */
 export const RUN_REASONS = [

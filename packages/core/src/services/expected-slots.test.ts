@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 
 import { resolvePolicy } from '../policy/schedule-policy.ts'
 import { spreadOffsetMs } from '../policy/spread.ts'
-import type { AuditedLines } from '../store/audited-lines.ts'
+import type { AuditedLines, SlotRange } from '../store/audited-lines.ts'
 import type { AuditedSchedule, AuditedSpan } from '../store/audited-schedules.ts'
 import { CHANGE_RACE_MS, compareSlots, type SlotVerdict } from './expected-slots.ts'
-import { SpecBook } from './spec-book.ts'
+import { SpecCache } from './spec-cache.ts'
 
 const HOUR = 3_600_000
 const FROM = Date.parse('2026-11-14T00:00:00Z')
@@ -33,11 +33,22 @@ function spanOf(changes: Partial<AuditedSpan>): AuditedSpan {
 function verdictOf(
   schedule: Partial<AuditedSchedule>,
   lines: Partial<AuditedLines> = {},
-  { slotsMax = 100, linesMax = 100 } = {},
+  { slotsMax = 100, linesMax = 100, backlogs = [] as readonly SlotRange[] } = {},
 ): SlotVerdict {
-  const whole = { id: ID, tenantId: 'acme', projectId: 'web', nextSlotAt: null, dueAt: null, spans: [], ...schedule }
-  const book = new SpecBook(WINDOW, slotsMax)
-  return compareSlots(whole, { scheduled: [], manual: [], ...lines }, { window: WINDOW, book, linesMax })
+  const whole = {
+    id: ID,
+    tenantId: 'acme',
+    projectId: 'web',
+    targetKind: 'http',
+    lane: 'http.1',
+    isEnd: true,
+    nextSlotAt: null,
+    dueAt: null,
+    spans: [],
+    ...schedule,
+  }
+  const specs = new SpecCache(WINDOW, slotsMax)
+  return compareSlots(whole, { scheduled: [], manual: [], ...lines }, { window: WINDOW, specs, linesMax, backlogs })
 }
 
 function lostHours({ lost }: SlotVerdict): number[] {
@@ -125,6 +136,17 @@ describe('what is held against the schedule', () => {
     })
     expect(verdictOf({ spans: [spanOf({ nextSlotAt: at(3), endsAt: endsAt - 1 })] }, lines).unknown).toEqual([at(4)])
     expect(verdictOf({ spans: [spanOf({ nextSlotAt: at(3), endsAt })] }, { scheduled: [at(3)] }).lost).toEqual([])
+  })
+})
+
+describe('what is still to be written', () => {
+  test('slots of a backlog are expected and not lost, those beside it are', () => {
+    const spans = [spanOf({ nextSlotAt: at(2), endsAt: at(8) })]
+
+    const verdict = verdictOf({ spans }, { scheduled: [at(2)] }, { backlogs: [{ from: at(4), to: at(6) }] })
+
+    expect(lostHours(verdict)).toEqual([3, 7, 8])
+    expect(verdict.expected).toBe(7)
   })
 })
 

@@ -1,9 +1,9 @@
 import { spreadOffsetMs } from '../policy/spread.ts'
-import type { AuditedLines } from '../store/audited-lines.ts'
+import type { AuditedLines, SlotRange } from '../store/audited-lines.ts'
 import type { AuditedSchedule } from '../store/audited-schedules.ts'
-import type { AuditWindow, SpecBook } from './spec-book.ts'
+import type { AuditWindow, SpecCache } from './spec-cache.ts'
 
-export interface LostSlot {
+interface LostSlot {
   readonly slot: number
   /** The revision that awaited it. */
   readonly revision: number
@@ -34,42 +34,53 @@ interface Awaited {
  */
 export const CHANGE_RACE_MS = 60_000
 
+export interface Comparison {
+  readonly window: AuditWindow
+  readonly specs: SpecCache
+  /** How many lines of a schedule were read at most. */
+  readonly linesMax: number
+  /** Slots whose lines are still to be written, both ends included. */
+  readonly backlogs: readonly SlotRange[]
+}
+
 /**
  * Recomputes which slots of a window came due, span by span of the schedule's history, and compares.
  *
- * A slot that an active schedule still awaits is not lost, however late it is: its line is begin's to write.
+ * A slot that an active schedule still awaits is not lost, however late it is: its line is begin's to write. Nor is one of a
+ * backlog that a change left: its line follows.
  * @throws Error if a spec can no longer be read
  */
 export function compareSlots(
   schedule: AuditedSchedule,
   lines: AuditedLines,
-  { window, book, linesMax }: { window: AuditWindow; book: SpecBook; linesMax: number },
+  { window, specs, linesMax, backlogs }: Comparison,
 ): SlotVerdict {
-  const awaited = awaitedSlots(schedule, window.to, book)
+  const awaited = awaitedSlots(schedule, window.to, specs)
   const until = Math.min(
     linesUntil(lines, linesMax) ?? window.to,
-    ...schedule.spans.map((span) => slotsOf(span, book).until),
+    ...schedule.spans.map((span) => slotsOf(span, specs).until),
   )
   const written = new Set([...lines.scheduled, ...lines.manual])
   const due = [...awaited].filter(([slot, { isDue }]) => isDue && slot <= until)
   const claimedBefore = schedule.nextSlotAt ?? Infinity
+  const isToBeWritten = (slot: number): boolean => backlogs.some(({ from, to }) => slot >= from && slot <= to)
   return {
     expected: due.length,
     lost: due
-      .filter(([slot]) => slot < claimedBefore && !written.has(slot))
+      .filter(([slot]) => slot < claimedBefore && !written.has(slot) && !isToBeWritten(slot))
       .map(([slot, { revision }]) => ({ slot, revision })),
     unknown: lines.scheduled.filter((slot) => slot <= until && !awaited.has(slot)),
     until,
   }
 }
 
-function awaitedSlots({ id, spans }: AuditedSchedule, to: number, book: SpecBook): Map<number, Awaited> {
+function awaitedSlots({ id, spans }: AuditedSchedule, to: number, specs: SpecCache): Map<number, Awaited> {
   const awaited = new Map<number, Awaited>()
   for (const span of spans) {
     const { revision, nextSlotAt } = span
     const endsAt = span.endsAt ?? Infinity
-    const offset = spreadOffsetMs(id, book.spreadSeconds(required(span.policy)))
-    for (const slot of slotsOf(span, book).slots) {
+    const offset = spreadOffsetMs(id, specs.spreadSeconds(required(span.policy)))
+    for (const slot of slotsOf(span, specs).slots) {
       const dueAt = slot + offset
       if (dueAt > endsAt + CHANGE_RACE_MS) break
       // The span in which it came due first answers for it.
@@ -80,8 +91,8 @@ function awaitedSlots({ id, spans }: AuditedSchedule, to: number, book: SpecBook
   return awaited
 }
 
-function slotsOf({ cadence }: AuditedSchedule['spans'][number], book: SpecBook): ReturnType<SpecBook['slots']> {
-  return book.slots(required(cadence))
+function slotsOf({ cadence }: AuditedSchedule['spans'][number], specs: SpecCache): ReturnType<SpecCache['slots']> {
+  return specs.slots(required(cadence))
 }
 
 function required(text: string | null): string {

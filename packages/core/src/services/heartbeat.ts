@@ -6,15 +6,15 @@ import type { Lease } from '../lease.ts'
 import { PeriodicService } from '../service.ts'
 import { type Db } from '../store/database.ts'
 import { findCancelRequests } from '../store/waiting-runs.ts'
-import { extendLease, registerWorker, removeWorkers } from '../store/workers.ts'
+import { endLease, extendLease, registerWorker, removeDeadWorkers, type Failing } from '../store/workers.ts'
 
 export interface HeartbeatDeps {
   readonly db: Db
   readonly clock: Clock
   readonly events: Events
   readonly lease: Lease
-  /** Under which names the engine locks jobs in this process. */
-  readonly engineWorkerIds: () => readonly string[]
+  /** What fails in this worker at the moment; told with each beat, for whoever examines it. */
+  readonly failing: () => Failing | null
   /** Told of runs of this worker that somebody asked to cancel. */
   readonly onCancel: (runId: string) => void
 }
@@ -26,8 +26,8 @@ export interface HeartbeatOptions {
   readonly heartbeatMs: number
 }
 
-/** A worker is given up after missing two beats in a row: with the rescuer's pace, its runs go on within three. */
-const BEATS_PER_LEASE = 2
+/** A worker is given up after missing three beats in a row: with the rescuer's pace, its runs go on within four. */
+const BEATS_PER_LEASE = 3
 
 /** A beat that failed is tried again so many times before the next one is due: one broken connection must cost no lease. */
 const TRIES_PER_BEAT = 5
@@ -60,22 +60,27 @@ export class Heartbeat extends PeriodicService<{ readonly extended: number }> {
     return { extended: 0 }
   }
 
-  /** Says goodbye, once nothing is held any more: nobody needs to wait for the lease to run out. */
+  /**
+   * Says goodbye: no rescuer needs to wait for the lease to run out. If runs are left that could not be handed back, the row stays and
+   * tells rescuers that they are lost.
+   */
   async leave(): Promise<void> {
-    const { db, lease } = this.#deps
+    const { db, clock, lease } = this.#deps
     await this.stop()
     const id = lease.workerId
     if (id === undefined) return
     lease.release()
-    await removeWorkers(db, { ids: [id] })
+    const now = clock.databaseNow()
+    await endLease(db, { id, now })
+    await removeDeadWorkers(db, { ids: [id], now })
   }
 
   async #extend(id: string): Promise<boolean> {
-    const { db, clock, lease, engineWorkerIds } = this.#deps
+    const { db, clock, lease, failing } = this.#deps
     const askedAtMs = clock.monotonicMs()
     const leaseMs = this.#leaseMs
     const now = clock.databaseNow()
-    if (!(await extendLease(db, { id, engineWorkerIds: engineWorkerIds(), leaseMs, now }))) return false
+    if (!(await extendLease(db, { id, failing: failing(), leaseMs, now }))) return false
     // The answer may have come after the lease was let go of. What was held under it is written by nobody any more, so it
     // must run out for a rescuer to find it.
     if (lease.workerId !== id) return false
@@ -84,13 +89,13 @@ export class Heartbeat extends PeriodicService<{ readonly extended: number }> {
   }
 
   async #register(): Promise<void> {
-    const { db, clock, lease, engineWorkerIds } = this.#deps
+    const { db, clock, lease } = this.#deps
     const { name, targetKinds } = this.#options
     const id = randomUUID()
     const askedAtMs = clock.monotonicMs()
     const leaseMs = this.#leaseMs
     const now = clock.databaseNow()
-    await registerWorker(db, { id, name, targetKinds, engineWorkerIds: engineWorkerIds(), leaseMs, now })
+    await registerWorker(db, { id, name, targetKinds, leaseMs, now })
     lease.grant(id, askedAtMs, leaseMs)
   }
 

@@ -1,5 +1,4 @@
 import type { Clock } from '../clock.ts'
-import type { Jobs } from '../engine.ts'
 import type { Events } from '../events.ts'
 import { NO_RETRY, type RetryPolicy } from '../policy/retry.ts'
 import { readPolicy } from '../policy/schedule-policy.ts'
@@ -7,65 +6,74 @@ import { PeriodicService } from '../service.ts'
 import { settleBatch, type PendingSettlement } from '../settle-batch.ts'
 import { tellSettled } from '../settled-events.ts'
 import { settlementOf } from '../settlement.ts'
-import { transact, type Db } from '../store/database.ts'
-import { unlockJobs } from '../store/jobs.ts'
-import { lockSchedules } from '../store/schedule-lock.ts'
-import { findStrandedRuns } from '../store/waiting-runs.ts'
-import { findDeadWorkers, findOrphanedRuns, removeWorkers, type OrphanedRun } from '../store/workers.ts'
+import type { Db } from '../store/database.ts'
+import { findDeadWorkers, findOrphanedRuns, removeDeadWorkers, type OrphanedRun } from '../store/workers.ts'
 
 export interface RescuerDeps {
   readonly db: Db
   readonly clock: Clock
   readonly events: Events
-  readonly jobs: Jobs
 }
 
 export interface RescueCounts {
-  /** Runs whose worker died, that go on or end. */
+  /** Runs whose worker died, that wait to be taken or end. */
   readonly rescued: number
-  /** Waiting runs that nothing would have woken. */
-  readonly woken: number
-  /** Workers that were given up. */
-  readonly buried: number
+  /** Workers that were taken off the list. */
+  readonly removed: number
 }
 
 const BATCH_MAX = 500
-/** A job that is not there so long after its time is not just being handled, or late. */
-const OVERDUE_MS = 10_000
+/** How many batches one rescue settles at most: a storm of deaths must not keep this service from its next look. */
+const BATCHES_MAX = 20
+/** Between looks for runs of workers that are not even on the list: somebody removed their row by hand. */
+const FULL_EVERY_MS = 60_000
 
 /**
- * Goes on with the runs of dead workers: settles their lost attempt by the same rules as any other, so that it is counted,
- * retried or final, and the fence of the dead one falls with it (I12). A slow but living worker may lose a run, too: see
- * docs/guarantees.md.
+ * Puts back the runs of dead workers: settles their lost attempt by the same rules as any other, so that it is counted, retried
+ * or final, and the fence of the dead one falls with it (I12). A run that goes on is due at once, and whoever has room takes it.
+ * A slow but living worker may lose a run, too: see docs/guarantees.md.
  */
 export class Rescuer extends PeriodicService<RescueCounts> {
   override readonly name = 'rescuer'
   readonly #deps: RescuerDeps
+  #fullAtMs = -Infinity
 
   constructor(deps: RescuerDeps, options: { readonly periodMs: number }) {
     super(deps, options.periodMs)
     this.#deps = deps
   }
 
+  /** Where no lease has run out it reads the list of workers, and nothing else but once a minute. */
   async runOnce(): Promise<RescueCounts> {
     const { db, clock } = this.#deps
+    const nowMs = clock.monotonicMs()
+    const isFull = nowMs - this.#fullAtMs >= FULL_EVERY_MS
     const dead = await findDeadWorkers(db, { now: clock.databaseNow() })
+    if (dead.length === 0 && !isFull) return { rescued: 0, removed: 0 }
+    const rescued = await this.#rescueAll(isFull ? null : dead)
+    if (isFull) this.#fullAtMs = nowMs
+    const removed = dead.length === 0 ? 0 : await removeDeadWorkers(db, { ids: dead, now: clock.databaseNow() })
+    return { rescued, removed }
+  }
+
+  async #rescueAll(workerIds: readonly string[] | null): Promise<number> {
+    const { db, clock } = this.#deps
     let rescued = 0
-    for (let latest = -1; latest !== 0; rescued += latest) {
-      latest = await this.#rescue(await findOrphanedRuns(db, { limit: BATCH_MAX, now: clock.databaseNow() }))
+    for (let batches = 0; batches < BATCHES_MAX; batches += 1) {
+      const orphans = await findOrphanedRuns(db, { workerIds, limit: BATCH_MAX, now: clock.databaseNow() })
+      const settled = await this.#rescue(orphans)
+      rescued += settled
+      // What is left is held by somebody at the moment, or was settled by another rescuer: it is looked for again the next time.
+      if (settled === 0) break
     }
-    if (dead.length > 0) {
-      await unlockJobs(db, { engineWorkerIds: dead.flatMap(({ engineWorkerIds }) => engineWorkerIds) })
-      await removeWorkers(db, { ids: dead.map(({ id }) => id) })
-    }
-    return { rescued, woken: await this.#wakeStranded(), buried: dead.length }
+    return rescued
   }
 
   async #rescue(orphans: readonly OrphanedRun[]): Promise<number> {
     if (orphans.length === 0) return 0
     // One per schedule at a time, as everywhere; the rest is found again the next time round.
     const batch = [...new Map(orphans.map((run) => [run.scheduleId, run])).values()]
-    const settled = await settleBatch(this.#deps, batch.map(pendingOf))
+    const settled = await settleBatch(this.#deps, batch.map(pendingOf), { ifHeld: 'leave' })
     const { events } = this.#deps
     for (const run of settled) {
       const { runId, scheduleId, scheduledFor } = run
@@ -73,19 +81,6 @@ export class Rescuer extends PeriodicService<RescueCounts> {
       tellSettled(events, run)
     }
     return settled.length
-  }
-
-  /** Runs whose turn has come but whose job is missing: enqueued again, from the ledger. */
-  async #wakeStranded(): Promise<number> {
-    const { db, clock, jobs } = this.#deps
-    const now = clock.databaseNow()
-    const stranded = await findStrandedRuns(db, { limit: BATCH_MAX, overdueMs: OVERDUE_MS, now })
-    if (stranded.length === 0) return 0
-    await transact(db, clock, async (tx) => {
-      await lockSchedules(tx, { scheduleIds: stranded.map(({ scheduleId }) => scheduleId) })
-      await jobs.enqueue(tx, stranded)
-    })
-    return stranded.length
   }
 }
 

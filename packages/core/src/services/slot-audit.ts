@@ -1,152 +1,221 @@
 import type { Clock } from '../clock.ts'
-import { listAuditedLines, type AuditedLines } from '../store/audited-lines.ts'
-import { listAuditedSchedules, type AuditedSchedule } from '../store/audited-schedules.ts'
-import { insertRuns } from '../store/begin.ts'
-import { transact, type Db } from '../store/database.ts'
-import { newRun } from '../store/new-run.ts'
-import { lockSchedules } from '../store/schedule-lock.ts'
+import { identifierAt } from '../identifier.ts'
+import { isPassedOver, OVERDUE_MS } from '../policy/overdue.ts'
+import type { RunState } from '../policy/run-state.ts'
+import { listAuditedLines, listBacklogRanges, type AuditedLines, type SlotRange } from '../store/audited-lines.ts'
+import { listAuditedSchedules, type AuditedPage, type AuditedSchedule } from '../store/audited-schedules.ts'
+import type { NewFinding } from '../store/audits.ts'
+import { transact, type Db, type Tx } from '../store/database.ts'
+import { restoreLines } from '../store/restored-lines.ts'
+import { lockFreeSchedules } from '../store/schedule-lock.ts'
 import { readSnapshot } from '../store/snapshot.ts'
-import { CHANGE_RACE_MS, compareSlots, type LostSlot } from './expected-slots.ts'
-import type { FindingList } from './finding-list.ts'
-import { SpecBook, type AuditWindow } from './spec-book.ts'
+import { findFirstDue, listLivingWorkers } from '../store/worker-room.ts'
+import { CHANGE_RACE_MS, compareSlots, type SlotVerdict } from './expected-slots.ts'
+import { formatInstant } from './finding-text.ts'
+import type { SpecCache } from './spec-cache.ts'
+import type { TimeSlices } from './time-slices.ts'
 
-export interface SlotAuditOptions {
-  readonly window: AuditWindow
-  /** How late an active schedule may be before that is a finding. */
-  readonly pastDueMs: number
+export interface SlotAuditDeps {
+  readonly db: Db
+  readonly clock: Clock
+  readonly slices: TimeSlices
+}
+
+export interface SlotAuditTask {
+  readonly page: AuditedPage
+  /** What the specs say of the window of slots that is compared. */
+  readonly specs: SpecCache
+  readonly now: number
 }
 
 export interface SlotAuditCounts {
   readonly schedules: number
   readonly slots: number
+  /** Schedules whose spec can no longer be read, or searched. */
   readonly unreadable: number
+  /** Schedules with more slots than one audit compares: only the earliest were. */
   readonly truncated: number
 }
 
-// A page of schedules that ring every minute holds 300,000 lines, as numbers.
-const SCHEDULES_PER_PAGE = 200
+export interface SlotAuditResult {
+  readonly counts: SlotAuditCounts
+  /** As they were read. */
+  readonly schedules: readonly AuditedSchedule[]
+  readonly findings: readonly NewFinding[]
+  /** Schedules of which something looked wrong and that somebody held: they are to be looked at again. */
+  readonly heldIds: readonly string[]
+}
+
+/** Schedules, their lines, and which of their slots are still to be written. */
+interface ReadSchedules {
+  readonly schedules: readonly AuditedSchedule[]
+  readonly lines: ReadonlyMap<string, AuditedLines>
+  readonly backlogs: ReadonlyMap<string, readonly SlotRange[]>
+}
+
 /** Of one schedule in one window: every nine seconds for a day. */
-const SLOTS_MAX = 10_000
+export const SLOTS_MAX = 10_000
+/** How many schedules are locked at a time to look at them again, and how many lines one transaction writes. */
+const SCHEDULES_PER_CONFIRM = 20
 const LINES_PER_REPAIR = 1000
-/** For how long slots are computed before the rest of the process gets its turn. */
-const TURN_MS = 10
-const BEFORE_ALL_IDS = '00000000-0000-0000-0000-000000000000'
 const NO_LINES: AuditedLines = { scheduled: [], manual: [] }
 
-/** Holds the ledger against the specs, schedule by schedule, a page at a time. Gives lost slots their line. */
+/**
+ * Holds the ledger against the specs: which slots of a window came due, and whether each has its line. Gives lost slots their line.
+ *
+ * Everything is read as of one instant. What looks wrong is looked at once more under the lock of its schedule, where no transaction
+ * in flight can explain it, and is then reported and repaired.
+ */
 export class SlotAudit {
-  readonly #db: Db
-  readonly #clock: Clock
-  readonly #options: SlotAuditOptions
-  readonly #found: FindingList
-  readonly #book: SpecBook
-  readonly #counts = { schedules: 0, slots: 0, unreadable: 0, truncated: 0 }
-  #turnEndsMs = 0
+  readonly #deps: SlotAuditDeps
 
-  constructor(
-    { db, clock }: { readonly db: Db; readonly clock: Clock },
-    options: SlotAuditOptions,
-    found: FindingList,
-  ) {
-    this.#db = db
-    this.#clock = clock
-    this.#options = options
-    this.#found = found
-    this.#book = new SpecBook(options.window, SLOTS_MAX)
+  constructor(deps: SlotAuditDeps) {
+    this.#deps = deps
   }
 
-  async run(): Promise<SlotAuditCounts> {
-    let after = BEFORE_ALL_IDS
-    for (;;) {
-      const { schedules, lines } = await this.#readPage(after)
-      const last = schedules.at(-1)
-      if (last === undefined) return this.#counts
-      const lost: { schedule: AuditedSchedule; slot: LostSlot }[] = []
-      for (const schedule of schedules) {
-        await this.#takeTurns()
-        for (const slot of this.#compare(schedule, lines.get(schedule.id) ?? NO_LINES)) lost.push({ schedule, slot })
-      }
-      await this.#repair(lost)
-      if (schedules.length < SCHEDULES_PER_PAGE) return this.#counts
-      after = last.id
+  async run(task: SlotAuditTask): Promise<SlotAuditResult> {
+    const read = await readSnapshot(this.#deps.db, (tx) => readSchedules(tx, task.page, task.specs))
+    const counts = { schedules: read.schedules.length, slots: 0, unreadable: 0, truncated: 0 }
+    const suspects: string[] = []
+    for (const schedule of read.schedules) {
+      await this.#deps.slices.next()
+      const verdict = judge(schedule, read, task.specs)
+      if (verdict === undefined) counts.unreadable += 1
+      counts.slots += verdict?.expected ?? 0
+      if (verdict !== undefined && verdict.until < task.specs.window.to) counts.truncated += 1
+      if (isSuspect(verdict) || isOverdue(schedule, task.now)) suspects.push(schedule.id)
     }
+    return { counts, schedules: read.schedules, ...(await this.#confirmAll(suspects, task)) }
   }
 
-  /**
-   * As of one instant: a schedule that is resumed and begun in between would have a line that nothing explains. Nothing is
-   * computed in here, for a transaction left idle is cut.
-   */
-  #readPage(after: string): Promise<{ schedules: AuditedSchedule[]; lines: Map<string, AuditedLines> }> {
-    const { from, to } = this.#options.window
-    return readSnapshot(this.#db, async (tx) => {
-      const schedules = await listAuditedSchedules(tx, {
-        after,
-        limit: SCHEDULES_PER_PAGE,
-        from: new Date(from - CHANGE_RACE_MS),
-        to: new Date(to),
-      })
-      const scheduleIds = schedules.map(({ id }) => id)
-      const window = { from: new Date(from), to: new Date(to) }
-      return { schedules, lines: await listAuditedLines(tx, { scheduleIds, ...window, limit: SLOTS_MAX }) }
+  async #confirmAll(
+    ids: readonly string[],
+    task: SlotAuditTask,
+  ): Promise<Pick<SlotAuditResult, 'findings' | 'heldIds'>> {
+    const findings: NewFinding[] = []
+    const heldIds: string[] = []
+    for (let start = 0; start < ids.length; start += SCHEDULES_PER_CONFIRM) {
+      let left = ids.slice(start, start + SCHEDULES_PER_CONFIRM)
+      while (left.length > 0) {
+        const confirmed = await this.#confirm(left, task)
+        findings.push(...confirmed.findings)
+        heldIds.push(...confirmed.heldIds)
+        left = confirmed.left
+      }
+    }
+    return { findings, heldIds }
+  }
+
+  /** @returns `left` are those with more lost slots than one transaction writes */
+  async #confirm(
+    ids: readonly string[],
+    { specs, now }: SlotAuditTask,
+  ): Promise<{ findings: NewFinding[]; heldIds: string[]; left: string[] }> {
+    const { db, clock } = this.#deps
+    return transact(db, clock, async (tx) => {
+      const locked = await lockFreeSchedules(tx, { scheduleIds: ids })
+      const heldIds = ids.filter((id) => !locked.has(id))
+      const read = await readSchedules(tx, { ids: [...locked] }, specs)
+      const judged = read.schedules.map((schedule) => ({ schedule, verdict: judge(schedule, read, specs) }))
+      const lost = judged.flatMap(({ schedule, verdict }) =>
+        (verdict?.lost ?? []).map(({ slot, revision }) => ({
+          id: identifierAt(now),
+          scheduleId: schedule.id,
+          scheduledFor: slot,
+          revision,
+        })),
+      )
+      const lines = lost.slice(0, LINES_PER_REPAIR)
+      const restored =
+        lines.length === 0 ? new Map<string, RunState>() : await restoreLines(tx, { lines, now: clock.databaseNow() })
+      const findings = lines.map(({ id, scheduleId, scheduledFor, revision }) =>
+        lostFinding(scheduleId, scheduledFor, revision, restored.get(id)),
+      )
+      const left = [...new Set(lost.slice(LINES_PER_REPAIR).map(({ scheduleId }) => scheduleId))]
+      // Told with the last portion, so that each is told once.
+      const whole = judged.filter(({ schedule }) => !left.includes(schedule.id))
+      for (const { schedule, verdict } of whole) {
+        for (const slot of verdict?.unknown ?? []) findings.push(unknownFinding(schedule, slot))
+      }
+      findings.push(
+        ...(await this.#findPastDue(
+          tx,
+          whole.map(({ schedule }) => schedule),
+          now,
+        )),
+      )
+      return { findings, heldIds, left }
     })
   }
 
-  #compare(schedule: AuditedSchedule, lines: AuditedLines): readonly LostSlot[] {
-    this.#counts.schedules += 1
-    this.#noteIfPastDue(schedule)
-    const { window } = this.#options
-    const verdict = attempted(() => compareSlots(schedule, lines, { window, book: this.#book, linesMax: SLOTS_MAX }))
-    if (verdict === undefined) {
-      this.#counts.unreadable += 1
-      return []
-    }
-    this.#counts.slots += verdict.expected
-    if (verdict.until < window.to) this.#counts.truncated += 1
-    for (const slot of verdict.unknown) {
-      const detail = 'the ledger has a line that no spec explains'
-      this.#found.add({ kind: 'slot_unknown', scheduleId: schedule.id, scheduledFor: slot, detail, isRepaired: false })
-    }
-    return verdict.lost
-  }
-
-  #noteIfPastDue({ id, nextSlotAt, dueAt }: AuditedSchedule): void {
-    const { window, pastDueMs } = this.#options
-    if (dueAt === null || dueAt >= window.to - pastDueMs) return
-    const detail = `nobody has begun it since it was due at ${new Date(dueAt).toISOString()}`
-    this.#found.add({ kind: 'schedule_past_due', scheduleId: id, scheduledFor: nextSlotAt, detail, isRepaired: false })
-  }
-
-  /** I6: what is lost gets the line it should have had. It is not run: nobody knows whether it was (I2, I11). */
-  async #repair(lost: readonly { schedule: AuditedSchedule; slot: LostSlot }[]): Promise<void> {
-    for (let start = 0; start < lost.length; start += LINES_PER_REPAIR) {
-      const runs = lost
-        .slice(start, start + LINES_PER_REPAIR)
-        .map(({ schedule, slot: { slot, revision } }) =>
-          newRun({ ...schedule, revision }, { slot, state: 'skipped', reason: 'missed' }, this.#options.window.to),
-        )
-      const written = await transact(this.#db, this.#clock, async (tx) => {
-        await lockSchedules(tx, { scheduleIds: runs.map(({ scheduleId }) => scheduleId) })
-        return insertRuns(tx, { runs, workerId: null, onConflict: 'keep', now: this.#clock.databaseNow() })
-      })
-      for (const { id, scheduleId, scheduledFor, revision } of runs) {
-        const detail = `the slot came due under revision ${revision} and left no line`
-        this.#found.add({ kind: 'slot_lost', scheduleId, scheduledFor, detail, isRepaired: written.has(id) })
-      }
-    }
-  }
-
-  async #takeTurns(): Promise<void> {
-    if (this.#clock.monotonicMs() < this.#turnEndsMs) return
-    await this.#clock.sleep(0)
-    this.#turnEndsMs = this.#clock.monotonicMs() + TURN_MS
+  async #findPastDue(tx: Tx, schedules: readonly AuditedSchedule[], now: number): Promise<NewFinding[]> {
+    const overdue = schedules.filter((schedule) => isOverdue(schedule, now))
+    if (overdue.length === 0) return []
+    const workers = await listLivingWorkers(tx, { now: this.#deps.clock.databaseNow() })
+    const first = await findFirstDue(tx, { lanes: [...new Set(overdue.map(({ lane }) => lane))] })
+    return overdue.flatMap(({ id, targetKind, lane, dueAt, nextSlotAt }) => {
+      const overdueMs = now - (dueAt ?? now)
+      const isFirstInLane = first.get(lane)?.slotAt === dueAt
+      if (!isPassedOver({ targetKind, overdueMs, isFirstInLane }, workers)) return []
+      const isServed = workers.some(({ targetKinds }) => targetKinds.includes(targetKind))
+      const remedy = isServed
+        ? 'see what the workers log, and whether anybody holds its row (pg_locks)'
+        : `start a worker that serves ${targetKind}`
+      const detail = `due since ${formatInstant(dueAt ?? now)}, and no worker has begun it: ${remedy}`
+      return [{ kind: 'schedule_past_due', scheduleId: id, scheduledFor: nextSlotAt, detail, isRepaired: false }]
+    })
   }
 }
 
-/** A schedule whose spec can no longer be read, or searched, is passed over alone: begin pauses it and says why. */
-function attempted<Result>(work: () => Result): Result | undefined {
+/** Backlogs before lines: see `listBacklogRanges`. */
+async function readSchedules(tx: Tx, page: AuditedPage, { window }: SpecCache): Promise<ReadSchedules> {
+  const [from, to] = [new Date(window.from), new Date(window.to)]
+  const schedules = await listAuditedSchedules(tx, { page, from: new Date(window.from - CHANGE_RACE_MS), to })
+  const scheduleIds = schedules.map(({ id }) => id)
+  const backlogs = await listBacklogRanges(tx, { scheduleIds })
+  return { schedules, backlogs, lines: await listAuditedLines(tx, { scheduleIds, from, to, limit: SLOTS_MAX }) }
+}
+
+/** Undefined for a schedule whose spec can no longer be read, or searched. It is passed over alone: begin pauses it and says why. */
+function judge(schedule: AuditedSchedule, read: ReadSchedules, specs: SpecCache): SlotVerdict | undefined {
+  const { id } = schedule
   try {
-    return work()
+    const backlogs = read.backlogs.get(id) ?? []
+    const lines = read.lines.get(id) ?? NO_LINES
+    return compareSlots(schedule, lines, { window: specs.window, specs, linesMax: SLOTS_MAX, backlogs })
   } catch {
     return undefined
   }
+}
+
+function isSuspect(verdict: SlotVerdict | undefined): boolean {
+  return verdict !== undefined && (verdict.lost.length > 0 || verdict.unknown.length > 0)
+}
+
+function isOverdue({ dueAt }: AuditedSchedule, now: number): boolean {
+  return dueAt !== null && now - dueAt > OVERDUE_MS
+}
+
+function lostFinding(
+  scheduleId: string,
+  scheduledFor: number,
+  revision: number,
+  state: RunState | undefined,
+): NewFinding {
+  const what = `the slot came due under revision ${revision} and left no line`
+  const remedy =
+    state === undefined
+      ? 'its line is there by now; nothing is left to do'
+      : state === 'skipped'
+        ? 'it has the line skipped: missed now, and was not run; run the schedule by hand if the work is still wanted'
+        : `its attempts say that it ran, so its line was restored as ${state}; nothing is left to do`
+  const isRepaired = state !== undefined
+  return { kind: 'slot_lost', scheduleId, scheduledFor, detail: `${what}: ${remedy}`, isRepaired }
+}
+
+function unknownFinding({ id }: AuditedSchedule, scheduledFor: number): NewFinding {
+  const detail =
+    'the ledger has a line at an instant that the schedule did not await: ' +
+    'see who wrote to the database by hand; if nobody did, please report it'
+  return { kind: 'slot_unknown', scheduleId: id, scheduledFor, detail, isRepaired: false }
 }

@@ -1,23 +1,20 @@
-import type { Clock } from '../clock.ts'
-import type { Events } from '../events.ts'
-import { Service } from '../service.ts'
+import { z } from 'zod'
+
 import { deleteAudits } from '../store/audits.ts'
-import type { Db } from '../store/database.ts'
 import { deleteFeedEntries, FEED_KEPT_MS } from '../store/feed.ts'
 import { ANSWERS_KEPT_MS, deleteAnswers } from '../store/idempotent-answers.ts'
 import { readNow } from '../store/now.ts'
-import { findOldestNextSlot } from '../store/oldest-slot.ts'
+import { findOldestDue } from '../store/oldest-due.ts'
 import { dropPartitions, ensurePartitions, listPartitions } from '../store/partitions.ts'
 import { purgeSchedules } from '../store/purged-schedules.ts'
+import type { ClaimedTurn } from '../store/service-turns.ts'
+import { SQLSTATE, sqlStateOf } from '../store/sqlstate.ts'
+import { TurnService, type Slice, type TurnServiceDeps } from './turn-service.ts'
 
-export interface UpkeepDeps {
-  readonly db: Db
-  readonly clock: Clock
-  readonly events: Events
-}
+export type UpkeepDeps = TurnServiceDeps
 
 export interface UpkeepOptions {
-  /** @default a day */
+  /** From the end of one round to the next. @default an hour */
   readonly periodMs?: number
   /** For how long the ledger remembers; whole months are dropped, so some lines stay for up to a month more. @default 90 days */
   readonly retentionMs?: number
@@ -36,82 +33,152 @@ export interface UpkeepCounts {
   readonly forgotten: number
 }
 
-const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 const RETENTION_DEFAULT_MS = 90 * DAY_MS
 const MONTHS_AHEAD_DEFAULT = 2
-/** Dropping a month gives up soon if somebody reads: then it is tried again after this. */
+/** The longest spread: a slot may come due so much later than it is named. */
+const SPREAD_MAX_MS = HOUR_MS
+/** How often a worker looks whether it is its turn. */
+const LOOK_MS = 60_000
+/** Dropping a month gives up soon if somebody reads it: then it is tried again after this. */
 const PAUSE_AFTER_FAILURE_MS = 60_000
-const SCHEDULES_PER_PURGE = 500
-/** For how long a create with an Idempotency-Key is answered as it was the first time. */
-const FORGOTTEN_AT_ONCE = 10_000
+/** How much one statement removes, so that none takes long. */
+const ROWS_PER_STATEMENT = 10_000
+const SCHEDULES_PER_STATEMENT = 500
+/** Between two slices of a round that has more to remove; longer if a slice takes longer, so that half the time is left to others. */
+const PAUSE_BETWEEN_SLICES_MS = 100
+
+/** What a round consists of, in this order: what the pipeline cannot do without first; schedules once their months are gone. */
+const STEPS = ['months', 'feed', 'answers', 'audits', 'drop', 'schedules'] as const
+
+type Step = (typeof STEPS)[number]
+
+/** Where a round goes on, and whether a month of it could not be dropped yet. What another version left is begun anew. */
+const CURSOR = z.object({ step: z.enum(STEPS), isPostponed: z.boolean() }).catch({ step: STEPS[0], isPostponed: false })
+
+/** What a step did. */
+interface StepResult {
+  readonly counts: Partial<UpkeepCounts>
+  /** There is more to remove. @default false */
+  readonly hasMore?: boolean
+  readonly failure?: Error
+}
+
+/** As of which instant a round is made. */
+interface Round {
+  readonly now: number
+  readonly forgetBefore: Date
+}
 
 /**
- * Makes the ledger's months before they are needed and drops them after the retention, and with them what was deleted as
- * long ago; forgets what is kept for hours only. Must have run once before the first slot is begun: a slot without a month
- * cannot have its line.
+ * Makes the ledger's months before they are needed and drops them after the retention, and with them what was deleted as long ago;
+ * forgets what is kept for hours only. One worker at a time does it, in slices: a step that removed as much as one statement may is
+ * gone on with in the next slice.
+ *
+ * `ensureMonths` must have run before the first slot is begun: a slot without a month cannot have its line. Everything else can wait.
  */
-export class Upkeep extends Service<UpkeepCounts> {
+export class Upkeep extends TurnService<UpkeepCounts> {
   override readonly name = 'upkeep'
   readonly #deps: UpkeepDeps
   readonly #options: Required<UpkeepOptions>
 
   constructor(deps: UpkeepDeps, options: UpkeepOptions = {}) {
-    super(deps, PAUSE_AFTER_FAILURE_MS)
+    super(deps, { turn: 'upkeep', lookMs: LOOK_MS, pauseAfterFailureMs: PAUSE_AFTER_FAILURE_MS })
     this.#deps = deps
     this.#options = {
-      periodMs: options.periodMs ?? DAY_MS,
+      periodMs: options.periodMs ?? HOUR_MS,
       retentionMs: options.retentionMs ?? RETENTION_DEFAULT_MS,
       monthsAhead: options.monthsAhead ?? MONTHS_AHEAD_DEFAULT,
     }
   }
 
-  /** In this order: what the pipeline cannot do without comes first, what may fail for a reader's sake later. */
-  async runOnce(): Promise<UpkeepCounts> {
-    const { db, clock } = this.#deps
-    const now = await readNow(db, clock.databaseNow())
-    const forgetBefore = new Date(now - this.#options.retentionMs)
-    const created = await this.#ensureMonths(now, forgetBefore)
-    const forgotten = await this.#forget(now)
-    const dropped = await dropPartitions(db, { before: forgetBefore })
-    const purged = (await this.#purgeSchedules(forgetBefore)) + (await deleteAudits(db, { before: forgetBefore }))
-    return { created: created.length, dropped: dropped.length, purged, forgotten }
+  /** Makes the months that the pipeline cannot do without. */
+  async ensureMonths(): Promise<string[]> {
+    return this.#ensureMonths(this.#roundAt(await readNow(this.#deps.db, this.#deps.clock.databaseNow())))
   }
 
-  protected override rest(_counts: UpkeepCounts, signal: AbortSignal): Promise<void> {
-    return this.#deps.clock.sleep(this.#options.periodMs, signal)
+  /** From the cursor's step to the end of the round, or to the first step that has more to remove. */
+  protected override async slice({ now, cursor }: ClaimedTurn): Promise<Slice<UpkeepCounts>> {
+    const { clock } = this.#deps
+    const startedAtMs = clock.monotonicMs()
+    const round = this.#roundAt(now)
+    const counts = { created: 0, dropped: 0, purged: 0, forgotten: 0 }
+    const { step: first, isPostponed } = CURSOR.parse(cursor)
+    let failure: Error | undefined
+    for (const step of STEPS.slice(STEPS.indexOf(first))) {
+      const done = await this.#do(step, round)
+      for (const name of COUNT_NAMES) counts[name] += done.counts[name] ?? 0
+      failure ??= done.failure
+      if (done.hasMore !== true) continue
+      const restMs = Math.max(PAUSE_BETWEEN_SLICES_MS, clock.monotonicMs() - startedAtMs)
+      return { counts, cursor: { step, isPostponed: isPostponed || failure !== undefined }, restMs, failure }
+    }
+    const restMs = isPostponed || failure !== undefined ? PAUSE_AFTER_FAILURE_MS : this.#options.periodMs
+    return { counts, cursor: null, restMs, failure }
+  }
+
+  #roundAt(now: number): Round {
+    return { now, forgetBefore: new Date(now - this.#options.retentionMs) }
+  }
+
+  async #do(step: Step, { now, forgetBefore }: Round): Promise<StepResult> {
+    const { db } = this.#deps
+    switch (step) {
+      case 'months':
+        return { counts: { created: (await this.#ensureMonths({ now, forgetBefore })).length } }
+      case 'feed':
+        return removed('forgotten', ROWS_PER_STATEMENT, (limit) =>
+          deleteFeedEntries(db, { before: new Date(now - FEED_KEPT_MS), limit }),
+        )
+      case 'answers':
+        return removed('forgotten', ROWS_PER_STATEMENT, (limit) =>
+          deleteAnswers(db, { before: new Date(now - ANSWERS_KEPT_MS), limit }),
+        )
+      case 'audits':
+        return removed('purged', ROWS_PER_STATEMENT, (limit) => deleteAudits(db, { before: forgetBefore, limit }))
+      case 'schedules':
+        return removed('purged', SCHEDULES_PER_STATEMENT, (limit) => this.#purgeSchedules(forgetBefore, limit))
+      case 'drop':
+        return this.#dropMonths(forgetBefore)
+    }
   }
 
   /** From the oldest slot that is still awaited: after an outage, begin writes lines for all that was missed (I6). */
-  async #ensureMonths(now: number, forgetBefore: Date): Promise<string[]> {
-    const oldest = (await findOldestNextSlot(this.#deps.db)) ?? now
-    const from = new Date(Math.max(Math.min(oldest, now), forgetBefore.getTime()))
+  async #ensureMonths({ now, forgetBefore }: Round): Promise<string[]> {
+    const oldestDue = (await findOldestDue(this.#deps.db)) ?? Infinity
+    const from = new Date(Math.max(Math.min(now, oldestDue - SPREAD_MAX_MS), forgetBefore.getTime()))
     return ensurePartitions(this.#deps.db, { from, to: monthsAfter(now, this.#options.monthsAhead) })
   }
 
   /** A schedule stays as long as the oldest month that may hold lines of it: no line outlives what it points at. */
-  async #purgeSchedules(forgetBefore: Date): Promise<number> {
+  async #purgeSchedules(forgetBefore: Date, limit: number): Promise<number> {
     const { db } = this.#deps
     const [oldest] = await listPartitions(db)
     const deletedBefore = oldest !== undefined && oldest.from < forgetBefore ? oldest.from : forgetBefore
-    return untilFewer(SCHEDULES_PER_PURGE, (limit) => purgeSchedules(db, { deletedBefore, limit }))
+    return purgeSchedules(db, { deletedBefore, limit })
   }
 
-  async #forget(now: number): Promise<number> {
-    const { db } = this.#deps
-    const [feedBefore, answersBefore] = [new Date(now - FEED_KEPT_MS), new Date(now - ANSWERS_KEPT_MS)]
-    const entries = await untilFewer(FORGOTTEN_AT_ONCE, (limit) => deleteFeedEntries(db, { before: feedBefore, limit }))
-    const answers = await untilFewer(FORGOTTEN_AT_ONCE, (limit) => deleteAnswers(db, { before: answersBefore, limit }))
-    return entries + answers
+  /** A month with an open run stays until a later round. One that somebody reads is a failure that is told, and tried again soon. */
+  async #dropMonths(before: Date): Promise<StepResult> {
+    try {
+      return { counts: { dropped: (await dropPartitions(this.#deps.db, { before })).length } }
+    } catch (error) {
+      if (!(error instanceof Error) || sqlStateOf(error) !== SQLSTATE.lockNotAvailable) throw error
+      return { counts: {}, failure: error }
+    }
   }
 }
 
-/** Removes in portions, so that no statement takes long; returns how many in all. */
-async function untilFewer(limit: number, remove: (limit: number) => Promise<number>): Promise<number> {
-  for (let total = 0; ;) {
-    const removed = await remove(limit)
-    total += removed
-    if (removed < limit) return total
-  }
+const COUNT_NAMES = ['created', 'dropped', 'purged', 'forgotten'] as const satisfies readonly (keyof UpkeepCounts)[]
+
+async function removed(
+  name: keyof UpkeepCounts,
+  limit: number,
+  remove: (limit: number) => Promise<number>,
+): Promise<StepResult> {
+  const rows = await remove(limit)
+  return { counts: { [name]: rows }, hasMore: rows >= limit }
 }
 
 /** The first instant of a month. */

@@ -4,19 +4,24 @@ import { plainArray } from './array-text.ts'
 import type { Db, Tx } from './database.ts'
 import { nowOf } from './now.ts'
 
-/** One lane and its earliest slot. */
+/** What comes due: a schedule's next slot, or a run that waits. */
+export type AgendaSource = 'slot' | 'run'
+
+/** One lane and its earliest slot or waiting run. */
 export interface LaneDue {
+  readonly source: AgendaSource
   readonly lane: string
   readonly dueAt: number
 }
 
-/** The place of a schedule in its lane. */
+/** A position in a lane. Of a schedule, or of a waiting run, which its slot tells from others of the same schedule. */
 export interface LanePlace {
   readonly dueAt: number
-  readonly id: string
+  readonly scheduleId: string
+  readonly slot: number
 }
 
-/** A lane, and behind which place to begin in it: what lies before was claimed, and dead index entries are all it has left. */
+/** A lane, and behind which position to begin in it: what lies before was claimed, and dead index entries are all it has left. */
 export interface LaneFrom {
   readonly lane: string
   readonly after: LanePlace | undefined
@@ -25,41 +30,70 @@ export interface LaneFrom {
 export interface Look {
   /** Postgres' clock when it answered, with fractions of a millisecond. */
   readonly now: number
-  /** Lanes with a slot up to the horizon, the earliest first. */
+  /** Lanes with something up to the horizon, the earliest first. */
   readonly lanes: readonly LaneDue[]
 }
 
-const BEFORE_ALL: LanePlace = { dueAt: -Infinity, id: '00000000-0000-0000-0000-000000000000' }
+const BEFORE_ALL: LanePlace = { dueAt: -Infinity, scheduleId: '00000000-0000-0000-0000-000000000000', slot: -Infinity }
 
-/** The earliest slot of each lane, up to a horizon. Serves the keeper's sleep; decides nothing. */
+/**
+ * The earliest slot and the earliest waiting run of each lane, up to a horizon. Serves the keeper's sleep; decides nothing.
+ *
+ * While no run waits, its half costs one look at an empty index: the condition with `exists` is evaluated once.
+ */
 export async function lookAhead(
   db: Db,
-  p: { lanes: readonly LaneFrom[]; horizonMs: number; now: Date | null },
+  p: { slots: readonly LaneFrom[]; runs: readonly LaneFrom[]; horizonMs: number; now: Date | null },
 ): Promise<Look> {
-  const { names, dues, ids } = columnsOf(p.lanes)
-  const { rows } = await sql<{ now: number; lane: string | null; due_at: Date | null }>`
+  const [slots, runs] = [columnsOf(p.slots), columnsOf(p.runs)]
+  const until = sql`${nowOf(p.now)} + ${p.horizonMs} * interval '1 millisecond'`
+  const { rows } = await sql<{ now: number; source: AgendaSource; lane: string | null; due_at: Date | null }>`
     select extract(epoch from coalesce(${p.now}::timestamptz, clock_timestamp()))::double precision * 1000 as now,
-      due.lane, due.due_at
+      due.source, due.lane, due.due_at
     from (select 1) as always
     left join lateral (
-      select lanes.lane, earliest.due_at
-      from unnest(${names}::text[], ${dues}::double precision[], ${ids}::uuid[]) as lanes(lane, after_due, after_id)
+      select 'slot' as source, lanes.lane, earliest.due_at
+      from unnest(${slots.names}::text[], ${slots.dues}::double precision[], ${slots.ids}::uuid[])
+        as lanes(lane, after_due, after_id)
       cross join lateral (
         select schedules.due_at
         from carillon.schedules
         where schedules.lane = lanes.lane
           and schedules.state = 'active'
           and (schedules.due_at, schedules.id) > (to_timestamp(lanes.after_due / 1000.0), lanes.after_id)
-          and schedules.due_at <= ${nowOf(p.now)} + ${p.horizonMs} * interval '1 millisecond'
+          and schedules.due_at <= ${until}
         order by schedules.due_at
         limit 1
       ) as earliest
+      union all
+      select 'run', lanes.lane, earliest.due_at
+      from unnest(
+        ${runs.names}::text[], ${runs.dues}::double precision[], ${runs.ids}::uuid[], ${runs.slots}::double precision[]
+      ) as lanes(lane, after_due, after_id, after_slot)
+      cross join lateral (
+        select runs.due_at
+        from carillon.runs
+        where runs.lane = lanes.lane
+          and runs.due_at is not null
+          and (runs.due_at, runs.schedule_id, runs.scheduled_for) >
+            (to_timestamp(lanes.after_due / 1000.0), lanes.after_id, to_timestamp(lanes.after_slot / 1000.0))
+          and runs.due_at <= ${until}
+        order by runs.due_at
+        limit 1
+      ) as earliest
+      where (
+        select exists (
+          select
+          from carillon.runs
+          where runs.due_at is not null and runs.lane = any(${runs.names}::text[]) and runs.due_at <= ${until}
+        )
+      )
     ) as due on true
     order by due.due_at`.execute(db)
   return {
     now: rows[0]?.now ?? 0,
-    lanes: rows.flatMap(({ lane, due_at }) =>
-      lane === null || due_at === null ? [] : [{ lane, dueAt: due_at.getTime() }],
+    lanes: rows.flatMap(({ source, lane, due_at }) =>
+      lane === null || due_at === null ? [] : [{ source, lane, dueAt: due_at.getTime() }],
     ),
   }
 }
@@ -100,7 +134,7 @@ export interface Claim {
   /** The transaction's now: what the policies decide by. */
   readonly now: number
   readonly schedules: readonly LockedSchedule[]
-  /** Of each lane of which something was claimed, the last place. */
+  /** Of each lane of which something was claimed, the last position. */
   readonly last: ReadonlyMap<string, LanePlace>
 }
 
@@ -145,7 +179,7 @@ export async function claimDue(
   const last = new Map<string, LanePlace>()
   for (const { ordinal, id, due_at } of rows) {
     const lane = p.lanes[ordinal - 1]?.lane
-    if (lane !== undefined) last.set(lane, { dueAt: due_at.getTime(), id })
+    if (lane !== undefined) last.set(lane, { dueAt: due_at.getTime(), scheduleId: id, slot: Infinity })
   }
   return { now: rows[0]?.now.getTime() ?? 0, schedules: rows.map(toLocked), last }
 }
@@ -167,11 +201,13 @@ function toLocked(row: LockedRow): LockedSchedule {
   }
 }
 
-function columnsOf(lanes: readonly LaneFrom[]): { names: string[]; dues: string; ids: string } {
+/** Lanes and positions, as arrays for `unnest`. */
+export function columnsOf(lanes: readonly LaneFrom[]): { names: string[]; dues: string; ids: string; slots: string } {
   const places = lanes.map(({ after }) => after ?? BEFORE_ALL)
   return {
     names: lanes.map(({ lane }) => lane),
     dues: plainArray(places.map(({ dueAt }) => dueAt)),
-    ids: plainArray(places.map(({ id }) => id)),
+    ids: plainArray(places.map(({ scheduleId }) => scheduleId)),
+    slots: plainArray(places.map(({ slot }) => slot)),
   }
 }

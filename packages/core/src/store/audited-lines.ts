@@ -31,3 +31,30 @@ export async function listAuditedLines(
     group by audited.id`.execute(db)
   return new Map(rows.map(({ id, scheduled, manual }) => [id, { scheduled: scheduled ?? [], manual: manual ?? [] }]))
 }
+
+/** Slots between two instants, both included. */
+export interface SlotRange {
+  readonly from: number
+  readonly to: number
+}
+
+/**
+ * The slots of schedules whose lines a change left to be written (`slot_backlogs`). Where statements do not see one snapshot, read
+ * them before the lines: what is written in between is then in both, not in neither.
+ */
+export async function listBacklogRanges(
+  db: Db | Tx,
+  p: { scheduleIds: readonly string[] },
+): Promise<Map<string, SlotRange[]>> {
+  const { rows } = await sql<{ schedule_id: string; next_slot_at: Date; until: Date }>`
+    select backlogs.schedule_id, backlogs.next_slot_at, backlogs.until
+    from carillon.slot_backlogs as backlogs
+    where backlogs.schedule_id = any(${p.scheduleIds}::uuid[])`.execute(db)
+  const ranges = Map.groupBy(rows, ({ schedule_id }) => schedule_id)
+  return new Map(
+    [...ranges].map(([id, found]) => [
+      id,
+      found.map(({ next_slot_at, until }) => ({ from: next_slot_at.getTime(), to: until.getTime() })),
+    ]),
+  )
+}

@@ -4,7 +4,7 @@ import { plainArray } from './array-text.ts'
 import type { Tx } from './database.ts'
 import { namingMissingMonths } from './missing-month.ts'
 import type { NewRun } from './new-run.ts'
-import { nowOf } from './now.ts'
+import { nowOf, stampOf } from './now.ts'
 
 /** Where a locked schedule goes from here. */
 export interface Advance {
@@ -15,7 +15,7 @@ export interface Advance {
   readonly dueAt: number | null
   readonly excludedSlots: readonly number[]
   readonly consecutiveFailures: number
-  /** 1 if a run begins. */
+  /** What `run_count` changes by: 1 if a run begins, less those that it takes the place of and that never ran. */
   readonly runCount: number
   readonly failureCount: number
   readonly pausedReason: string | null
@@ -27,6 +27,8 @@ interface NewLines {
   readonly workerId: string | null
   readonly onConflict: 'refuse' | 'keep'
   readonly now: Date | null
+  /** Of a slot that is claimed ahead: its instant. No line says that it began before. */
+  readonly notBefore?: Date | null
 }
 
 /**
@@ -37,7 +39,7 @@ interface NewLines {
  * @throws MissingMonthError if the ledger has no month for a slot
  */
 export async function insertRuns(tx: Tx, p: NewLines): Promise<Set<string>> {
-  return writeLines(tx, p, runsInsert(p))
+  return writeLines(tx, p, sql`with ${stampTable(p)} ${runsInsert(p)}`)
 }
 
 /**
@@ -51,7 +53,7 @@ export async function advanceSchedules(
 ): Promise<Set<string>> {
   const { advances } = p
   const statement = sql<{ id: string }>`
-    with advanced as (
+    with ${stampTable(p)}, advanced as (
       update carillon.schedules
       set state = advance.state::carillon.schedule_state,
         next_slot_at = advance.next_slot_at,
@@ -96,12 +98,14 @@ export interface OrdinaryAdvance {
  */
 export async function advanceOrdinary(
   tx: Tx,
-  p: { readonly advances: readonly OrdinaryAdvance[]; readonly workerId: string; readonly now: Date | null },
+  p: Omit<NewLines, 'runs' | 'onConflict'> & { readonly advances: readonly OrdinaryAdvance[] },
 ): Promise<void> {
   const { advances } = p
   const runs = advances.map(({ run }) => run)
   const statement = sql`
-    with advanced as (
+    with stamp as materialized (
+      select ${stampOf(p.now, p.notBefore)} as at
+    ), advanced as (
       update carillon.schedules
       set next_slot_at = to_timestamp(advance.next_slot / 1000.0),
         due_at = to_timestamp(advance.due / 1000.0),
@@ -121,7 +125,7 @@ export async function advanceOrdinary(
       started_at
     )
     select id, to_timestamp(slot / 1000.0), run_id, tenant_id, project_id, revision, 'schedule', 'running', 1, 1,
-      ${p.workerId}::uuid, ${nowOf(p.now)}, ${nowOf(p.now)}
+      ${p.workerId}::uuid, (select at from stamp), (select at from stamp)
     from advanced`
   await namingMissingMonths(runs, () => statement.execute(tx))
 }
@@ -144,20 +148,28 @@ async function writeLines(tx: Tx, { runs }: NewLines, statement: RawBuilder<{ id
   return new Set(rows.map(({ id }) => id))
 }
 
+/** One instant for all that a statement writes down. */
+function stampTable(p: Pick<NewLines, 'now' | 'notBefore'>): RawBuilder<unknown> {
+  return sql`stamp as materialized (select ${stampOf(p.now, p.notBefore)} as at)`
+}
+
 function runsInsert(p: NewLines): RawBuilder<{ id: string }> {
   const { runs } = p
   return sql`
     insert into carillon.runs (
       schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, reason, attempt_count, token,
-      worker_id, begun_at, started_at, completed_at, error
+      worker_id, begun_at, started_at, completed_at, error, waits_for, due_at, lane
     )
     select run.schedule_id, run.scheduled_for, run.id, run.tenant_id, run.project_id, run.revision, run.trigger, run.state,
       run.reason, case run.state when 'running' then 1 else 0 end, case run.state when 'running' then 1 else 0 end,
       case run.state when 'running' then ${p.workerId}::uuid end,
-      ${nowOf(p.now)},
-      case run.state when 'running' then ${nowOf(p.now)} end,
-      case when run.state in ('skipped', 'failed') then ${nowOf(p.now)} end,
-      run.error::json
+      stamp.at,
+      case run.state when 'running' then stamp.at end,
+      case when run.state in ('skipped', 'failed') then stamp.at end,
+      run.error::json,
+      run.waits_for,
+      case run.waits_for when 'turn' then 'infinity'::timestamptz when 'worker' then date_trunc('milliseconds', stamp.at) end,
+      case when run.waits_for is not null then carillon.lane_of(run.target_kind, run.tenant_id) end
     from unnest(
       ${runs.map((run) => run.scheduleId)}::uuid[],
       ${runs.map((run) => toIso(run.scheduledFor))}::timestamptz[],
@@ -168,8 +180,13 @@ function runsInsert(p: NewLines): RawBuilder<{ id: string }> {
       ${runs.map((run) => run.trigger)}::carillon.run_trigger[],
       ${runs.map((run) => run.state)}::carillon.run_state[],
       ${runs.map((run) => run.reason)}::carillon.run_reason[],
-      ${runs.map((run) => run.error)}::text[]
-    ) as run(schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, reason, error)
+      ${runs.map((run) => run.error)}::text[],
+      ${runs.map((run) => run.waits?.for ?? null)}::carillon.run_wait[],
+      ${runs.map((run) => run.waits?.targetKind ?? null)}::text[]
+    ) as run(
+      schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, reason, error, waits_for, target_kind
+    )
+    cross join stamp
     ${p.onConflict === 'keep' ? sql`on conflict do nothing` : sql``}
     returning runs.id`
 }

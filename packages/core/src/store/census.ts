@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 
+import { activeLanes } from './active-lanes.ts'
 import type { Db } from './database.ts'
 import { nowOf } from './now.ts'
 import { isOpen } from './open-runs.ts'
@@ -65,15 +66,7 @@ export async function countWork(db: Db, p: { now: Date | null }): Promise<Worklo
 /** The agenda is by lane: it is walked from lane to lane, and of each only as far as it is due. */
 async function countDue(db: Db, { now }: { now: Date | null }): Promise<number> {
   const { rows } = await sql<{ due: string }>`
-    with recursive lanes(lane) as (
-      select min(schedules.lane) from carillon.schedules where schedules.state = 'active'
-      union all
-      select (
-        select min(schedules.lane) from carillon.schedules where schedules.state = 'active' and schedules.lane > lanes.lane
-      )
-      from lanes
-      where lanes.lane is not null
-    )
+    with recursive ${activeLanes()}
     select coalesce(sum(due.count), 0) as due
     from lanes
     cross join lateral (

@@ -19,7 +19,7 @@ export interface ClaimedSchedule extends LockedSchedule {
   readonly grant: GrantFacts & GrantTerms
   /** Whether the owner, or whom the grant is of, was removed from the project. */
   readonly isAccessLost: boolean
-  readonly open: readonly (OpenRun & { readonly scheduledFor: number })[]
+  readonly open: readonly OpenRun[]
 }
 
 interface Row {
@@ -36,7 +36,7 @@ interface Row {
   grant_scopes: string[]
   grant_expires_at: Date | null
   grant_revoked_at: Date | null
-  open: { id: string; state: OpenRun['state']; trigger: OpenRun['trigger']; scheduled_for: number }[] | null
+  open: { id: string; waits_for: OpenRun['waitsFor']; attempt_count: number }[] | null
 }
 
 /**
@@ -81,8 +81,7 @@ export async function readClaimed(
     -- All at once: looked for one by one, they would be looked for in every month.
     left join (
       select runs.schedule_id, json_agg(json_build_object(
-        'id', runs.id, 'state', runs.state, 'trigger', runs.trigger,
-        'scheduled_for', (extract(epoch from runs.scheduled_for) * 1000)::bigint
+        'id', runs.id, 'waits_for', runs.waits_for, 'attempt_count', runs.attempt_count
       )) as open
       from carillon.runs
       where runs.schedule_id = any(${scheduleIds}::uuid[]) and ${isOpen()}
@@ -113,11 +112,10 @@ function toClaimed(schedule: LockedSchedule, row: Row): ClaimedSchedule {
       revokedAt: row.grant_revoked_at?.getTime() ?? null,
     },
     isAccessLost: row.is_access_lost ?? false,
-    open: (row.open ?? []).map(({ id, state, trigger, scheduled_for }) => ({
+    open: (row.open ?? []).map(({ id, waits_for, attempt_count }) => ({
       id,
-      state,
-      trigger,
-      scheduledFor: scheduled_for,
+      waitsFor: waits_for,
+      attemptCount: attempt_count,
     })),
   }
 }

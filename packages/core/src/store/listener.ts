@@ -2,15 +2,18 @@ import pg from 'pg'
 
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { PeriodicService } from '../service.ts'
+import { own, PeriodicService } from '../service.ts'
 import { AGENDA_CHANNEL, CANCEL_CHANNEL } from './notifications.ts'
 
 export interface ListenerDeps {
   readonly connectionString: string
   readonly clock: Clock
   readonly events: Events
-  /** Something may be due sooner than was thought. Also after a new connection: what was said meanwhile went unheard. */
-  readonly onAgenda: () => void
+  /**
+   * Something may be due sooner than was thought, in this lane, or anywhere if it is empty. Also after a new connection: what was
+   * said meanwhile went unheard.
+   */
+  readonly onAgenda: (lane: string) => void
   readonly onCancel: (runId: string) => void
 }
 
@@ -37,7 +40,7 @@ export class Listener extends PeriodicService<{ readonly connected: number }> {
     const client = this.#client
     if (client === undefined) {
       this.#client = await this.#connect()
-      this.#deps.onAgenda()
+      this.#deps.onAgenda('')
       return { connected: 1 }
     }
     try {
@@ -62,9 +65,9 @@ export class Listener extends PeriodicService<{ readonly connected: number }> {
       query_timeout: TIMEOUT_MS,
       keepAlive: true,
     })
-    client.on('error', () => void this.#disconnect(client))
+    client.on('error', () => own(this.#deps, this.name, this.#disconnect(client)))
     client.on('notification', ({ channel, payload }) => {
-      if (channel === AGENDA_CHANNEL) this.#deps.onAgenda()
+      if (channel === AGENDA_CHANNEL) this.#deps.onAgenda(payload ?? '')
       if (channel === CANCEL_CHANNEL && payload !== undefined) this.#deps.onCancel(payload)
     })
     try {

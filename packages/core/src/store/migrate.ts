@@ -1,4 +1,3 @@
-import { Logger, runMigrations } from 'graphile-worker'
 import type pg from 'pg'
 
 import { CarillonError } from '../errors.ts'
@@ -14,8 +13,6 @@ import {
   type AppliedMigration,
 } from './applied-migrations.ts'
 import { createDb } from './database.ts'
-import { openEngine } from './engine-rights.ts'
-import { JOBS_SCHEMA } from './jobs-schema.ts'
 import { readMigrations, type Migration } from './migration-files.ts'
 import { readNow } from './now.ts'
 import { ensurePartitions } from './partitions.ts'
@@ -26,6 +23,8 @@ interface MigrateOptions {
   readonly to?: number
   /** @default the migrations beside this file */
   readonly migrations?: readonly Migration[]
+  /** Between two looks for workers that a migration would break. @default 1 */
+  readonly leasePauseSeconds?: number
 }
 
 export interface MigrationStatus {
@@ -40,11 +39,13 @@ const LOCK_TIMEOUT_MS = 1000
 const LOCK_PAUSE_SECONDS = 1
 /** Some ten minutes. */
 const LOCK_TRIES_MAX = 300
+/** Longer than the lease of a worker that died: who still holds one after that lives. */
+const LEASE_TRIES_MAX = 15
 /** The migration that made the roles, and the function that makes months. */
 const WALLS = 3
 
 /**
- * Brings the schema, and then the engine's, up to this code, and makes the ledger's first months. Each migration is one transaction: a crash leaves whole
+ * Brings the schema up to this code, and makes the ledger's first months. Each migration is one transaction: a crash leaves whole
  * steps. Safe if several processes do it at once: one applies, the others find nothing left to do.
  */
 export async function migrate(pool: pg.Pool, options: MigrateOptions = {}): Promise<{ applied: string[] }> {
@@ -53,21 +54,17 @@ export async function migrate(pool: pg.Pool, options: MigrateOptions = {}): Prom
   requireKnown(to, migrations)
   const names: string[] = []
   for (;;) {
-    const migration = await stepwise(pool, (client) => applyNext(client, migrations, to))
+    const migration = await stepwise(pool, (client) => applyNext(client, migrations, to), options.leasePauseSeconds)
     if (!migration) break
     names.push(migration.name)
   }
-  await installEngine(pool)
-  if (to >= WALLS) {
-    await stepwise(pool, openEngine)
-    await ensureFirstMonths(pool)
-  }
+  if (to >= WALLS) await ensureFirstMonths(pool)
   return { applied: names }
 }
 
 /**
- * Takes back every migration above `to`, the latest first, each in one transaction. With 0 the engine's schema and
- * Carillon's own go too, and with them all schedules and the whole ledger.
+ * Takes back every migration above `to`, the latest first, each in one transaction. With 0 Carillon's schema
+ * goes too, and with it all schedules and the whole ledger.
  */
 export async function migrateDown(
   pool: pg.Pool,
@@ -122,7 +119,6 @@ async function revertLast(
     await deleteAppliedMigration(client, migration)
   } else if (to === 0) {
     await dropMigrationsTable(client)
-    await client.query(`drop schema if exists ${JOBS_SCHEMA} cascade`)
   }
   return migration
 }
@@ -134,15 +130,27 @@ async function runScript(client: pg.ClientBase, text: string): Promise<void> {
 
 /**
  * A step that waits for a table keeps everybody who writes to it waiting behind it. So it gives up soon, lets them pass, and
- * tries again: a long report does not stop the pipeline, only the migration.
+ * tries again: a long report does not stop the pipeline, only the migration. A step that finds workers waits for leases of dead
+ * ones to run out.
+ * @throws CarillonError `workers_alive` if a worker lives that the step would break
  */
-async function stepwise<Result>(pool: pg.Pool, work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
+async function stepwise<Result>(
+  pool: pg.Pool,
+  work: (client: pg.ClientBase) => Promise<Result>,
+  leasePauseSeconds = LOCK_PAUSE_SECONDS,
+): Promise<Result> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await inLockedTransaction(pool, work)
     } catch (error) {
-      if (sqlStateOf(error) !== SQLSTATE.lockNotAvailable || tries >= LOCK_TRIES_MAX) throw error
-      await pool.query('select pg_sleep($1)', [LOCK_PAUSE_SECONDS])
+      const state = sqlStateOf(error)
+      if (state === SQLSTATE.workersAlive && tries >= LEASE_TRIES_MAX) {
+        throw new CarillonError('workers_alive', (error as Error).message, { cause: error })
+      }
+      const isToBeTried = state === SQLSTATE.workersAlive || state === SQLSTATE.lockNotAvailable
+      if (!isToBeTried || tries >= LOCK_TRIES_MAX) throw error
+      const pauseSeconds = state === SQLSTATE.workersAlive ? leasePauseSeconds : LOCK_PAUSE_SECONDS
+      await pool.query('select pg_sleep($1)', [pauseSeconds])
     }
   }
 }
@@ -167,11 +175,6 @@ async function inLockedTransaction<Result>(
     client.release(true)
     throw error
   }
-}
-
-/** Several at once do no harm: the engine sees that another process took a step, and goes on. */
-async function installEngine(pool: pg.Pool): Promise<void> {
-  await runMigrations({ pgPool: pool, schema: JOBS_SCHEMA, logger: new Logger(() => () => undefined) })
 }
 
 /** This month and the next, so that whoever asks for a run before the first worker has started can have its line. */

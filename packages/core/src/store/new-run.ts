@@ -11,8 +11,16 @@ export interface NewRun {
   readonly scheduledFor: number
   readonly trigger: 'schedule' | 'manual'
   readonly state: 'running' | 'pending' | 'skipped' | 'failed'
+  /** Of a pending run; null for all others. */
+  readonly waits: NewWait | null
   readonly reason: RunReason | null
   readonly error: string | null
+}
+
+/** Until another run of its schedule has ended, or until any worker takes it; in a lane of the kind of target that it calls. */
+interface NewWait {
+  readonly for: 'turn' | 'worker'
+  readonly targetKind: string
 }
 
 interface LineOf {
@@ -25,6 +33,8 @@ interface LineOf {
 interface Line extends Pick<NewRun, 'state'> {
   readonly slot: number
   /** @default null */
+  readonly waits?: NewWait | null
+  /** @default null */
   readonly reason?: RunReason | null
   /** JSON text. @default null */
   readonly error?: string | null
@@ -34,7 +44,7 @@ interface Line extends Pick<NewRun, 'state'> {
 
 /** The line of a slot, under an id of its own. */
 export function newRun(schedule: LineOf, line: Line, now: number): NewRun {
-  const { slot, state, reason = null, error = null, trigger = 'schedule' } = line
+  const { slot, state, waits = null, reason = null, error = null, trigger = 'schedule' } = line
   return {
     id: identifierAt(now),
     scheduleId: schedule.id,
@@ -44,6 +54,7 @@ export function newRun(schedule: LineOf, line: Line, now: number): NewRun {
     scheduledFor: slot,
     trigger,
     state,
+    waits,
     reason,
     error,
   }

@@ -3,8 +3,7 @@ import { CompiledQuery } from 'kysely'
 
 import { plainArray, quotedArray } from './array-text.ts'
 import type { Tx } from './database.ts'
-import { AGENDA_CHANNEL } from './notifications.ts'
-import { NOTIFY_WITHIN_MS } from './schedule-writes.ts'
+import { AGENDA_CHANNEL, NOTIFY_WITHIN_MS } from './notifications.ts'
 import type { Place } from './walled-transaction.ts'
 
 /** A schedule that is to be written. Instants are epoch milliseconds. */

@@ -3,11 +3,20 @@ import { sql, type RawBuilder } from 'kysely'
 import type { Db, Tx } from './database.ts'
 
 /**
- * Now, as statements mean it: the start of the transaction by Postgres' clock (I10), or the instant a test names.
+ * Now, as statements decide by it: the start of the transaction by Postgres' clock (I10), or the instant a test names.
  * now() and not clock_timestamp(): a volatile function is no index condition, and a look would read every schedule.
  */
 export function nowOf(now: Date | null): RawBuilder<Date> {
   return sql<Date>`coalesce(${now}::timestamptz, now())`
+}
+
+/**
+ * Now, as statements write it down: the clock at this moment, or the instant a test names. By the start of its transaction, a
+ * statement that waited for a lock would end a run before its attempt ended.
+ * @param notBefore for a slot that is claimed ahead: its run does not start before its slot
+ */
+export function stampOf(now: Date | null, notBefore: Date | null = null): RawBuilder<Date> {
+  return sql<Date>`coalesce(${now}::timestamptz, greatest(${notBefore}::timestamptz, clock_timestamp()))`
 }
 
 /** Now, for decisions that are made outside of a statement: to the millisecond, as slots are. */

@@ -47,16 +47,17 @@ export async function listPartitions(db: Db | Tx): Promise<Partition[]> {
 }
 
 /**
- * Drops the months that had ended by an instant, with every line of the ledger in them; returns their names. Each is
- * dropped in a transaction of its own: the lock on the whole table is held for one month's removal, not for all.
+ * Drops the months that had ended by an instant, with every line of the ledger in them; returns the names of their tables. A
+ * month with a run that is not over stays. Each is dropped in a transaction of its own: the lock on its table is held for one
+ * month's removal, not for all.
  */
 export async function dropPartitions(db: Db | Tx, p: { before: Date }): Promise<string[]> {
   const ended = (await listPartitions(db)).filter(({ to }) => to <= p.before)
   const dropped: string[] = []
-  for (const { name } of ended) {
+  for (const [month, partitions] of Map.groupBy(ended, ({ from }) => dateOf(from))) {
     const { rows } = await sql<{ is_dropped: boolean }>`
-      select carillon.drop_month(${name}) as is_dropped`.execute(db)
-    if (rows[0]?.is_dropped === true) dropped.push(name)
+      select carillon.drop_month(${month}::date) as is_dropped`.execute(db)
+    if (rows[0]?.is_dropped === true) dropped.push(...partitions.map(({ name }) => name))
   }
   return dropped
 }
@@ -64,13 +65,17 @@ export async function dropPartitions(db: Db | Tx, p: { before: Date }): Promise<
 /** By a function of the database, which owns the ledger: neither the API nor a worker does. False if another was faster. */
 async function createPartition(db: Db | Tx, { table, from }: Partition): Promise<boolean> {
   const { rows } = await sql<{ is_created: boolean }>`
-    select carillon.create_month(${table}, ${from.toISOString().slice(0, 10)}::date) as is_created`.execute(db)
+    select carillon.create_month(${table}, ${dateOf(from)}::date) as is_created`.execute(db)
   return rows[0]?.is_created === true
 }
 
 async function findMissing(db: Db | Tx, wanted: readonly Partition[]): Promise<Partition[]> {
   const existing = new Set((await listPartitions(db)).map(({ name }) => name))
   return wanted.filter(({ name }) => !existing.has(name))
+}
+
+function dateOf(instant: Date): string {
+  return instant.toISOString().slice(0, 10)
 }
 
 function partitionOf(table: LedgerTable, month: number): Partition {

@@ -14,6 +14,8 @@ export interface PoolOptions {
    * a slot milliseconds. Not behind a pooler that lends connections per transaction. @default false
    */
   readonly isPrepared?: boolean
+  /** After which a connection that does not answer is given up. @default 30 s for a statement, 10 s to connect */
+  readonly answerWithinMs?: number
   /** Acts as this role, and with its rights alone, on every connection. Not behind such a pooler either. */
   readonly role?: string
   /** Told of a connection that broke while nobody used it. The pool has let go of it already. */
@@ -39,6 +41,7 @@ const STATEMENTS_MAX = 100
  * Of the rows of a batch it expects ten, and one of a ledger that is young: then it would rather compare each with each, kept in
  * memory, than hash them. With a thousand that was most of what a statement cost. Without the memory it hashes. And behind row-level security
  * it takes every run for open, for it may not look at how many are in which state: it would read the whole ledger to find none.
+ * A plan that was made while a month was empty reads that month from end to end, and goes on doing so once it is full.
  */
 const PLANNED_ONCE = '-c plan_cache_mode=force_generic_plan -c jit=off -c enable_material=off -c enable_seqscan=off'
 /** Whatever the database's default: a statement after a lock must see what was committed before the lock was had. */
@@ -54,8 +57,8 @@ export function createPool(options: PoolOptions): SeverablePool {
   const pool = new SoundPool(options.isPrepared ?? false, {
     application_name: options.applicationName ?? 'carillon',
     max: options.maxConnections ?? 10,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: QUERY_TIMEOUT_MS,
+    connectionTimeoutMillis: Math.min(options.answerWithinMs ?? Infinity, CONNECT_TIMEOUT_MS),
+    query_timeout: Math.min(options.answerWithinMs ?? Infinity, QUERY_TIMEOUT_MS),
     keepAlive: true,
     types: typesOfConnection,
     // Statements that do not wait for each other are sent together.
@@ -135,7 +138,7 @@ class SoundPool extends pg.Pool implements SeverablePool {
   #watch(client: pg.PoolClient): pg.PoolClient {
     const giveBack = client.release.bind(client)
     let isLent = true
-    // The engine gives a client back twice when its connection breaks at a bad moment, which would end the process.
+    // A client that is given back twice, because its connection broke at a bad moment, would end the process.
     client.release = (reason) => {
       if (!isLent) return
       isLent = false

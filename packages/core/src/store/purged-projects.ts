@@ -1,6 +1,7 @@
 import { sql, type RawBuilder } from 'kysely'
 
 import type { Tx } from './database.ts'
+import { isOpen } from './open-runs.ts'
 import type { Place } from './walled-transaction.ts'
 
 /** What a project has that a purge removes. */
@@ -37,8 +38,6 @@ export interface DoomedSchedule {
 /** Some rows of one schedule, at most so many. */
 type Portion = Place & { readonly scheduleId: string; readonly limit: number }
 
-const OPEN_STATES = sql`('pending', 'running', 'retrying')`
-
 /** To be an admin who was not removed is what a subject without a row may be as well. */
 const TAKES_NOTHING_AWAY = sql`rows.role = 'admin' and rows.removed_at is null`
 
@@ -60,7 +59,7 @@ export async function findPurgeObstacles(tx: Tx, p: Place): Promise<{ hasSchedul
       exists (
         select
         from carillon.schedules
-        join carillon.runs on runs.schedule_id = schedules.id and runs.state in ${OPEN_STATES}
+        join carillon.runs on runs.schedule_id = schedules.id and ${isOpen()}
         where schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId}
       ) as has_open_runs`.execute(tx)
   const [row] = rows
@@ -134,13 +133,14 @@ export async function lockDoomed(tx: Tx, p: Place & { limit: number; rowsMax: nu
       (
         ${countUpTo(sql`carillon.runs`)} + ${countUpTo(sql`carillon.attempts`)}
         + ${countUpTo(sql`carillon.schedule_changes`)} + ${countUpTo(sql`carillon.schedule_revisions`)}
+        + ${countUpTo(sql`carillon.slot_backlogs`)}
       )::int as rows
     from carillon.schedules
     where schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId} and schedules.state = 'deleted'
       and not exists (
         select
         from carillon.runs
-        where runs.schedule_id = schedules.id and runs.state in ${OPEN_STATES}
+        where runs.schedule_id = schedules.id and ${isOpen()}
       )
     order by schedules.id
     limit ${p.limit}
@@ -148,7 +148,10 @@ export async function lockDoomed(tx: Tx, p: Place & { limit: number; rowsMax: nu
   return rows.map(({ id, rows }) => ({ id, rows }))
 }
 
-/** Removes schedules with all that they have, in one statement: their keys are checked at its end. Call with them locked. */
+/**
+ * Removes schedules with all that they have, in one statement: their keys are checked at its end. Call with them locked. Backlogs
+ * are removed but not counted: they only stand for lines that were never written.
+ */
 export async function deleteWhole(tx: Tx, p: Place & { scheduleIds: readonly string[] }): Promise<ScheduleCounts> {
   const isOfThem = sql`${isOf(p)} and rows.schedule_id = any(${p.scheduleIds}::uuid[])`
   const { rows } = await sql<ScheduleCounts>`
@@ -160,6 +163,8 @@ export async function deleteWhole(tx: Tx, p: Place & { scheduleIds: readonly str
       delete from carillon.schedule_changes as rows where ${isOfThem} returning true
     ), revisions as (
       delete from carillon.schedule_revisions as rows where ${isOfThem} returning true
+    ), backlogs as (
+      delete from carillon.slot_backlogs as rows where ${isOfThem}
     ), gone as (
       delete from carillon.schedules as rows
       where ${isOf(p)} and rows.id = any(${p.scheduleIds}::uuid[]) and rows.state = 'deleted'
@@ -178,6 +183,10 @@ export async function deleteWhole(tx: Tx, p: Place & { scheduleIds: readonly str
 
 export function deleteRevisions(tx: Tx, p: Portion): Promise<number> {
   return deleteRows(tx, sql`carillon.schedule_revisions`, p, sql`rows.schedule_id = ${p.scheduleId}`)
+}
+
+export function deleteBacklogs(tx: Tx, p: Portion): Promise<number> {
+  return deleteRows(tx, sql`carillon.slot_backlogs`, p, sql`rows.schedule_id = ${p.scheduleId}`)
 }
 
 export function deleteChanges(tx: Tx, p: Portion): Promise<number> {

@@ -3,8 +3,8 @@ import { sql } from 'kysely'
 import type { Db, Tx } from './database.ts'
 
 /**
- * Removes schedules for good that were deleted before an instant, with their revisions, changes and own grants; returns how
- * many. One statement for all of it: their keys are checked at its end. A locked one is being read; it goes the next time.
+ * Removes schedules for good that were deleted before an instant, with their revisions, changes, backlogs and own grants;
+ * returns how many. One statement for all of it: their keys are checked at its end. A locked one is being read; it goes the next time.
  */
 export async function purgeSchedules(db: Db | Tx, p: { deletedBefore: Date; limit: number }): Promise<number> {
   const { rows } = await sql`
@@ -19,6 +19,10 @@ export async function purgeSchedules(db: Db | Tx, p: { deletedBefore: Date; limi
       delete from carillon.schedule_revisions
       using doomed
       where schedule_revisions.schedule_id = doomed.id
+    ), backlogs as (
+      delete from carillon.slot_backlogs
+      using doomed
+      where slot_backlogs.schedule_id = doomed.id
     ), changes as (
       delete from carillon.schedule_changes
       using doomed

@@ -21,6 +21,7 @@ export interface RunRow {
   begun_at: Date
   started_at: Date | null
   retry_at: Date | null
+  waits_for: Run['waitsFor']
   cancel_requested_at: Date | null
   completed_at: Date | null
   error: Json
@@ -28,7 +29,8 @@ export interface RunRow {
 
 export const RUN_COLUMNS = sql`
   runs.id, runs.schedule_id, runs.scheduled_for, runs.revision, runs.trigger, runs.state, runs.reason, runs.attempt_count,
-  runs.begun_at, runs.started_at, runs.retry_at, runs.cancel_requested_at, runs.completed_at, runs.error`
+  runs.begun_at, runs.started_at, case runs.waits_for when 'retry' then runs.due_at end as retry_at, runs.waits_for,
+  runs.cancel_requested_at, runs.completed_at, runs.error`
 
 /** A run; undefined also if it is another project's (I9). */
 export async function findRun(db: Db | Tx, p: Within & { id: string }): Promise<Run | undefined> {
@@ -129,6 +131,7 @@ export function toRun(row: RunRow): Run {
     attemptCount: row.attempt_count,
     begunAt: row.begun_at.getTime(),
     startedAt: row.started_at?.getTime() ?? null,
+    waitsFor: row.waits_for,
     retryAt: row.retry_at?.getTime() ?? null,
     cancelRequestedAt: row.cancel_requested_at?.getTime() ?? null,
     completedAt: row.completed_at?.getTime() ?? null,

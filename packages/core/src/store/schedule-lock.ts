@@ -13,3 +13,13 @@ export async function lockSchedules(tx: Tx, p: { scheduleIds: readonly string[] 
     order by schedules.id
     for update`.execute(tx)
 }
+
+/** Locks those of them that nobody holds, and says which. */
+export async function lockFreeSchedules(tx: Tx, p: { scheduleIds: readonly string[] }): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ id: string }>`
+    select schedules.id from carillon.schedules
+    where schedules.id = any(${p.scheduleIds}::uuid[])
+    order by schedules.id
+    for update skip locked`.execute(tx)
+  return new Set(rows.map(({ id }) => id))
+}

@@ -3,8 +3,9 @@ import { sql, type RawBuilder } from 'kysely'
 
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
 import type { Tx } from './database.ts'
-import { AGENDA_CHANNEL } from './notifications.ts'
+import { AGENDA_CHANNEL, NOTIFY_WITHIN_MS } from './notifications.ts'
 import { nowOf } from './now.ts'
+import type { EndedRun } from './waiting-runs.ts'
 
 /** What a revision says. */
 export interface RevisionContent {
@@ -29,9 +30,6 @@ export interface NextDue {
   readonly dueAt: number | null
 }
 
-/** How far ahead keepers look: what comes due sooner is worth a notification. */
-export const NOTIFY_WITHIN_MS = 1000
-
 /** Appends a revision and points the locked schedule at it. */
 export async function reviseSchedule(
   tx: Tx,
@@ -54,7 +52,7 @@ export async function reviseSchedule(
     ), ${ownGrant(p)} revision as (
       ${revisionInsert(p)}
     )
-    select pg_notify(${AGENDA_CHANNEL}, '')
+    select pg_notify(${AGENDA_CHANNEL}, lane)
     from schedule
     where due_at < ${nowOf(p.now)} + ${NOTIFY_WITHIN_MS} * interval '1 millisecond'`.execute(tx)
 }
@@ -87,9 +85,9 @@ export async function resumeSchedule(
         resumed_at = ${nowOf(p.now)},
         paused_by_subject = null, paused_reason = null, paused_at = null
       where schedules.id = ${p.id}
-      returning schedules.due_at
+      returning schedules.due_at, schedules.lane
     )
-    select pg_notify(${AGENDA_CHANNEL}, '')
+    select pg_notify(${AGENDA_CHANNEL}, lane)
     from schedule
     where due_at < ${nowOf(p.now)} + ${NOTIFY_WITHIN_MS} * interval '1 millisecond'`.execute(tx)
 }
@@ -114,14 +112,25 @@ export async function deleteSchedules(
     where schedules.id = any(${p.ids}::uuid[])`.execute(tx)
 }
 
-/** Counts a run-now of a locked schedule, and the runs that failed because it took their place. */
-export async function countManualRun(tx: Tx, p: { id: string; failures: number }): Promise<void> {
+/** Counts a run-now of a locked schedule, and the runs whose place it took: some failed, some never ran. */
+export async function countManualRun(tx: Tx, p: { id: string; failed: number; untried: number }): Promise<void> {
   await sql`
     update carillon.schedules
-    set run_count = schedules.run_count + 1,
-      failure_count = schedules.failure_count + ${p.failures},
-      consecutive_failures = schedules.consecutive_failures + ${p.failures}
+    set run_count = schedules.run_count + 1 - ${p.untried}::integer,
+      failure_count = schedules.failure_count + ${p.failed}::integer,
+      consecutive_failures = schedules.consecutive_failures + ${p.failed}::integer
     where schedules.id = ${p.id}`.execute(tx)
+}
+
+/** Takes runs that never ran off the counts of their locked schedules. */
+export async function uncountUntried(tx: Tx, p: { ended: readonly EndedRun[] }): Promise<void> {
+  const scheduleIds = p.ended.filter(({ isTried }) => !isTried).map(({ scheduleId }) => scheduleId)
+  if (scheduleIds.length === 0) return
+  await sql`
+    update carillon.schedules
+    set run_count = schedules.run_count - untried.runs
+    from (select id, count(*) as runs from unnest(${scheduleIds}::uuid[]) as ended(id) group by id) as untried
+    where schedules.id = untried.id`.execute(tx)
 }
 
 /** Sets which slots of a locked schedule are to be skipped. */

@@ -15,8 +15,11 @@ type CarillonCadenceKind = 'cron' | 'frequency' | 'interval' | 'once' | 'rrule'
 type CarillonFeedKind = 'run' | 'schedule'
 
 type CarillonFindingKind =
-  | 'job_without_run'
-  | 'run_without_job'
+  | 'attempt_missing'
+  | 'count_wrong'
+  | 'revision_missing'
+  | 'run_contradicted'
+  | 'run_stuck'
   | 'run_without_lease'
   | 'schedule_past_due'
   | 'slot_lost'
@@ -38,6 +41,8 @@ type CarillonRunReason =
 type CarillonRunState = 'cancelled' | 'failed' | 'pending' | 'retrying' | 'running' | 'skipped' | 'succeeded'
 
 type CarillonRunTrigger = 'manual' | 'schedule'
+
+type CarillonRunWait = 'completion' | 'deferred' | 'retry' | 'turn' | 'worker'
 
 type CarillonScheduleChange =
   | 'completed'
@@ -104,6 +109,7 @@ interface CarillonAttempts {
 interface CarillonAuditFindings {
   audit_id: string
   detail: string
+  found_at: Timestamp
   is_repaired: boolean
   kind: CarillonFindingKind
   ordinal: number
@@ -119,6 +125,7 @@ interface CarillonAudits {
   completed_at: Timestamp
   finding_count: Int8
   id: string
+  is_whole: boolean
   repaired_count: Int8
   schedule_count: Int8
   slot_count: Int8
@@ -202,19 +209,22 @@ interface CarillonRuns {
   cancel_requested_at: Timestamp | null
   cancel_requested_by_subject: string | null
   completed_at: Timestamp | null
+  due_at: Timestamp | null
   error: Json | null
   id: string
+  lane: string | null
   project_id: string
   reason: CarillonRunReason | null
-  retry_at: Timestamp | null
   revision: number
   schedule_id: string
   scheduled_for: Timestamp
+  settles_locked: Generated<boolean>
   started_at: Timestamp | null
   state: CarillonRunState
   tenant_id: string
   token: Generated<number>
   trigger: CarillonRunTrigger
+  waits_for: CarillonRunWait | null
   worker_id: string | null
 }
 
@@ -296,6 +306,28 @@ interface CarillonSecrets {
   version: number
 }
 
+interface CarillonServiceTurns {
+  cursor: Json | null
+  name: string
+  next_at: Timestamp
+  reached_at: Timestamp | null
+  requested_at: Timestamp | null
+  until: Timestamp | null
+  worker_id: string | null
+}
+
+interface CarillonSlotBacklogs {
+  excluded_slots: ArrayType<Timestamp> | null
+  made_at: Timestamp
+  next_slot_at: Timestamp
+  project_id: string
+  reason: CarillonRunReason
+  revision: number
+  schedule_id: string
+  tenant_id: string
+  until: Timestamp
+}
+
 interface CarillonTenants {
   allowed_hosts: string[] | null
   max_schedules_per_project: number | null
@@ -308,7 +340,7 @@ interface CarillonTenants {
 }
 
 interface CarillonWorkers {
-  engine_worker_ids: Generated<string[]>
+  failing: Json | null
   heartbeat_at: Timestamp
   id: string
   lease_expires_at: Timestamp
@@ -336,6 +368,8 @@ export interface DB {
   'carillon.schedule_revisions': CarillonScheduleRevisions
   'carillon.schedules': CarillonSchedules
   'carillon.secrets': CarillonSecrets
+  'carillon.service_turns': CarillonServiceTurns
+  'carillon.slot_backlogs': CarillonSlotBacklogs
   'carillon.tenants': CarillonTenants
   'carillon.workers': CarillonWorkers
 }

@@ -7,7 +7,7 @@ create type carillon.cadence_kind as enum ('once', 'cron', 'rrule', 'interval', 
 
 create type carillon.feed_kind as enum ('run', 'schedule');
 
-create type carillon.finding_kind as enum ('slot_lost', 'slot_unknown', 'schedule_past_due', 'run_without_lease', 'run_without_job', 'job_without_run');
+create type carillon.finding_kind as enum ('slot_lost', 'slot_unknown', 'schedule_past_due', 'run_without_lease', 'run_stuck', 'attempt_missing', 'revision_missing', 'run_contradicted', 'count_wrong');
 
 create type carillon.role as enum ('member', 'admin');
 
@@ -16,6 +16,8 @@ create type carillon.run_reason as enum ('overlap', 'missed', 'paused', 'grant_e
 create type carillon.run_state as enum ('pending', 'running', 'retrying', 'succeeded', 'failed', 'cancelled', 'skipped');
 
 create type carillon.run_trigger as enum ('schedule', 'manual');
+
+create type carillon.run_wait as enum ('turn', 'worker', 'retry', 'deferred', 'completion');
 
 create type carillon.schedule_change as enum ('created', 'edited', 'paused', 'resumed', 'completed', 'deleted', 'slot_skipped', 'slot_restored', 'grant_expiring', 'grant_revoked', 'grant_renewed');
 
@@ -67,6 +69,7 @@ create table carillon.audit_findings (
   scheduled_for timestamp with time zone,
   detail text not null,
   is_repaired boolean not null,
+  found_at timestamp with time zone not null,
   constraint audit_findings_audit_id_fkey FOREIGN KEY (audit_id) REFERENCES carillon.audits(id) ON DELETE CASCADE,
   constraint audit_findings_pkey PRIMARY KEY (audit_id, ordinal)
 ) enable row level security force row level security;
@@ -83,6 +86,7 @@ create table carillon.audits (
   truncated_count bigint not null,
   finding_count bigint not null,
   repaired_count bigint not null,
+  is_whole boolean not null,
   constraint audits_pkey PRIMARY KEY (id)
 );
 
@@ -193,17 +197,26 @@ create table carillon.runs (
   worker_id uuid,
   begun_at timestamp with time zone not null,
   started_at timestamp with time zone,
-  retry_at timestamp with time zone,
   cancel_requested_at timestamp with time zone,
   cancel_requested_by_subject text,
   completed_at timestamp with time zone,
   error json,
+  due_at timestamp with time zone,
+  waits_for carillon.run_wait,
+  lane text collate "C",
+  settles_locked boolean not null default false,
   constraint runs_pkey PRIMARY KEY (schedule_id, scheduled_for),
-  constraint runs_retrying_says_when CHECK (((state = 'retrying'::carillon.run_state) = (retry_at IS NOT NULL))),
   constraint runs_running_has_worker CHECK (((state = 'running'::carillon.run_state) = (worker_id IS NOT NULL))),
   constraint runs_scheduled_for_check CHECK ((scheduled_for = date_trunc('milliseconds'::text, scheduled_for))),
   constraint runs_skipped_says_why CHECK (((state <> 'skipped'::carillon.run_state) OR (reason IS NOT NULL))),
-  constraint runs_terminal_is_completed CHECK (((state = ANY (ARRAY['succeeded'::carillon.run_state, 'failed'::carillon.run_state, 'cancelled'::carillon.run_state, 'skipped'::carillon.run_state])) = (completed_at IS NOT NULL)))
+  constraint runs_terminal_is_completed CHECK (((state = ANY (ARRAY['succeeded'::carillon.run_state, 'failed'::carillon.run_state, 'cancelled'::carillon.run_state, 'skipped'::carillon.run_state])) = (completed_at IS NOT NULL))),
+  constraint runs_waiting_says_when CHECK ((((due_at IS NOT NULL) = ((completed_at IS NULL) AND (state <> 'running'::carillon.run_state))) AND ((due_at IS NULL) = (waits_for IS NULL)) AND ((due_at IS NULL) = (lane IS NULL)) AND ((waits_for = 'turn'::carillon.run_wait) = (due_at = 'infinity'::timestamp with time zone)))),
+  constraint runs_waits_as_its_state_says CHECK (
+CASE state
+    WHEN 'pending'::carillon.run_state THEN ((waits_for = ANY (ARRAY['turn'::carillon.run_wait, 'worker'::carillon.run_wait, 'deferred'::carillon.run_wait])) AND (attempt_count = 0))
+    WHEN 'retrying'::carillon.run_state THEN ((waits_for = ANY (ARRAY['worker'::carillon.run_wait, 'retry'::carillon.run_wait, 'deferred'::carillon.run_wait])) AND (attempt_count > 0))
+    ELSE (waits_for IS NULL)
+END)
 ) partition by RANGE (scheduled_for) enable row level security force row level security;
 
 create table carillon.schedule_changes (
@@ -321,6 +334,36 @@ create table carillon.secrets (
   constraint secrets_version_check CHECK ((version > 0))
 ) enable row level security force row level security;
 
+create table carillon.service_turns (
+  name text collate "C" not null,
+  next_at timestamp with time zone not null,
+  requested_at timestamp with time zone,
+  worker_id uuid,
+  until timestamp with time zone,
+  cursor json,
+  reached_at timestamp with time zone,
+  constraint service_turns_holder_has_limit CHECK (((worker_id IS NULL) = (until IS NULL))),
+  constraint service_turns_name_check CHECK (((length(name) >= 1) AND (length(name) <= 100))),
+  constraint service_turns_pkey PRIMARY KEY (name)
+) with (fillfactor=50);
+
+create table carillon.slot_backlogs (
+  schedule_id uuid not null,
+  revision integer not null,
+  until timestamp with time zone not null,
+  tenant_id text collate "C" not null,
+  project_id text collate "C" not null,
+  next_slot_at timestamp with time zone not null,
+  reason carillon.run_reason not null,
+  excluded_slots timestamp with time zone[],
+  made_at timestamp with time zone not null,
+  constraint slot_backlogs_excluded_slots_check CHECK (((cardinality(excluded_slots) >= 1) AND (cardinality(excluded_slots) <= 100))),
+  constraint slot_backlogs_next_slot_at_check CHECK ((next_slot_at = date_trunc('milliseconds'::text, next_slot_at))),
+  constraint slot_backlogs_not_empty CHECK ((next_slot_at <= until)),
+  constraint slot_backlogs_pkey PRIMARY KEY (schedule_id, revision, until),
+  constraint slot_backlogs_tenant_id_project_id_schedule_id_fkey FOREIGN KEY (tenant_id, project_id, schedule_id) REFERENCES carillon.schedules(tenant_id, project_id, id)
+) enable row level security force row level security;
+
 create table carillon.tenants (
   tenant_id text collate "C" not null,
   max_schedules_per_project integer,
@@ -345,15 +388,17 @@ create table carillon.workers (
   started_at timestamp with time zone not null,
   heartbeat_at timestamp with time zone not null,
   lease_expires_at timestamp with time zone not null,
-  engine_worker_ids text[] not null default '{}'::text[],
   version text,
   tzdata_version text,
+  failing json,
   constraint workers_pkey PRIMARY KEY (id)
 ) with (fillfactor=50);
 
 CREATE INDEX api_keys_project_idx ON carillon.api_keys USING btree (tenant_id, project_id, id);
 
 CREATE INDEX audit_findings_project_idx ON carillon.audit_findings USING btree (tenant_id, project_id, audit_id);
+
+CREATE INDEX audit_findings_schedule_idx ON carillon.audit_findings USING btree (schedule_id, scheduled_for);
 
 CREATE INDEX execution_grants_expiry_idx ON carillon.execution_grants USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (revoked_at IS NULL) AND (warned_at IS NULL));
 
@@ -365,9 +410,13 @@ CREATE INDEX feed_entries_project_idx ON carillon.feed_entries USING btree (tena
 
 CREATE INDEX idempotent_answers_age_idx ON carillon.idempotent_answers USING btree (answered_at);
 
+CREATE INDEX runs_cancel_idx ON ONLY carillon.runs USING btree (worker_id) WHERE ((cancel_requested_at IS NOT NULL) AND (completed_at IS NULL));
+
 CREATE INDEX runs_id_idx ON ONLY carillon.runs USING btree (id);
 
-CREATE INDEX runs_open_idx ON ONLY carillon.runs USING btree (schedule_id, scheduled_for) WHERE (state = ANY (ARRAY['pending'::carillon.run_state, 'running'::carillon.run_state, 'retrying'::carillon.run_state]));
+CREATE INDEX runs_open_idx ON ONLY carillon.runs USING btree (schedule_id, scheduled_for, worker_id) WHERE (completed_at IS NULL);
+
+CREATE INDEX runs_waiting_idx ON ONLY carillon.runs USING btree (lane, due_at, schedule_id, scheduled_for) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX schedule_changes_schedule_idx ON carillon.schedule_changes USING btree (schedule_id, id);
 
@@ -389,8 +438,7 @@ begin
     raise exception 'expected a kind of target such as http, got "%"', new.target_kind using
       errcode = 'check_violation', constraint = 'schedules_target_kind_check', table = 'schedules', schema = 'carillon';
   end if;
-  -- The hash only spreads: nothing breaks should another version of Postgres compute it differently.
-  new.lane := new.target_kind || '.' || (hashtext(new.tenant_id) & 63);
+  new.lane := carillon.lane_of(new.target_kind, new.tenant_id);
   return new;
 end
 $function$;
@@ -458,24 +506,32 @@ begin
 end
 $function$;
 
-CREATE OR REPLACE FUNCTION carillon.drop_month(child text)
+CREATE OR REPLACE FUNCTION carillon.drop_month(month date)
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
+declare
+  suffix text := to_char(month, '_YYYY_MM');
+  runs regclass := to_regclass(format('carillon.%I', 'runs' || suffix));
+  attempts regclass := to_regclass(format('carillon.%I', 'attempts' || suffix));
+  has_open boolean := false;
 begin
   perform carillon.lock_months();
-  if not exists (
-    select
-    from pg_catalog.pg_inherits
-    where inhrelid = to_regclass(format('carillon.%I', child))
-      and inhparent in ('carillon.runs'::regclass, 'carillon.attempts'::regclass)
-  ) then
-    return false;
+  if runs is not null then
+    lock table only carillon.runs in access exclusive mode;
+    execute format('lock table %s in access exclusive mode', runs);
+    execute format('select exists (select from %s where completed_at is null)', runs) into has_open;
+    if has_open then
+      return false;
+    end if;
+    execute format('drop table %s', runs);
   end if;
-  execute format('drop table carillon.%I', child);
-  return true;
+  if attempts is not null then
+    execute format('drop table %s', attempts);
+  end if;
+  return runs is not null or attempts is not null;
 end
 $function$;
 
@@ -491,6 +547,27 @@ begin
     and live.owner_subject = gone.owner_subject collate "C" and live.schedule_id = gone.id;
   return null;
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION carillon.lane_of(kind text, tenant text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN ((kind || '.'::text) || (hashtext(tenant) & 63));
+
+CREATE OR REPLACE FUNCTION carillon.list_unowned_findings(most integer)
+ RETURNS TABLE(audit_id uuid, found_at timestamp with time zone, seen_at timestamp with time zone, kind carillon.finding_kind, schedule_id uuid, scheduled_for timestamp with time zone, detail text, is_repaired boolean)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select findings.audit_id, findings.found_at, audits.completed_at, findings.kind, findings.schedule_id, findings.scheduled_for,
+    findings.detail, findings.is_repaired
+  from carillon.audit_findings as findings
+  join carillon.audits on audits.id = findings.audit_id
+  where findings.tenant_id is null
+  order by findings.audit_id desc, findings.ordinal
+  limit most
 $function$;
 
 CREATE OR REPLACE FUNCTION carillon.lock_months()
@@ -550,57 +627,23 @@ begin
 end
 $function$;
 
-CREATE OR REPLACE FUNCTION carillon.request_audit(max_attempts integer)
+CREATE OR REPLACE FUNCTION carillon.request_audit(asked_at timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
-  perform carillon_jobs.add_job('upkeep.audit', '{}'::json, job_key => 'upkeep.audit', max_attempts => request_audit.max_attempts);
-end
-$function$;
-
-CREATE OR REPLACE FUNCTION carillon.request_jobs(slots json)
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-begin
-  perform carillon.require_own(array(select (slot ->> 'scheduleId')::uuid from json_array_elements(slots) as slot));
-  perform carillon_jobs.add_jobs(array(
-    select json_populate_record(null::carillon_jobs.job_spec, json_build_object(
-      'identifier', 'attempt.' || (slot ->> 'targetKind'),
-      'payload', json_build_object('scheduleId', slot ->> 'scheduleId', 'scheduledFor', slot ->> 'scheduledFor'),
-      'run_at', slot ->> 'runAt',
-      'max_attempts', slot ->> 'maxAttempts',
-      'job_key', (slot ->> 'scheduleId') || ':' || (slot ->> 'scheduledFor')
-    ))
-    from json_array_elements(slots) as slot
-  ));
-end
-$function$;
-
-CREATE OR REPLACE FUNCTION carillon.require_own(schedule_ids uuid[])
- RETURNS void
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-begin
-  if exists (
-    select
-    from unnest(schedule_ids) as asked(id)
-    where not exists (
-      select
-      from carillon.schedules
-      where schedules.id = asked.id
-        and schedules.tenant_id = nullif(current_setting('carillon.tenant_id', true), '')
-        and schedules.project_id = nullif(current_setting('carillon.project_id', true), '')
-    )
-  ) then
-    raise exception 'expected schedules of the transaction''s own project, got others' using errcode = 'insufficient_privilege';
-  end if;
+  insert into carillon.service_turns as turns (name, next_at, requested_at)
+  values ('audit', asked_at, asked_at)
+  on conflict (name) do update
+  set next_at = least(turns.next_at, asked_at),
+    requested_at = greatest(turns.requested_at, asked_at),
+    -- Between slices: the worker that has the turn looks every two seconds, unless it died.
+    until = case
+      when turns.next_at > asked_at and turns.until > asked_at + interval '10 seconds' then asked_at + interval '10 seconds'
+      else turns.until
+    end;
 end
 $function$;
 
@@ -699,19 +742,6 @@ begin
 end
 $function$;
 
-CREATE OR REPLACE FUNCTION carillon.withdraw_jobs(slots json)
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-begin
-  perform carillon.require_own(array(select (slot ->> 'scheduleId')::uuid from json_array_elements(slots) as slot));
-  perform carillon_jobs.remove_job((slot ->> 'scheduleId') || ':' || (slot ->> 'scheduledFor'))
-  from json_array_elements(slots) as slot;
-end
-$function$;
-
 CREATE TRIGGER runs_inserted AFTER INSERT ON carillon.runs REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION carillon.note_runs();
 
 CREATE TRIGGER runs_updated AFTER UPDATE ON carillon.runs REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION carillon.note_runs();
@@ -780,6 +810,10 @@ create policy pipeline on carillon.secrets as permissive for all to carillon_wor
 
 create policy tenant_wall on carillon.secrets as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
 
+create policy pipeline on carillon.slot_backlogs as permissive for all to carillon_worker using (true) with check (true);
+
+create policy tenant_wall on carillon.slot_backlogs as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
+
 create policy pipeline on carillon.tenants as permissive for all to carillon_worker using (true) with check (true);
 
 create policy tenant_wall on carillon.tenants as permissive for all to carillon_api using ((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text))) with check ((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)));
@@ -828,9 +862,9 @@ grant select on carillon.migrations to carillon_api;
 
 grant select on carillon.migrations to carillon_worker;
 
-grant delete, insert, select, update (state, reason, worker_id, retry_at, cancel_requested_at, cancel_requested_by_subject, completed_at) on carillon.runs to carillon_api;
+grant delete, insert, select, update (state, reason, attempt_count, worker_id, cancel_requested_at, cancel_requested_by_subject, completed_at, due_at, waits_for, lane, settles_locked) on carillon.runs to carillon_api;
 
-grant insert, select, update (state, reason, attempt_count, token, worker_id, started_at, retry_at, cancel_requested_at, cancel_requested_by_subject, completed_at, error) on carillon.runs to carillon_worker;
+grant insert, select, update (state, reason, attempt_count, token, worker_id, started_at, cancel_requested_at, cancel_requested_by_subject, completed_at, error, due_at, waits_for, lane, settles_locked) on carillon.runs to carillon_worker;
 
 grant delete, insert, select on carillon.schedule_changes to carillon_api;
 
@@ -848,6 +882,14 @@ grant delete, insert, select, update (version, key_id, nonce, ciphertext, update
 
 grant select on carillon.secrets to carillon_worker;
 
+grant select (name, next_at, requested_at, reached_at) on carillon.service_turns to carillon_api;
+
+grant insert, select, update on carillon.service_turns to carillon_worker;
+
+grant delete, insert, select, update (next_slot_at) on carillon.slot_backlogs to carillon_api;
+
+grant delete, select, update (next_slot_at) on carillon.slot_backlogs to carillon_worker;
+
 grant insert, select, update (max_schedules_per_project, max_schedules_per_user, minimum_seconds, requests_per_minute, allowed_hosts, updated_by_subject, updated_at) on carillon.tenants to carillon_api;
 
 grant select on carillon.tenants to carillon_worker;
@@ -860,14 +902,16 @@ grant execute on function carillon.create_month(text,date) to carillon_api;
 
 grant execute on function carillon.create_month(text,date) to carillon_worker;
 
-grant execute on function carillon.drop_month(text) to carillon_worker;
+grant execute on function carillon.drop_month(date) to carillon_worker;
 
-grant execute on function carillon.request_audit(integer) to carillon_api;
+grant execute on function carillon.lane_of(text,text) to carillon_api;
 
-grant execute on function carillon.request_jobs(json) to carillon_api;
+grant execute on function carillon.lane_of(text,text) to carillon_worker;
+
+grant execute on function carillon.list_unowned_findings(integer) to carillon_api;
+
+grant execute on function carillon.request_audit(timestamp with time zone) to carillon_api;
 
 grant execute on function carillon.require_place(text,text,text,integer) to carillon_api;
 
 grant execute on function carillon.require_room(text,text,text,integer,integer) to carillon_api;
-
-grant execute on function carillon.withdraw_jobs(json) to carillon_api;

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import { plainArray } from './array-text.ts'
 import type { Db } from './database.ts'
-import { nowOf } from './now.ts'
+import { stampOf } from './now.ts'
 
 /** An attempt that succeeded, with the fence that proves whose it was (I12). */
 export interface Success {
@@ -15,8 +15,11 @@ export interface Success {
 
 export interface SettledSuccesses {
   readonly settledAt: number
-  /** Which of them changed nothing, by their place in the batch: their fence no longer held. */
-  readonly fenced: ReadonlySet<number>
+  /**
+   * Which of them changed nothing, by their place in the batch: their fence no longer held, or they are to be settled under
+   * the lock of their schedule.
+   */
+  readonly left: ReadonlySet<number>
 }
 
 /**
@@ -33,7 +36,9 @@ export async function settleSuccesses(
   const { successes } = p
   const scheduleIds = plainArray(successes.map(({ scheduleId }) => scheduleId))
   const { rows } = await sql<{ settled_at: Date; settled: string[] | null }>`
-    with forgiven as materialized (
+    with stamp as materialized (
+      select ${stampOf(p.now)} as at
+    ), forgiven as materialized (
       select schedules.id
       from carillon.schedules
       where schedules.id = any(${scheduleIds}::uuid[]) and schedules.consecutive_failures > 0
@@ -41,11 +46,13 @@ export async function settleSuccesses(
       for no key update
     ), settled as (
       update carillon.runs
-      set state = 'succeeded', worker_id = null, completed_at = ${nowOf(p.now)}, error = null
+      set state = 'succeeded', worker_id = null, completed_at = (select at from stamp), error = null
       -- By index, however many runs others have open.
       where runs.schedule_id = any(${scheduleIds}::uuid[])
+        and runs.completed_at is null
         and runs.state = 'running'
         and runs.worker_id = ${p.workerId}::uuid
+        and not runs.settles_locked
         -- Within another expression it stays a list to look up in; alone it would become a join.
         and coalesce((runs.schedule_id, runs.scheduled_for, runs.token) in (
           select settlement.schedule_id, to_timestamp(settlement.slot / 1000.0), settlement.token
@@ -63,7 +70,7 @@ export async function settleSuccesses(
         schedule_id, scheduled_for, attempt, tenant_id, project_id, worker_id, outcome, started_at, completed_at, result
       )
       select schedule_id, scheduled_for, attempt_count, tenant_id, project_id, ${p.workerId}::uuid, 'succeeded', started_at,
-        ${nowOf(p.now)}, (${resultsOf(successes)}::jsonb ->> schedule_id::text)::json
+        (select at from stamp), (${resultsOf(successes)}::jsonb ->> schedule_id::text)::json
       from settled
     ), counted as (
       update carillon.schedules
@@ -71,13 +78,13 @@ export async function settleSuccesses(
       where exists (select from forgiven)
         and schedules.id = any(array(select schedule_id from settled)) and schedules.consecutive_failures > 0
     )
-    select ${nowOf(p.now)} as settled_at,
+    select (select at from stamp) as settled_at,
       case when (select count(*) from settled) < ${successes.length}
         then array(select schedule_id::text from settled)
       end as settled`.execute(db)
   const [row] = rows
   if (row === undefined) throw new Error('Postgres told nothing of what was settled')
-  return { settledAt: row.settled_at.getTime(), fenced: fencedOf(successes, row.settled) }
+  return { settledAt: row.settled_at.getTime(), left: leftOf(successes, row.settled) }
 }
 
 /** The results by schedule, each as a text within JSON: it is kept as it was written. Null if there is none. */
@@ -89,7 +96,7 @@ function resultsOf(successes: readonly Success[]): string | null {
 }
 
 /** @param settled those that were, if not all were */
-function fencedOf(successes: readonly Success[], settled: readonly string[] | null): ReadonlySet<number> {
+function leftOf(successes: readonly Success[], settled: readonly string[] | null): ReadonlySet<number> {
   if (settled === null) return new Set()
   const written = new Set(settled)
   return new Set(successes.flatMap(({ scheduleId }, place) => (written.has(scheduleId) ? [] : [place])))

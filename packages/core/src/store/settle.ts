@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 
 import type { RunReason } from '../policy/run-state.ts'
 import type { Db, Tx } from './database.ts'
-import { nowOf } from './now.ts'
+import { nowOf, stampOf } from './now.ts'
+import { isOpen } from './open-runs.ts'
 
 /** What an attempt came to, with the fence that proves whose it was (I12). */
 export interface Settlement {
@@ -10,12 +11,15 @@ export interface Settlement {
   readonly scheduledFor: number
   readonly workerId: string
   readonly token: number
-  /** `skipped` if it may not act any more, and was never tried. */
-  readonly state: 'succeeded' | 'failed' | 'cancelled' | 'retrying' | 'skipped'
+  readonly targetKind: string
+  /** `skipped` if it may not act any more, and was never tried. `pending` or `retrying` if it waits, as it was tried before or not. */
+  readonly state: 'succeeded' | 'failed' | 'cancelled' | 'pending' | 'retrying' | 'skipped'
   readonly reason: RunReason | null
   /** Null for an attempt that was not made, being handed back or refused: it leaves no row and is not counted. */
   readonly outcome: 'succeeded' | 'failed' | 'cancelled' | 'malformed' | 'lost' | null
-  readonly retryInMs: number | null
+  /** Null unless it waits. */
+  readonly waitsFor: 'worker' | 'retry' | null
+  readonly dueInMs: number | null
   readonly error: string | null
   readonly result: string | null
 }
@@ -32,7 +36,9 @@ export interface Settled {
   readonly reason: RunReason | null
   readonly startedAt: number
   readonly settledAt: number
-  readonly retryAt: number | null
+  /** When it is tried again, and in which lane it waits; null if it is over. */
+  readonly dueAt: number | null
+  readonly lane: string | null
   readonly isAutoPaused: boolean
 }
 
@@ -48,7 +54,8 @@ interface Row {
   reason: RunReason | null
   started_at: Date | null
   settled_at: Date
-  retry_at: Date | null
+  due_at: Date | null
+  lane: string | null
   is_auto_paused: boolean
 }
 
@@ -69,7 +76,9 @@ export async function settleRuns(
   const { settlements } = p
   const scheduleIds = settlements.map((s) => s.scheduleId)
   const { rows } = await sql<Row>`
-    with settlement as materialized (
+    with stamp as materialized (
+      select ${stampOf(p.now)} as at
+    ), settlement as materialized (
       select *
       from unnest(
         ${scheduleIds}::uuid[],
@@ -79,10 +88,14 @@ export async function settleRuns(
         ${settlements.map((s) => s.state)}::carillon.run_state[],
         ${settlements.map((s) => s.reason)}::carillon.run_reason[],
         ${settlements.map((s) => s.outcome)}::carillon.attempt_outcome[],
-        ${settlements.map((s) => s.retryInMs)}::double precision[],
+        ${settlements.map((s) => s.waitsFor)}::carillon.run_wait[],
+        ${settlements.map((s) => s.dueInMs)}::double precision[],
+        ${settlements.map((s) => s.targetKind)}::text[],
         ${settlements.map((s) => s.error)}::text[],
         ${settlements.map((s) => s.result)}::text[]
-      ) as s(schedule_id, scheduled_for, worker_id, token, state, reason, outcome, retry_in_ms, error, result)
+      ) as s(
+        schedule_id, scheduled_for, worker_id, token, state, reason, outcome, waits_for, due_in_ms, target_kind, error, result
+      )
     ), forgiven as materialized (
       select schedules.id
       from carillon.schedules
@@ -95,67 +108,76 @@ export async function settleRuns(
         reason = settlement.reason,
         attempt_count = runs.attempt_count - case when settlement.outcome is null then 1 else 0 end,
         worker_id = null,
-        started_at = case when settlement.state <> 'skipped' then runs.started_at end,
-        retry_at = case when settlement.state = 'retrying'
-          then date_trunc('milliseconds', ${nowOf(p.now)}) + settlement.retry_in_ms * interval '1 millisecond' end,
-        completed_at = case when settlement.state <> 'retrying' then ${nowOf(p.now)} end,
+        -- What was never tried has not started.
+        started_at = case when settlement.state not in ('skipped', 'pending') then runs.started_at end,
+        waits_for = settlement.waits_for,
+        due_at = date_trunc('milliseconds', (select at from stamp)) + settlement.due_in_ms * interval '1 millisecond',
+        lane = case when settlement.waits_for is not null then carillon.lane_of(settlement.target_kind, runs.tenant_id) end,
+        completed_at = case when settlement.waits_for is null then (select at from stamp) end,
         error = settlement.error::json
       from settlement
       -- By index, however many runs others have open.
       where runs.schedule_id = any(${scheduleIds}::uuid[])
         and runs.schedule_id = settlement.schedule_id
         and runs.scheduled_for = settlement.scheduled_for
+        and ${isOpen()}
         and runs.state = 'running'
         and runs.worker_id = settlement.worker_id
         and runs.token = settlement.token
         -- Schedules before runs, as everywhere: those whose failures are to be forgiven are locked first.
         and (select count(*) from forgiven) >= 0
       returning runs.schedule_id, runs.scheduled_for, runs.id, runs.tenant_id, runs.project_id, runs.attempt_count,
-        runs.state, runs.reason, runs.started_at, runs.retry_at, settlement.worker_id, settlement.outcome, settlement.error,
+        runs.state, runs.reason, runs.started_at, runs.due_at, runs.lane, settlement.worker_id, settlement.outcome, settlement.error,
         settlement.result
     ), attempted as (
       insert into carillon.attempts (
         schedule_id, scheduled_for, attempt, tenant_id, project_id, worker_id, outcome, started_at, completed_at, error, result
       )
       select schedule_id, scheduled_for, attempt_count, tenant_id, project_id, worker_id, outcome, started_at,
-        ${nowOf(p.now)}, error::json, result::json
+        (select at from stamp), error::json, result::json
       from settled
       where outcome is not null
       ${p.onConflict === 'keep' ? sql`on conflict do nothing` : sql``}
     ), counted as (
       update carillon.schedules
-      set consecutive_failures = case when failure.is_one then schedules.consecutive_failures + 1 else 0 end,
+      set consecutive_failures = case
+          when failure.is_one then schedules.consecutive_failures + 1
+          when settled.state = 'succeeded' then 0
+          else schedules.consecutive_failures
+        end,
         failure_count = schedules.failure_count + case settled.state when 'failed' then 1 else 0 end,
-        run_count = schedules.run_count - case settled.state when 'skipped' then 1 else 0 end,
+        run_count = schedules.run_count - case when failure.is_untried then 1 else 0 end,
         state = case when pause.is_due then 'paused' else schedules.state end,
         next_slot_at = case when pause.is_due then null else schedules.next_slot_at end,
         due_at = case when pause.is_due then null else schedules.due_at end,
-        paused_at = case when pause.is_due then ${nowOf(p.now)} else schedules.paused_at end,
+        paused_at = case when pause.is_due then (select at from stamp) else schedules.paused_at end,
         paused_reason = case when pause.is_due then ${p.autoPauseReason} else schedules.paused_reason end,
         paused_by_subject = case when pause.is_due then 'system:carillon' else schedules.paused_by_subject end
       from settled
       join carillon.schedules as before on before.id = settled.schedule_id
-      cross join lateral (select settled.state in ('failed', 'skipped') as is_one) as failure
+      cross join lateral (
+        select settled.state in ('failed', 'skipped') as is_one, settled.due_at is null and settled.attempt_count = 0 as is_untried
+      ) as failure
       cross join lateral (
         select failure.is_one and before.state = 'active' and before.auto_pause_threshold > 0
           and before.consecutive_failures + 1 >= before.auto_pause_threshold
           and before.due_at > ${nowOf(p.now)} as is_due
       ) as pause
       where schedules.id = settled.schedule_id
-        and (failure.is_one or (settled.state = 'succeeded' and schedules.consecutive_failures > 0))
+        and (failure.is_one or failure.is_untried or (settled.state = 'succeeded' and schedules.consecutive_failures > 0))
       returning schedules.id, schedules.tenant_id, schedules.project_id, schedules.revision, pause.is_due
     ), changed as (
       insert into carillon.schedule_changes (
         schedule_id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, reason, changed_at
       )
       select id, tenant_id, project_id, 'paused', revision, null, 'system:carillon', ${p.autoPauseReason},
-        ${nowOf(p.now)}
+        (select at from stamp)
       from counted
       where is_due
     )
     select settled.schedule_id, settled.scheduled_for, settled.id, settled.tenant_id, settled.project_id,
-      schedules.target_kind, settled.attempt_count, settled.state, settled.reason, settled.started_at, ${nowOf(p.now)} as settled_at,
-      settled.retry_at, settled.schedule_id = any(array(select id from counted where is_due)) as is_auto_paused
+      schedules.target_kind, settled.attempt_count, settled.state, settled.reason, settled.started_at,
+      (select at from stamp) as settled_at, settled.due_at, settled.lane, settled.schedule_id = any(array(select id from counted where is_due)) as is_auto_paused
     from settled
     join carillon.schedules on schedules.id = settled.schedule_id`.execute(db)
   return rows.map(toSettled)
@@ -174,7 +196,8 @@ function toSettled(row: Row): Settled {
     reason: row.reason,
     startedAt: (row.started_at ?? row.settled_at).getTime(),
     settledAt: row.settled_at.getTime(),
-    retryAt: row.retry_at?.getTime() ?? null,
+    dueAt: row.due_at?.getTime() ?? null,
+    lane: row.lane,
     isAutoPaused: row.is_auto_paused,
   }
 }

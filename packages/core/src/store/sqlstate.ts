@@ -10,6 +10,8 @@ export const SQLSTATE = {
   quotaExceeded: 'CA001',
   /** Ours: who counts schedules near their limit must be alone with the count. */
   countsNotAlone: 'CA002',
+  /** Ours: a migration found workers that would not understand what it makes. */
+  workersAlive: 'CA003',
 } as const
 
 /** The SQLSTATE of an error that the server reported; undefined for all others, such as a lost connection. */

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 
-import type { Db } from './database.ts'
+import type { Db, Tx } from './database.ts'
 import { isOpen } from './open-runs.ts'
 import type { HeldRun } from './taken-run.ts'
 
-/** The id of a transaction that begins now: whoever wrote or locked anything before has a lower one. */
-export async function newTransactionId(db: Db): Promise<string> {
+/** The id of this transaction, which has one from now on: whoever wrote or locked anything before has a lower one. */
+export async function newTransactionId(db: Db | Tx): Promise<string> {
   const { rows } = await sql<{ id: string }>`select pg_current_xact_id()::text as id`.execute(db)
   const [row] = rows
   if (row === undefined) throw new Error('Postgres told no transaction id')
@@ -28,9 +28,14 @@ export async function findRunningRuns(db: Db, p: { workerId: string }): Promise<
     worker_id: string
     token: number
     attempt_count: number
+    target_kind: string
   }>`
-    select runs.id, runs.schedule_id, runs.scheduled_for, runs.worker_id, runs.token, runs.attempt_count
+    select runs.id, runs.schedule_id, runs.scheduled_for, runs.worker_id, runs.token, runs.attempt_count,
+      coalesce(revisions.target_kind, schedules.target_kind) as target_kind
     from carillon.runs
+    join carillon.schedules on schedules.id = runs.schedule_id
+    left join carillon.schedule_revisions as revisions
+      on revisions.schedule_id = runs.schedule_id and revisions.revision = runs.revision
     where ${isOpen()}
       and runs.state = 'running'
       and runs.worker_id = ${p.workerId}`.execute(db)
@@ -41,5 +46,6 @@ export async function findRunningRuns(db: Db, p: { workerId: string }): Promise<
     workerId: row.worker_id,
     token: row.token,
     attempt: row.attempt_count,
+    targetKind: row.target_kind,
   }))
 }

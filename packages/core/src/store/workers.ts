@@ -1,9 +1,14 @@
 import { sql } from 'kysely'
 
+import type { ServiceFailure } from '../service.ts'
 import { TZDATA_VERSION, VERSION } from '../version.ts'
-import type { Db, Tx } from './database.ts'
+import type { Db } from './database.ts'
 import { nowOf } from './now.ts'
 import { isOpen } from './open-runs.ts'
+import type { HeldRun } from './taken-run.ts'
+
+/** The services of a worker that fail at the moment, by name. */
+export type Failing = Readonly<Record<string, ServiceFailure>>
 
 /** Makes a worker known, with what this process runs on, and gives it its first lease. */
 export async function registerWorker(
@@ -12,39 +17,44 @@ export async function registerWorker(
     id: string
     name: string
     targetKinds: readonly string[]
-    engineWorkerIds: readonly string[]
     leaseMs: number
     now: Date | null
   },
 ): Promise<void> {
   await sql`
     insert into carillon.workers (
-      id, name, target_kinds, engine_worker_ids, started_at, heartbeat_at, lease_expires_at, version, tzdata_version
+      id, name, target_kinds, started_at, heartbeat_at, lease_expires_at, version, tzdata_version
     )
     values (
-      ${p.id}, ${p.name}, ${p.targetKinds}::text[], ${p.engineWorkerIds}::text[], ${nowOf(p.now)}, ${nowOf(p.now)},
+      ${p.id}, ${p.name}, ${p.targetKinds}::text[], ${nowOf(p.now)}, ${nowOf(p.now)},
       ${nowOf(p.now)} + ${p.leaseMs} * interval '1 millisecond', ${VERSION}, ${TZDATA_VERSION}
     )`.execute(db)
 }
 
-/** Extends a lease that still holds. False if it has run out: what the worker held may be somebody else's by now. */
+/**
+ * Extends a lease that still holds, and says what fails in this worker at the moment. False if the lease has run out: what the
+ * worker held may be somebody else's by now.
+ */
 export async function extendLease(
   db: Db,
-  p: { id: string; engineWorkerIds: readonly string[]; leaseMs: number; now: Date | null },
+  p: { id: string; failing: Failing | null; leaseMs: number; now: Date | null },
 ): Promise<boolean> {
   const { rows } = await sql`
     update carillon.workers
     set heartbeat_at = ${nowOf(p.now)},
       lease_expires_at = ${nowOf(p.now)} + ${p.leaseMs} * interval '1 millisecond',
-      engine_worker_ids = ${p.engineWorkerIds}::text[]
+      failing = ${p.failing === null ? null : JSON.stringify(p.failing)}::json
     where workers.id = ${p.id} and workers.lease_expires_at > ${nowOf(p.now)}
     returning workers.id`.execute(db)
   return rows.length === 1
 }
 
-/** Takes a worker off the list: one that stopped, or one that died and holds nothing any more. */
-export async function removeWorkers(db: Db | Tx, p: { ids: readonly string[] }): Promise<void> {
-  await sql`delete from carillon.workers where workers.id = any(${p.ids}::uuid[])`.execute(db)
+/** Ends the lease of a worker that stops. */
+export async function endLease(db: Db, p: { id: string; now: Date | null }): Promise<void> {
+  await sql`
+    update carillon.workers
+    set lease_expires_at = least(workers.lease_expires_at, ${nowOf(p.now)})
+    where workers.id = ${p.id}`.execute(db)
 }
 
 /** A process that keeps the agenda, as it made itself known. */
@@ -57,8 +67,10 @@ export interface WorkerRecord {
   readonly tzdataVersion: string | null
   readonly startedAt: number
   readonly heartbeatAt: number
-  /** Whether its lease holds. One whose lease has run out is removed by the next rescuer. */
+  /** Whether its lease holds. One whose lease has run out is removed once its runs are rescued. */
   readonly isAlive: boolean
+  /** What fails in it at the moment; null: nothing. */
+  readonly failing: Failing | null
 }
 
 /** All workers that are on the list, the longest serving first. */
@@ -72,9 +84,10 @@ export async function listWorkers(db: Db, p: { now: Date | null }): Promise<Work
     started_at: Date
     heartbeat_at: Date
     is_alive: boolean
+    failing: Failing | null
   }>`
     select workers.id, workers.name, workers.target_kinds, workers.version, workers.tzdata_version, workers.started_at,
-      workers.heartbeat_at, workers.lease_expires_at > ${nowOf(p.now)} as is_alive
+      workers.heartbeat_at, workers.lease_expires_at > ${nowOf(p.now)} as is_alive, workers.failing
     from carillon.workers
     order by workers.started_at, workers.id`.execute(db)
   return rows.map((row) => ({
@@ -86,37 +99,54 @@ export async function listWorkers(db: Db, p: { now: Date | null }): Promise<Work
     startedAt: row.started_at.getTime(),
     heartbeatAt: row.heartbeat_at.getTime(),
     isAlive: row.is_alive,
+    failing: row.failing,
   }))
 }
 
-export interface DeadWorker {
-  readonly id: string
-  readonly engineWorkerIds: readonly string[]
-}
-
 /** Workers whose lease has run out. */
-export async function findDeadWorkers(db: Db, p: { now: Date | null }): Promise<DeadWorker[]> {
-  const { rows } = await sql<{ id: string; engine_worker_ids: string[] }>`
-    select workers.id, workers.engine_worker_ids
+export async function findDeadWorkers(db: Db, p: { now: Date | null }): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    select workers.id
     from carillon.workers
     where workers.lease_expires_at <= ${nowOf(p.now)}`.execute(db)
-  return rows.map((row) => ({ id: row.id, engineWorkerIds: row.engine_worker_ids }))
+  return rows.map(({ id }) => id)
 }
 
-export interface OrphanedRun {
-  readonly scheduleId: string
-  readonly scheduledFor: number
-  readonly runId: string
-  readonly workerId: string
-  readonly token: number
-  readonly attempt: number
+/**
+ * Takes workers off the list whose lease has run out and whose runs are all rescued. The row of one that still has runs stays:
+ * it tells that they are lost.
+ */
+export async function removeDeadWorkers(db: Db, p: { ids: readonly string[]; now: Date | null }): Promise<number> {
+  const { rows } = await sql`
+    delete from carillon.workers
+    where workers.id = any(${p.ids}::uuid[])
+      and workers.lease_expires_at <= ${nowOf(p.now)}
+      and workers.id <> all(array(
+        select runs.worker_id from carillon.runs where runs.worker_id = any(${p.ids}::uuid[]) and ${isOpen()}
+      ))
+    returning workers.id`.execute(db)
+  return rows.length
+}
+
+export interface OrphanedRun extends HeldRun {
   readonly isCancelRequested: boolean
-  /** JSON text. */
+  /** JSON text; empty if its revision is gone. */
   readonly policy: string
 }
 
-/** Running runs that no living worker holds. Walks the index of open runs, which is as small as what is under way. */
-export async function findOrphanedRuns(db: Db, p: { limit: number; now: Date | null }): Promise<OrphanedRun[]> {
+/**
+ * Held runs that no living worker holds. Of these workers, whose lease has run out, or of any that is not on the list (null):
+ * that one reads all held runs. Neither reads a run that merely waits.
+ */
+export async function findOrphanedRuns(
+  db: Db,
+  p: { workerIds: readonly string[] | null; limit: number; now: Date | null },
+): Promise<OrphanedRun[]> {
+  const ofWhom =
+    p.workerIds === null
+      ? // Not `is not null`: of a month that is empty yet, Postgres would rather filter all runs than look into the open ones.
+        sql`runs.worker_id >= '00000000-0000-0000-0000-000000000000'`
+      : sql`runs.worker_id = any(${p.workerIds}::uuid[])`
   const { rows } = await sql<{
     schedule_id: string
     scheduled_for: Date
@@ -125,15 +155,18 @@ export async function findOrphanedRuns(db: Db, p: { limit: number; now: Date | n
     token: number
     attempt_count: number
     is_cancel_requested: boolean
-    policy: string
+    target_kind: string
+    policy: string | null
   }>`
     select runs.schedule_id, runs.scheduled_for, runs.id, runs.worker_id, runs.token, runs.attempt_count,
-      runs.cancel_requested_at is not null as is_cancel_requested, revisions.policy::text as policy
+      runs.cancel_requested_at is not null as is_cancel_requested,
+      coalesce(revisions.target_kind, schedules.target_kind) as target_kind, revisions.policy::text as policy
     from carillon.runs
-    join carillon.schedule_revisions as revisions
+    join carillon.schedules on schedules.id = runs.schedule_id
+    left join carillon.schedule_revisions as revisions
       on revisions.schedule_id = runs.schedule_id and revisions.revision = runs.revision
     where ${isOpen()}
-      and runs.state = 'running'
+      and ${ofWhom}
       and not exists (
         select from carillon.workers
         where workers.id = runs.worker_id and workers.lease_expires_at > ${nowOf(p.now)}
@@ -146,7 +179,8 @@ export async function findOrphanedRuns(db: Db, p: { limit: number; now: Date | n
     workerId: row.worker_id,
     token: row.token,
     attempt: row.attempt_count,
+    targetKind: row.target_kind,
     isCancelRequested: row.is_cancel_requested,
-    policy: row.policy,
+    policy: row.policy ?? '',
   }))
 }

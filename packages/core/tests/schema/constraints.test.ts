@@ -56,6 +56,64 @@ describe('I2: one run per slot', () => {
   })
 })
 
+describe('I1: what a run waits for is in its own row', () => {
+  const WORKER = '018f0000-0000-7000-8000-000000000001'
+  const AT = '2026-11-16T09:00:00Z'
+  const OVER = { completed_at: AT, due_at: null, waits_for: null, lane: null }
+  const RUNNING = { ...OVER, completed_at: null, state: 'running', attempt_count: 1, token: 1, worker_id: WORKER }
+
+  test.each([
+    ['its turn, until infinity', { waits_for: 'turn', due_at: 'infinity' }],
+    ['a worker', { waits_for: 'worker', due_at: AT }],
+    [
+      'a worker after an attempt',
+      { state: 'retrying', waits_for: 'worker', due_at: AT, lane: 'http.0', attempt_count: 1 },
+    ],
+    ['its retry', { state: 'retrying', waits_for: 'retry', due_at: AT, lane: 'http.0', attempt_count: 1 }],
+    ['an instant that its target named', { waits_for: 'deferred', due_at: AT }],
+  ])('a run may wait for %s', async (_, changes) => {
+    const scheduleId = await insertSchedule(database.pool)
+
+    await insertRun(database.pool, { schedule_id: scheduleId, scheduled_for: AT, ...changes })
+  })
+
+  test.each([
+    ['a pending run that waits for nothing', { waits_for: null, due_at: null, lane: null }],
+    ['a waiting run without an instant', { due_at: null }],
+    ['a waiting run without a lane', { lane: null }],
+    ['a waiting run that does not say for what', { waits_for: null }],
+    ['a run that waits for its turn and has an instant', { waits_for: 'turn' }],
+    ['a run that waits for a worker for ever', { due_at: 'infinity' }],
+    ['a run that is held and waits', { ...RUNNING, waits_for: 'worker', due_at: AT, lane: 'http.0' }],
+    [
+      'a run that is over and waits',
+      { state: 'skipped', reason: 'missed', waits_for: 'worker', due_at: AT, lane: 'http.0' },
+    ],
+  ])('%s is refused', async (_, changes) => {
+    const scheduleId = await insertSchedule(database.pool)
+
+    await expect(insertRun(database.pool, { schedule_id: scheduleId, scheduled_for: AT, ...changes })).rejects.toEqual(
+      refusedBy('runs_waiting_says_when'),
+    )
+  })
+
+  test.each([
+    ['a pending run that was tried', { attempt_count: 1 }],
+    ['a pending run that waits for a retry', { waits_for: 'retry' }],
+    ['a retrying run that was never tried', { state: 'retrying', waits_for: 'retry', due_at: AT, lane: 'http.0' }],
+    [
+      'a retrying run that waits for its turn',
+      { state: 'retrying', waits_for: 'turn', due_at: 'infinity', lane: 'http.0', attempt_count: 1 },
+    ],
+  ])('%s is refused', async (_, changes) => {
+    const scheduleId = await insertSchedule(database.pool)
+
+    await expect(insertRun(database.pool, { schedule_id: scheduleId, scheduled_for: AT, ...changes })).rejects.toEqual(
+      refusedBy('runs_waits_as_its_state_says'),
+    )
+  })
+})
+
 describe('a revision', () => {
   test.each([
     ['no cadence', { cadence_kind: 'cron' }],

@@ -62,15 +62,18 @@ export async function insertRevision(pool: pg.Pool, changes: Row): Promise<void>
   })
 }
 
-/** Inserts a run that was begun and not started. */
+/** Inserts a run that was begun and waits for a worker, unless told; or one that is over. */
 export async function insertRun(pool: pg.Pool, changes: Row): Promise<void> {
+  const { state = 'pending' } = changes
   await insert(pool, 'runs', {
     ...OWNER,
     id: randomUUID(),
     revision: 1,
     trigger: 'schedule',
-    state: 'pending',
+    state,
     begun_at: NOW,
+    ...(state === 'pending' ? { waits_for: 'worker', due_at: NOW, lane: 'http.0' } : {}),
+    ...(state === 'skipped' ? { completed_at: NOW } : {}),
     ...changes,
   })
 }

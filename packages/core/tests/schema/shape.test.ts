@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createDatabase, type TestDatabase } from '../database.ts'
 
 /** Of the installation, not of a tenant. */
-const WITHOUT_TENANT = ['audits', 'feed_floor', 'migrations', 'workers']
+const WITHOUT_TENANT = ['audits', 'feed_floor', 'migrations', 'service_turns', 'workers']
 /** Of a tenant, whatever the project. */
 const WITHOUT_PROJECT = ['tenants']
 

@@ -11,10 +11,10 @@ const ROLES = ['carillon_api', 'carillon_worker']
  */
 const DEFINER_FUNCTIONS = {
   'create_month(text,date)': 'makes a partition of the ledger, which only its owner can; reads no row',
-  'drop_month(text)': 'drops a partition after the retention, for workers only; reads no row',
-  'request_audit(integer)': 'adds the one job of the audit; reads no row',
-  'request_jobs(json)': 'adds jobs of slots, after it has seen that their schedules are of the caller’s project',
-  'withdraw_jobs(json)': 'removes jobs of slots, after it has seen that their schedules are of the caller’s project',
+  'drop_month(date)':
+    'drops a month of the ledger after the retention, for workers only; tells whether a run in it is open',
+  'list_unowned_findings(integer)': 'lists what an audit found of schedules that are gone: rows without a tenant',
+  'request_audit(timestamp with time zone)': 'notes in the one row of the audit that it is asked for; returns nothing',
 }
 
 let database: TestDatabase
@@ -140,35 +140,42 @@ describe('I9, E-26: the roles', () => {
     expect(roles).toEqual(ROLES.map((name) => ({ name, is_mighty: false, member_of: [] })))
   })
 
-  test('own nothing, but for the functions by which the API asks workers for jobs', async () => {
-    const relations = await read(`
-      select oid::regclass::text as name from pg_class where relowner in (${ROLES.map((name) => `'${name}'::regrole`).join(', ')})`)
-    const functions = await read<{ name: string; owner: string }>(`
-      select oid::regprocedure::text as name, proowner::regrole::text as owner
-      from pg_proc
-      where proowner in (${ROLES.map((name) => `'${name}'::regrole`).join(', ')})
-      order by oid::regprocedure::text collate "C"`)
-    const schemas = await read(
-      `select nspname from pg_namespace where nspowner in (${ROLES.map((name) => `'${name}'::regrole`).join(', ')})`,
-    )
+  test('own nothing', async () => {
+    const roles = ROLES.map((name) => `'${name}'::regrole`).join(', ')
+    const owned = await read(`
+      select oid::regclass::text as name from pg_class where relowner in (${roles})
+      union all select oid::regprocedure::text from pg_proc where proowner in (${roles})
+      union all select nspname from pg_namespace where nspowner in (${roles})`)
 
-    expect([relations, schemas]).toEqual([[], []])
-    expect(functions).toEqual(
-      ['request_audit(integer)', 'request_jobs(json)', 'require_own(uuid[])', 'withdraw_jobs(json)'].map((name) => ({
-        name: `carillon.${name}`,
-        owner: 'carillon_worker',
-      })),
-    )
+    expect(owned).toEqual([])
   })
 
-  test('the API has no way into the engine’s schema, and neither may make anything in ours', async () => {
+  test('may make nothing in the schema', async () => {
     const [rights] = await read<Record<string, boolean>>(`
-      select has_schema_privilege('carillon_api', 'carillon_jobs', 'usage') as api_engine,
-        has_schema_privilege('carillon_api', 'carillon', 'create') as api_create,
-        has_schema_privilege('carillon_worker', 'carillon', 'create') as worker_create,
-        has_schema_privilege('carillon_worker', 'carillon_jobs', 'create') as worker_engine_create`)
+      select has_schema_privilege('carillon_api', 'carillon', 'create') as api_create,
+        has_schema_privilege('carillon_worker', 'carillon', 'create') as worker_create`)
 
-    expect(rights).toEqual({ api_engine: false, api_create: false, worker_create: false, worker_engine_create: false })
+    expect(rights).toEqual({ api_create: false, worker_create: false })
+  })
+
+  test('the API sees how far services have got, and not at which schedule', async () => {
+    const rights = await read<{ name: string; can: boolean }>(`
+      select attname::text as name, has_column_privilege('carillon_api', attrelid, attname, 'select') as can
+      from pg_attribute
+      where attrelid = 'carillon.service_turns'::regclass and attnum > 0 and not attisdropped
+      order by attnum`)
+
+    expect(rights.filter(({ can }) => can).map(({ name }) => name)).toEqual([
+      'name',
+      'next_at',
+      'requested_at',
+      'reached_at',
+    ])
+    expect(
+      await read(
+        `select has_table_privilege('carillon_api', 'carillon.service_turns', 'insert, update, delete') as can`,
+      ),
+    ).toEqual([{ can: false }])
   })
 
   test('the worker reads no key, and writes no schedule, revision, grant, member, secret or tenant of its own accord', async () => {
@@ -246,16 +253,19 @@ describe('T-4: without a tenant, or with another one', () => {
     ])
   })
 
-  test('jobs of another tenant’s schedule can neither be asked for nor withdrawn (T-9)', async () => {
-    const slots = JSON.stringify([
-      { scheduleId: ID, scheduledFor: '2026-03-02T09:00:00.000Z', targetKind: 'test', runAt: null, maxAttempts: 5 },
-    ])
-    for (const name of ['request_jobs', 'withdraw_jobs']) {
-      const statement = `select carillon.${name}('${slots}'::json)`
-      expect(await failAs(SETTINGS['another tenant is set'], statement)).toMatchObject({ code: '42501' })
-      expect(await failAs('', statement)).toMatchObject({ code: '42501' })
-      expect(await failAs(OWN, statement)).toBeUndefined()
-    }
+  test('what an audit found is told of no other tenant, nor as what belongs to nobody', async () => {
+    await database.pool.query(`
+      insert into carillon.audits (id, is_whole, audited_from, audited_to, started_at, completed_at, schedule_count, slot_count,
+          unreadable_count, truncated_count, finding_count, repaired_count)
+        values ('${ID}', true, now(), now(), now(), now(), 1, 1, 0, 0, 2, 0);
+      insert into carillon.audit_findings (audit_id, ordinal, kind, tenant_id, project_id, detail, is_repaired, found_at)
+        values ('${ID}', 1, 'slot_lost', 'acme', 'web', 'of acme', false, now()),
+          ('${ID}', 2, 'slot_lost', null, null, 'of nobody', false, now())`)
+
+    expect(await countAs('carillon_api', SETTINGS['another tenant is set'], 'audit_findings')).toBe(0)
+    expect(await countAs('carillon_api', OWN, 'audit_findings')).toBe(1)
+    expect(await countAs('carillon_api', '', `list_unowned_findings(10) where detail = 'of nobody'`)).toBe(1)
+    expect(await countAs('carillon_api', '', 'list_unowned_findings(10)')).toBe(1)
   })
 
   const ID = '01995c0e-0000-7000-8000-000000000001'
@@ -273,8 +283,11 @@ describe('T-4: without a tenant, or with another one', () => {
       values ('${ID}', 1, 'acme', 'web', 'n', 'once', '{}', 'test', '{}', '{}', '${ID}', 'test:dispatch:x', 'user:alice', now());
     insert into carillon.schedule_changes (schedule_id, tenant_id, project_id, change, revision, actor_subject, changed_at)
       values ('${ID}', 'acme', 'web', 'created', 1, 'user:alice', now());
-    insert into carillon.runs (schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, begun_at)
-      values ('${ID}', '2026-03-02', '${ID}', 'acme', 'web', 1, 'manual', 'pending', now());
+    insert into carillon.slot_backlogs (schedule_id, revision, until, tenant_id, project_id, next_slot_at, reason, made_at)
+      values ('${ID}', 1, '2026-03-02', 'acme', 'web', '2026-03-01', 'superseded', now());
+    insert into carillon.runs (schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, begun_at,
+        due_at, waits_for, lane)
+      values ('${ID}', '2026-03-02', '${ID}', 'acme', 'web', 1, 'manual', 'pending', now(), now(), 'worker', 'test.1');
     insert into carillon.attempts (schedule_id, scheduled_for, attempt, tenant_id, project_id, worker_id, outcome, started_at,
         completed_at)
       values ('${ID}', '2026-03-02', 1, 'acme', 'web', '${ID}', 'failed', now(), now());

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 
 import { createDb, Feed, Scheduler, type Caller, type FeedPage } from '@carillon/core'
@@ -6,6 +7,7 @@ import { expect, test } from 'vitest'
 
 import { FeedHub } from '../../src/http/events/feed-hub.ts'
 import { INSTALLATION } from '../../src/http/identity.ts'
+import { createLogger } from '../../src/logger.ts'
 import { EchoTarget } from './echo-target.ts'
 import { DIGEST } from './example-schedules.ts'
 import { ManualClock } from './manual-clock.ts'
@@ -39,7 +41,10 @@ async function open() {
   const db = createDb(database.pool)
   const clock = new ManualClock()
   const feed = new SteppedFeed({ db })
-  const hub = new FeedHub({ feed, clock, streamsPerKey: 50 })
+  const log: Record<string, unknown>[] = []
+  const write = (line: string): void => void log.push(JSON.parse(line) as Record<string, unknown>)
+  const logger = createLogger({ logLevel: 'warn' }, { write })
+  const hub = new FeedHub({ feed, clock, streamsPerKey: 50, logger })
   const target = new EchoTarget()
   const scheduler = new Scheduler({ db, targets: new Map([[target.kind, target]]) })
   let streams = 0
@@ -57,10 +62,13 @@ async function open() {
   }
   return {
     feed,
+    log,
     /** The name of what was made. */
     create: async (name: string) => {
       await scheduler.create(INSTALLATION.caller, { ...DIGEST, name, target: { kind: 'echo' } })
     },
+    stream: (lastEventId: string) =>
+      hub.follow({ identity: INSTALLATION, lastEventId, isStillAllowed: async () => true }),
     /** Asked, it is polled until a name was told, and answers all that were. */
     follow: async (lastEventId?: string): Promise<(until: string) => Promise<string[]>> => {
       const stream = await hub.follow({ identity: INSTALLATION, lastEventId, isStillAllowed: async () => true })
@@ -146,4 +154,39 @@ test('what a follower read by itself before the poller did is not told again by 
 
   expect(await told('last')).toEqual(['early', 'last'])
   expect(await other('last')).toEqual(['early', 'last'])
+})
+
+/** A page whose last entry cannot be told. */
+function withPoison(page: FeedPage): FeedPage {
+  const poison = { ...page.entries[0], schedule: {} } as FeedPage['entries'][number]
+  return { ...page, entries: [...page.entries, poison] }
+}
+
+test('a poll that fails is told once, the polls go on, and followers get each event once', async () => {
+  await using world = await open()
+  const told = await world.follow()
+  await world.create('first')
+  world.feed.steps.set(1, () => Promise.reject(new Error('the database is away')))
+  world.feed.steps.set(2, async (read) => withPoison(await read()))
+
+  await world.poll()
+  await world.poll()
+  const names = await told('first')
+  await world.create('last')
+
+  expect(names).toEqual(['first'])
+  expect(await told('last')).toEqual(['first', 'last'])
+  expect(world.log).toMatchObject([{ event: 'feed.not_read', error: { message: 'the database is away' } }])
+})
+
+test('a follower that cannot be brought up to date is cut, and the log says why', async () => {
+  await using world = await open()
+  const tail = await world.feed.tail()
+  await world.create('first')
+  world.feed.steps.set(1, async (read) => withPoison(await read()))
+
+  const stream = await world.stream(tail)
+  await once(stream.resume(), 'close')
+
+  expect(world.log).toMatchObject([{ event: 'feed.stream_failed', error: { name: 'RangeError' } }])
 })

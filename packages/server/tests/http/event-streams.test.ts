@@ -231,7 +231,8 @@ describe('a follower', () => {
 
 /** One whose key was just looked at. */
 function createFollower(): Follower {
-  return new Follower(new Permission({ clock: new ManualClock(), isStillAllowed: async () => true }))
+  const permission = new Permission({ clock: new ManualClock(), isStillAllowed: async () => true })
+  return new Follower(permission, (error) => expect.unreachable(String(error)))
 }
 
 /** As the answer says: ask again. Connections that were cut are found out one by one. */

@@ -101,7 +101,7 @@ test('an audit is asked for with 202, and until the first one there is nothing t
   const report = await admin.audit.get()
   const answer = await request('POST', '/api/v1/audit')
 
-  expect(report).toEqual({ latest: null, findings: [] })
+  expect(report).toEqual({ latest: null, auditedUntil: null, findings: [] })
   expect(answer.statusCode).toBe(202)
   expect(answer.json()).toEqual({ requestedAt: '2026-03-02T06:00:00.000Z' })
 })
@@ -123,16 +123,17 @@ test('I9: what an audit found is reported, the caller’s findings only, and the
   const place = { tenant: 'acme', project: 'web' }
   const { key } = await admin.keys.create({ ...place, subject: 'user:reads', role: 'admin' })
   await world.database.pool.query(
-    `insert into carillon.audits (id, audited_from, audited_to, started_at, completed_at, schedule_count, slot_count,
+    `insert into carillon.audits (id, is_whole, audited_from, audited_to, started_at, completed_at, schedule_count, slot_count,
        unreadable_count, truncated_count, finding_count, repaired_count)
-     values ($1, '2026-03-01', '2026-03-02', '2026-03-02', '2026-03-02', 1, 2, 0, 0, 1, 1)`,
+     values ($1, true, '2026-03-01', '2026-03-02', '2026-03-02', '2026-03-02', 1, 2, 0, 0, 1, 1)`,
     [UNKNOWN_ID],
   )
   await world.database.pool.query(
     `insert into carillon.audit_findings (audit_id, ordinal, kind, tenant_id, project_id, schedule_id, scheduled_for, detail,
-       is_repaired)
-     values ($1, 1, 'slot_lost', 'default', 'default', $2, '2026-03-01T08:00:00Z', 'had no line', true),
-       ($1, 2, 'slot_lost', 'acme', 'web', $2, '2026-03-01T08:00:00Z', 'of others', true)`,
+       is_repaired, found_at)
+     values ($1, 1, 'slot_lost', 'default', 'default', $2, '2026-03-01T08:00:00Z', 'had no line', true, '2026-03-01'),
+       ($1, 2, 'slot_lost', 'acme', 'web', $2, '2026-03-01T08:00:00Z', 'of others', true, '2026-03-01'),
+       ($1, 3, 'slot_lost', null, null, null, null, 'of nobody', true, '2026-03-01')`,
     [UNKNOWN_ID, id],
   )
 
@@ -145,11 +146,13 @@ test('I9: what an audit found is reported, the caller’s findings only, and the
     to: '2026-03-02T00:00:00.000Z',
     startedAt: '2026-03-02T00:00:00.000Z',
     completedAt: '2026-03-02T00:00:00.000Z',
+    isWhole: true,
   }
   expect(latest).toEqual({ ...when, schedules: 1, slots: 2, unreadable: 0, truncated: 0, findings: 1, repaired: 1 })
   const untold = { schedules: null, slots: null, unreadable: null, truncated: null, findings: null, repaired: null }
   expect(others.latest).toEqual({ ...when, ...untold })
   expect(others.findings.map(({ detail }) => detail)).toEqual(['of others'])
+  const found = { foundAt: '2026-03-01T00:00:00.000Z', seenAt: '2026-03-02T00:00:00.000Z' }
   expect(findings).toEqual([
     {
       kind: 'slot_lost',
@@ -157,7 +160,8 @@ test('I9: what an audit found is reported, the caller’s findings only, and the
       scheduledFor: '2026-03-01T08:00:00.000Z',
       detail: 'had no line',
       isRepaired: true,
-      foundAt: '2026-03-02T00:00:00.000Z',
+      ...found,
     },
+    { kind: 'slot_lost', scheduleId: null, scheduledFor: null, detail: 'of nobody', isRepaired: true, ...found },
   ])
 })

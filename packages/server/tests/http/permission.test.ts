@@ -6,6 +6,7 @@ import { FeedHub } from '../../src/http/events/feed-hub.ts'
 import { Follower } from '../../src/http/events/follower.ts'
 import { Permission } from '../../src/http/events/permission.ts'
 import { INSTALLATION } from '../../src/http/identity.ts'
+import { createLogger } from '../../src/logger.ts'
 import { EchoTarget } from './echo-target.ts'
 import { DIGEST } from './example-schedules.ts'
 import { ManualClock } from './manual-clock.ts'
@@ -24,7 +25,8 @@ function setup() {
     answers.push(answer)
     return answer.promise
   }
-  const follower = new Follower(new Permission({ clock, isStillAllowed }))
+  const faults: unknown[] = []
+  const follower = new Follower(new Permission({ clock, isStillAllowed }), (error) => faults.push(error))
   let text = ''
   let isEnded = false
   follower.stream.setEncoding('utf8')
@@ -33,6 +35,7 @@ function setup() {
     clock,
     answers,
     follower,
+    faults,
     /** What the client has got so far. */
     told: async () => {
       await turn()
@@ -141,6 +144,22 @@ describe('what a follower is told', () => {
   })
 })
 
+test('a fault of ours while its key is looked at cuts the stream and is told: no promise is left without an owner', async () => {
+  const { clock, answers, follower, faults } = setup()
+  const fault = new Error('cannot be sent')
+  clock.advance(GOOD_FOR_MS + 1)
+  follower.stream.push = () => {
+    throw fault
+  }
+
+  follower.tell('a ')
+  answers[0]?.resolve(true)
+  await turn()
+
+  expect(faults).toEqual([fault])
+  expect(follower.stream.destroyed).toBe(true)
+})
+
 test('a heartbeat does not tell a place behind what still waits for a look at the key', async () => {
   await using database = await createDatabase()
   const db = createDb(database.pool)
@@ -152,7 +171,8 @@ test('a heartbeat does not tell a place behind what still waits for a look at th
     answers.push(Promise.withResolvers())
     return answers.at(-1)?.promise ?? Promise.resolve(false)
   }
-  const hub = new FeedHub({ feed: new PatientFeed({ db }), clock, streamsPerKey: 1 })
+  const logger = createLogger({ logLevel: 'silent' })
+  const hub = new FeedHub({ feed: new PatientFeed({ db }), clock, streamsPerKey: 1, logger })
   const stream = await hub.follow({ identity: INSTALLATION, lastEventId: undefined, isStillAllowed })
   let text = ''
   stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))

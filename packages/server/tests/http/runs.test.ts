@@ -21,7 +21,7 @@ describe('running now', () => {
     const run = answer.json<{ id: string }>()
     expect(answer.statusCode).toBe(201)
     expect(answer.headers.location).toBe(`/api/v1/runs/${run.id}`)
-    expect(run).toMatchObject({ scheduleId: id, trigger: 'manual', latenessMs: 0, attemptCount: 0, error: null })
+    expect(run).toMatchObject({ scheduleId: id, trigger: 'manual', attemptCount: 0, error: null })
     expect((await request('GET', answer.headers.location as string)).json()).toEqual({ ...run, attempts: [] })
   })
 

@@ -36,7 +36,7 @@ export class CatchUp {
     const first = await feed.read(caller, lastEventId, { limit: PAGE })
     await project.start()
     follower.send(openingText(lastEventId))
-    void this.#follow(first).catch(() => follower.stream.destroy())
+    void this.#follow(first).catch((error: unknown) => follower.fail(error))
   }
 
   async #follow(first: FeedPage): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 
 import type { Caller, Clock, Feed } from '@carillon/core'
+import type { Logger } from 'pino'
 
 import type { Identity } from '../identity.ts'
 import { KeyPlaces } from '../key-places.ts'
@@ -17,6 +18,7 @@ interface FeedHubDeps {
   readonly feed: Feed
   readonly clock: Clock
   readonly streamsPerKey: number
+  readonly logger: Pick<Logger, 'warn'>
 }
 
 interface FollowRequest {
@@ -51,7 +53,9 @@ export class FeedHub {
     this.#places.take(keyId)
     const project = this.#enter(caller)
     const permission = new Permission({ clock: this.#deps.clock, isStillAllowed })
-    const follower = new Follower(permission)
+    const follower = new Follower(permission, (error) => {
+      this.#deps.logger.warn({ event: 'feed.stream_failed', error }, 'a stream of events was cut')
+    })
     follower.signal.addEventListener('abort', () => this.#leave(follower, caller, keyId), { once: true })
     try {
       if (lastEventId === undefined) await this.#begin(project, follower)
@@ -93,9 +97,9 @@ export class FeedHub {
   }
 
   #enter(caller: Caller): ProjectFeed {
-    const { feed, clock } = this.#deps
+    const { feed, clock, logger } = this.#deps
     const name = projectName(caller)
-    const open = this.#projects.get(name) ?? { project: new ProjectFeed({ feed, clock, caller }), users: 0 }
+    const open = this.#projects.get(name) ?? { project: new ProjectFeed({ feed, clock, caller, logger }), users: 0 }
     open.users += 1
     this.#projects.set(name, open)
     return open.project

@@ -26,6 +26,7 @@ export class Follower {
   #seen = new Set<string>()
   #drained = Promise.withResolvers<void>()
   readonly #permission: Permission
+  readonly #onFault: (error: unknown) => void
   /** What may be sent only once its key has been looked at again, in order. */
   #waiting: string[] = []
   #waitingBytes = 0
@@ -33,8 +34,10 @@ export class Follower {
   #isEnded = false
   #isLive = false
 
-  constructor(permission: Permission) {
+  /** @param onFault is told why the stream was cut, if the fault is ours */
+  constructor(permission: Permission, onFault: (error: unknown) => void) {
     this.#permission = permission
+    this.#onFault = onFault
     const ended = new AbortController()
     this.signal = ended.signal
     this.stream = new Readable({ highWaterMark: HIGH_WATER_BYTES, read: () => this.#drained.resolve() })
@@ -77,13 +80,23 @@ export class Follower {
     }
     this.#waiting.push(text)
     this.#waitingBytes += Buffer.byteLength(text)
-    this.#asking ??= this.#askThenSend()
+    this.#asking ??= this.#sendOnceAllowed()
     this.#destroyIfFull()
   }
 
-  /** Looks at the key again. Nobody knows while the database is away, and nothing is sent that would need it. */
+  /** Looks at the key again. Nobody knows while the database is away, and nothing is sent that would need it. Never rejects. */
   async endIfRefused(): Promise<void> {
-    if ((await this.#permission.ask()) === false) this.end()
+    try {
+      if ((await this.#permission.ask()) === false) this.end()
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  /** Cuts the stream because of a fault of ours. The client comes back, and goes on after the last event that it got. */
+  fail(error: unknown): void {
+    this.#onFault(error)
+    this.stream.destroy()
   }
 
   /** Says goodbye. What was sent before still arrives. */
@@ -124,6 +137,15 @@ export class Follower {
   forget(): void {
     this.#seen.clear()
     this.goLive()
+  }
+
+  /** Never rejects: nobody may be waiting for it. */
+  async #sendOnceAllowed(): Promise<void> {
+    try {
+      await this.#askThenSend()
+    } catch (error) {
+      this.fail(error)
+    }
   }
 
   async #askThenSend(): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Caller, Clock, Feed, FeedEntry } from '@carillon/core'
+import type { Logger } from 'pino'
 
 import { wallNow } from '../wall-clock.ts'
 import { toFeedEvent } from '../wire/feed-event.ts'
@@ -12,6 +13,7 @@ interface ProjectFeedDeps {
   readonly feed: Feed
   readonly clock: Clock
   readonly caller: Caller
+  readonly logger: Pick<Logger, 'warn'>
 }
 
 /** Reads the feed of one project for all who follow it, for as long as it is open. */
@@ -22,6 +24,8 @@ export class ProjectFeed {
   #start: Promise<void> | undefined
   #cursor = ''
   #waiters: (() => void)[] = []
+  /** Whether the last poll failed. */
+  #isFailing = false
 
   constructor(deps: ProjectFeedDeps) {
     this.#deps = deps
@@ -67,6 +71,7 @@ export class ProjectFeed {
     await new Promise<void>((resolve) => this.#waiters.push(resolve))
   }
 
+  /** Never rejects, whatever a poll meets: nobody waits for it, and without it every follower would wait for ever. */
   async #run(): Promise<void> {
     const { signal } = this.#closed
     while (!signal.aborted) {
@@ -79,9 +84,11 @@ export class ProjectFeed {
     const waiters = this.#waiters.splice(0)
     try {
       while ((await this.#readPage()) > 0);
-    } catch {
-      // The database is away. Whoever follows stays; what happens meanwhile is read when it is back.
+      this.#isFailing = false
+    } catch (error) {
+      // Mostly the database is away. Whoever follows stays; what happens meanwhile is read when it is back.
       this.#waiters.unshift(...waiters)
+      this.#tellOnce(error)
       return
     }
     for (const resolve of waiters) resolve()
@@ -90,11 +97,20 @@ export class ProjectFeed {
   async #readPage(): Promise<number> {
     const { feed, clock, caller } = this.#deps
     const { entries, cursor, isExpired } = await feed.read(caller, this.#cursor, { limit: PAGE })
+    const now = wallNow(clock)
+    // All of it before the first is given, so that a page which fails is read again as a whole.
+    const changes = entries.map((entry) => toFeedText(entry, now))
     this.#cursor = cursor
     if (isExpired) this.#giveAll({ cursor, text: resetText(cursor) })
-    const now = wallNow(clock)
-    for (const entry of entries) this.#giveAll(toFeedText(entry, now))
+    for (const change of changes) this.#giveAll(change)
     return entries.length
+  }
+
+  /** Of polls that fail one after the other only the first: they come four times a second. */
+  #tellOnce(error: unknown): void {
+    if (this.#isFailing) return
+    this.#isFailing = true
+    this.#deps.logger.warn({ event: 'feed.not_read', error }, 'the feed of a project was not read')
   }
 
   #giveAll(change: FeedText): void {

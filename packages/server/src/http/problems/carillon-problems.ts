@@ -30,6 +30,7 @@ const CODES: { readonly [Code in ErrorCode]: ProblemCode } = {
   unknown_target_kind: 'internal',
   retention_too_short: 'internal',
   lease_lost: 'internal',
+  workers_alive: 'internal',
 }
 
 /** What is at fault where the core knows no field: there it is an argument. */

@@ -4,8 +4,10 @@ import { toInstant } from '../wire/instant.ts'
 
 export const auditHandlers: HandlersOf<'getAudit' | 'requestAudit'> = {
   getAudit: async ({ service: { scheduler }, identity: { isInstallation, caller } }) => {
-    const [latest, findings] = [await scheduler.latestAudit(), await scheduler.findings(caller)]
-    return { body: toAuditReport({ latest, findings, hasTotals: isInstallation }) }
+    const [latest, auditedUntil] = [await scheduler.latestAudit(), await scheduler.auditedUntil()]
+    const findings = await scheduler.findings(caller)
+    if (isInstallation) findings.push(...(await scheduler.unownedFindings()))
+    return { body: toAuditReport({ latest, auditedUntil, findings, hasTotals: isInstallation }) }
   },
 
   requestAudit: async ({ service: { scheduler } }) => ({

@@ -7,7 +7,8 @@ type LatestAudit = NonNullable<AuditReport['latest']>
 
 interface Report {
   readonly latest: Audit | undefined
-  /** Of the caller's own project. */
+  readonly auditedUntil: number | null
+  /** Of the caller's own project, and of none. */
   readonly findings: readonly Finding[]
   /** I9: counts over all tenants are for the installation. */
   readonly hasTotals: boolean
@@ -22,13 +23,18 @@ const UNTOLD = {
   repaired: null,
 } satisfies Partial<LatestAudit>
 
-export function toAuditReport({ latest, findings, hasTotals }: Report): AuditReport {
-  return { latest: latest === undefined ? null : toAudit(latest, hasTotals), findings: findings.map(toFinding) }
+export function toAuditReport({ latest, auditedUntil, findings, hasTotals }: Report): AuditReport {
+  return {
+    latest: latest === undefined ? null : toAudit(latest, hasTotals),
+    auditedUntil: toInstantOrNull(auditedUntil),
+    findings: findings.map(toFinding),
+  }
 }
 
-function toAudit({ id, from, to, startedAt, completedAt, ...totals }: Audit, hasTotals: boolean): LatestAudit {
+function toAudit({ id, isWhole, from, to, startedAt, completedAt, ...totals }: Audit, hasTotals: boolean): LatestAudit {
   return {
     id,
+    isWhole,
     from: toInstant(from),
     to: toInstant(to),
     startedAt: toInstant(startedAt),
@@ -45,5 +51,6 @@ function toFinding(finding: Finding): AuditReport['findings'][number] {
     detail: finding.detail,
     isRepaired: finding.isRepaired,
     foundAt: toInstant(finding.foundAt),
+    seenAt: toInstant(finding.seenAt),
   }
 }

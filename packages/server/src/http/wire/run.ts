@@ -18,6 +18,7 @@ export function toRun(run: CoreRun): Run {
     attemptCount: run.attemptCount,
     begunAt: toInstant(run.begunAt),
     startedAt: toInstantOrNull(run.startedAt),
+    waitsFor: run.waitsFor,
     retryAt: toInstantOrNull(run.retryAt),
     cancelRequestedAt: toInstantOrNull(run.cancelRequestedAt),
     completedAt: toInstantOrNull(run.completedAt),

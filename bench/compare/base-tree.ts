@@ -1,0 +1,91 @@
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { isAbsolute, join } from 'node:path'
+
+import { describeCarillon, REPOSITORY } from '../machine.ts'
+import { runProgram } from './run-program.ts'
+
+/** A folder with Carillon's code and what it depends on. */
+export interface Tree extends AsyncDisposable {
+  readonly folder: string
+  /** Its version and its commit, as far as they are known. */
+  readonly name: string
+}
+
+interface OpenOptions {
+  /** Where a relative folder begins. */
+  readonly cwd: string
+  /** The repository that has the commit. @default the one that this file is in */
+  readonly repository?: string
+  readonly signal: AbortSignal
+  readonly note: (text: string) => void
+}
+
+/** What `npm run --prefix` tells its children. An npm in another folder would install into this one's. */
+const OWN_PREFIX = /^npm_(config_(local_)?prefix|package_.*)$/i
+
+/**
+ * A folder is used as it is. Of a commit a checkout is made in a temporary folder, with its dependencies as its lock file has
+ * them; it is removed on disposal. The repository itself is only read.
+ * @throws Error if there is neither such a folder nor such a commit, or if its dependencies cannot be installed
+ */
+export async function openTree(base: string, options: OpenOptions): Promise<Tree> {
+  const folder = isAbsolute(base) ? base : join(options.cwd, base)
+  if (existsSync(join(folder, 'package.json'))) return openFolder(folder)
+  const { repository = REPOSITORY, signal } = options
+  const commit = await commitOf(base, repository, signal)
+  return checkOut(commit, { ...options, repository })
+}
+
+function openFolder(folder: string): Tree {
+  if (!existsSync(join(folder, 'node_modules'))) {
+    throw new Error(`expected ${folder} with its dependencies, got no node_modules: run npm ci there`)
+  }
+  return {
+    folder,
+    name: `${describeCarillon(folder)}, in ${folder}`,
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  }
+}
+
+async function commitOf(base: string, repository: string, signal: AbortSignal): Promise<string> {
+  const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${base}^{commit}`]
+  try {
+    return (await runProgram('git', args, { cwd: repository, signal })).trim()
+  } catch (error) {
+    signal.throwIfAborted()
+    const message = `expected --base with a commit of ${repository} or a folder with a package.json, got "${base}"`
+    throw new Error(message, { cause: error })
+  }
+}
+
+async function checkOut(commit: string, { repository = REPOSITORY, signal, note }: OpenOptions): Promise<Tree> {
+  const temporary = mkdtempSync(join(tmpdir(), 'carillon-compare-'))
+  // Synchronous: after an interrupt the time to stop must not cut it off.
+  const remove = (): Promise<void> => {
+    rmSync(temporary, { recursive: true, force: true })
+    return Promise.resolve()
+  }
+  try {
+    const [archive, folder] = [join(temporary, 'tree.tar'), join(temporary, 'tree')]
+    const short = commit.slice(0, 7)
+    note(`checking out ${short} into ${folder}`)
+    mkdirSync(folder)
+    await runProgram('git', ['archive', '--format=tar', `--output=${archive}`, commit], { cwd: repository, signal })
+    await runProgram('tar', ['-xf', archive], { cwd: folder, signal })
+    rmSync(archive)
+    note(`installing the dependencies of ${short}`)
+    await install(folder, signal)
+    return { folder, name: `${describeCarillon(folder)}, commit ${short}`, [Symbol.asyncDispose]: remove }
+  } catch (error) {
+    await remove()
+    throw error
+  }
+}
+
+/** From npm's cache where it has them. No scripts: neither Node nor Postgres of the base is used. */
+async function install(folder: string, signal: AbortSignal): Promise<void> {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OWN_PREFIX.test(name)))
+  const args = ['ci', '--omit=dev', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund']
+  await runProgram('npm', args, { cwd: folder, env, signal })
+}

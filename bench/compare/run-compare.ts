@@ -1,0 +1,67 @@
+import { join } from 'node:path'
+
+import { startBenchPostgres } from '../bench-postgres.ts'
+import { describeCarillon, describeMachine, REPOSITORY } from '../machine.ts'
+import type { Progress } from '../progress.ts'
+import { openTree, type Tree } from './base-tree.ts'
+import { pairFigures, type Comparison } from './comparison.ts'
+import { differingDrivers } from './differing-drivers.ts'
+import type { CompareOptions } from './options.ts'
+import { Rounds } from './rounds.ts'
+import type { SideName } from './side-message.ts'
+import { Side } from './side.ts'
+
+interface CompareOrder {
+  readonly options: CompareOptions
+  /** Where a relative folder begins. */
+  readonly cwd: string
+  readonly progress: Progress
+  readonly signal: AbortSignal
+}
+
+/** For one round of one work of one side. */
+const PATIENCE_MS = 600_000
+
+/**
+ * Makes what it needs, measures both sides in turn, and removes what it made.
+ * @throws Error if the base cannot be had, or if a side ended by itself
+ */
+export async function runCompare({ options, cwd, progress, signal }: CompareOrder): Promise<Comparison> {
+  const startedAt = new Date()
+  const note = (text: string): void => {
+    progress.note(text)
+  }
+  await using base = await openTree(options.base, { cwd, signal, note })
+  progress.note('starting Postgres')
+  await using postgres = await startBenchPostgres({ isDurable: !options.isSmoke })
+  await using stack = new AsyncDisposableStack()
+  const start = async (side: SideName, { folder }: Pick<Tree, 'folder'>): Promise<Side> =>
+    stack.use(await Side.start({ side, tree: folder, postgresUrl: postgres.url, patienceMs: PATIENCE_MS }))
+  const sides = [await start('base', base), await start('current', { folder: REPOSITORY })] as const
+  const rounds = new Rounds({ sides, progress, signal })
+  try {
+    await rounds.measure(options)
+  } catch (error) {
+    // What was measured before its time was up is kept.
+    if (!signal.aborted) throw error
+  }
+  return {
+    base: base.name,
+    current: describeCarillon(),
+    startedAt: startedAt.toISOString(),
+    seconds: Math.round(progress.seconds),
+    rounds: options.rounds,
+    isComplete: !signal.aborted,
+    isSmoke: options.isSmoke,
+    machine: describeMachine(),
+    postgres: { version: await postgres.version(), ...(await postgres.settings()) },
+    pairs: pairFigures(rounds.figuresOf('base'), rounds.figuresOf('current')),
+    failures: rounds.failures,
+    notes: [...driversNote(base.folder), ...rounds.notes],
+  }
+}
+
+function driversNote(base: string): string[] {
+  const files = differingDrivers(join(base, 'bench'), join(REPOSITORY, 'bench'))
+  return files.length === 0 ? [] : [`each side is driven by its own bench; these files differ: ${files.join(', ')}`]
+}

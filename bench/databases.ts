@@ -1,0 +1,59 @@
+/** Databases of one Postgres server, made and dropped by name. */
+export interface Databases {
+  /** A migrated database; its url. */
+  createDatabase(name: string): Promise<string>
+  /** A database with nothing in it; its url. */
+  createEmptyDatabase(name: string): Promise<string>
+  /** Ends who is still connected to it, and drops it. */
+  dropDatabase(name: string): Promise<void>
+}
+
+interface DatabasesOptions {
+  /** Connected to the server, to another database than those that are made. */
+  readonly admin: { query(text: string): Promise<unknown> }
+  /** Of any database on the server. */
+  readonly url: string
+  /** What the names of the databases begin with on the server. @default '' */
+  readonly prefix?: string
+  /** Gives the database at a url Carillon's schema and this month's partitions. */
+  readonly migrate: (url: string) => Promise<void>
+}
+
+const TEMPLATE = 'bench_template'
+
+/** Imports no Carillon: which version makes the schema is up to `migrate`. */
+export function databasesOf({ admin, url, prefix = '', migrate }: DatabasesOptions): Databases {
+  const urlOf = (name: string): string => {
+    const other = new URL(url)
+    other.pathname = `/${prefix}${name}`
+    return other.href
+  }
+  // Migrated once: a copy costs a tenth of a migration.
+  const createTemplate = async (): Promise<void> => {
+    await admin.query(`create database ${prefix}${TEMPLATE}`)
+    await migrate(urlOf(TEMPLATE))
+  }
+  let template: Promise<void> | undefined
+  return {
+    async createDatabase(name) {
+      template ??= createTemplate()
+      await template
+      await admin.query(`create database ${prefix}${name} template ${prefix}${TEMPLATE}`)
+      await admin.query('checkpoint')
+      return urlOf(name)
+    },
+    async createEmptyDatabase(name) {
+      await admin.query(`create database ${prefix}${name}`)
+      await admin.query('checkpoint')
+      return urlOf(name)
+    },
+    async dropDatabase(name) {
+      try {
+        // Waits some seconds for connections that are being closed: ended by force, they would be taken for failures.
+        await admin.query(`drop database if exists ${prefix}${name}`)
+      } catch {
+        await admin.query(`drop database if exists ${prefix}${name} with (force)`)
+      }
+    },
+  }
+}

@@ -1,0 +1,110 @@
+import { isRefusal } from './grant.ts'
+import type { RunReason, RunState } from './run-state.ts'
+
+/** What the ledger says of one slot: its run, and the attempts at it. */
+export interface LedgerSlot {
+  /** Null if there are attempts and no run. */
+  readonly state: RunState | null
+  readonly reason: RunReason | null
+  /** How many attempts the run says were made. The one under way is counted. */
+  readonly attemptCount: number
+  /** How many rows of attempts there are, and the numbers of the first and the last; 0 if there are none. */
+  readonly attempts: number
+  readonly firstAttempt: number
+  readonly lastAttempt: number
+  /** How many of them ended the run by themselves, the number of the last of these, and how it ended. The others failed or were lost. */
+  readonly decisive: number
+  readonly decisiveAttempt: number
+  readonly decisiveOutcome: 'succeeded' | 'cancelled' | 'malformed' | null
+  /** The run ended before its last attempt did. */
+  readonly endsBeforeAttempt: boolean
+  /** Its error says that begin could not read the spec. */
+  readonly isUnreadable: boolean
+  /** Older versions wrote it, by other rules. */
+  readonly isLegacy: boolean
+}
+
+export interface SlotFault {
+  readonly kind: 'attempt_missing' | 'run_contradicted'
+  /** What is wrong, without what to do. */
+  readonly problem: string
+}
+
+/**
+ * Whether a run follows from its attempts, by what begin, take, settle and rescue write:
+ *
+ * | state     | attempts, by count             | how the last one ended    | reason                 |
+ * |-----------|--------------------------------|---------------------------|------------------------|
+ * | pending   | none                           |                           | none                   |
+ * | running   | one less: the last is under way| failed or lost, if any    | none                   |
+ * | retrying  | one or more                    | failed or lost            | none                   |
+ * | succeeded | one or more                    | succeeded                 | none                   |
+ * | failed    | one or more                    | failed, lost or malformed | none, superseded, or a right that was lost |
+ * | failed    | none                           |                           | none; its error says `unreadable_spec` |
+ * | cancelled | any number                     | not succeeded, not malformed | none                |
+ * | skipped   | none                           |                           | one                    |
+ *
+ * Every attempt but the last failed or was lost, and a run does not end before its last attempt. Whether there is a reason where
+ * there must be one, and whether a waiting run was tried, are CHECKs of the table.
+ */
+export function judgeSlot(slot: LedgerSlot): SlotFault | null {
+  return missingAttempts(slot) ?? contradiction(slot)
+}
+
+function missingAttempts({ state, attemptCount, attempts, firstAttempt, lastAttempt }: LedgerSlot): SlotFault | null {
+  if (state === null) return null
+  const expected = state === 'running' ? attemptCount - 1 : attemptCount
+  const isComplete = attempts === expected && (expected === 0 || (firstAttempt === 1 && lastAttempt === expected))
+  if (isComplete) return null
+  const wanted = expected === 0 ? 'no attempts' : expected === 1 ? 'attempt 1' : `attempts 1 to ${expected}`
+  const found =
+    attempts === 0 ? 'none' : attempts === 1 ? `attempt ${lastAttempt}` : `${attempts}, up to ${lastAttempt}`
+  return { kind: 'attempt_missing', problem: `expected ${wanted} of a run that is ${state}, got ${found}` }
+}
+
+function contradiction(slot: LedgerSlot): SlotFault | null {
+  const problem = contradictionOf(slot)
+  return problem === null ? null : { kind: 'run_contradicted', problem }
+}
+
+const OUTCOME_TEXTS = { succeeded: 'succeeded', cancelled: 'was cancelled', malformed: 'was malformed' } as const
+
+function contradictionOf(slot: LedgerSlot): string | null {
+  const { state, decisive, decisiveAttempt, lastAttempt, isLegacy } = slot
+  if (state === null) return null
+  if (decisive > 1 || (decisive === 1 && decisiveAttempt !== lastAttempt)) {
+    return `attempts follow one that ended the run: of ${lastAttempt} attempts ${decisive} did, the last of them number ${decisiveAttempt}`
+  }
+  const problem = stateProblem(slot)
+  if (problem !== null || isLegacy) return problem
+  if (!isReasonOf(state, slot.reason)) return `it is ${state} with the reason ${slot.reason ?? 'none'}`
+  return slot.endsBeforeAttempt ? 'it ended before its last attempt did' : null
+}
+
+function stateProblem(slot: LedgerSlot): string | null {
+  const { state, attempts, decisiveOutcome: last, isUnreadable, isLegacy } = slot
+  const lastText = last === null ? (attempts === 0 ? 'was not made' : 'failed or was lost') : OUTCOME_TEXTS[last]
+  const unless = (isFine: boolean): string | null =>
+    isFine ? null : `it is ${state ?? ''}, but its last attempt ${lastText}`
+  switch (state) {
+    case null:
+    case 'pending':
+      return null
+    case 'skipped':
+      return attempts === 0 ? null : 'it is skipped, but it was attempted'
+    case 'running':
+    case 'retrying':
+      return unless(last === null)
+    case 'succeeded':
+      return unless(last === 'succeeded')
+    case 'cancelled':
+      return unless(last === null || last === 'cancelled')
+    case 'failed':
+      return unless(attempts === 0 ? isUnreadable || isLegacy : last === null || last === 'malformed')
+  }
+}
+
+function isReasonOf(state: RunState, reason: RunReason | null): boolean {
+  if (state === 'skipped' || reason === null) return true
+  return state === 'failed' && (reason === 'superseded' || isRefusal(reason))
+}

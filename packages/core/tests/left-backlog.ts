@@ -1,0 +1,48 @@
+import { expect } from 'vitest'
+
+import { Events } from '../src/events.ts'
+import { Scheduler } from '../src/facade/scheduler.ts'
+import { SlotBook } from '../src/keeper/slot-book.ts'
+import { BacklogWriter } from '../src/services/backlog-writer.ts'
+import type { Db } from '../src/store/database.ts'
+import { ANY_NUMBER, DAY, type Pipeline } from './pipeline.ts'
+import { watchedDb } from './query-plan.ts'
+
+/** How many lines one transaction writes at most. */
+export const PORTION = 1000
+export const RETENTION_MS = 90 * DAY
+
+type ServerParts = Pick<Pipeline, 'clock' | 'targets'>
+
+export function schedulerOn(db: Db, { clock, targets }: ServerParts, events = new Events()): Scheduler {
+  return new Scheduler({ db, clock, targets, events }, ANY_NUMBER)
+}
+
+/** Makes a change with a server that dies as soon as it is committed, so that the lines it left behind are still to be written. */
+export async function changeAndDie(
+  pipeline: ServerParts & Pick<Pipeline, 'database'>,
+  change: (scheduler: Scheduler) => Promise<unknown>,
+): Promise<void> {
+  let isLeaving = false
+  let isDead = false
+  const db = watchedDb(pipeline.database.pool, (query) => {
+    isLeaving ||= query.sql.includes('insert into carillon.slot_backlogs')
+    isDead ||= isLeaving && query.sql === 'commit'
+    if (isDead) throw new Error('the server died')
+  })
+  await expect(change(schedulerOn(db, pipeline))).rejects.toThrow('the server died')
+}
+
+/** What a worker has for backlogs, with its rights unless told otherwise. */
+export function writerOf({ workerDb, clock, events }: Pipeline, db = workerDb): BacklogWriter {
+  return new BacklogWriter({ db, clock, events, source: new SlotBook() }, { retentionMs: RETENTION_MS })
+}
+
+/** @returns how many lines it wrote */
+export async function finish(writer: BacklogWriter): Promise<number> {
+  for (let total = 0; ;) {
+    const { lines } = await writer.runOnce()
+    if (lines === 0) return total
+    total += lines
+  }
+}

@@ -1,0 +1,104 @@
+import { Events } from '../../src/events.ts'
+import { Keeper } from '../../src/keeper/keeper.ts'
+import { Lease } from '../../src/lease.ts'
+import { Heartbeat } from '../../src/services/heartbeat.ts'
+import { Rescuer } from '../../src/services/rescuer.ts'
+import { createDb } from '../../src/store/database.ts'
+import { createPool, type SeverablePool } from '../../src/store/pool.ts'
+import type { Target } from '../../src/target.ts'
+import { DAY } from '../pipeline.ts'
+import { LossyProxy } from './lossy-proxy.ts'
+import type { ModelClock } from './model-clock.ts'
+import type { SeededRandom } from './seeded-random.ts'
+
+/** Tells the sessions of the model from those that look at it. */
+export const MODEL_SESSION = 'carillon model'
+
+const HEARTBEAT_MS = 10_000
+
+/** A worker behind connections that break. What it does is done when the model says so. */
+export class ModelWorker {
+  readonly proxy: LossyProxy
+  readonly #pool: SeverablePool
+  readonly #keeper: Keeper
+  readonly #heartbeat: Heartbeat
+  readonly #rescuer: Rescuer
+  readonly #busy = new Map<string, Promise<void>>()
+  /** As if stopped by SIGSTOP: it does nothing, but what it holds may still be answered. */
+  isFrozen = false
+
+  private constructor(proxy: LossyProxy, clock: ModelClock, target: Target) {
+    this.proxy = proxy
+    this.#pool = createPool({
+      connectionString: proxy.url,
+      applicationName: MODEL_SESSION,
+      role: 'carillon_worker',
+      maxConnections: 8,
+      isPrepared: true,
+    })
+    const events = new Events()
+    const lease = new Lease(clock)
+    const targets = new Map([[target.kind, target]])
+    const deps = { db: createDb(this.#pool), clock, events, lease, targets }
+    this.#keeper = new Keeper(deps, { retentionMs: 90 * DAY, concurrency: 20 })
+    const onCancel = (runId: string): void => this.#keeper.cancel(runId)
+    const heart = { name: 'model', targetKinds: [target.kind], heartbeatMs: HEARTBEAT_MS }
+    this.#heartbeat = new Heartbeat({ ...deps, failing: () => null, onCancel }, heart)
+    this.#rescuer = new Rescuer(deps, { periodMs: HEARTBEAT_MS })
+  }
+
+  static async start(url: string, clock: ModelClock, target: Target, random: SeededRandom): Promise<ModelWorker> {
+    return new ModelWorker(await LossyProxy.start(url, random), clock, target)
+  }
+
+  beat(): Promise<void> {
+    return this.#once('beat', () => this.#heartbeat.runOnce())
+  }
+
+  /** Begins slots and takes waiting runs, once. */
+  keep(): Promise<void> {
+    return this.#once('keep', async () => {
+      this.#keeper.wake()
+      await this.#keeper.runOnce()
+    })
+  }
+
+  rescue(): Promise<void> {
+    return this.#once('rescue', () => this.#rescuer.runOnce())
+  }
+
+  /** Resolves once nothing that it holds is under way. */
+  whenIdle(): Promise<void> {
+    return this.#keeper.whenIdle()
+  }
+
+  /** As by kill -9: nothing comes from it any more. */
+  async die(): Promise<void> {
+    this.proxy.close()
+    await this.#keeper.drain(0)
+    await Promise.all(this.#busy.values())
+    await this.#pool.end()
+    await this.proxy[Symbol.asyncDispose]()
+  }
+
+  /** One of a kind at a time, as in a worker. A connection that breaks is what it must bear. */
+  #once(name: string, work: () => Promise<unknown>): Promise<void> {
+    const before = this.#busy.get(name)
+    if (before !== undefined || this.isFrozen) return before ?? Promise.resolve()
+    const doing = work()
+      .then(() => undefined)
+      .catch(requireBroken)
+      .finally(() => this.#busy.delete(name))
+    this.#busy.set(name, doing)
+    return doing
+  }
+}
+
+/** Anything but a broken connection is a fault of the code. */
+export function requireBroken(error: unknown): void {
+  const text = error instanceof Error ? `${error.message} ${'code' in error ? String(error.code) : ''}` : String(error)
+  const isBroken = /terminat|ECONN|EPIPE|closed|Client was|57P0|hang up|timeout|not queryable|40P01|40001|55P03/i.test(
+    text,
+  )
+  if (!isBroken) throw error
+}

@@ -1,0 +1,274 @@
+import type pg from 'pg'
+
+import { CarillonError } from '../../src/errors.ts'
+import { Scheduler } from '../../src/facade/scheduler.ts'
+import { OVERLAP_POLICIES } from '../../src/policy/overlap.ts'
+import { createDb } from '../../src/store/database.ts'
+import { createPool, type SeverablePool } from '../../src/store/pool.ts'
+import type { TestDatabase } from '../database.ts'
+import { ANY_NUMBER, CALLER, EVERY_MINUTE } from '../pipeline.ts'
+import { LossyProxy } from './lossy-proxy.ts'
+import { ModelClock } from './model-clock.ts'
+import { ModelTarget } from './model-target.ts'
+import { MODEL_SESSION, ModelWorker, requireBroken } from './model-worker.ts'
+import { SeededRandom } from './seeded-random.ts'
+
+const WORKERS = 3
+const SCHEDULES = 5
+const LOSS_RATE = 0.02
+const CALM_ROUNDS_MAX = 300
+const PASS_MAX_MS = 20_000
+const MOMENT_MAX_MS = 1000
+/** How often each thing is done beside the others. */
+const WEIGHTS = {
+  keep: 36,
+  beat: 2,
+  pass: 14,
+  moment: 8,
+  answer: 8,
+  rescue: 6,
+  runNow: 5,
+  cancel: 5,
+  editOverlap: 10,
+  pauseOrResume: 4,
+  replaceSchedule: 1,
+  terminate: 3,
+  freeze: 2,
+  kill: 1,
+}
+
+export interface ModelCounts {
+  readonly steps: Readonly<Record<string, number>>
+  readonly cuts: Readonly<Record<string, number>>
+}
+
+/** Workers and an API that do random things at the same time to a few schedules, over connections that break. */
+export class Model {
+  readonly clock: ModelClock
+  readonly target: ModelTarget
+  readonly #random: SeededRandom
+  readonly #database: TestDatabase
+  readonly #api: { readonly proxy: LossyProxy; readonly pool: SeverablePool; readonly scheduler: Scheduler }
+  readonly #workers: ModelWorker[] = []
+  readonly #dead: Promise<void>[] = []
+  readonly #pending = new Set<Promise<void>>()
+  readonly #steps: Record<string, number> = {}
+  readonly #cuts: Record<string, number> = { before: 0, during: 0, after: 0, terminated: 0 }
+
+  private constructor(database: TestDatabase, random: SeededRandom, proxy: LossyProxy) {
+    this.#database = database
+    this.#random = random
+    this.clock = new ModelClock('2026-03-02T09:00:00Z')
+    this.target = new ModelTarget(random)
+    const pool = createPool({ connectionString: proxy.url, applicationName: MODEL_SESSION, maxConnections: 8 })
+    const targets = new Map([[this.target.kind, this.target]])
+    const scheduler = new Scheduler({ db: createDb(pool), clock: this.clock, targets }, ANY_NUMBER)
+    this.#api = { proxy, pool, scheduler }
+  }
+
+  static async start(database: TestDatabase, seed: number): Promise<Model> {
+    const random = new SeededRandom(seed)
+    const model = new Model(database, random, await LossyProxy.start(database.url, random))
+    for (let n = 0; n < SCHEDULES; n += 1) await model.#create()
+    for (let n = 0; n < WORKERS; n += 1) await model.#hire()
+    return model
+  }
+
+  get counts(): ModelCounts {
+    const cuts = { ...this.#cuts }
+    for (const { proxy } of [...this.#workers, this.#api]) {
+      for (const [moment, count] of Object.entries(proxy.cuts)) cuts[moment] = (cuts[moment] ?? 0) + count
+    }
+    return { steps: this.#steps, cuts }
+  }
+
+  /** Random things, several at a time, while connections break. */
+  async run(steps: number): Promise<void> {
+    for (const { proxy } of [...this.#workers, this.#api]) proxy.lossRate = LOSS_RATE
+    for (let step = 0; step < steps; step += 1) {
+      const name = this.#random.weighted(WEIGHTS)
+      // A change asks for the instant more than once. Were much time to pass in between, it would close slots up to one instant and
+      // say that it was made at another, which Postgres' own clock does not do.
+      if (name === 'pass') await Promise.all(this.#pending)
+      this.#steps[name] = (this.#steps[name] ?? 0) + 1
+      this.#start(this.#act(name))
+      // Several are under way at a time, and sometimes all of them end.
+      while (this.#pending.size > this.#random.below(8)) await Promise.race(this.#pending)
+    }
+    await Promise.all(this.#pending)
+  }
+
+  /** Faults end, every schedule is paused, and what is under way goes on until nothing is. */
+  async calm(): Promise<void> {
+    this.target.isKind = true
+    this.target.answerAll()
+    for (const worker of this.#workers) worker.isFrozen = false
+    for (const { proxy } of [...this.#workers, this.#api]) proxy.lossRate = 0
+    for (const { id } of await this.#schedules('active')) {
+      await this.#ask(() => this.#api.scheduler.pause(CALLER, id, { reason: 'the end' }))
+    }
+    for (let round = 0; round < CALM_ROUNDS_MAX && (await this.#countOpen()) > 0; round += 1) {
+      this.clock.advance(5000)
+      await this.#beatAll()
+      await Promise.all(this.#workers.map((worker) => worker.rescue()))
+      await Promise.all(this.#workers.map((worker) => worker.keep()))
+      this.target.answerAll()
+      await Promise.all(this.#workers.map((worker) => worker.whenIdle()))
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.#dead, ...this.#workers.map((worker) => worker.die())])
+    await this.#api.pool.end()
+    await this.#api.proxy[Symbol.asyncDispose]()
+  }
+
+  #start(work: Promise<void>): void {
+    const pending = work.finally(() => this.#pending.delete(pending))
+    this.#pending.add(pending)
+  }
+
+  async #act(name: keyof typeof WEIGHTS): Promise<void> {
+    const worker = this.#random.pick(this.#workers)
+    switch (name) {
+      case 'keep':
+        return worker?.keep()
+      case 'beat':
+        return worker?.beat()
+      case 'rescue':
+        return worker?.rescue()
+      case 'pass':
+        this.clock.advance(1000 + this.#random.below(PASS_MAX_MS))
+        return this.#beatAll()
+      case 'moment':
+        this.clock.advance(this.#random.below(MOMENT_MAX_MS))
+        return
+      case 'answer':
+        this.target.answerOne()
+        return
+      case 'freeze':
+        if (worker !== undefined) worker.isFrozen = !worker.isFrozen
+        return
+      case 'kill':
+        return this.#replace(worker)
+      case 'terminate':
+        return this.#terminate()
+      default:
+        return this.#change(name)
+    }
+  }
+
+  /** Whoever is not stopped keeps its lease: else there would be more deaths than work. */
+  async #beatAll(): Promise<void> {
+    await Promise.all(this.#workers.map((worker) => worker.beat()))
+  }
+
+  /** What a person does through the API. Refusals are answers. */
+  async #change(name: 'runNow' | 'cancel' | 'editOverlap' | 'pauseOrResume' | 'replaceSchedule'): Promise<void> {
+    const { scheduler } = this.#api
+    const schedule = this.#random.pick(await this.#schedules())
+    if (schedule === undefined) return
+    const { id, state, revision } = schedule
+    switch (name) {
+      case 'runNow':
+        return this.#ask(() => scheduler.runNow(CALLER, id))
+      case 'cancel': {
+        const run = this.#random.pick(await this.#openRuns())
+        return run === undefined ? undefined : this.#ask(() => scheduler.cancel(CALLER, run))
+      }
+      case 'editOverlap': {
+        const overlap = this.#overlap()
+        return this.#ask(() =>
+          scheduler.edit(CALLER, id, { policy: policyOf(overlap, this.#random.pick([0, 3]) ?? 0) }, { revision }),
+        )
+      }
+      case 'pauseOrResume':
+        return this.#ask(() =>
+          state === 'active' ? scheduler.pause(CALLER, id, { reason: 'a while' }) : scheduler.resume(CALLER, id),
+        )
+      case 'replaceSchedule':
+        await this.#ask(() => scheduler.delete(CALLER, id))
+        return this.#ask(() => this.#create())
+    }
+  }
+
+  async #ask(request: () => Promise<unknown>): Promise<void> {
+    try {
+      await request()
+    } catch (error) {
+      if (!(error instanceof CarillonError)) requireBroken(error)
+    }
+  }
+
+  #create(): Promise<unknown> {
+    return this.#api.scheduler.create(CALLER, {
+      ...EVERY_MINUTE,
+      policy: policyOf(this.#overlap(), this.#random.pick([0, 3]) ?? 0),
+    })
+  }
+
+  /** Seldom `allow`: of a schedule that ever allowed two runs it cannot be told whether two were one too many. */
+  #overlap(): string {
+    return (
+      this.#random.pick(OVERLAP_POLICIES.filter((policy) => policy !== 'allow' || this.#random.chance(0.2))) ?? 'forbid'
+    )
+  }
+
+  async #hire(): Promise<void> {
+    const worker = await ModelWorker.start(this.#database.url, this.clock, this.target, this.#random)
+    worker.proxy.lossRate = this.#api.proxy.lossRate
+    this.#workers.push(worker)
+    await worker.beat()
+  }
+
+  async #replace(worker: ModelWorker | undefined): Promise<void> {
+    if (worker === undefined) return
+    this.#workers.splice(this.#workers.indexOf(worker), 1)
+    for (const [moment, count] of Object.entries(worker.proxy.cuts)) {
+      this.#cuts[moment] = (this.#cuts[moment] ?? 0) + count
+    }
+    this.#dead.push(worker.die())
+    await this.#hire()
+  }
+
+  /** Postgres ends a session in the midst of whatever it does. */
+  async #terminate(): Promise<void> {
+    const { rowCount } = await this.#database.pool.query(
+      `select pg_terminate_backend(pid)
+       from pg_stat_activity
+       where datname = current_database() and application_name = $1 and pid <> pg_backend_pid()
+       order by random() limit 1`,
+      [MODEL_SESSION],
+    )
+    this.#cuts['terminated'] = (this.#cuts['terminated'] ?? 0) + (rowCount ?? 0)
+  }
+
+  async #schedules(state?: string): Promise<{ id: string; state: string; revision: number }[]> {
+    const { rows } = await this.#query<{ id: string; state: string; revision: number }>(
+      `select id, state, revision from carillon.schedules where state <> 'deleted' and ($1::text is null or state::text = $1)
+       order by id`,
+      [state ?? null],
+    )
+    return rows
+  }
+
+  async #openRuns(): Promise<string[]> {
+    const { rows } = await this.#query<{ id: string }>(
+      'select id from carillon.runs where completed_at is null order by id',
+    )
+    return rows.map(({ id }) => id)
+  }
+
+  async #countOpen(): Promise<number> {
+    return (await this.#openRuns()).length
+  }
+
+  /** Past the faults: the model itself must see. */
+  #query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<pg.QueryResult<Row>> {
+    return this.#database.pool.query<Row>(text, values)
+  }
+}
+
+function policyOf(overlap: string, autoPauseThreshold: number): object {
+  return { overlap, autoPauseThreshold, retry: { maxAttempts: 3, baseSeconds: 10, capSeconds: 40 } }
+}

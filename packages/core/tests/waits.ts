@@ -1,0 +1,52 @@
+import { sql } from 'kysely'
+
+import { beginBatch, type BegunBatch } from '../src/keeper/begin-batch.ts'
+import { lanesOf } from '../src/keeper/lanes.ts'
+import { SlotBook } from '../src/keeper/slot-book.ts'
+import type { RunWait } from '../src/policy/run-state.ts'
+import { takeDue } from '../src/store/take.ts'
+import type { TakenRun } from '../src/store/taken-run.ts'
+import { DAY, type Pipeline, type TestWorker } from './pipeline.ts'
+
+/** A run that waits, as its row says. */
+export interface Wait {
+  readonly scheduleId: string
+  readonly slot: number
+  readonly waitsFor: RunWait
+  /** From when it may be taken; null while another run of its schedule must end first. */
+  readonly dueAt: number | null
+}
+
+/** Everything that waits, the earliest slot first. */
+export async function listWaits({ db }: Pick<Pipeline, 'db'>): Promise<Wait[]> {
+  const { rows } = await sql<{ schedule_id: string; scheduled_for: Date; waits_for: RunWait; due_at: Date | null }>`
+    select schedule_id, scheduled_for, waits_for, nullif(due_at, 'infinity') as due_at
+    from carillon.runs
+    where due_at is not null
+    order by scheduled_for, schedule_id`.execute(db)
+  return rows.map((row) => ({
+    scheduleId: row.schedule_id,
+    slot: row.scheduled_for.getTime(),
+    waitsFor: row.waits_for,
+    dueAt: row.due_at?.getTime() ?? null,
+  }))
+}
+
+/** Takes whatever waits and is due in the name of a worker, which does nothing with it: as if the answer had been lost. */
+export async function takeAs({ workerDb, clock }: Pipeline, worker: TestWorker): Promise<readonly TakenRun[]> {
+  const asked = { lanes: LANES, perLane: 100, workerId: workerIdOf(worker), now: clock.databaseNow() }
+  return (await takeDue(workerDb, asked)).runs
+}
+
+/** Begins the slots that are due in the name of a worker, before anybody takes what waits. Nobody sees through what runs. */
+export async function beginSlotsAs({ workerDb: db, clock }: Pipeline, worker: TestWorker): Promise<BegunBatch> {
+  const deps = { db, clock, book: new SlotBook(), retentionMs: 90 * DAY }
+  return beginBatch(deps, { lanes: LANES, perLane: 100, workerId: workerIdOf(worker), slotAt: null })
+}
+
+const LANES = lanesOf(['test']).map((lane) => ({ lane, after: undefined }))
+
+function workerIdOf({ lease: { workerId } }: TestWorker): string {
+  if (workerId === undefined) throw new Error('this worker holds no lease')
+  return workerId
+}

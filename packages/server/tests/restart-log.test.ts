@@ -1,0 +1,82 @@
+import { PostgresError } from '@carillon/postgres'
+import { expect, test } from 'vitest'
+
+import { createLogger } from '../src/logger.ts'
+import { RestartLog } from '../src/restart-log.ts'
+
+function setup() {
+  let now = 0
+  const lines: Record<string, unknown>[] = []
+  const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>)
+  const logger = createLogger({ logLevel: 'info' }, { write })
+  const log = new RestartLog({ clock: { monotonicMs: () => now }, logger })
+  return { log, lines, advance: (ms: number) => (now += ms) }
+}
+
+function damaged(pid: number): PostgresError {
+  return new PostgresError('start_failed', `startup process (PID ${pid}) was terminated`, { log: [`${pid} PANIC: no`] })
+}
+
+test('an end is a warning with what Postgres said last, and the return is told with how long it took', () => {
+  const { log, lines, advance } = setup()
+
+  const before = log.isDown
+  log.ended(Array.from({ length: 40 }, (_, n) => `line ${n}`))
+  const meanwhile = log.isDown
+  advance(1234)
+  log.restarted()
+
+  expect([before, meanwhile, log.isDown]).toEqual([false, true, false])
+  expect(lines).toMatchObject([
+    { level: 'warn', event: 'postgres.ended', postgresLog: Array.from({ length: 10 }, (_, n) => `line ${n + 30}`) },
+    { level: 'info', event: 'postgres.restarted', downForMs: 1234 },
+  ])
+})
+
+test('tries that fail are told while the pause grows, then once a minute, not one by one', () => {
+  const { log, lines, advance } = setup()
+  log.ended([])
+  const tries = [400, 800, 1600, 3200, ...Array.from({ length: 30 }, () => 5000)]
+
+  for (const [n, retryInMs] of tries.entries()) {
+    log.failed(damaged(n), retryInMs)
+    advance(retryInMs)
+  }
+
+  expect(lines.slice(1).map(({ retryInMs, downForMs }) => [retryInMs, downForMs])).toEqual([
+    [400, 0],
+    [800, 400],
+    [1600, 1200],
+    [3200, 2800],
+    [5000, 6000],
+    [5000, 66_000],
+    [5000, 126_000],
+  ])
+  expect(lines.at(-1)).toMatchObject({
+    level: 'warn',
+    event: 'postgres.not_restarted',
+    error: { code: 'start_failed', message: 'startup process (PID 28) was terminated' },
+    postgresLog: ['28 PANIC: no'],
+  })
+})
+
+test('another reason is told at once, and so is the first failure after the next end', () => {
+  const { log, lines } = setup()
+  const gone = new PostgresError('database_missing', 'the database is gone')
+
+  log.ended([])
+  for (const error of [gone, gone, damaged(1), damaged(2), new Error('EACCES')]) log.failed(error, 5000)
+  log.restarted()
+  log.ended([])
+  log.failed(new Error('EACCES'), 400)
+
+  expect(lines.map(({ event, error }) => [event, (error as Error | undefined)?.message])).toEqual([
+    ['postgres.ended', undefined],
+    ['postgres.not_restarted', 'the database is gone'],
+    ['postgres.not_restarted', 'startup process (PID 1) was terminated'],
+    ['postgres.not_restarted', 'EACCES'],
+    ['postgres.restarted', undefined],
+    ['postgres.ended', undefined],
+    ['postgres.not_restarted', 'EACCES'],
+  ])
+})

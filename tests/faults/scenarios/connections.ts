@@ -1,0 +1,89 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { CUT_MOMENTS, FaultPlan } from '../fault-plan.ts'
+import { provoke } from '../provoke.ts'
+import type { Inflicted, Rig, Scenario } from '../scenario.ts'
+
+const WARM_UP_STEPS = 4
+const WARM_UP_STEP_MS = 5000
+const LOOK_EVERY_MS = 500
+/** In looks. */
+const SAY_EVERY = 20
+const PROVOKE_EVERY = 6
+/** How many faults come when every cell has been tried, at least, as a share of those wanted. */
+const AGAIN_SHARE = 0.3
+const AGAIN_LIMIT_MS = 90_000
+const CUT_GAP_MS = 300
+const SILENCE_GAP_MS = 800
+const SILENCES_AT_A_TIME = 6
+/** Until the short silences have ended. */
+const LAST_SILENCE_MS = 10_000
+
+export const cuts: Scenario = {
+  title: 'connections cut before, during and after statements',
+  workers: 3,
+  planOf: (random) =>
+    new FaultPlan({ moments: CUT_MOMENTS, gapMs: CUT_GAP_MS, openMax: Infinity, random, now: Date.now }),
+  inflict: breakConnections,
+}
+
+export const silences: Scenario = {
+  title: 'answers dropped, connections half-open',
+  workers: 4,
+  planOf: (random) =>
+    new FaultPlan({
+      moments: ['silence'],
+      gapMs: SILENCE_GAP_MS,
+      openMax: SILENCES_AT_A_TIME,
+      random,
+      now: Date.now,
+    }),
+  inflict: breakConnections,
+}
+
+/** Learns which statements workers send in all of their life, then breaks connections until each has seen its faults. */
+async function breakConnections(rig: Rig, plan: FaultPlan): Promise<Inflicted> {
+  const { settings, say } = rig
+  const wanted = plan.moments.includes('silence') ? settings.silences : settings.cuts
+  await warmUp(rig, plan)
+  say(`the warm-up saw ${plan.rows.length} statements`)
+  await breakEach(rig, plan)
+  await breakAgain(rig, plan, Math.max(wanted, plan.total + Math.ceil(AGAIN_SHARE * wanted)))
+  plan.aimAt('nothing')
+  await plan.untilOver(LAST_SILENCE_MS)
+  const tooFew = plan.total < wanted ? [`only ${plan.total} faults of ${wanted}`] : []
+  const never = plan.missing.map((cell) => `never cut: ${cell}`)
+  return { faults: plan.total, lastFaultAt: plan.lastAt, invalid: [...tooFew, ...never], plan }
+}
+
+async function warmUp(rig: Rig, plan: FaultPlan): Promise<void> {
+  plan.forget()
+  for (let step = 0; step < WARM_UP_STEPS; step += 1) {
+    await provoke(rig, step)
+    await sleep(WARM_UP_STEP_MS)
+  }
+}
+
+/** Every statement at every moment, once. */
+async function breakEach(rig: Rig, plan: FaultPlan): Promise<void> {
+  const limit = AbortSignal.timeout(1000 * rig.settings.searchSeconds)
+  plan.aimAt('each')
+  for (let turn = 0; plan.missing.length > 0 && !limit.aborted; turn += 1) {
+    if (turn % PROVOKE_EVERY === 0) await provoke(rig, turn / PROVOKE_EVERY)
+    if (turn % SAY_EVERY === 0) {
+      rig.say(`${plan.total} faults, ${plan.missing.length} of ${plan.rows.length * plan.moments.length} cells missing`)
+    }
+    await sleep(LOOK_EVERY_MS)
+  }
+}
+
+/** Some more while no worker is started or ended: a restart would repair what a fault has left behind in a living worker. */
+async function breakAgain({ say, workload }: Rig, plan: FaultPlan, wanted: number): Promise<void> {
+  plan.aimAt('again')
+  say(`${plan.missing.length} cells are missing; ${wanted - plan.total} more faults while the workers live on`)
+  const limit = AbortSignal.timeout(AGAIN_LIMIT_MS)
+  while (plan.total < wanted && !limit.aborted) {
+    await workload.rush()
+    await sleep(LOOK_EVERY_MS)
+  }
+}

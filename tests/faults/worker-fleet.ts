@@ -1,0 +1,177 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+import type { SeededRandom } from './seeded-random.ts'
+
+/** A worker process that ended though nobody killed it or told it to stop. */
+export interface SelfDeath {
+  readonly name: string
+  readonly at: number
+  readonly exit: string
+  /** The last that it wrote to stderr. */
+  readonly said: string
+}
+
+interface Member {
+  readonly name: string
+  readonly child: ChildProcess
+  isStarted: boolean
+  /** What this rig did to it. */
+  told: 'nothing' | 'killed' | 'to stop'
+  said: string
+}
+
+const RESPAWN_PAUSE_MS = 250
+const SAID_MAX = 8000
+const FRAMES_MAX = 2
+/** A worker may take 25 s to drain. */
+const STOP_LIMIT_MS = 30_000
+
+/** Worker processes. One that ends is started again, whatever ended it, until the fleet is stopped. */
+export class WorkerFleet implements AsyncDisposable {
+  readonly deaths: SelfDeath[] = []
+  /** How often a worker could not start, because a fault hit it while it did. */
+  startFailures = 0
+  killed = 0
+  readonly #databaseUrl: string
+  readonly #random: SeededRandom
+  /** Halves the CPU time that a worker takes to start, so that killed workers are soon replaced. */
+  readonly #compileCache = mkdtempSync(join(tmpdir(), 'carillon-faults-code-'))
+  readonly #members = new Set<Member>()
+  readonly #respawns = new Set<NodeJS.Timeout>()
+  #spawned = 0
+  #isStopping = false
+
+  constructor({ databaseUrl, random }: { readonly databaseUrl: string; readonly random: SeededRandom }) {
+    this.#databaseUrl = databaseUrl
+    this.#random = random
+  }
+
+  /** Resolves once all of them have started. */
+  async start(count: number): Promise<void> {
+    await Promise.all(Array.from({ length: count }, () => this.#spawn()))
+  }
+
+  get started(): number {
+    return [...this.#members].filter(({ isStarted }) => isStarted).length
+  }
+
+  /** Ends one as a power cut would. False if none has started. */
+  kill(): boolean {
+    const member = this.#pick()
+    if (member === undefined) return false
+    member.told = 'killed'
+    this.killed += 1
+    return member.child.kill('SIGKILL')
+  }
+
+  /** Tells one to drain and go; another one takes its place. */
+  retire(): void {
+    const member = this.#pick()
+    if (member !== undefined) tellToStop(member)
+  }
+
+  /** Tells all to drain and go, and waits for that. One that takes too long is killed and counts as a death. */
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    for (const timer of this.#respawns) clearTimeout(timer)
+    await Promise.all([...this.#members].map((member) => this.#stopOne(member)))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isStopping = true
+    for (const timer of this.#respawns) clearTimeout(timer)
+    const left = [...this.#members].filter(({ child }) => isRunning(child))
+    await Promise.all(
+      left.map(async (member) => {
+        member.told = 'killed'
+        const exited = once(member.child, 'exit')
+        member.child.kill('SIGKILL')
+        await exited
+      }),
+    )
+    rmSync(this.#compileCache, { recursive: true, force: true })
+  }
+
+  #pick(): Member | undefined {
+    return this.#random.pick([...this.#members].filter(({ isStarted, told }) => isStarted && told === 'nothing'))
+  }
+
+  async #spawn(): Promise<void> {
+    this.#spawned += 1
+    const name = `worker ${this.#spawned}`
+    const script = fileURLToPath(new URL('./worker-process.ts', import.meta.url))
+    const env = {
+      ...process.env,
+      DATABASE_URL: this.#databaseUrl,
+      WORKER_NAME: name,
+      NODE_COMPILE_CACHE: this.#compileCache,
+    }
+    const child = spawn(process.execPath, [script], { env, stdio: ['pipe', 'pipe', 'pipe'] })
+    const member: Member = { name, child, isStarted: false, told: 'nothing', said: '' }
+    this.#members.add(member)
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (member.said = (member.said + text).slice(-SAID_MAX)))
+    child.once('close', (code, signal) => this.#ended(member, code, signal))
+    const started = new Promise<void>((resolve) => {
+      createInterface({ input: child.stdout }).on('line', (line) => {
+        member.isStarted = line === 'started'
+        if (member.isStarted) resolve()
+        else this.startFailures += 1
+      })
+    })
+    await Promise.race([started, once(child, 'close')])
+  }
+
+  #ended(member: Member, code: number | null, signal: NodeJS.Signals | null): void {
+    this.#members.delete(member)
+    const { name, told, said } = member
+    const isExpected = (told === 'killed' && signal === 'SIGKILL') || (told === 'to stop' && code === 0)
+    if (!isExpected) {
+      this.deaths.push({ name, at: Date.now(), exit: signal ?? `exit code ${code}`, said: briefly(said) })
+    }
+    if (this.#isStopping) return
+    const timer = setTimeout(() => {
+      this.#respawns.delete(timer)
+      void this.#spawn()
+    }, RESPAWN_PAUSE_MS)
+    this.#respawns.add(timer)
+  }
+
+  async #stopOne(member: Member): Promise<void> {
+    const { child } = member
+    if (!isRunning(child)) return
+    const closed = once(child, 'close')
+    // One that has not started yet has no drain to go through.
+    if (member.isStarted) tellToStop(member)
+    else {
+      member.told = 'killed'
+      child.kill('SIGKILL')
+    }
+    const timer = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS)
+    await closed
+    clearTimeout(timer)
+  }
+}
+
+function tellToStop(member: Member): void {
+  member.told = 'to stop'
+  member.child.kill('SIGTERM')
+}
+
+function isRunning({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode === null && signalCode === null
+}
+
+/** Of a stack trace, the error and the first places outside of Node and the driver. */
+function briefly(text: string): string {
+  const lines = text.split('\n').map((line) => line.trim())
+  const error =
+    lines.find((line) => /^(?:\w*error\b.*?: |could not start: )/i.test(line)) ?? lines.find((line) => line !== '')
+  const frames = lines.filter((line) => line.startsWith('at ') && !/node:internal|node_modules\/pg/.test(line))
+  return [error ?? 'it said nothing', ...frames.slice(0, FRAMES_MAX)].join(' ')
+}

@@ -1,0 +1,158 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { CarillonError, createDb, createPool, Scheduler, type Schedule, type Target } from '@carillon/core'
+import { createHttpTarget } from '@carillon/targets'
+
+import { nameOf } from './schedule-name.ts'
+import type { SeededRandom } from './seeded-random.ts'
+import { BEHAVIOURS, type Behaviour, type TargetServer } from './target-server.ts'
+
+const CALLER = { tenantId: 'acme', projectId: 'web', subject: 'user:alice' }
+
+const OVERLAPS = ['forbid', 'queue', 'allow', 'replace'] as const
+type Overlap = (typeof OVERLAPS)[number]
+
+const COPIES = 2
+/** Between two changes by the API client. */
+const CHANGE_EVERY_MS = 120
+/** Many attempts, so that a run which loses several workers goes on. Short waits, so that what is stuck stands out. */
+const RETRY = { maxAttempts: 30, baseSeconds: 1, capSeconds: 2 }
+
+/** Schedules every few seconds under every overlap policy, and an API client that keeps changing them. */
+export class Workload implements AsyncDisposable {
+  readonly pool: ReturnType<typeof createPool>
+  readonly scheduler: Scheduler
+  /** How often the API client was refused or cut off, by code or message. */
+  readonly refusals = new Map<string, number>()
+  changes = 0
+  readonly #target: TargetServer
+  readonly #random: SeededRandom
+  #schedules: Schedule[] = []
+  #isChanging = false
+  #changing: Promise<void> = Promise.resolve()
+
+  constructor(
+    databaseUrl: string,
+    { target, random }: { readonly target: TargetServer; readonly random: SeededRandom },
+  ) {
+    // Straight to Postgres: the faults of the proxy are for workers.
+    this.pool = createPool({ connectionString: databaseUrl, maxConnections: 4, applicationName: 'faults api' })
+    const targets = new Map<string, Target>([['http', createHttpTarget({ allowedHosts: ['127.0.0.1'] })]])
+    const limits = { minimumSeconds: 1, maxSchedulesPerProject: null, maxSchedulesPerUser: null }
+    this.scheduler = new Scheduler({ db: createDb(this.pool), targets }, limits)
+    this.#target = target
+    this.#random = random
+  }
+
+  /** A few schedules for each overlap policy and behaviour of the target. */
+  async createAll(): Promise<void> {
+    for (let copy = 0; copy < COPIES; copy += 1) {
+      for (const overlap of OVERLAPS) for (const behaviour of BEHAVIOURS) await this.#create(overlap, behaviour)
+    }
+  }
+
+  /** Changes schedules until `stopChanging`. */
+  startChanging(): void {
+    this.#isChanging = true
+    this.#changing = this.#change()
+  }
+
+  async stopChanging(): Promise<void> {
+    this.#isChanging = false
+    await this.#changing
+  }
+
+  /** Asks for a run of every schedule at once, so that a fault meets workers that are busy. Resolves when all have an answer. */
+  async rush(): Promise<void> {
+    await Promise.all(this.#schedules.map(({ id }) => this.#try(() => this.scheduler.runNow(CALLER, id))))
+  }
+
+  /** Pauses whatever is active, whatever this client knows of it. */
+  async pauseAll(): Promise<void> {
+    const active = await this.scheduler.list(CALLER, { state: 'active', limit: 200 })
+    for (const { id } of active) await this.scheduler.pause(CALLER, id, { reason: 'the faults are over' })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stopChanging()
+    await this.pool.end()
+  }
+
+  async #create(overlap: Overlap, behaviour: Behaviour): Promise<void> {
+    const random = this.#random
+    const grid = { everyMs: 1000 * random.between(1, 6), anchorMs: 1000 * Math.ceil(Date.now() / 1000) }
+    const schedule = await this.scheduler.create(CALLER, {
+      name: nameOf(`${overlap} ${behaviour}`, grid),
+      cadence: {
+        kind: 'interval',
+        every: `PT${grid.everyMs / 1000}S`,
+        anchor: new Date(grid.anchorMs).toISOString(),
+      },
+      target: { kind: 'http', url: this.#target.url(behaviour), method: 'POST', timeoutSeconds: 20 },
+      policy: { overlap, retry: RETRY, autoPauseThreshold: 0, missed: random.chance(0.5) ? 'skip' : 'run_once' },
+    })
+    this.#schedules.push(schedule)
+  }
+
+  async #change(): Promise<void> {
+    while (this.#isChanging) {
+      await this.#try(() => this.#changeOne())
+      await sleep(CHANGE_EVERY_MS)
+    }
+  }
+
+  /** Clients are refused, and cut off when Postgres crashes. Neither is a fault of Carillon; what follows from it may be. */
+  async #try(change: () => Promise<unknown>): Promise<void> {
+    try {
+      await change()
+      this.changes += 1
+    } catch (error) {
+      const reason = error instanceof CarillonError ? error.code : String(error)
+      this.refusals.set(reason, (this.refusals.get(reason) ?? 0) + 1)
+    }
+  }
+
+  async #changeOne(): Promise<void> {
+    const { scheduler } = this
+    const random = this.#random
+    const schedule = random.pick(this.#schedules)
+    if (schedule === undefined || this.#schedules.length < COPIES * OVERLAPS.length * BEHAVIOURS.length) {
+      await this.#create(random.pick(OVERLAPS) ?? 'forbid', random.pick(BEHAVIOURS) ?? 'quick')
+      return
+    }
+    const { id } = schedule
+    const dice = random.next()
+    if (dice < 0.4) await scheduler.runNow(CALLER, id)
+    else if (dice < 0.55) await this.#cancelOne(id)
+    else if (dice < 0.75) await this.#pauseOrResume(id)
+    else if (dice < 0.93) await this.#editOverlap(id)
+    else await this.#delete(id)
+  }
+
+  async #cancelOne(id: string): Promise<void> {
+    const open = (await this.scheduler.listRuns(CALLER, id, { limit: 20 })).filter(
+      ({ completedAt }) => completedAt === null,
+    )
+    const run = this.#random.pick(open)
+    if (run !== undefined) await this.scheduler.cancel(CALLER, run.id)
+  }
+
+  /** What is paused is resumed at the next chance, so that most schedules are active. */
+  async #pauseOrResume(id: string): Promise<void> {
+    const paused = this.#random.pick(await this.scheduler.list(CALLER, { state: 'paused', limit: 200 }))
+    if (paused === undefined) await this.scheduler.pause(CALLER, id, { reason: 'for a moment' })
+    else await this.scheduler.resume(CALLER, paused.id)
+  }
+
+  async #editOverlap(id: string): Promise<void> {
+    const { revision, policy } = await this.scheduler.get(CALLER, id)
+    const overlap = this.#random.pick(OVERLAPS)
+    await this.scheduler.edit(CALLER, id, { policy: { ...policy, overlap } }, { revision })
+  }
+
+  /** Forgets it first: if the answer is lost, nobody knows whether it is deleted. */
+  async #delete(id: string): Promise<void> {
+    this.#schedules = this.#schedules.filter((schedule) => schedule.id !== id)
+    await this.scheduler.delete(CALLER, id)
+  }
+}
