@@ -28,6 +28,7 @@ const RUNS = '300'
 // More than in `npm test`: what a guard of concurrency keeps out does not happen in every run.
 const MODEL = { MODEL_RUNS: '12', MODEL_STEPS: '500' }
 const TIMEOUT_MS = 180_000
+const BASELINE_TIMEOUT_MS = 1_800_000
 const COPY_OPTIONS = { recursive: true, verbatimSymlinks: true, mode: constants.COPYFILE_FICLONE }
 
 function copyTree(): string {
@@ -46,52 +47,66 @@ function copyTree(): string {
   return root
 }
 
-/** Whether the tests fail, by themselves or by never ending. */
-function isNoticed(root: string, tests: readonly string[]): boolean {
+/** True if the tests fail, or do not end in time. */
+function isNoticed(root: string, tests: readonly string[], timeout: number): boolean {
   const vitest = join(REPOSITORY, 'node_modules/vitest/vitest.mjs')
-  const { status } = spawnSync(process.execPath, [vitest, 'run', ...tests, '--bail=1'], {
+  const { status } = spawnSync(process.execPath, [vitest, 'run', '--configLoader', 'native', ...tests, '--bail=1'], {
     cwd: root,
     env: { ...process.env, CADENCE_RUNS: RUNS, ...MODEL },
-    timeout: TIMEOUT_MS,
+    timeout,
     stdio: 'ignore',
   })
   return status !== 0
 }
 
-function tryMutation(root: string, name: string, { file, from, to, tests }: Mutation): boolean {
+interface Candidate {
+  readonly guard: string
+  readonly path: string
+  readonly source: string
+  readonly mutated: string
+  readonly tests: readonly string[]
+}
+
+/** Throws if the mutation no longer fits the tree: a text or a test file that is missing would pass for a test that noticed. */
+function candidateOf(root: string, name: string, { guard, file, from, to, tests }: Mutation): Candidate {
   const path = join(root, 'packages', name, 'src', file)
   const source = readFileSync(path, 'utf8')
-  if (!source.includes(from)) throw new Error(`${file} no longer contains: ${from}`)
-  // A file that is not there fails, too, and would pass for a test that noticed.
+  if (!source.includes(from)) throw new Error(`${name}: ${file} no longer contains: ${from}`)
   const missing = tests?.find((test) => !existsSync(join(root, 'packages', name, test)))
   if (missing !== undefined) throw new Error(`packages/${name} has no ${missing}`)
-  writeFileSync(path, source.replace(from, to))
+  const files = tests?.map((test) => `packages/${name}/${test}`) ?? [`packages/${name}`]
+  return { guard: `${name}: ${guard}`, path, source, mutated: source.replace(from, () => to), tests: files }
+}
+
+function tryMutation(root: string, { path, source, mutated, tests }: Candidate): boolean {
+  writeFileSync(path, mutated)
   try {
-    return isNoticed(root, tests?.map((test) => `packages/${name}/${test}`) ?? [`packages/${name}`])
+    return isNoticed(root, tests, TIMEOUT_MS)
   } finally {
     writeFileSync(path, source)
   }
 }
 
 const wanted = process.argv.slice(2)
+const unknown = wanted.filter((name) => !(name in SUITES))
+if (unknown.length > 0) {
+  throw new RangeError(`unknown package ${unknown.join(', ')}: expected ${Object.keys(SUITES).join(', ')}`)
+}
 const names = wanted.length > 0 ? wanted : Object.keys(SUITES)
 const root = copyTree()
 const counts = { noticed: 0, survived: 0 }
+const startedAt = performance.now()
 try {
-  if (
-    isNoticed(
-      root,
-      names.map((name) => `packages/${name}`),
-    )
-  ) {
-    throw new Error('the tests fail before anything was removed')
-  }
-  for (const name of names) {
-    for (const mutation of SUITES[name] ?? []) {
-      const verdict = tryMutation(root, name, mutation) ? 'noticed' : 'survived'
-      counts[verdict] += 1
-      process.stdout.write(`${verdict === 'noticed' ? 'noticed ' : 'SURVIVED'}  ${name}: ${mutation.guard}\n`)
-    }
+  const candidates = names.flatMap((name) => (SUITES[name] ?? []).map((mutation) => candidateOf(root, name, mutation)))
+  const tests = [...new Set(candidates.flatMap((candidate) => candidate.tests))]
+  process.stdout.write(`${candidates.length} guards; first the ${tests.length} test files and folders as they are\n`)
+  if (isNoticed(root, tests, BASELINE_TIMEOUT_MS)) throw new Error('the tests fail before anything was removed')
+  for (const [index, candidate] of candidates.entries()) {
+    const verdict = tryMutation(root, candidate) ? 'noticed' : 'survived'
+    counts[verdict] += 1
+    const seconds = ((performance.now() - startedAt) / 1000).toFixed(0).padStart(5)
+    const mark = verdict === 'noticed' ? 'noticed ' : 'SURVIVED'
+    process.stdout.write(`${seconds} s  ${index + 1}/${candidates.length}  ${mark}  ${candidate.guard}\n`)
   }
 } finally {
   rmSync(root, { recursive: true })
