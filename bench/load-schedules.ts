@@ -21,11 +21,18 @@ export interface ScheduleLoad {
   readonly requiredScope?: string
   /** As JSON. @default one that retries nothing */
   readonly policy?: string
+  /** As JSON; `#` stands for a number that each schedule has of its own. @default one that is due once in 25 years */
+  readonly cadence?: string
 }
 
 const BATCH = 50_000
 /** Due once in a quarter of a century, so nothing comes back during a measurement. */
-const CADENCE = { kind: 'interval', every: 'P9000D', startAt: new Date(0).toISOString(), timezone: 'UTC' }
+const CADENCE = JSON.stringify({
+  kind: 'interval',
+  every: 'P9000D',
+  startAt: new Date(0).toISOString(),
+  timezone: 'UTC',
+})
 
 /** Fills a database with schedules in bulk, as an import would, and leaves it as after a night. */
 export async function loadSchedules(pool: Queryable, load: ScheduleLoad): Promise<void> {
@@ -48,7 +55,7 @@ export async function insertSchedules(pool: Queryable, load: ScheduleLoad, signa
     signal?.throwIfAborted()
     const to = Math.min(from + BATCH, load.count)
     const scope = load.requiredScope ?? `${kind}:call:nothing`
-    const texts = [JSON.stringify(CADENCE), load.policy ?? POLICY, scope, tenant, JSON.stringify(target ?? { kind })]
+    const texts = [load.cadence ?? CADENCE, load.policy ?? POLICY, scope, tenant, JSON.stringify(target ?? { kind })]
     await pool.query(INSERT, [from, to, kind, firstSlotAt, spacingMs, tenants, ...texts, target !== undefined])
   }
 }
@@ -77,7 +84,7 @@ const INSERT = `
     schedule_id, revision, tenant_id, project_id, name, cadence_kind, cadence_interval, target_kind, target, policy,
     grant_id, required_scope, changed_by_subject, changed_at
   )
-  select id, 1, tenant_id, project_id, 'schedule ' || n, 'interval', $7::json, target_kind,
+  select id, 1, tenant_id, project_id, 'schedule ' || n, 'interval', replace($7, '#', n::text)::json, target_kind,
     case when $12 then ($11::jsonb || jsonb_build_object('payload', jsonb_build_object('number', n)))::json else $11::json end,
     $8::json, id, $9, 'user:bench', now()
   from (select schedule.*, $1 + row_number() over () - 1 as n from schedule) as numbered`

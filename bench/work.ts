@@ -23,6 +23,7 @@ export interface Sizes {
   readonly http: { readonly count: number }
   readonly idle: { readonly schedules: number; readonly seconds: number }
   readonly workers: { readonly count: number }
+  readonly audit: { readonly slots: number }
   readonly pages: { readonly schedules: number; readonly ledgerRows: number; readonly requests: number }
 }
 

@@ -1,4 +1,5 @@
 import type { Works } from './run-works.ts'
+import { auditWork } from './works/audit.ts'
 import { createWork } from './works/create.ts'
 import { drainWork } from './works/drain.ts'
 import { herdWork } from './works/herd.ts'
@@ -20,6 +21,7 @@ export const WORKS: Works = {
   import: importWork,
   http: httpWork,
   workers: workersWork,
+  audit: auditWork,
   scale: scaleWork,
   idle: idleWork,
   pages: pagesWork,

@@ -31,6 +31,7 @@ const MILLION = 1_000_000
 const DRAIN = { work: 'drain', metric: 'slotsPerSecond', size: HERD }
 const CREATE = { work: 'create', metric: 'perSecond' }
 const IDLE = { work: 'idle', subject: 'Carillon', size: MILLION }
+const AUDIT = { work: 'audit', subject: 'Carillon', size: 100_000 }
 const SCALE = { work: 'scale', subject: 'Carillon' }
 
 const RULES: readonly Rule[] = [
@@ -175,6 +176,16 @@ const RULES: readonly Rule[] = [
     plus: { ...IDLE, metric: 'postgresCpuPercent' },
     is: 'under',
     limit: 2,
+    unit: '%',
+  },
+  {
+    figure: 6,
+    id: 'audit-cpu',
+    title: 'Audit of 100,000 slots an hour, of one core: worker and Postgres together',
+    read: { ...AUDIT, metric: 'cpuPercent' },
+    plus: { ...AUDIT, metric: 'postgresCpuPercent' },
+    is: 'under',
+    limit: 1,
     unit: '%',
   },
   {

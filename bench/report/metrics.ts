@@ -16,5 +16,6 @@ export const METRICS: Readonly<Record<string, Metric>> = {
   max: { label: 'max', isLessBetter: true },
   cpuPercent: { label: 'CPU of the worker', isLessBetter: true },
   postgresCpuPercent: { label: 'CPU of Postgres', isLessBetter: true },
+  auditSeconds: { label: 'the audit took', isLessBetter: true },
   workerMegabytes: { label: 'memory of the worker', isLessBetter: true },
 }

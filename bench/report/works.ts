@@ -133,6 +133,21 @@ export const WORK_TEXTS: Readonly<Record<WorkName, WorkText>> = {
     sizeWord: 'slots',
     charts: [{ metric: 'slotsPerSecond', title: 'Two workers against one', subtitle: `slots a second; ${MORE}` }],
   },
+  audit: {
+    text:
+      'So many schedules, each with a cadence of its own, have had one slot each, which ran. Then an audit of everything is asked ' +
+      'for. CPU is what the audit used, as percent of one core for an hour: what it takes to compare so many slots in each hour. ' +
+      'The audit of recent slots that goes on all the time does a part of this work, and rests for 99 times as long as it took.',
+    sizeWord: 'slots',
+    charts: [
+      {
+        metric: 'cpuPercent',
+        title: 'Audit: CPU of the worker',
+        subtitle: `percent of one core, hourly; ${LESS}`,
+        wanted: 1,
+      },
+    ],
+  },
   pages: {
     text: 'Reads through the library at scale: how long one page takes. No HTTP is in it.',
     sizeWord: 'schedules held',

@@ -1,5 +1,7 @@
 import { Pool } from 'pg'
 
+import { parentOf } from './process-usage.ts'
+
 export interface BenchPool extends Pool, AsyncDisposable {}
 
 /** For what is loaded and looked at around a measurement: without the limits of time of Carillon's own pool. */
@@ -8,4 +10,10 @@ export function openPool(url: string): BenchPool {
   // A part that ran out of patience has its database dropped under it.
   pool.on('error', () => undefined)
   return Object.assign(pool, { [Symbol.asyncDispose]: () => pool.end() })
+}
+
+/** The id of the server's first process, whose children serve the connections. */
+export async function postmasterOf(pool: BenchPool): Promise<number> {
+  const { rows } = await pool.query<{ pid: number }>('select pg_backend_pid() as pid')
+  return parentOf(rows[0]?.pid ?? 0)
 }

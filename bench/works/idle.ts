@@ -1,9 +1,9 @@
 import { nowMs, until } from '../clock.ts'
 import type { Reading, Sizes, Work } from '../work.ts'
-import { openPool, type BenchPool } from './bench-pool.ts'
+import { openPool, postmasterOf } from './bench-pool.ts'
 import { Child } from './child.ts'
 import { holdSchedules } from './held-schedules.ts'
-import { cpuSecondsOf, cpuSecondsOfFamily, parentOf, residentMegabytes } from './process-usage.ts'
+import { cpuSecondsOf, cpuSecondsOfFamily, residentMegabytes } from './process-usage.ts'
 import type { WorkerMessage } from './worker-message.ts'
 
 /** After which a worker has said that it lives and looked at the agenda; its start is over. */
@@ -37,9 +37,4 @@ async function watch(url: string, { seconds }: Sizes['idle']): Promise<Reading[]
   ]
   if (failure !== null) throw new Error(failure)
   return readings
-}
-
-async function postmasterOf(pool: BenchPool): Promise<number> {
-  const { rows } = await pool.query<{ pid: number }>('select pg_backend_pid() as pid')
-  return parentOf(rows[0]?.pid ?? 0)
 }

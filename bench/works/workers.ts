@@ -44,7 +44,7 @@ async function drain(url: string, { count, workers }: { count: number; workers: 
 }
 
 /** Resolves when the workers together have settled so many. */
-function allSettled(
+export function allSettled(
   workers: readonly Child<WorkerMessage>[],
   count: number,
 ): Promise<{ firstAt: number; lastAt: number }> {

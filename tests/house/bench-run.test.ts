@@ -205,6 +205,7 @@ test('a work that fails as a whole is recorded, and the next one is done', async
     import: work('import'),
     http: work('http'),
     workers: work('workers'),
+    audit: work('audit'),
     scale: work('scale'),
     idle: work('idle'),
     pages: work('pages'),
