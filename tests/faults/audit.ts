@@ -17,7 +17,7 @@ export interface AuditResult {
   readonly details: readonly string[]
 }
 
-/** After a failure the auditors of all workers rest for a minute. */
+/** An audit that a fault ends begins again seconds later. */
 const LIMIT_MS = 120_000
 const LOOK_EVERY_MS = 500
 const DETAILS_MAX = 5

@@ -20,12 +20,15 @@ export interface ChangeRow {
   readonly nextSlotAt: number | null
 }
 
-interface ScheduleRow {
+export interface ScheduleRow {
   readonly id: string
   /** As it was created. */
   readonly name: string
   /** Null if it is not active. */
   readonly nextSlotAt: number | null
+  /** How many of its runs began, and how many of them failed, as the schedule's own row counts them. */
+  readonly runCount: number
+  readonly failureCount: number
 }
 
 /** What the database says at one instant. */
@@ -40,7 +43,8 @@ export interface Ledger {
 /** Reads as the superuser, once nothing changes any more. Instants are epoch milliseconds. */
 export async function readLedger(pool: Pool): Promise<Ledger> {
   const { rows: schedules } = await pool.query<ScheduleRow>(`
-    select schedules.id, revisions.name, ${millisecondsOf('schedules.next_slot_at')} as "nextSlotAt"
+    select schedules.id, revisions.name, ${millisecondsOf('schedules.next_slot_at')} as "nextSlotAt",
+      schedules.run_count::int as "runCount", schedules.failure_count::int as "failureCount"
     from carillon.schedules
     join carillon.schedule_revisions as revisions on revisions.schedule_id = schedules.id and revisions.revision = 1`)
   const { rows: changes } = await pool.query<ChangeRow>(`

@@ -3,15 +3,24 @@ import type { ScenarioResult } from './run-scenario.ts'
 
 /** No run may wait longer than this after the last fault. */
 const WAIT_LIMIT_MS = 30_000
+/** From the last loss of a run to its next attempt: the promise of docs/guarantees.md. */
+const RECOVERY_LIMIT_MS = 15_000
+/** In the middle of the faults these may be true for a moment: a worker has died, and the rescuer has not come by yet. */
+const PASSING_KINDS = new Set(['schedule_past_due', 'run_without_lease', 'run_stuck'])
 const EXAMPLES_MAX = 5
 
 /** Why a scenario failed, in sentences; empty if it did not. A scenario that proves nothing is not a failure: see `invalid`. */
 export function failuresOf(result: ScenarioResult): string[] {
-  const { deaths, verdict, longestWait, stuck, audit } = result
+  const { deaths, verdict, longestWait, stuck, audit, recovery } = result
+  const earlier = Object.entries(audit.earlierKinds).filter(([kind]) => !PASSING_KINDS.has(kind))
   return [
     ...deaths.map(({ name, exit, said }) => `${name} ended by itself (${exit}): ${said}`),
     ...verdict.lost.map((text) => `lost: ${text}`),
     ...(audit.slotsLost === 0 ? [] : [`lost: an audit gave ${audit.slotsLost} lost slots their line`]),
+    ...earlier.map(([kind, count]) => `an audit in the middle of the faults found ${count} ${kind}`),
+    ...verdict.miscounted.map((text) => `miscounted: ${text}`),
+    ...(verdict.succeeded > 0 ? [] : ['no run succeeded: the scenario shows nothing']),
+    ...(recovery.p99 > RECOVERY_LIMIT_MS ? [`recovery p99 took ${seconds(recovery.p99)}`] : []),
     ...verdict.doubled.map((text) => `doubled: ${text}`),
     ...verdict.early.map((text) => `early: ${text}`),
     ...verdict.unexplained.map((text) => `unexplained: ${text}`),
@@ -42,11 +51,13 @@ export function summaryOf(results: readonly ScenarioResult[]): string {
     ['starts that a fault stopped', ({ startFailures }) => startFailures],
     ['slots that came due', ({ verdict }) => verdict.slots],
     ['calls of the target', ({ verdict }) => verdict.calls],
+    ['runs that succeeded', ({ verdict }) => verdict.succeeded],
     ['changes by the API client', ({ apiChanges }) => apiChanges],
     ['lost', ({ verdict, audit }) => verdict.lost.length + audit.slotsLost],
     ['doubled', ({ verdict }) => verdict.doubled.length],
     ['early', ({ verdict }) => verdict.early.length],
     ['unexplained', ({ verdict }) => verdict.unexplained.length],
+    ['miscounted', ({ verdict }) => verdict.miscounted.length],
     ['attempts made again', ({ verdict }) => verdict.repeatedAttempts],
     ['longest wait after the last fault', ({ longestWait }) => seconds(longestWait.forMs)],
     ['still open at the end', ({ stuck }) => stuck.length],

@@ -44,7 +44,7 @@ function makeLabel(text: string): string {
     listed('call', namesOf(text, /\b(carillon\w*\.\w+)\(/g)),
   ]
   const written = new Set(parts.flatMap((part) => part?.names ?? []))
-  const read = namesOf(text, /(?:\bfrom|\bjoin) (?:lateral )?(carillon\w*\.\w+|pg_\w+|"?graphile_worker"?\.\w+)/g)
+  const read = namesOf(text, /(?:\bfrom|\bjoin) (?:lateral )?(carillon\w*\.\w+|pg_\w+)/g)
   const reads = listed(
     'read',
     read.filter((name) => !written.has(name)),

@@ -55,8 +55,13 @@ const CHANGES = [
 ]
 const SLOTS = [2000, 4000, 10_000, 12_000]
 
+function countsOf(runs: readonly RunRow[]): { runCount: number; failureCount: number } {
+  const began = runs.filter(({ state }) => state !== 'skipped')
+  return { runCount: began.length, failureCount: began.filter(({ state }) => state === 'failed').length }
+}
+
 function ledgerOf(runs: readonly RunRow[]): Ledger {
-  const schedules = [{ id: SCHEDULE, name: nameOf('forbid quick', GRID), nextSlotAt: null }]
+  const schedules = [{ id: SCHEDULE, name: nameOf('forbid quick', GRID), nextSlotAt: null, ...countsOf(runs) }]
   return { readAt: START + 60_000, schedules, changes: CHANGES, runs }
 }
 
@@ -70,10 +75,12 @@ describe('the verdict', () => {
     expect(verdict).toEqual({
       slots: 4,
       calls: 4,
+      succeeded: 4,
       lost: [],
       doubled: [],
       early: [],
       unexplained: [],
+      miscounted: [],
       repeatedAttempts: 0,
     })
   })
@@ -156,6 +163,14 @@ describe('the verdict', () => {
     const verdict = judge(ledgerOf(SLOTS.map((slot) => lineAt(slot))), [...SLOTS.map((slot) => callAt(slot)), again])
 
     expect(verdict).toMatchObject({ doubled: [], repeatedAttempts: 1 })
+  })
+
+  test.each([{ runCount: 5 }, { failureCount: 1 }])('finds a schedule that counts %o', (wrong) => {
+    const ledger = ledgerOf([...SLOTS.map((slot) => lineAt(slot)), lineAt(2000, { state: 'skipped' })])
+    const schedules = ledger.schedules.map((schedule) => ({ ...schedule, ...wrong }))
+
+    expect(judge(ledger, []).miscounted).toEqual([])
+    expect(judge({ ...ledger, schedules }, []).miscounted).toEqual([expect.stringContaining('its ledger has 4 and 0')])
   })
 
   test('finds a call before its slot', () => {

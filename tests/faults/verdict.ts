@@ -1,4 +1,4 @@
-import type { ChangeRow, Ledger, RunRow } from './ledger.ts'
+import type { ChangeRow, Ledger, RunRow, ScheduleRow } from './ledger.ts'
 import { gridOf, slotsBetween } from './schedule-name.ts'
 import type { Call } from './target-server.ts'
 
@@ -7,6 +7,8 @@ export interface Verdict {
   /** How many slots came due by the schedules' names and changes. */
   readonly slots: number
   readonly calls: number
+  /** How many runs succeeded: a fleet that skips everything loses nothing and shows nothing. */
+  readonly succeeded: number
   /** Slots that came due and have no line. */
   readonly lost: readonly string[]
   /** Slots with two lines or two runs, and runs that were called after their success was recorded. */
@@ -15,6 +17,8 @@ export interface Verdict {
   readonly early: readonly string[]
   /** Lines of the schedule that are none of its slots, and successes that the target did not give. */
   readonly unexplained: readonly string[]
+  /** Schedules whose counts of runs and failures are not those of the ledger. */
+  readonly miscounted: readonly string[]
   /** Attempts that were made twice with the same number: allowed (at least once), and worth knowing. */
   readonly repeatedAttempts: number
 }
@@ -36,12 +40,14 @@ export function judge(ledger: Ledger, calls: readonly Call[]): Verdict {
   return {
     slots: sum(schedules.map(({ due }) => due)),
     calls: calls.length,
+    succeeded: ledger.runs.filter(({ state }) => state === 'succeeded').length,
     lost: schedules.flatMap(({ lost }) => lost),
     doubled: [...twoLines(ledger.runs), ...twoRuns(byKey), ...calledAfterSuccess(ledger.runs, calls)],
     early: calls
       .filter(({ arrivedAt, scheduledFor }) => arrivedAt < scheduledFor)
       .map(({ key, arrivedAt, scheduledFor }) => `${key} was called ${scheduledFor - arrivedAt} ms before its slot`),
     unexplained: [...schedules.flatMap(({ unexplained }) => unexplained), ...unfounded(ledger.runs, calls)],
+    miscounted: ledger.schedules.flatMap((schedule) => miscountOf(schedule, runsOf.get(schedule.id) ?? [])),
     repeatedAttempts: calls.length - attempts.size,
   }
 }
@@ -85,6 +91,13 @@ function judgeSlots(
       .filter((slot) => slot < createdAt || slotsBetween(grid, slot, slot).length === 0)
       .map((slot) => `${id} (${name}) has a line for ${textOf(slot)}, which is no slot of it`),
   }
+}
+
+function miscountOf({ id, runCount, failureCount }: ScheduleRow, runs: readonly RunRow[]): string[] {
+  const began = runs.filter(({ state }) => state !== 'skipped').length
+  const failed = runs.filter(({ state }) => state === 'failed').length
+  if (runCount === began && failureCount === failed) return []
+  return [`${id} counts ${runCount} runs and ${failureCount} failures, its ledger has ${began} and ${failed}`]
 }
 
 function twoLines(runs: readonly RunRow[]): string[] {
