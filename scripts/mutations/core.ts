@@ -1,4 +1,6 @@
+import { AUDIT_MUTATIONS } from './audit.ts'
 import type { Mutation } from './mutation.ts'
+import { SERVICE_MUTATIONS } from './services.ts'
 import { WAITING_MUTATIONS } from './waiting-runs.ts'
 
 const MIGRATION = 'store/migrations/0001_schedules_and_ledger.up.sql'
@@ -6,6 +8,8 @@ const MIGRATION = 'store/migrations/0001_schedules_and_ledger.up.sql'
 /** Each of these must turn a test red: `npm run test:mutations -- core`. */
 export const CORE_MUTATIONS: readonly Mutation[] = [
   ...WAITING_MUTATIONS,
+  ...AUDIT_MUTATIONS,
+  ...SERVICE_MUTATIONS,
   {
     guard: 'I1: the CHECK that an active schedule has a next slot, and no other has',
     file: MIGRATION,
@@ -285,7 +289,7 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a grant of its own ends with its schedule',
     file: 'facade/schedule-deletion.ts',
-    from: 'await revokeOwnGrants(tx, { scheduleIds: ids, actor, now: databaseNow })',
+    from: 'await revokeOwnGrants(tx, { scheduleIds: ids, actor, now: at })',
     to: '',
     tests: ['tests/own-grant.test.ts'],
   },

@@ -226,4 +226,32 @@ export const SERVER_MUTATIONS: readonly Mutation[] = [
     to: 'this.#asking ??= this.#askThenSend()',
     tests: ['tests/http/permission.test.ts'],
   },
+  {
+    guard: 'a restart of the embedded Postgres is counted',
+    file: 'restart-log.ts',
+    from: '    this.#restarts.add(1)\n',
+    to: '',
+    tests: ['tests/restart-log.test.ts'],
+  },
+  {
+    guard: 'a restart of the embedded Postgres is told of for an hour',
+    file: 'restart-log.ts',
+    from: '    this.#restartedAt = clock.monotonicMs()\n',
+    to: '',
+    tests: ['tests/restart-log.test.ts'],
+  },
+  {
+    guard: 'a poll of the feed that fails is a failure of the server',
+    file: 'http/events/project-feed.ts',
+    from: '    this.#deps.failures?.failed(error)\n',
+    to: '',
+    tests: ['tests/http/catch-up.test.ts'],
+  },
+  {
+    guard: 'polls of the feed that fail back off',
+    file: 'http/events/project-feed.ts',
+    from: 'pauseAfter(Math.max(1, this.#failed), { firstMs: POLL_MS })',
+    to: 'POLL_MS',
+    tests: ['tests/http/catch-up.test.ts'],
+  },
 ]

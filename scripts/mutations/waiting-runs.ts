@@ -82,8 +82,8 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a rescue leaves schedules that somebody holds',
     file: 'services/rescuer.ts',
-    from: "{ ifHeld: 'leave' }",
-    to: "{ ifHeld: 'wait' }",
+    from: "ifHeld: 'leave',",
+    to: "ifHeld: 'wait',",
     tests: ['tests/rescue.test.ts'],
   },
   {
@@ -193,7 +193,7 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   },
   {
     guard: 'the lanes of a worker are those of the schema',
-    file: 'keeper/lanes.ts',
+    file: 'policy/lane-names.ts',
     from: 'const LANES_PER_KIND = 64',
     to: 'const LANES_PER_KIND = 32',
     tests: ['tests/lanes.test.ts'],
@@ -201,8 +201,8 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'slots do not starve waiting runs',
     file: 'keeper/keeper.ts',
-    from: '    const share = shareRoom(lanes, room)\n',
-    to: "    const share = shareRoom(lanes.some(({ source }) => source === 'slot') ? lanes.filter(({ source }) => source === 'slot') : lanes, room)\n",
+    from: '    const share = this.#shares.share(lanes, room)\n',
+    to: "    const share = this.#shares.share(lanes.some(({ source }) => source === 'slot') ? lanes.filter(({ source }) => source === 'slot') : lanes, room)\n",
     tests: ['tests/shared-room.test.ts'],
   },
   {
@@ -243,8 +243,8 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a run that a fault of the dispatcher drops is settled',
     file: 'keeper/dispatcher.ts',
-    from: '      await settler.settle(run, { settlement, mayFree: true })\n    }\n  }',
-    to: '      void [settler, settlement]\n    }\n  }',
+    from: '      await this.#deps.settler.settle(run, { settlement, mayFree: true })\n    }\n  }',
+    to: '      void settlement\n    }\n  }',
     tests: ['tests/poison.test.ts'],
   },
   {
@@ -308,7 +308,63 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
     file: 'store/take.ts',
     from: '        for update of schedules skip locked\n',
     to: '',
-    tests: ['tests/model/model.test.ts'],
+    tests: ['tests/take-races.test.ts'],
+  },
+  {
+    guard: 'I12: a take leaves a run alone that changed since it was seen',
+    file: 'store/take.ts',
+    from: '        and runs.token = due.token\n        and runs.due_at is not distinct from due.due_at\n',
+    to: '',
+    tests: ['tests/take-races.test.ts'],
+  },
+  {
+    guard: 'I6: a schedule that came due while a failure waited for its lock is not paused before its slot has a line',
+    file: 'store/settle.ts',
+    from: 'before.due_at > (select at from stamp)',
+    to: 'before.due_at > coalesce(${p.now}::timestamptz, now())',
+    tests: ['tests/postgres-time.test.ts'],
+  },
+  {
+    guard: 'a change is stamped by the clock that was read under the lock',
+    file: 'facade/schedule-change.ts',
+    from: '      now: new Date(now),',
+    to: '      now: context.clock.databaseNow(),',
+    tests: ['tests/postgres-time.test.ts'],
+  },
+  {
+    guard: 'a run that cannot be settled does not keep others from being rescued',
+    file: 'settle-batch.ts',
+    from: '    if (!isCausedByRow(error)) throw error\n',
+    to: '    throw error\n',
+    tests: ['tests/rescue.test.ts'],
+  },
+  {
+    guard: 'with more lanes than room, lanes and sources take turns',
+    file: 'keeper/lanes.ts',
+    from: '.toSorted((a, b) => lastTurn(a) - lastTurn(b))',
+    to: '',
+    tests: ['tests/shared-room.test.ts'],
+  },
+  {
+    guard: 'a lane that was forgotten while it was being claimed is looked at as a whole',
+    file: 'keeper/agenda-watch.ts',
+    from: ' > since) continue',
+    to: ' > Infinity) continue',
+    tests: ['tests/contention.test.ts'],
+  },
+  {
+    guard: 'a backlog that cannot be written does not keep back those that share its portion',
+    file: 'backlog-portions.ts',
+    from: '      if (moves.length === 1 || isConnectionInDoubt(error)) throw error\n',
+    to: '      throw error\n',
+    tests: ['tests/slot-backlogs.test.ts'],
+  },
+  {
+    guard: 'migrating down waits until no worker holds a lease',
+    file: 'store/migrations/0006_waiting_runs.down.sql',
+    from: 'if alive is not null then',
+    to: 'if false then',
+    tests: ['tests/migrations/waiting-runs.test.ts'],
   },
   {
     guard: 'runs of a take whose answer was lost are handed back',

@@ -126,6 +126,28 @@ test('an audit that found something ends with 5, with the key of the installatio
   expect(again).toMatchObject({ exitCode: 0, stderr: '' })
 })
 
+test('a slot that was lost ends an audit with 5 for a day, though it has its line by now', async () => {
+  const id = '00000000-0000-7000-8000-000000000001'
+  const endedAgo = async (age: string): Promise<number | null> => {
+    await rig.database.pool.query(
+      `with audit as (
+         insert into carillon.audits (id, is_whole, audited_from, audited_to, started_at, completed_at, schedule_count, slot_count,
+           unreadable_count, truncated_count, finding_count, repaired_count, lost_count)
+         values ($1, false, now(), now(), now() - $2::interval, now() - $2::interval, 0, 0, 0, 0, 1, 1, 1)
+       )
+       insert into carillon.audit_findings (audit_id, ordinal, kind, tenant_id, project_id, scheduled_for, detail, is_repaired, found_at)
+       values ($1, 1, 'slot_lost', 'default', 'default', now(), 'left no line: run it by hand', true, now() - $2::interval)`,
+      [id, age],
+    )
+    const { exitCode } = await rig.run('audit')
+    await rig.database.pool.query('delete from carillon.audits where id = $1', [id])
+    return exitCode
+  }
+  await rig.run('audit', ['--run', '--timeout', '50s'])
+
+  expect([await endedAgo('23 hours'), await endedAgo('25 hours')]).toEqual([5, 0])
+})
+
 test('what is for the installation says that its key is needed, to admins and members alike', async () => {
   const of = { project: 'default', subject: 'user:dana' }
   const admin = await rig.client.keys.create({ ...of, role: 'admin' })

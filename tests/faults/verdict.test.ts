@@ -56,7 +56,7 @@ const CHANGES = [
 const SLOTS = [2000, 4000, 10_000, 12_000]
 
 function countsOf(runs: readonly RunRow[]): { runCount: number; failureCount: number } {
-  const began = runs.filter(({ state }) => state !== 'skipped')
+  const began = runs.filter(({ attemptCount }) => attemptCount > 0)
   return { runCount: began.length, failureCount: began.filter(({ state }) => state === 'failed').length }
 }
 
@@ -166,7 +166,7 @@ describe('the verdict', () => {
   })
 
   test.each([{ runCount: 5 }, { failureCount: 1 }])('finds a schedule that counts %o', (wrong) => {
-    const ledger = ledgerOf([...SLOTS.map((slot) => lineAt(slot)), lineAt(2000, { state: 'skipped' })])
+    const ledger = ledgerOf([...SLOTS.map((slot) => lineAt(slot)), lineAt(2000, { state: 'skipped', attemptCount: 0 })])
     const schedules = ledger.schedules.map((schedule) => ({ ...schedule, ...wrong }))
 
     expect(judge(ledger, []).miscounted).toEqual([])

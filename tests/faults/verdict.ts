@@ -94,7 +94,8 @@ function judgeSlots(
 }
 
 function miscountOf({ id, runCount, failureCount }: ScheduleRow, runs: readonly RunRow[]): string[] {
-  const began = runs.filter(({ state }) => state !== 'skipped').length
+  // What never ran is not counted, whether it was skipped or cancelled.
+  const began = runs.filter(({ attemptCount, completedAt }) => attemptCount > 0 || completedAt === null).length
   const failed = runs.filter(({ state }) => state === 'failed').length
   if (runCount === began && failureCount === failed) return []
   return [`${id} counts ${runCount} runs and ${failureCount} failures, its ledger has ${began} and ${failed}`]

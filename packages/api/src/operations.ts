@@ -296,7 +296,7 @@ export const operations = {
     tag: 'audit',
     summary: 'Ask for an audit',
     description:
-      'A worker begins within seconds. It compares every slot of the last day with the ledger, and every run with its attempts, ' +
+      'A worker begins within seconds. It compares every slot that the ledger remembers, and every run with its attempts, ' +
       'and mends what it can.',
     role: 'admin',
     isForInstallation: true,

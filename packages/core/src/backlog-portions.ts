@@ -13,6 +13,7 @@ import {
   type BacklogMove,
   type SlotBacklog,
 } from './store/slot-backlogs.ts'
+import { isConnectionInDoubt } from './store/sqlstate.ts'
 
 export interface BacklogDeps {
   readonly clock: Clock
@@ -87,7 +88,7 @@ export class BacklogPortions {
     // The cursor moves before the write: if a backlog fails, the next call goes on with the others.
     this.#after = moves.at(-1)?.backlog ?? null
     this.#page = this.#page.slice(moves.length)
-    const made = await this.#writeWithMonths(moves)
+    const made = await this.#writeApart(moves)
     return { lines: countRuns(made), hasMoved: made.length > 0 }
   }
 
@@ -133,6 +134,30 @@ export class BacklogPortions {
       await this.#takeTurns()
     }
     return { backlog, next, runs: linesOf(backlog, due, this.#now) }
+  }
+
+  /**
+   * Writes a portion. If that fails, one backlog at a time: portions are put together the same way in each round, so the others
+   * in this one would never be written.
+   * @throws the error of the first backlog that failed, once the others are written
+   */
+  async #writeApart(moves: readonly PlannedMove[]): Promise<readonly PlannedMove[]> {
+    try {
+      return await this.#writeWithMonths(moves)
+    } catch (error) {
+      if (moves.length === 1 || isConnectionInDoubt(error)) throw error
+    }
+    const made: PlannedMove[] = []
+    const errors: unknown[] = []
+    for (const move of moves) {
+      try {
+        made.push(...(await this.#writeWithMonths([move])))
+      } catch (error) {
+        errors.push(error)
+      }
+    }
+    if (errors.length > 0) throw errors[0]
+    return made
   }
 
   /** Upkeep makes the months of the ledger, but it may have failed, or no worker may have started yet. */

@@ -99,6 +99,9 @@ export function gaugeWorker(worker: GaugedWorker, meter: Meter): void {
   gauge('scheduler.queue.scheduled', 'runs that wait for a retry, their turn or a worker').addCallback((result) => {
     if (worker.census !== undefined) result.observe(worker.census.waiting)
   })
+  gauge('scheduler.backlog.age_seconds', 'age of the oldest slots that wait for their lines').addCallback((result) => {
+    if (worker.census !== undefined) result.observe(worker.census.backlogAgeSeconds)
+  })
   gauge('pg.replication.lag_seconds', 'of the replica that is furthest behind').addCallback((result) => {
     const lag = worker.census?.replicationLagSeconds ?? null
     if (lag !== null) result.observe(lag)

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 
 import { ManualClock } from '../tests/manual-clock.ts'
 import { Events, type EventMap } from './events.ts'
+import type { FailurePause } from './failure-record.ts'
 import { own, PeriodicService, Service } from './service.ts'
 
 const PAUSE_MS = 250
@@ -26,8 +27,8 @@ class Scripted extends Service<number> {
   readonly outcomes: (Error | undefined)[]
   times = 0
 
-  constructor(clock: ManualClock, events: Events, outcomes: readonly (Error | undefined)[], pauseMs = PAUSE_MS) {
-    super({ clock, events }, pauseMs)
+  constructor(clock: ManualClock, events: Events, outcomes: readonly (Error | undefined)[], pause: FailurePause) {
+    super({ clock, events }, pause)
     this.#clock = clock
     this.outcomes = [...outcomes]
   }
@@ -45,11 +46,11 @@ class Scripted extends Service<number> {
   }
 }
 
-function setup(outcomes: readonly (Error | undefined)[], pauseMs?: number) {
+function setup(outcomes: readonly (Error | undefined)[], pause: FailurePause = { firstMs: PAUSE_MS }) {
   const [clock, events] = [new WatchedClock('2026-03-02T09:00:00Z'), new Events()]
   const told: EventMap['service.failed'][] = []
   events.on('service.failed', (failure) => told.push(failure))
-  const service = new Scripted(clock, events, outcomes, pauseMs)
+  const service = new Scripted(clock, events, outcomes, pause)
   /** Lets it work once, and then once more, until it sleeps again. */
   const next = async (): Promise<void> => {
     const { times } = service
@@ -113,13 +114,16 @@ describe('a service that fails (I13)', () => {
     expect(clock.sleeps).toEqual([250, 500, 1000, REST_MS, 250, 500])
   })
 
-  test('pauses for as long as it usually would if that is longer than five seconds', async () => {
-    const { clock, service, next } = setup(failures(3), 30_000)
+  test.each([
+    ['grows to a limit of its own', { firstMs: 20_000, maxMs: 60_000 }, [20_000, 40_000, 60_000, 60_000]],
+    ['stays the same if the limit is its first pause', { firstMs: 400, maxMs: 400 }, [400, 400, 400, 400]],
+  ])('whose pause %s', async (_how, pause, sleeps) => {
+    const { clock, service, next } = setup(failures(4), pause)
 
-    for (let times = 0; times < 3; times += 1) await next()
+    for (let times = 0; times < 4; times += 1) await next()
     await service.stop()
 
-    expect(clock.sleeps).toEqual([30_000, 30_000, 30_000])
+    expect(clock.sleeps).toEqual(sleeps)
   })
 
   test('stops in the midst of its pause, without waiting for its end', async () => {
@@ -142,30 +146,46 @@ describe('a service that fails (I13)', () => {
   })
 })
 
-test('a service that works at a steady pace pauses for that, or for less after a failure', async () => {
-  const [clock, events] = [new WatchedClock('2026-03-02T09:00:00Z'), new Events()]
+describe('a service that works at a steady pace', () => {
   class Beating extends PeriodicService<number> {
     override readonly name = 'beating'
+    readonly #failing: readonly number[]
     times = 0
 
-    constructor() {
-      super({ clock, events }, 2000, 400)
+    constructor(clock: ManualClock, failing: readonly number[], periodMs: number) {
+      super({ clock, events: new Events() }, periodMs)
+      this.#failing = failing
     }
 
     override runOnce(): Promise<number> {
       this.times += 1
-      return this.times === 2 ? Promise.reject(new Error('no')) : Promise.resolve(this.times)
+      return this.#failing.includes(this.times) ? Promise.reject(new Error('no')) : Promise.resolve(this.times)
     }
   }
-  await using service = new Beating()
 
-  service.start()
-  for (let beats = 1; beats <= 3; beats += 1) {
-    while (service.times !== beats || clock.waiting === 0) await setImmediate()
-    clock.advance(clock.sleeps.at(-1) ?? 0)
+  /** For how long it sleeps after each of these times. */
+  async function sleepsOf(periodMs: number, failing: readonly number[], times: number): Promise<number[]> {
+    const clock = new WatchedClock('2026-03-02T09:00:00Z')
+    await using service = new Beating(clock, failing, periodMs)
+    service.start()
+    for (let time = 1; time <= times; time += 1) {
+      while (service.times !== time || clock.waiting === 0) await setImmediate()
+      if (time < times) clock.advance(clock.sleeps.at(-1) ?? 0)
+    }
+    return clock.sleeps
   }
 
-  expect(clock.sleeps.slice(0, 3)).toEqual([2000, 400, 2000])
+  test('rests for its period, and is tried again soon after a failure, however long the period', async () => {
+    expect(await sleepsOf(3_600_000, [2, 3], 4)).toEqual([3_600_000, 1000, 2000, 3_600_000])
+    expect(await sleepsOf(100, [2, 3], 4)).toEqual([100, 100, 200, 100])
+  })
+
+  test('pauses for a minute at most if it goes on failing, and for five seconds if its period is short', async () => {
+    const always = Array.from({ length: 9 }, (_, n) => n + 1)
+
+    expect((await sleepsOf(3_600_000, always, 9)).slice(-3)).toEqual([60_000, 60_000, 60_000])
+    expect((await sleepsOf(1000, always, 9)).slice(-3)).toEqual([5000, 5000, 5000])
+  })
 })
 
 test('a promise that nobody waits for has an owner: what it is rejected with is told, and ends nothing', async () => {

@@ -1,5 +1,6 @@
 import type { Clock } from './clock.ts'
 import type { Events } from './events.ts'
+import { FailureRecord, pauseAfter, type FailurePause, type Part, type ServiceFailure } from './failure-record.ts'
 
 /** What every service is built on. */
 export interface ServiceDeps {
@@ -7,37 +8,25 @@ export interface ServiceDeps {
   readonly events: Events
 }
 
-/** A service that fails at the moment. */
-export interface ServiceFailure {
-  /** How many times in a row. */
-  readonly failures: number
-  /** For how long by now. */
-  readonly forMs: number
-  /** What it said the last time. */
-  readonly error: string
-}
-
-/** How long a service that goes on failing pauses at most, so that it is back soon once its cause is gone. */
-const PAUSE_MAX_MS = 5000
-
 /**
  * The shape of everything that runs in the background: `runOnce` does the work once and counts it, `start` does it again
  * and again, `stop` waits for the one under way. All are safe to call twice, and `stop` without a `start`.
  *
- * I13: no error ends a service. What `runOnce` throws is told as `service.failed`, and the work is tried again after
- * `pauseAfterFailureMs`, twice as long after each further failure up to five seconds. Meanwhile `failure` says so.
+ * I13: no error ends a service. If `runOnce` throws, the service emits `service.failed` and tries again after its pause, which
+ * doubles with each further failure in a row up to the pause's `maxMs`. Meanwhile `failure` says so.
  */
-export abstract class Service<Counts> {
+export abstract class Service<Counts> implements Part {
   abstract readonly name: string
   readonly #deps: ServiceDeps
-  readonly #pauseAfterFailureMs: number
-  #failure: { readonly failures: number; readonly sinceMs: number; readonly error: string } | undefined
+  readonly #pause: FailurePause
+  readonly #failures: FailureRecord
   #stopping: AbortController | undefined
   #loop: Promise<void> = Promise.resolve()
 
-  protected constructor(deps: ServiceDeps, pauseAfterFailureMs: number) {
+  protected constructor(deps: ServiceDeps, pause: FailurePause) {
     this.#deps = deps
-    this.#pauseAfterFailureMs = pauseAfterFailureMs
+    this.#pause = pause
+    this.#failures = new FailureRecord(deps, this)
   }
 
   abstract runOnce(): Promise<Counts>
@@ -45,11 +34,14 @@ export abstract class Service<Counts> {
   /** How long to wait before the next time, given what this time came to. Must end early when the signal fires. */
   protected abstract rest(counts: Counts, signal: AbortSignal): Promise<void>
 
+  /** How long to wait after a failure, given how many there are in a row. */
+  protected pauseAfterFailure(failures: number): number {
+    return pauseAfter(failures, this.#pause)
+  }
+
   /** Undefined if the last time went well. */
   get failure(): ServiceFailure | undefined {
-    if (this.#failure === undefined) return undefined
-    const { failures, sinceMs, error } = this.#failure
-    return { failures, error, forMs: Math.round(this.#deps.clock.monotonicMs() - sinceMs) }
+    return this.#failures.failure
   }
 
   start(): void {
@@ -74,22 +66,13 @@ export abstract class Service<Counts> {
     while (!signal.aborted) {
       try {
         const counts = await this.runOnce()
-        this.#failure = undefined
+        this.#failures.succeeded()
         await this.rest(counts, signal)
       } catch (error) {
-        this.#deps.events.emit('service.failed', { service: this.name, error })
-        await this.#deps.clock.sleep(this.#noteFailure(error), signal)
+        const failures = this.#failures.failed(error)
+        await this.#deps.clock.sleep(this.pauseAfterFailure(failures), signal)
       }
     }
-  }
-
-  /** @returns for how long to pause */
-  #noteFailure(error: unknown): number {
-    const { failures = 0, sinceMs = this.#deps.clock.monotonicMs() } = this.#failure ?? {}
-    const message = error instanceof Error ? error.message : String(error)
-    this.#failure = { failures: failures + 1, sinceMs, error: message }
-    const pauseMs = this.#pauseAfterFailureMs
-    return Math.max(pauseMs, Math.min(pauseMs * 2 ** failures, PAUSE_MAX_MS))
   }
 }
 
@@ -101,13 +84,22 @@ export function own({ events }: Pick<ServiceDeps, 'events'>, service: string, wo
   work.catch((error: unknown) => events.emit('service.failed', { service, error }))
 }
 
-/** A service that works at a steady pace. */
+const PAUSE_FIRST_MS = 1000
+/** A service with a short period pauses for longer than that if it goes on failing. */
+const PAUSE_LONG_MIN_MS = 5000
+/** A service with a long period still notices within a minute that the cause of its failure is gone. */
+const PAUSE_LONG_MAX_MS = 60_000
+
+/**
+ * A service that works at a steady pace. Unless it names another pause, it tries again a second after a failure, or sooner if its
+ * period is shorter. The pause grows to the period, but at least to 5 seconds and at most to a minute.
+ */
 export abstract class PeriodicService<Counts> extends Service<Counts> {
   readonly #clock: Clock
   readonly #periodMs: number
 
-  protected constructor(deps: ServiceDeps, periodMs: number, pauseAfterFailureMs = periodMs) {
-    super(deps, pauseAfterFailureMs)
+  protected constructor(deps: ServiceDeps, periodMs: number, pause: FailurePause = pauseOf(periodMs)) {
+    super(deps, pause)
     this.#clock = deps.clock
     this.#periodMs = periodMs
   }
@@ -115,4 +107,9 @@ export abstract class PeriodicService<Counts> extends Service<Counts> {
   protected override rest(_counts: Counts, signal: AbortSignal): Promise<void> {
     return this.#clock.sleep(this.#periodMs, signal)
   }
+}
+
+function pauseOf(periodMs: number): FailurePause {
+  const maxMs = Math.min(Math.max(periodMs, PAUSE_LONG_MIN_MS), PAUSE_LONG_MAX_MS)
+  return { firstMs: Math.min(periodMs, PAUSE_FIRST_MS), maxMs }
 }

@@ -4,7 +4,7 @@ import { transact, type Db, type Tx } from './store/database.ts'
 import { notifyDue, NOTIFY_WITHIN_MS } from './store/notifications.ts'
 import { lockFreeSchedules, lockSchedules } from './store/schedule-lock.ts'
 import { settleRuns, type Settled, type Settlement } from './store/settle.ts'
-import { SQLSTATE, sqlStateOf } from './store/sqlstate.ts'
+import { isCausedByRow, SQLSTATE, sqlStateOf } from './store/sqlstate.ts'
 import { findWaitFacts, freeWaitingRuns, skipWaitingSlots, type WaitFacts } from './store/waiting-runs.ts'
 
 /** A settlement, and whether a run of the same schedule may be waiting for this one's end. */
@@ -47,6 +47,29 @@ export async function settleBatch(
   }
 }
 
+/**
+ * Settles a batch; if a row of it is at fault, in halves, until that row stands alone. It is told of and left out, so that the
+ * others do not wait behind it.
+ */
+export async function settleApart(
+  deps: SettleDeps,
+  batch: readonly PendingSettlement[],
+  { onFailure, ...options }: SettleOptions & { readonly onFailure: (error: unknown) => void },
+): Promise<Settled[]> {
+  try {
+    return await settleBatch(deps, batch, options)
+  } catch (error) {
+    if (!isCausedByRow(error)) throw error
+    if (batch.length === 1) {
+      onFailure(error)
+      return []
+    }
+  }
+  const half = Math.ceil(batch.length / 2)
+  const first = await settleApart(deps, batch.slice(0, half), { ...options, onFailure })
+  return [...first, ...(await settleApart(deps, batch.slice(half), { ...options, onFailure }))]
+}
+
 async function settle(
   { db, clock }: SettleDeps,
   batch: readonly PendingSettlement[],
@@ -54,10 +77,10 @@ async function settle(
   { ifHeld = 'wait' }: SettleOptions,
 ): Promise<Settled[]> {
   return transact(db, clock, async (tx) => {
-    const now = clock.databaseNow()
     // Under the lock no begin can add a waiting run that this settlement would fail to see, and leave it waiting for ever.
     const locked = await lockAll(tx, batch, ifHeld)
     if (locked.length === 0) return []
+    const now = clock.databaseNow()
     const facts = await readWaitFacts(tx, locked)
     const settlements = locked.map((settlement) => dropPointlessWait(settlement, facts.get(nameOf(settlement))))
     const settled = await settleRuns(tx, { settlements, autoPauseReason: AUTO_PAUSE_REASON, onConflict, now })

@@ -310,6 +310,27 @@ const DAMAGES: readonly Damage[] = [
     of: ofFailed,
     isRepaired: true,
   },
+  {
+    what: 'the count of failures in a row is raised',
+    plant: run('update carillon.schedules set consecutive_failures = 9 where id = $id', ofFailed),
+    finds: { count_wrong: 1 },
+    of: ofFailed,
+    isRepaired: true,
+  },
+  {
+    what: 'the count of failures in a row is lowered',
+    plant: run('update carillon.schedules set consecutive_failures = 0 where id = $id', ofFailed),
+    finds: { count_wrong: 1 },
+    of: ofFailed,
+    isRepaired: true,
+  },
+  {
+    what: 'a schedule that succeeded last is given failures',
+    plant: run('update carillon.schedules set consecutive_failures = 2 where id = $id', ofSucceeded),
+    finds: { count_wrong: 1 },
+    of: ofSucceeded,
+    isRepaired: true,
+  },
 ]
 
 /** What has been told of which schedule, by kind. */

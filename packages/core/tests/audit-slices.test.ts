@@ -30,7 +30,12 @@ function foundBy({ findings }: AuditCounts): Record<string, number> {
 }
 
 interface StoredTurn {
-  readonly cursor: { readonly full: { readonly after: string; readonly requestedAt: number | null } | null }
+  readonly cursor: {
+    readonly full: {
+      readonly next: { readonly at: { readonly scheduleId: string } }
+      readonly requestedAt: number | null
+    } | null
+  }
   readonly reached_at: Date | null
   readonly next_at: Date
   readonly requested_at: Date | null
@@ -336,6 +341,7 @@ describe('what came due lately', () => {
     const worker = pipeline.worker()
     await pipeline.create()
     const [one, other] = [auditorOf(pipeline), auditorOf(pipeline)]
+    await one.runOnce()
     await postponeFull(pipeline)
     await passAudited(pipeline, 10 * MINUTE, worker, one)
 
@@ -349,8 +355,14 @@ describe('what came due lately', () => {
     // It dies. Nobody audits, and everybody says so.
     await pipeline.pass(30 * MINUTE, worker)
     expect([one.lagMs, other.lagMs]).toEqual([behindMs + 30 * MINUTE, behindMs + 30 * MINUTE])
+    // Its successor cannot know what came due meanwhile, and says so until a full audit has compared it.
     expect(await other.runOnce()).toBeDefined()
-    expect(other.lagMs).toBeLessThan(MINUTE)
+    expect(other.lagMs).toBe(behindMs + 30 * MINUTE)
+    await passAudited(pipeline, 5 * MINUTE, worker, other)
+    expect(other.lagMs).toBe(behindMs + 35 * MINUTE)
+    await pipeline.scheduler.requestAudit()
+    expect(await other.runOnce()).toMatchObject({ isWhole: true })
+    expect(other.lagMs).toBeLessThan(3 * MINUTE)
   })
 })
 
@@ -361,16 +373,21 @@ test('a list that is full says since when, until a full audit that began later h
   const slots = new SlotAudit({ db, clock, slices: new TimeSlices(clock) })
   const recent = new RecentAudit({ db, clock, slots }, 2)
   const fullAt = clock.instant
+  const dueAt = fullAt + MINUTE
 
-  await recent.look(fullAt)
+  await recent.look(fullAt, fullAt)
   clock.advance(30 * MINUTE)
   await recent.compare(clock.instant)
 
-  expect(recent.reachedAt(clock.instant)).toBe(fullAt)
-  recent.coveredBy(fullAt - 1)
-  expect(recent.reachedAt(clock.instant)).toBe(fullAt)
-  recent.coveredBy(fullAt)
-  expect(recent.reachedAt(clock.instant)).toBeGreaterThan(fullAt)
+  expect(recent.reachedAt(clock.instant, null)).toBe(fullAt)
+  recent.keep(fullAt - 1)
+  expect(recent.reachedAt(clock.instant, null)).toBe(fullAt)
+  // It began before the slot came due that the list had no room for.
+  recent.keep(dueAt - 1)
+  expect(recent.reachedAt(clock.instant, null)).toBe(dueAt - 1)
+  expect(recent.reachedAt(clock.instant, dueAt)).toBeGreaterThan(dueAt)
+  recent.keep(dueAt)
+  expect(recent.reachedAt(clock.instant, null)).toBeGreaterThan(dueAt)
 })
 
 describe('the full audit', () => {
@@ -436,8 +453,8 @@ describe('the full audit', () => {
 
     expect(await other.runOnce()).toMatchObject({ schedules: 200, isWhole: false })
 
-    const after = (await turnOf(pipeline)).cursor.full?.after ?? ''
-    expect(after > (cursor.full?.after ?? '')).toBe(true)
+    const { scheduleId = '' } = (await turnOf(pipeline)).cursor.full?.next.at ?? {}
+    expect(scheduleId > (cursor.full?.next.at.scheduleId ?? '')).toBe(true)
     await db.destroy()
   })
 
@@ -489,6 +506,11 @@ describe('the full audit', () => {
     await passAudited(pipeline, 5 * MINUTE, worker, auditor)
 
     expect(await pipeline.scheduler.latestAudit()).toMatchObject({ isWhole: true, findings: 1, repaired: 1 })
+    // A lost slot is shown for a day.
+    await auditorOf(pipeline).audit()
+    expect(await pipeline.scheduler.latestAudit()).toMatchObject({ isWhole: true, findings: 1, repaired: 1 })
+    pipeline.clock.advance(24 * HOUR)
+    await worker.keep()
     await auditorOf(pipeline).audit()
     expect(await pipeline.scheduler.latestAudit()).toMatchObject({ isWhole: true, findings: 0, repaired: 0 })
   })
@@ -552,18 +574,18 @@ describe('what a slice costs', () => {
     const counts = await auditor.runOnce()
     const recent = queries.slice(
       0,
-      queries.findIndex(({ sql: text }) => text.includes('runs_before')),
+      queries.findIndex(({ sql: text }) => text.includes('candidates')),
     )
     const page = queries.slice(
       recent.length,
-      queries.findIndex(({ sql: text }, at) => at > recent.length && text.includes('runs_before')),
+      queries.findIndex(({ sql: text }, at) => at > recent.length && text.includes('candidates')),
     )
 
     expect(counts).toMatchObject({ schedules: 100 + 20_101 })
     expect(due.id).toBeDefined()
-    // Claim, changes, agenda; begin, schedules, backlogs, lines, commit; begin of the next snapshot.
+    // Claim, changes, agenda, the time; begin, schedules, backlogs, lines, commit.
     expect(recent.length).toBeLessThanOrEqual(10)
-    expect(page.length).toBeLessThanOrEqual(12)
+    expect(page.length).toBeLessThanOrEqual(14)
     const read: number[] = []
     for (const query of [...recent, ...page].filter(({ sql: text }) => /^\s*(with|select)/.test(text))) {
       for (const plan of await plansOf(pipeline.workerDb, query)) requireIndexed(plan, query.sql)

@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises'
+
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
@@ -47,6 +49,28 @@ test('a grant that ends within 7 days is warned of once: as an event, in the his
   const { rows } = await sql<{ changes: string[] }>`
     select changes from carillon.feed_entries order by id desc limit 1`.execute(pipeline.db)
   expect(rows).toEqual([{ changes: ['grant_expiring', 'grant_expiring'] }])
+})
+
+test('a warner that could not read the grants tries again after a second, though it usually looks once an hour', async () => {
+  const pipeline = await pipelineAt(START)
+  const { clock, workerDb: db, database } = pipeline
+  const events = new Events()
+  await createGrant(pipeline, DAY)
+  await using warner = new GrantWarner({ db, clock, events }, { periodMs: 3_600_000 })
+  const failed = new Promise((resolve) => events.on('service.failed', resolve))
+  const told = new Promise((resolve) => events.on('grant.expiring', resolve))
+
+  await database.pool.query('revoke select on carillon.execution_grants from carillon_worker')
+  warner.start()
+  await failed
+  expect(warner.failure).toMatchObject({ failures: 1 })
+  await database.pool.query('grant select on carillon.execution_grants to carillon_worker')
+  while (clock.waiting === 0) await setImmediate()
+  clock.advance(1000)
+  await told
+  while (clock.waiting === 0) await setImmediate()
+
+  expect(warner.failure).toBeUndefined()
 })
 
 test('a grant that was renewed is warned of again before its new end', async () => {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 
 import { expect, test } from 'vitest'
 
@@ -52,6 +53,45 @@ test('a heartbeat that fails once is tried again in time: one broken connection 
   expect((await database.pool.query('select id from carillon.workers')).rows).toEqual(before)
   expect(lease.workerId).toBe((before as { id: string }[])[0]?.id)
   expect(lost).toEqual([])
+})
+
+test('a heartbeat that goes on failing is tried at a constant pace, and a lease outlasts 3 seconds without Postgres (I12)', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, database, workerDb: db } = pipeline
+  const { events, lease } = pipeline.worker()
+  const heartbeat = new Heartbeat(
+    { db, clock, events, lease, failing: () => null, onCancel: () => undefined },
+    { name: 'worker', targetKinds: ['test'], heartbeatMs: 2000 },
+  )
+  const lost: string[] = []
+  events.on('lease.lost', ({ workerId }) => lost.push(workerId))
+  const failedAtMs: number[] = []
+  events.on('service.failed', () => failedAtMs.push(clock.monotonicMs()))
+  /** Then two timers wait: that of the lease, and the heartbeat's. */
+  const untilItSleeps = async (): Promise<void> => {
+    while (clock.waiting < 2) await setImmediate()
+  }
+  heartbeat.start()
+  await untilItSleeps()
+  const { workerId } = lease
+
+  await database.pool.query('alter table carillon.workers rename to hidden')
+  clock.advance(2000)
+  await untilItSleeps()
+  for (let ms = 0; ms < 2800; ms += 400) {
+    clock.advance(400)
+    await untilItSleeps()
+  }
+  await database.pool.query('alter table carillon.hidden rename to workers')
+  clock.advance(400)
+  await untilItSleeps()
+  clock.advance(400)
+  await untilItSleeps()
+  await heartbeat.stop()
+
+  expect(failedAtMs).toEqual([2000, 2400, 2800, 3200, 3600, 4000, 4400, 4800])
+  expect(lost).toEqual([])
+  expect(lease.workerId).toBe(workerId)
 })
 
 test('a worker says what it runs on: its version, and that of its time zone rules', async () => {

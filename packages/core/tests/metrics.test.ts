@@ -107,7 +107,7 @@ test('E-52: the margin between what a target remembers and how long its retries 
 })
 
 test('E-63: how far the slowest replica is behind is told where there is one', async () => {
-  const census = { schedules: [], due: 0, waiting: 0, running: 0 }
+  const census = { schedules: [], due: 0, waiting: 0, running: 0, backlogAgeSeconds: 0 }
   const read = async (replicationLagSeconds: number | null): Promise<unknown> => {
     const { meter, read: scrape } = createMeter()
     const idle = { inFlight: 0, connectionsInUse: 0, auditLagSeconds: null, failing: null }

@@ -63,7 +63,7 @@ const STATEMENTS: Readonly<Record<string, readonly [(db: Db) => Promise<unknown>
     OF_WORKERS,
   ],
   'the dead workers that hold nothing': [(db) => removeDeadWorkers(db, { ids: [NOBODY], now: null }), OF_WORKERS],
-  'what runs in the name of a worker': [(db) => findRunningRuns(db, { workerId: NOBODY }), OF_WORKERS],
+  'what runs in the name of a worker': [(db) => findRunningRuns(db, { workerId: NOBODY, limit: 500 }), OF_WORKERS],
   'what a worker is to cancel': [
     (db) => findCancelRequests(db, { workerId: NOBODY }),
     { index: /_worker_id_idx$/, condition: /^\(worker_id = / },

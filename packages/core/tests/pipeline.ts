@@ -67,7 +67,7 @@ export class TestWorker {
     this.keeper = new Keeper({ ...deps, authorization }, { retentionMs: 90 * DAY, concurrency, batchSize })
     const onCancel = (runId: string): void => this.keeper.cancel(runId)
     this.heartbeat = new Heartbeat(
-      { ...deps, failing: () => null, onCancel },
+      { ...deps, failing: () => null, fullMsAgo: () => this.keeper.fullMsAgo, onCancel },
       { name, targetKinds: [...targets.keys()], heartbeatMs: HEARTBEAT_MS },
     )
     this.rescuer = new Rescuer(deps, { periodMs: HEARTBEAT_MS / 2 })

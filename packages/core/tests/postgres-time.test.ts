@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { afterEach, expect, test, vi } from 'vitest'
 
 import { systemClock } from '../src/clock.ts'
@@ -14,6 +15,7 @@ import { claimDue, lookAhead, type LaneFrom } from '../src/store/agenda.ts'
 import { createDb, transact, type Db } from '../src/store/database.ts'
 import { createPool } from '../src/store/pool.ts'
 import type { Target } from '../src/target.ts'
+import { whenBlocked } from './blocked-statement.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { emptiedPipelines } from './emptied-pipeline.ts'
 import { CALLER, DAY, EVERY_MINUTE, HOUR, MINUTE, Pipeline } from './pipeline.ts'
@@ -445,3 +447,66 @@ test('a run and its last attempt end at the same instant, and neither before it 
     { state: 'cancelled', ...inOrder },
   ])
 })
+
+test('a slot that comes due while a failure waits for its schedule gets its line before the schedule pauses itself (I6)', async () => {
+  await using database = await createDatabase()
+  await using worker = productionWorker(database)
+  const { scheduler, keeper, heartbeat, target } = worker
+  const { id } = await scheduler.create(CALLER, { ...EVERY_MINUTE, policy: { autoPauseThreshold: 3 } })
+  const isDueNow = `next_slot_at = date_trunc('milliseconds', clock_timestamp()), due_at = date_trunc('milliseconds', clock_timestamp())`
+  await database.pool.query(`update carillon.schedules set ${isDueNow}, consecutive_failures = 2 where id = $1`, [id])
+  const { script, answer } = held()
+  target.script = script
+  await heartbeat.runOnce()
+  await keeper.runOnce()
+  await target.whenCalled(1)
+
+  const holder = await holdSchedule(database, id)
+  answer(FAIL_FOR_GOOD)
+  await whenBlocked({ database })
+  await holder.query(`update carillon.schedules set ${isDueNow} where id = $1`, [id])
+  await holder.query('commit')
+  await holder.end()
+  await keeper.whenIdle()
+  await keeper.runOnce()
+
+  expect(await scheduler.get(CALLER, id)).toMatchObject({ state: 'paused', pausedReason: 'auto:consecutive_failures' })
+  const lines = (await scheduler.listRuns(CALLER, id, { limit: 10 })).map(({ state, reason }) => [state, reason])
+  expect(lines).toEqual([
+    ['skipped', 'paused'],
+    ['failed', null],
+  ])
+})
+
+test.each([
+  ['paused', (scheduler: Scheduler, id: string) => scheduler.pause(CALLER, id, { reason: 'by the test' })],
+  ['edited', (scheduler: Scheduler, id: string) => scheduler.edit(CALLER, id, { name: 'other' }, { revision: 1 })],
+  ['deleted', (scheduler: Scheduler, id: string) => scheduler.delete(CALLER, id)],
+])('a schedule that somebody holds is %s at the instant at which it is let go of', async (change, make) => {
+  await using database = await createDatabase()
+  await using worker = productionWorker(database)
+  const { scheduler } = worker
+  const { id } = await scheduler.create(CALLER, EVERY_MINUTE)
+
+  const holder = await holdSchedule(database, id)
+  const making = make(scheduler, id)
+  await whenBlocked({ database })
+  const { rows } = await holder.query<{ now: Date }>('select clock_timestamp() as now')
+  await holder.query('commit')
+  await holder.end()
+  await making
+
+  const changes = await database.pool.query<{ changed_at: Date }>(
+    'select changed_at from carillon.schedule_changes where schedule_id = $1 and change = $2',
+    [id, change],
+  )
+  expect(changes.rows[0]?.changed_at.getTime()).toBeGreaterThanOrEqual(rows[0]?.now.getTime() ?? Infinity)
+})
+
+async function holdSchedule({ url }: TestDatabase, id: string): Promise<pg.Client> {
+  const holder = new pg.Client({ connectionString: url })
+  await holder.connect()
+  await holder.query('begin')
+  await holder.query('select from carillon.schedules where id = $1 for update', [id])
+  return holder
+}

@@ -418,3 +418,21 @@ async function createMany(pipeline: Pipeline, count: number): Promise<number> {
   await Promise.all(Array.from({ length: count }, (_, index) => pipeline.create({ name: `schedule ${index}` })))
   return count
 }
+
+test('a run that cannot be settled is told of, and does not keep the others of its batch from being rescued', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z', ANY_NUMBER)
+  const { clock, database } = pipeline
+  for (let schedule = 0; schedule < 5; schedule += 1) await pipeline.create()
+  await dieHolding(pipeline)
+  // By hand: a run that was lost would be put back as retrying, which the ledger refuses of one that was never tried.
+  await database.pool.query(
+    'update carillon.runs set attempt_count = 0 where id = (select id from carillon.runs order by id limit 1)',
+  )
+  const other = pipeline.worker('other')
+  clock.advance(LEASE_MS)
+
+  await expect(other.rescuer.runOnce()).rejects.toMatchObject({ code: '23514' })
+
+  expect(await listWaits(pipeline)).toHaveLength(4)
+  await expect(other.rescuer.runOnce()).rejects.toMatchObject({ code: '23514' })
+})

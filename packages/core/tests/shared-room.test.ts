@@ -82,3 +82,22 @@ test('with room for a single one, whichever has been due for longest is next', a
 
   expect(target.calls.map(({ scheduleId }) => scheduleId)).toEqual(schedules.map(({ id }) => id))
 })
+
+test('a storm of waiting runs leaves a slot its turn, also with room for a single one at a time', async () => {
+  const pipeline = await pipelineAt(START, ANY_NUMBER)
+  const { clock, target, scheduler } = pipeline
+  const slot = await pipeline.create()
+  for (let run = 0; run < 5; run += 1) {
+    const { id } = await pipeline.create({ cadence: NEVER })
+    await scheduler.runNow(CALLER, id)
+  }
+  clock.advance(MINUTE)
+  const worker = pipeline.worker('small', 1)
+
+  for (let call = 0; call < 3; call += 1) {
+    await worker.begin()
+    await worker.keeper.whenIdle()
+  }
+
+  expect(target.calls.slice(0, 3).map(({ scheduleId }) => scheduleId)).toContain(slot.id)
+})

@@ -3,9 +3,11 @@ import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 
 import { Events } from '../src/events.ts'
+import { Doctor } from '../src/facade/doctor.ts'
 import type { Scheduler } from '../src/facade/scheduler.ts'
 import { Worker } from '../src/facade/worker.ts'
 import { Auditor } from '../src/services/auditor.ts'
+import { countWork } from '../src/store/census.ts'
 import { migrateDown } from '../src/store/migrate.ts'
 import { dropPartitions, listPartitions } from '../src/store/partitions.ts'
 import { purgeSchedules } from '../src/store/purged-schedules.ts'
@@ -217,6 +219,16 @@ describe.each([
     expect(after).toMatchObject({ slots: MISSED, findings: { slot_lost: 0, slot_unknown: 0 }, repaired: 0 })
     expect(await ledger(pipeline)).toEqual(linesFor(MISSED, reason))
   })
+
+  test('an audit takes its slots for lost once nobody has written their lines for an hour', async () => {
+    const { pipeline } = await setup()
+    const { workerDb: db, clock, events } = pipeline
+    const auditor = new Auditor({ db, clock, events })
+    clock.advance(60 * MINUTE)
+
+    expect((await auditor.audit()).findings.slot_lost).toBe(MISSED - PORTION)
+    expect((await auditor.audit()).findings.slot_lost).toBe(0)
+  })
 })
 
 describe('while a backlog is being written', () => {
@@ -361,6 +373,54 @@ describe('writers', () => {
     await read(pipeline, 'drop function public.refuse() cascade')
     await finish(writer)
     expect(await ledger(pipeline)).toHaveLength(SCHEDULES * MISSED)
+  })
+
+  test('a short backlog is written, though it shares a portion with one whose lines cannot be', async () => {
+    const pipeline = await setup()
+    const writer = writerOf(pipeline)
+    await finish(writer)
+    const [broken] = await read<{ id: string }>(pipeline, 'select min(id::text) as id from carillon.schedules')
+    // As a change leaves them: three lines each are still to be written.
+    await read(
+      pipeline,
+      `with lines as (
+         delete from carillon.runs
+         where (schedule_id, scheduled_for) in (
+           select schedule_id, scheduled_for
+           from (select *, row_number() over (partition by schedule_id order by scheduled_for desc) as place from carillon.runs) as line
+           where place <= 3
+         )
+         returning *
+       )
+       insert into carillon.slot_backlogs (schedule_id, revision, until, tenant_id, project_id, next_slot_at, reason, made_at)
+       select schedule_id, max(revision), max(scheduled_for), max(tenant_id), max(project_id), min(scheduled_for), max(reason), now()
+       from lines
+       group by schedule_id;
+       create function public.refuse() returns trigger language plpgsql as $$begin raise exception 'refused by the test'; end$$;
+       create trigger refuse before insert on carillon.runs for each row when (new.schedule_id = '${broken?.id}')
+         execute function public.refuse()`,
+    )
+
+    await expect(writer.runOnce()).rejects.toThrow('refused by the test')
+
+    expect(await countBacklogs(pipeline)).toBe(1)
+    expect(await ledger(pipeline)).toHaveLength(SCHEDULES * MISSED - 3)
+    await read(pipeline, 'drop function public.refuse() cascade')
+  })
+
+  test('how long the oldest backlog has waited is counted for the metrics, and told by the doctor', async () => {
+    const pipeline = await setup()
+    const { clock, workerDb, database } = pipeline
+    clock.advance(6 * MINUTE)
+
+    expect(await countWork(workerDb, { now: clock.databaseNow() })).toMatchObject({ backlogAgeSeconds: 360 })
+    const checks = await new Doctor({ pool: database.pool, clock }).examine()
+    expect(checks.find(({ name }) => name === 'runs')).toMatchObject({
+      status: 'warning',
+      message: expect.stringContaining('have waited for their lines for 6 min') as string,
+    })
+    await finish(writerOf(pipeline))
+    expect(await countWork(workerDb, { now: clock.databaseNow() })).toMatchObject({ backlogAgeSeconds: 0 })
   })
 
   test('a running worker has such a writer', async () => {

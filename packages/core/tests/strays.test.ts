@@ -3,18 +3,25 @@ import { setImmediate } from 'node:timers/promises'
 
 import { expect, test } from 'vitest'
 
-import { systemClock } from '../src/clock.ts'
+import { systemClock, type Clock } from '../src/clock.ts'
 import { Events, type EventMap } from '../src/events.ts'
+import { Scheduler } from '../src/facade/scheduler.ts'
+import { Worker } from '../src/facade/worker.ts'
 import { Strays } from '../src/keeper/strays.ts'
 import { Lease } from '../src/lease.ts'
+import { StrayCheck } from '../src/services/stray-check.ts'
+import { createDb } from '../src/store/database.ts'
 import { createPool } from '../src/store/pool.ts'
+import type { Target } from '../src/target.ts'
 import { whenBlocked, whileHeld } from './blocked-statement.ts'
+import { createDatabase } from './database.ts'
 import { emptiedPipelines } from './emptied-pipeline.ts'
 import { startFaultProxy, type FaultProxy } from './fault-proxy.ts'
 import { readLedger } from './ledger-rows.ts'
 import { CALLER, MINUTE, type Pipeline, type TestWorker } from './pipeline.ts'
 import { recordingDb } from './query-plan.ts'
-import { FAIL, held, SUCCEEDED } from './scripted-target.ts'
+import { FAIL, held, ScriptedTarget, SUCCEEDED } from './scripted-target.ts'
+import { takeAs } from './waits.ts'
 
 const pipelineAt = emptiedPipelines()
 const NEXT_YEAR = '2027-03-02T09:00:00Z'
@@ -64,6 +71,26 @@ test('a take that was answered into nowhere is handed back, and its attempt is m
   expect(target.calls.map(({ attempt }) => attempt)).toEqual([1, 2])
   const { attempts } = await readLedger(database.pool)
   expect(attempts.map(({ outcome }) => outcome)).toEqual(['failed', 'succeeded'])
+})
+
+test('a worker that gave up writing hands nothing back: what it does not hold may have been called (I12)', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { workerDb: db, clock, scheduler } = pipeline
+  const schedule = await pipeline.create({ cadence: { kind: 'once', at: NEXT_YEAR } })
+  await scheduler.runNow(CALLER, schedule.id)
+  const { events, lease, heartbeat } = pipeline.worker()
+  await heartbeat.runOnce()
+  const strays = new Strays({ db, clock, events, lease, held: () => [] })
+  await takeAs(pipeline, { lease })
+
+  strays.abandon()
+  const workerId = lease.workerId ?? ''
+  await expect(strays.watch(workerId, () => Promise.reject(new Error('Connection terminated')))).rejects.toThrow(
+    'terminated',
+  )
+  await strays.stop()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:00 running'])
 })
 
 test('a run that waits is taken all the same although the reply to a living worker that went for it was lost', async () => {
@@ -228,11 +255,163 @@ test.each<[string, (pipeline: Pipeline, worker: TestWorker) => unknown]>([
     },
   )
   expect(await failed).toBe('strays')
+  const failure = (): unknown => worker.keeper.parts.find(({ name }) => name === 'strays')?.failure
+  expect(failure()).toMatchObject({ failures: 1, error: 'permission denied for table runs' })
   await database.pool.query('grant select on carillon.runs to carillon_worker')
   await Promise.all([goOn(pipeline, worker), handedBack])
+  await worker.keeper.drain(MINUTE)
+  expect(failure()).toBeUndefined()
   await pipeline.worker('other').keep()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
+})
+
+/** As a restored backup would: says of the only run of a schedule that a worker holds it, who does not know of it. */
+async function assign(
+  { database }: Pick<Pipeline, 'database'>,
+  schedule: { readonly id: string },
+  workerId = '',
+): Promise<void> {
+  await database.pool.query(
+    `update carillon.runs set state = 'running', attempt_count = attempt_count + 1, worker_id = $2,
+       waits_for = null, due_at = null, lane = null
+     where schedule_id = $1`,
+    [schedule.id, workerId],
+  )
+}
+
+test('a run that a living worker is said to hold, and does not know of, is handed back within a minute, uncharged', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, target, scheduler, database } = pipeline
+  const schedule = await pipeline.create({ cadence: { kind: 'once', at: NEXT_YEAR } })
+  const worker = pipeline.worker()
+  await worker.heartbeat.runOnce()
+  const lookForStrays = (): Promise<number> => worker.keeper.lookForStrays()
+  await using check = new StrayCheck({ clock, events: worker.events, lookForStrays })
+  check.start()
+  // The timers of the lease and of the check.
+  while (clock.waiting < 2) await setImmediate()
+  await scheduler.runNow(CALLER, schedule.id)
+  await assign(pipeline, schedule, worker.lease.workerId)
+  const handedBack = worker.whenSettled()
+
+  await pipeline.pass(MINUTE, worker)
+  await handedBack
+  expect(await pipeline.lines(schedule)).toEqual(['09:00 pending'])
+  await worker.keep()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:00 succeeded'])
+  expect(target.calls.map(({ attempt }) => attempt)).toEqual([1])
+  expect((await readLedger(database.pool)).attempts).toMatchObject([{ attempt: 1, outcome: 'succeeded' }])
+})
+
+test('a look hands back nothing that the worker holds, is about to hold, or held when the look began (I12)', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { target } = pipeline
+  const busy = await pipeline.create({ cadence: { kind: 'cron', expression: '1 * * * *', timezone: 'UTC' } })
+  await using rig = await startRig(pipeline)
+  const { worker, fenced } = rig
+  const { script, answer } = held()
+  target.script = (context, signal) => (context.scheduleId === busy.id ? script(context, signal) : SUCCEEDED)
+  await pipeline.pass(MINUTE, worker)
+  await worker.begin()
+  expect(await worker.keeper.lookForStrays()).toBe(0)
+
+  const begun = await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T09:01:05Z' } })
+  await pipeline.pass(5000, worker)
+  const settled = worker.whenSettled()
+  const underWay: Promise<unknown>[] = []
+  // Behind its commit a begin looks at the rights of its runs, and waits: its run is in the ledger, and not held yet.
+  await whileHeld(pipeline, 'lock table carillon.tenants in access exclusive mode', async () => {
+    const kept = worker.keeper.runOnce()
+    await whenRunning(pipeline, 2)
+    underWay.push(worker.keeper.lookForStrays(), kept)
+    answer(SUCCEEDED)
+    await settled
+  })
+
+  expect(await Promise.all(underWay)).toMatchObject([0, { begun: 1 }])
+  await worker.keeper.whenIdle()
+  for (const schedule of [busy, begun]) expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
+  expect(target.calls).toHaveLength(2)
+  expect(fenced).toEqual([])
+})
+
+test('a stray that cannot be written keeps no other from being handed back, and is a failure until it can', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { database, scheduler } = pipeline
+  const worker = pipeline.worker()
+  await worker.heartbeat.runOnce()
+  const [bad, good] = [
+    await pipeline.create({ cadence: { kind: 'once', at: NEXT_YEAR } }),
+    await pipeline.create({ cadence: { kind: 'once', at: NEXT_YEAR } }),
+  ]
+  for (const schedule of [bad, good]) {
+    await scheduler.runNow(CALLER, schedule.id)
+    await assign(pipeline, schedule, worker.lease.workerId)
+  }
+  await database.pool.query('update carillon.runs set attempt_count = 0 where schedule_id = $1', [bad.id])
+  const failed = new Promise<EventMap['service.failed']>((resolve) => worker.events.on('service.failed', resolve))
+
+  expect(await worker.keeper.lookForStrays()).toBe(2)
+  expect(await failed).toMatchObject({ service: 'strays' })
+  expect(await pipeline.lines(good)).toEqual(['09:00 pending'])
+  const isWritten = worker.whenSettled()
+  await database.pool.query('update carillon.runs set attempt_count = 1 where schedule_id = $1', [bad.id])
+  await pipeline.pass(500, worker)
+  await isWritten
+
+  expect(await pipeline.lines(bad)).toEqual(['09:00 pending'])
+})
+
+test('a look finds nothing of another worker, and none looks without a lease', async () => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const schedule = await pipeline.create({ cadence: { kind: 'once', at: NEXT_YEAR } })
+  const [worker, other] = [pipeline.worker(), pipeline.worker('other')]
+  for (const { heartbeat } of [worker, other]) await heartbeat.runOnce()
+  await pipeline.scheduler.runNow(CALLER, schedule.id)
+  await assign(pipeline, schedule, worker.lease.workerId)
+
+  expect(await other.keeper.lookForStrays()).toBe(0)
+  worker.lease.release()
+  expect(await worker.keeper.lookForStrays()).toBe(0)
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:00 running'])
+})
+
+test('every worker looks for strays once a minute', async () => {
+  await using database = await createDatabase()
+  const minute = Promise.withResolvers<void>()
+  let isOver = false
+  const clock: Clock = {
+    ...systemClock,
+    sleep: (ms, signal) => (ms === MINUTE && !isOver ? minute.promise : systemClock.sleep(ms, signal)),
+  }
+  const target = new ScriptedTarget()
+  target.script = () => FAIL
+  const targets = new Map<string, Target>([[target.kind, target]])
+  const scheduler = new Scheduler({ db: createDb(database.pool), clock, targets })
+  const schedule = await scheduler.create(CALLER, {
+    name: 'a retry tomorrow',
+    cadence: { kind: 'once', at: NEXT_YEAR },
+    target: { kind: 'test' },
+    policy: { retry: { maxAttempts: 3, baseSeconds: 86_400, capSeconds: 86_400 } },
+  })
+  await using worker = new Worker({ databaseUrl: database.url, targets: [target], clock })
+  const nextSettled = (): Promise<EventMap['attempt.settled']> =>
+    new Promise((resolve) => worker.events.on('attempt.settled', resolve))
+  const failed = nextSettled()
+  await worker.start()
+  await scheduler.runNow(CALLER, schedule.id)
+  await failed
+  const { rows } = await database.pool.query<{ id: string }>('select id from carillon.workers')
+  await assign({ database }, schedule, rows[0]?.id)
+
+  const handedBack = nextSettled()
+  isOver = true
+  minute.resolve()
+
+  expect(await handedBack).toMatchObject({ scheduleId: schedule.id, state: 'retrying' })
 })
 
 interface Rig extends AsyncDisposable {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
@@ -405,6 +406,81 @@ test('a slice removes a bounded number of rows, and the rest goes soon, whicheve
 
   expect(await stepOf(world)).toBeNull()
   expect(await entriesOf(db)).toEqual([])
+})
+
+/** Makes Postgres refuse to delete from a table, as a damaged index would. */
+async function refuseDeletes({ db }: Pick<Setup, 'db'>, table: string): Promise<void> {
+  const name = sql.id('carillon', `refuse_${table}`)
+  await sql`
+    create function ${name}() returns trigger language plpgsql as $$
+    begin raise exception ${sql.lit(`${table} is damaged`)}; end $$`.execute(db)
+  await sql`
+    create trigger refuse before delete on ${sql.id('carillon', table)} for each statement
+    execute function ${name}()`.execute(db)
+}
+
+test('months are made by every slice, also while the round stands at a later step that fails', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db, clock } = world
+  const upkeep = upkeepOf(world)
+  await upkeep.runOnce()
+  await sql`update carillon.service_turns set cursor = '{"step": "feed", "isPostponed": false}'`.execute(db)
+  await refuseDeletes(world, 'feed_entries')
+  clock.advance(31 * DAY)
+
+  await expect(upkeep.runOnce()).rejects.toThrow('feed_entries is damaged')
+
+  expect(await monthsOf(db)).toEqual(['2026_11', '2026_12', '2027_01', '2027_02'])
+})
+
+test('a step that fails keeps no other step from being done; each failure is told, and the round is made again a minute later', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db, clock } = world
+  const upkeep = upkeepOf(world)
+  const deleted = await insertDeleted(db, '2026-11-15T12:00:00Z')
+  await refuseDeletes(world, 'feed_entries')
+  await refuseDeletes(world, 'idempotent_answers')
+  clock.advance(200 * DAY)
+
+  await expect(upkeep.runOnce()).rejects.toThrow('feed_entries is damaged; idempotent_answers is damaged')
+
+  const { rows } = await sql`select from carillon.schedules where id = ${deleted}`.execute(db)
+  expect(rows).toEqual([])
+  expect(await stepOf(world)).toBeNull()
+  clock.advance(59_999)
+  expect(await upkeep.runOnce()).toBeUndefined()
+  clock.advance(1)
+  await expect(upkeep.runOnce()).rejects.toThrow('is damaged')
+})
+
+test('upkeep goes on failing until its next round, and tries again after a second if Postgres did not answer', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db, clock, events, database } = world
+  const upkeep = upkeepOf(world)
+  /** Until it pauses, after a failure or after its work. */
+  const whenAsleep = async (): Promise<void> => {
+    while (clock.waiting === 0) await setImmediate()
+  }
+  await refuseDeletes(world, 'feed_entries')
+  const errors: string[] = []
+  events.on('service.failed', ({ error }) => errors.push((error as Error).message))
+
+  await database.pool.query('revoke select, update on carillon.service_turns from carillon_worker')
+  upkeep.start()
+  await whenAsleep()
+  await database.pool.query('grant select, update on carillon.service_turns to carillon_worker')
+  clock.advance(1000)
+  await whenAsleep()
+  expect(errors).toEqual(['permission denied for table service_turns', 'feed_entries is damaged'])
+  clock.advance(59_999)
+  await whenAsleep()
+  expect(upkeep.failure).toMatchObject({ failures: 2, forMs: 60_999 })
+  await sql`drop function carillon.refuse_feed_entries cascade`.execute(db)
+  clock.advance(1)
+  await whenAsleep()
+
+  expect(upkeep.failure).toBeUndefined()
+  await upkeep.stop()
 })
 
 test('the months that a worker needs are made without anything being removed', async () => {

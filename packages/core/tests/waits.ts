@@ -4,6 +4,7 @@ import { beginBatch, type BegunBatch } from '../src/keeper/begin-batch.ts'
 import { lanesOf } from '../src/keeper/lanes.ts'
 import { SlotBook } from '../src/keeper/slot-book.ts'
 import type { RunWait } from '../src/policy/run-state.ts'
+import type { Db, Tx } from '../src/store/database.ts'
 import { takeDue } from '../src/store/take.ts'
 import type { TakenRun } from '../src/store/taken-run.ts'
 import { DAY, type Pipeline, type TestWorker } from './pipeline.ts'
@@ -33,7 +34,10 @@ export async function listWaits({ db }: Pick<Pipeline, 'db'>): Promise<Wait[]> {
 }
 
 /** Takes whatever waits and is due in the name of a worker, which does nothing with it: as if the answer had been lost. */
-export async function takeAs({ workerDb, clock }: Pipeline, worker: TestWorker): Promise<readonly TakenRun[]> {
+export async function takeAs(
+  { workerDb, clock }: Pick<Pipeline, 'clock'> & { readonly workerDb: Db | Tx },
+  worker: Pick<TestWorker, 'lease'>,
+): Promise<readonly TakenRun[]> {
   const asked = { lanes: LANES, perLane: 100, workerId: workerIdOf(worker), now: clock.databaseNow() }
   return (await takeDue(workerDb, asked)).runs
 }
@@ -46,7 +50,7 @@ export async function beginSlotsAs({ workerDb: db, clock }: Pipeline, worker: Te
 
 const LANES = lanesOf(['test']).map((lane) => ({ lane, after: undefined }))
 
-function workerIdOf({ lease: { workerId } }: TestWorker): string {
+function workerIdOf({ lease: { workerId } }: Pick<TestWorker, 'lease'>): string {
   if (workerId === undefined) throw new Error('this worker holds no lease')
   return workerId
 }

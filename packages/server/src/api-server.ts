@@ -25,8 +25,9 @@ import type { Pool } from './database.ts'
 import { registerHomePage } from './home-page.ts'
 import { createJwtVerifier } from './jwt/jwt-verifier.ts'
 import { asServiceError, urlOf, type Address } from './listening.ts'
-import { gaugePool, type Metrics } from './metrics.ts'
+import { gaugeFailing, gaugePool, type Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
+import type { ServerParts } from './server-parts.ts'
 import type { Settings } from './settings.ts'
 import { registerSignIn } from './sign-in-routes.ts'
 import { SignIn } from './sign-in.ts'
@@ -44,6 +45,7 @@ interface ApiServerParts {
   readonly pool: Pool
   readonly targets: readonly Target[]
   readonly events: Events
+  readonly serverParts: ServerParts
   readonly metrics: Metrics
   readonly readiness: Readiness
   readonly logger: Logger
@@ -54,14 +56,16 @@ export async function serveApi(
   start: StartUp,
   parts: ApiServerParts,
 ): Promise<{ readonly url: string; readonly signInUrl: string }> {
-  const { settings, adminKey, pool, events, metrics, readiness, logger } = parts
+  const { settings, adminKey, pool, events, serverParts, metrics, readiness, logger } = parts
   const db = createDb(pool)
   const signIn = new SignIn({ adminKey })
   const facades = createFacades(db, parts)
   gaugePool(metrics.meter, pool)
+  gaugeFailing(metrics.meter, Object.values(serverParts))
   const app = await createApp({
     ...facades,
     clock: systemClock,
+    feedFailures: serverParts.feed,
     authorization: authorizationOf(settings, db),
     adminKey,
     version: VERSION,
@@ -69,6 +73,7 @@ export async function serveApi(
     meter: metrics.meter,
     renderMetrics: () => metrics.renderMetrics(),
     readiness: () => readiness.problems(),
+    notices: () => readiness.notices,
     signIn,
     ...(settings.jwt === null ? {} : { jwt: createJwtVerifier({ ...settings.jwt, logger }) }),
     ...(settings.requestsPerMinute === null ? {} : { limits: { requestsPerMinute: settings.requestsPerMinute } }),

@@ -37,7 +37,13 @@ export async function createApp(deps: AppDeps): Promise<FastifyInstance> {
     deps
   const app: FastifyInstance = fastify(serverOptions(logger, bodyBytes))
   app.server.maxConnections = CONNECTIONS_MAX
-  const feedHub = new FeedHub({ feed, clock, streamsPerKey, logger })
+  const feedHub = new FeedHub({
+    feed,
+    clock,
+    streamsPerKey,
+    logger,
+    ...(deps.feedFailures && { failures: deps.feedFailures }),
+  })
 
   // The order of hooks: what is always told about a request, then what may end it.
   decorateRequests(app)

@@ -1,3 +1,4 @@
+import type { Part } from '@carillon/core'
 import type { Meter } from '@opentelemetry/api'
 import { PrometheusExporter, PrometheusSerializer } from '@opentelemetry/exporter-prometheus'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
@@ -35,4 +36,11 @@ export function gaugePool(meter: Meter, pool: CountedPool): void {
   meter
     .createObservableGauge('pg.connection_pool.in_use', { description: 'connections to Postgres that are lent' })
     .addCallback((result) => result.observe(pool.totalCount - pool.idleCount, { pool: 'server' }))
+}
+
+/** A worker tells of its own services; this tells of what works by itself behind the API. */
+export function gaugeFailing(meter: Meter, parts: readonly Part[]): void {
+  meter
+    .createObservableGauge('server.failing_parts', { description: 'parts of this server that fail at the moment' })
+    .addCallback((result) => result.observe(parts.filter(({ failure }) => failure !== undefined).length))
 }

@@ -23,6 +23,8 @@ interface ReadinessDeps {
   readonly logger: Logger
   /** True while the Postgres that Carillon brought is started again. @default never */
   readonly isPostgresDown?: () => boolean
+  /** What happened lately though all is well again. @default nothing */
+  readonly notice?: () => string | undefined
 }
 
 /** What is wrong with the database: what everybody is told, and what only the log is. */
@@ -49,6 +51,12 @@ export class Readiness {
   /** From now on it is not ready, whatever the database says. */
   stopping(): void {
     this.#stage = 'stopping'
+  }
+
+  /** What happened lately, though it does not stand in the way; one sentence each. */
+  get notices(): readonly string[] {
+    const notice = this.#deps.notice?.()
+    return notice === undefined ? [] : [notice]
   }
 
   /** One sentence each; none if it is ready. */

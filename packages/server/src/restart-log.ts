@@ -1,19 +1,25 @@
 import type { Clock } from '@carillon/core'
 import { PostgresError, type RestartListener } from '@carillon/postgres'
+import type { Counter, Meter } from '@opentelemetry/api'
 import type { Logger } from 'pino'
 
 interface RestartLogDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly logger: Pick<Logger, 'info' | 'warn'>
+  readonly meter: Meter
 }
 
 /** How often a server that does not start is told of again, though nothing has changed. */
 const REPEAT_MS = 60_000
 const LINES_MAX = 10
+/** For how long after a restart `notice` tells of it. */
+const NOTICE_MS = 3_600_000
 
-/** Writes a line when the embedded Postgres ends without being asked to, while it does not start, and when it is back. */
+/** Logs when the embedded Postgres ends without being asked to, while it does not start, and when it is back. Counts the restarts. */
 export class RestartLog implements RestartListener {
   readonly #deps: RestartLogDeps
+  readonly #restarts: Counter
+  #restartedAt = -Infinity
   /** Undefined while it runs. */
   #endedAt: number | undefined
   /** The last failure that was told of. */
@@ -21,11 +27,23 @@ export class RestartLog implements RestartListener {
 
   constructor(deps: RestartLogDeps) {
     this.#deps = deps
+    this.#restarts = deps.meter.createCounter('postgres.restarts', {
+      description: 'times that Carillon started its own Postgres again after it had ended; expected: 0',
+    })
+    // From the start: an alert on any increase does not see a counter that begins at 1.
+    this.#restarts.add(0)
   }
 
   /** True from the end of Postgres until it accepts connections again. */
   get isDown(): boolean {
     return this.#endedAt !== undefined
+  }
+
+  /** Says so for an hour after a restart; undefined if there was none. */
+  get notice(): string | undefined {
+    const agoMs = this.#deps.clock.monotonicMs() - this.#restartedAt
+    if (agoMs >= NOTICE_MS) return undefined
+    return `the embedded Postgres ended and was started again ${Math.floor(agoMs / 60_000)} minutes ago: see postgres.ended in the log`
   }
 
   ended(log: readonly string[]): void {
@@ -56,6 +74,8 @@ export class RestartLog implements RestartListener {
     const { clock, logger } = this.#deps
     const downForMs = this.#downForMs(clock.monotonicMs())
     this.#endedAt = undefined
+    this.#restartedAt = clock.monotonicMs()
+    this.#restarts.add(1)
     logger.info({ event: 'postgres.restarted', downForMs }, 'the embedded Postgres is back')
   }
 

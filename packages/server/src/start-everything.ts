@@ -15,10 +15,11 @@ import { openSecretsKeys } from './kept-secrets-key.ts'
 import { createTargets } from './known-targets.ts'
 import { placeOf, requireFreePort } from './listening.ts'
 import { createLogger } from './logger.ts'
-import { createMetrics } from './metrics.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
 import { Readiness } from './readiness.ts'
 import { RestartLog } from './restart-log.ts'
 import type { RunningService, StartOptions } from './running-service.ts'
+import { createServerParts } from './server-parts.ts'
 import { ServiceError } from './service-error.ts'
 import type { Settings } from './settings.ts'
 import { startUp, type StartUp } from './start-up.ts'
@@ -30,18 +31,19 @@ export async function startEverything(settings: Settings, options: StartOptions 
   const metrics = createMetrics()
   return startUp({ name: 'everything', logger, metrics, options }, async (start) => {
     await requirePort(settings)
-    const database = await openDatabase(start, settings, logger)
+    const database = await openDatabase(start, settings, { logger, metrics })
     start.checkpoint()
     const { adminKey, dataDir } = openAdminKey(settings)
     const secretsKeys = openSecretsKeys(settings)
     const events = new Events()
     logEvents(events, logger)
+    const serverParts = createServerParts(events)
     const { isFirstStart, urls } = await prepare(database)
     start.checkpoint()
     const pool = await openPool({
       url: urls.api,
       applicationName: 'carillon server',
-      onIdleError: (error) => events.emit('service.failed', { service: 'pool', error }),
+      onIdleError: (error) => void serverParts.pool.failed(error),
     })
     start.defer(() => endPool(pool, systemClock))
     await requireApiRole(pool, urls.api)
@@ -54,14 +56,15 @@ export async function startEverything(settings: Settings, options: StartOptions 
       name: hostname(),
       events,
       meter: metrics.meter,
+      otherParts: Object.values(serverParts),
       ...(settings.openFga === null ? {} : { authorization: createOpenFga(settings.openFga) }),
     })
     // Before it starts, and before the API listens: it is to end after the API, and starts when nothing can fail any more
     // but itself. So a port that is taken calls no target.
     start.defer(() => worker.stop())
-    const { isPostgresDown } = database
-    const readiness = new Readiness({ pool, clock: systemClock, logger, isPostgresDown })
-    const parts = { settings, adminKey, secretsKeys, pool, targets, events, metrics, readiness, logger }
+    const { isPostgresDown, notice } = database
+    const readiness = new Readiness({ pool, clock: systemClock, logger, isPostgresDown, notice })
+    const parts = { settings, adminKey, secretsKeys, pool, targets, events, serverParts, metrics, readiness, logger }
     const served = await serveApi(start, parts)
     start.checkpoint()
     await speakingOf(urls.worker, () => worker.start())
@@ -78,18 +81,26 @@ interface Database {
   readonly copiedProgram: RunningService['copiedProgram']
   /** True while the Postgres that it brought is started again. */
   readonly isPostgresDown: () => boolean
+  /** That it was started again lately. */
+  readonly notice: () => string | undefined
 }
 
-async function openDatabase(start: StartUp, { databaseUrl, dataDir }: Settings, logger: Logger): Promise<Database> {
+async function openDatabase(
+  start: StartUp,
+  { databaseUrl, dataDir }: Settings,
+  { logger, metrics: { meter } }: { readonly logger: Logger; readonly metrics: Metrics },
+): Promise<Database> {
   if (databaseUrl !== null) {
-    return { url: databaseUrl, dataDir: null, postgresPort: null, copiedProgram: null, isPostgresDown: () => false }
+    const none = { dataDir: null, postgresPort: null, copiedProgram: null }
+    return { ...none, url: databaseUrl, isPostgresDown: () => false, notice: () => undefined }
   }
   const directory = openDataDirectory(dataDir)
-  const restarts = new RestartLog({ clock: systemClock, logger })
+  const restarts = new RestartLog({ clock: systemClock, logger, meter })
   const postgres = await startEmbedded(directory, restarts)
   start.defer(() => postgres.stop())
   const { url, port: postgresPort, copiedProgram } = postgres
-  return { url, dataDir: directory.path, postgresPort, copiedProgram, isPostgresDown: () => restarts.isDown }
+  const told = { isPostgresDown: () => restarts.isDown, notice: () => restarts.notice }
+  return { ...told, url, dataDir: directory.path, postgresPort, copiedProgram }
 }
 
 /** What needs the owner of the database, who is not needed any more afterwards. */

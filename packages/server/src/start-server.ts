@@ -11,6 +11,7 @@ import { createLogger } from './logger.ts'
 import { createMetrics } from './metrics.ts'
 import { Readiness } from './readiness.ts'
 import type { RunningService, StartOptions } from './running-service.ts'
+import { createServerParts } from './server-parts.ts'
 import type { Settings } from './settings.ts'
 import { startUp } from './start-up.ts'
 import { SECRETS_OF_WORKERS } from './worker-secrets.ts'
@@ -26,10 +27,11 @@ export async function startServer(settings: Settings, options: StartOptions = {}
     const secretsKeys = openSecretsKeys(settings)
     const events = new Events()
     logEvents(events, logger)
+    const serverParts = createServerParts(events)
     const pool = await openPool({
       url,
       applicationName: 'carillon server',
-      onIdleError: (error) => events.emit('service.failed', { service: 'pool', error }),
+      onIdleError: (error) => void serverParts.pool.failed(error),
     })
     start.defer(() => endPool(pool, systemClock))
     await requireCurrentSchema(pool, url, 'carillon_api')
@@ -37,7 +39,7 @@ export async function startServer(settings: Settings, options: StartOptions = {}
     start.checkpoint()
     const readiness = new Readiness({ pool, clock: systemClock, logger })
     const targets = createTargets(settings, SECRETS_OF_WORKERS)
-    const parts = { settings, adminKey, secretsKeys, pool, targets, events, metrics, readiness, logger }
+    const parts = { settings, adminKey, secretsKeys, pool, targets, events, serverParts, metrics, readiness, logger }
     const served = await serveApi(start, parts)
     readiness.started()
     return { ...served, dataDir, postgresPort: null, copiedProgram: null, isFirstStart: false }

@@ -19,6 +19,7 @@ const E63 = {
   scheduler_dispatch_idempotency_window_safety: 'gauge',
   scheduler_queue_available: 'gauge',
   scheduler_queue_scheduled: 'gauge',
+  scheduler_backlog_age_seconds: 'gauge',
   scheduler_audit_findings_total: 'counter',
   pg_connection_pool_in_use: 'gauge',
 }

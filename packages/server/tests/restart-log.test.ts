@@ -2,6 +2,7 @@ import { PostgresError } from '@carillon/postgres'
 import { expect, test } from 'vitest'
 
 import { createLogger } from '../src/logger.ts'
+import { createMetrics } from '../src/metrics.ts'
 import { RestartLog } from '../src/restart-log.ts'
 
 function setup() {
@@ -9,8 +10,9 @@ function setup() {
   const lines: Record<string, unknown>[] = []
   const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>)
   const logger = createLogger({ logLevel: 'info' }, { write })
-  const log = new RestartLog({ clock: { monotonicMs: () => now }, logger })
-  return { log, lines, advance: (ms: number) => (now += ms) }
+  const metrics = createMetrics()
+  const log = new RestartLog({ clock: { monotonicMs: () => now }, logger, meter: metrics.meter })
+  return { log, lines, renderMetrics: () => metrics.renderMetrics(), advance: (ms: number) => (now += ms) }
 }
 
 function damaged(pid: number): PostgresError {
@@ -31,6 +33,27 @@ test('an end is a warning with what Postgres said last, and the return is told w
     { level: 'warn', event: 'postgres.ended', postgresLog: Array.from({ length: 10 }, (_, n) => `line ${n + 30}`) },
     { level: 'info', event: 'postgres.restarted', downForMs: 1234 },
   ])
+})
+
+test('restarts are counted from zero on, and told of for an hour', async () => {
+  const { log, renderMetrics, advance } = setup()
+  expect(await renderMetrics()).toMatch(/^postgres_restarts_total 0$/m)
+  expect(log.notice).toBeUndefined()
+
+  log.ended([])
+  log.failed(damaged(1), 400)
+  expect(await renderMetrics()).toMatch(/^postgres_restarts_total 0$/m)
+  log.restarted()
+  log.ended([])
+  log.restarted()
+
+  expect(await renderMetrics()).toMatch(/^postgres_restarts_total 2$/m)
+  advance(3 * 60_000)
+  expect(log.notice).toBe(
+    'the embedded Postgres ended and was started again 3 minutes ago: see postgres.ended in the log',
+  )
+  advance(57 * 60_000)
+  expect(log.notice).toBeUndefined()
 })
 
 test('tries that fail are told while the pause grows, then once a minute, not one by one', () => {

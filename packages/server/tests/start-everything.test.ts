@@ -129,10 +129,17 @@ test('a Postgres that ends under it is started again, and until it is back every
   const alive = await fetch(`${service.url}/healthz`)
   await missed.promise
   renameSync(away, postgresDir)
-  await answering(service, 200, 'ready')
+  const ready = await answering(service, 200, 'ready')
+  const metrics = await (await fetch(`${service.url}/metrics`)).text()
   const { items } = await clientOf(service).schedules.list()
 
   expect(down).not.toContain(dataDir)
+  expect(JSON.parse(ready)).toEqual({
+    status: 'ready',
+    notices: [expect.stringMatching(/^the embedded Postgres ended and was started again 0 minutes ago/)],
+  })
+  expect(metrics).toMatch(/^postgres_restarts_total 1$/m)
+  expect(metrics).toMatch(/^server_failing_parts \d$/m)
   expect(alive.status).toBe(200)
   expect(items).toEqual([])
   const told = lines.filter(({ event }) => String(event).startsWith('postgres.'))

@@ -48,7 +48,7 @@ export const auditReport = component(
         slots: total('Slots that were compared.'),
         unreadable: total('Schedules whose spec could not be read.'),
         truncated: total('Schedules of which only the earliest slots were compared.'),
-        findings: total('What was found, by this audit and since it ended.'),
+        findings: total('What was found, by this audit and since it ended, and slots that were lost within a day.'),
         repaired: total('What of it was repaired.'),
       })
       .nullable()

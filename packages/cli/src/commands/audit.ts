@@ -11,6 +11,8 @@ import { fieldLines, tableLines } from '../output/table.ts'
 
 const LOOK_EVERY_MS = 500
 const TIMEOUT_DEFAULT_MS = 60_000
+/** As `latest.findings` counts: the work of a lost slot was not done, though its line is written by now. */
+const LOST_SHOWN_MS = 86_400_000
 
 type LatestAudit = NonNullable<AuditReport['latest']>
 
@@ -37,9 +39,10 @@ export function addAudit(program: Command, define: Define): void {
     if (report.latest === null) {
       note('there was no audit yet: `carillon audit --run` makes one, with the key of the installation')
     }
-    const others = foundElsewhere(report)
+    const found = shownNow(report, cli.clock.now())
+    const others = foundElsewhere(report, found)
     if (others > 0) note(`${others} of them are in other projects: \`carillon doctor\` says in which`)
-    return foundByLatest(report).length + others > 0 ? 'found' : 'ok'
+    return found.length + others > 0 ? 'found' : 'ok'
   })
 }
 
@@ -59,20 +62,23 @@ async function auditNow({ clock, signal }: Cli, client: Client, timeoutMs: numbe
   }
 }
 
-/** Earlier audits keep what they found; that says nothing of how things are. */
-function foundByLatest({ latest, findings }: AuditReport): AuditReport['findings'] {
-  return latest === null ? [] : findings.filter(({ seenAt }) => seenAt >= latest.startedAt)
+/** What the latest audit found, and slots that were lost within a day. Other findings of earlier audits say nothing of how things are. */
+function shownNow({ latest, findings }: AuditReport, now: number): AuditReport['findings'] {
+  if (latest === null) return []
+  const isRecentlyLost = ({ kind, isRepaired, seenAt }: AuditReport['findings'][number]): boolean =>
+    kind === 'slot_lost' && isRepaired && Date.parse(seenAt) >= now - LOST_SHOWN_MS
+  return findings.filter((finding) => finding.seenAt >= latest.startedAt || isRecentlyLost(finding))
 }
 
-/** How many findings of the latest audit are not in the list, being of other projects; 0 where that is not told. */
-function foundElsewhere(report: AuditReport): number {
-  return Math.max(0, (report.latest?.findings ?? 0) - foundByLatest(report).length)
+/** How many findings are not in the list, being of other projects; 0 where that is not told. */
+function foundElsewhere({ latest }: AuditReport, found: AuditReport['findings']): number {
+  return Math.max(0, (latest?.findings ?? 0) - found.length)
 }
 
 function reportLines({ terminal, clock }: Cli, report: AuditReport): string[] {
   const { latest, findings, auditedUntil } = report
   if (latest === null) return ['no audit yet']
-  const found = foundByLatest(report)
+  const found = shownNow(report, clock.now())
   const summary = fieldLines(terminal, [
     ['Audited', `${latest.from} to ${latest.to}`],
     ['Slots until', auditedUntil === null ? '' : `${auditedUntil} (${formatRelative(auditedUntil, clock.now())})`],

@@ -29,6 +29,8 @@ const AUDIT_DUE_MS = 36 * 3_600_000
 const AUDIT_BEHIND_MS = 600_000
 /** Workers take what is due within milliseconds. */
 const RUN_OVERDUE_MS = 60_000
+/** A worker writes some ten thousand lines a second. */
+const BACKLOG_OVERDUE_MS = 300_000
 /** A service that goes on failing for longer does not come back by itself. */
 const SERVICE_FAILED_MS = 60_000
 
@@ -117,8 +119,15 @@ export function checkWorkers(workers: readonly WorkerRecord[], active: readonly 
   return { name: 'workers', status: 'ok', message: `${count(alive.length, 'living worker')}${serving}`, detail }
 }
 
-/** What waits, by kind of target, and whether anybody takes it. */
-export function checkRuns(waiting: readonly WaitingKind[], workers: readonly WorkerRecord[]): Check {
+/**
+ * What waits, by kind of target, and whether anybody takes it.
+ * @param backlogAgeMs for how long the oldest slots wait for their lines after a change; null if none do
+ */
+export function checkRuns(
+  waiting: readonly WaitingKind[],
+  workers: readonly WorkerRecord[],
+  backlogAgeMs: number | null,
+): Check {
   const served = new Set(workers.filter(({ isAlive }) => isAlive).flatMap(({ targetKinds }) => targetKinds))
   const total = waiting.reduce((sum, kind) => sum + kind.waiting, 0)
   const said = `${count(total, 'run')} waiting`
@@ -137,6 +146,12 @@ export function checkRuns(waiting: readonly WaitingKind[], workers: readonly Wor
     const message =
       `${said}; the oldest, of ${oldest.targetKind}, has been due for ${formatMs(oldest.overdueMs)}, and no worker took it: ` +
       'start more workers if they are busy, and see what they log if they are not'
+    return { name: 'runs', status: 'warning', message, detail }
+  }
+  if (backlogAgeMs !== null && backlogAgeMs > BACKLOG_OVERDUE_MS) {
+    const message =
+      `slots that came due before a change have waited for their lines for ${formatMs(backlogAgeMs)}: ` +
+      'start a worker if none lives, and see what its backlog writer logs'
     return { name: 'runs', status: 'warning', message, detail }
   }
   return { name: 'runs', status: 'ok', message: said, detail }
@@ -169,7 +184,7 @@ export interface AuditFacts {
   readonly latest: Audit | undefined
   /** Slots that came due up to then have been compared; null before the first. */
   readonly auditedUntil: number | null
-  /** What the latest audit found, by kind and project. */
+  /** What the latest audit found, and slots that were lost within a day, by kind and project. */
   readonly findings: readonly FindingCount[]
   readonly workers: readonly WorkerRecord[]
   readonly now: number

@@ -9,6 +9,7 @@ import { findDrift } from '../store/schema-drift.ts'
 import { countSecrets } from '../store/secrets.ts'
 import { askServer } from '../store/server.ts'
 import { readReached } from '../store/service-turns.ts'
+import { ageOfOldestBacklog } from '../store/slot-backlogs.ts'
 import { listWaitingKinds } from '../store/waiting-kinds.ts'
 import { listWorkers, type WorkerRecord } from '../store/workers.ts'
 import { TZDATA_VERSION } from '../version.ts'
@@ -120,19 +121,21 @@ export class Doctor {
   }
 
   async #runs(): Promise<Check> {
-    const waiting = await listWaitingKinds(this.#db, { now: this.#clock.databaseNow() })
-    return checkRuns(waiting, await this.listWorkers())
+    const now = this.#clock.databaseNow()
+    const waiting = await listWaitingKinds(this.#db, { now })
+    return checkRuns(waiting, await this.listWorkers(), await ageOfOldestBacklog(this.#db, { now }))
   }
 
   async #audit(): Promise<Check> {
-    const latest = await findLatestAudit(this.#db)
+    const now = this.#clock.databaseNow()
+    const latest = await findLatestAudit(this.#db, { now })
     const after = new Date(latest?.startedAt ?? 0)
     return checkAudit({
       latest,
-      findings: await countFindings(this.#db, { after, limit: FINDINGS_NAMED_MAX }),
+      findings: await countFindings(this.#db, { after, limit: FINDINGS_NAMED_MAX, now }),
       auditedUntil: await readReached(this.#db, { name: AUDIT_TURN }),
       workers: await this.listWorkers(),
-      now: await readNow(this.#db, this.#clock.databaseNow()),
+      now: await readNow(this.#db, now),
     })
   }
 }

@@ -36,7 +36,7 @@ export async function changeSchedule(
       reason: made.reason ?? null,
       scheduleIds: [id],
       actor: caller.subject,
-      now: context.clock.databaseNow(),
+      now: new Date(now),
     })
     return { backlogs: made.backlogs ?? [] }
   })

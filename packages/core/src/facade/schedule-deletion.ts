@@ -32,8 +32,7 @@ export async function deleteProject(context: SchedulerContext, caller: Caller): 
   const { ids, backlogs } = await transactWithMonths(context, caller, async (tx) => {
     const schedules = await lockProject(tx, placeOf(caller))
     if (schedules.length === 0) return { ids: [], backlogs: [] }
-    const databaseNow = context.clock.databaseNow()
-    const now = await readClock(tx, databaseNow)
+    const now = await readClock(tx, context.clock.databaseNow())
     const ids = schedules.map(({ id }) => id)
     const backlogs = await deleteLocked(context, tx, caller, schedules, now)
     await insertChanges(tx, {
@@ -41,7 +40,7 @@ export async function deleteProject(context: SchedulerContext, caller: Caller): 
       change: 'deleted',
       actor: caller.subject,
       reason: 'project deleted',
-      now: databaseNow,
+      now: new Date(now),
     })
     return { ids, backlogs }
   })
@@ -60,9 +59,9 @@ async function deleteLocked(
   const ids = schedules.map(({ id }) => id)
   const backlogs = await closeDueSlots(tx, context, { schedules, reason: 'superseded', now })
   await cancelWaiting(context, tx, ids)
-  const [actor, databaseNow] = [caller.subject, context.clock.databaseNow()]
-  await deleteSchedules(tx, { ids, actor, now: databaseNow })
-  await revokeOwnGrants(tx, { scheduleIds: ids, actor, now: databaseNow })
+  const [actor, at] = [caller.subject, new Date(now)]
+  await deleteSchedules(tx, { ids, actor, now: at })
+  await revokeOwnGrants(tx, { scheduleIds: ids, actor, now: at })
   return backlogs
 }
 

@@ -58,7 +58,7 @@ export async function edit(
       now,
     })
     if (decision.isUnchanged && grant.id === schedule.grantId) return { unchanged: schedule }
-    const [actor, databaseNow] = [caller.subject, context.clock.databaseNow()]
+    const [actor, at] = [caller.subject, new Date(now)]
     const backlogs = isNewCadence
       ? await closeDueSlots(tx, context, { schedules: [schedule], reason: 'superseded', now })
       : []
@@ -72,12 +72,14 @@ export async function edit(
         nextSlotAt,
         dueAt,
         actor,
-        now: databaseNow,
+        now: at,
       }),
     )
-    if (checked.policy.overlap !== schedule.policy.overlap) await changeOverlap(tx, schedule, checked, databaseNow)
+    if (checked.policy.overlap !== schedule.policy.overlap) {
+      await changeOverlap(tx, schedule, checked, context.clock.databaseNow())
+    }
     if (schedule.state === 'completed' && state === 'active') await requirePlace(tx, schedule)
-    await insertChanges(tx, { change: 'edited', reason: null, scheduleIds: [id], actor, now: databaseNow })
+    await insertChanges(tx, { change: 'edited', reason: null, scheduleIds: [id], actor, now: at })
     return { backlogs }
   })
   if (unchanged !== undefined) return unchanged

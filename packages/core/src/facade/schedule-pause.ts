@@ -29,9 +29,8 @@ export async function pause(
   const { backlogs } = await changeSchedule(context, caller, id, options, async (tx, schedule, now) => {
     if (schedule.state !== 'active') throw stateConflict(schedule, 'active')
     const backlogs = await closeDueSlots(tx, context, { schedules: [schedule], reason: 'paused', now })
-    const databaseNow = clock.databaseNow()
-    await skipWaitingSlots(tx, { scheduleIds: [id], now: databaseNow })
-    await pauseSchedule(tx, { id, actor: caller.subject, reason, now: databaseNow })
+    await skipWaitingSlots(tx, { scheduleIds: [id], now: clock.databaseNow() })
+    await pauseSchedule(tx, { id, actor: caller.subject, reason, now: new Date(now) })
     return { change: 'paused', reason, backlogs }
   })
   events.emit('schedule.paused', { ...changeEvent(caller, id), reason })
@@ -48,7 +47,7 @@ export async function resume(
   await changeSchedule(context, caller, id, options, async (tx, schedule, now) => {
     if (schedule.state !== 'paused') throw stateConflict(schedule, 'paused')
     const next = nextDueAfter(cadenceOf(schedule), now, id, schedule.policy.spreadSeconds)
-    await resumeSchedule(tx, { id, ...next, actor: caller.subject, now: context.clock.databaseNow() })
+    await resumeSchedule(tx, { id, ...next, actor: caller.subject, now: new Date(now) })
     return { change: 'resumed' }
   })
   context.events.emit('schedule.resumed', changeEvent(caller, id))

@@ -197,7 +197,8 @@ export class Scheduler {
 
   /** What the latest audit counted, over all projects, and what was found since it ended; undefined before the first. */
   async latestAudit(): Promise<Audit | undefined> {
-    return this.#context.transact(null, findLatestAudit)
+    const { transact, clock } = this.#context
+    return transact(null, (tx) => findLatestAudit(tx, { now: clock.databaseNow() }))
   }
 
   /** Slots of all projects that came due up to this instant have been compared with the specs; null before the first. */

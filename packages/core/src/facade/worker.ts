@@ -4,6 +4,7 @@ import type { AuthorizationPort } from '../authorization.ts'
 import { systemClock, type Clock } from '../clock.ts'
 import { CarillonError } from '../errors.ts'
 import { Events } from '../events.ts'
+import { FailureRecord, FORGET_AFTER_MS, type Part } from '../failure-record.ts'
 import { Keeper } from '../keeper/keeper.ts'
 import { SlotBook } from '../keeper/slot-book.ts'
 import { Lease } from '../lease.ts'
@@ -17,6 +18,7 @@ import { CensusTaker } from '../services/census-taker.ts'
 import { GrantWarner } from '../services/grant-warner.ts'
 import { Heartbeat } from '../services/heartbeat.ts'
 import { Rescuer } from '../services/rescuer.ts'
+import { StrayCheck } from '../services/stray-check.ts'
 import { Upkeep } from '../services/upkeep.ts'
 import { createDb, type Db } from '../store/database.ts'
 import { Listener } from '../store/listener.ts'
@@ -41,6 +43,8 @@ export interface WorkerOptions {
   readonly retentionDays?: number
   /** Asked before each attempt whether the owner still has access. @default only the project's own members count */
   readonly authorization?: AuthorizationPort
+  /** What else can fail in this process, such as parts of its API: the worker reports it with its own parts. @default nothing */
+  readonly otherParts?: readonly Part[]
   readonly clock?: Clock
   readonly events?: Events
   readonly meter?: Meter
@@ -83,7 +87,10 @@ export class Worker {
   readonly #census: CensusTaker
   readonly #warner: GrantWarner
   readonly #listener: Listener
+  readonly #strayCheck: StrayCheck
   readonly #services: readonly Service<unknown>[]
+  /** The services and what they use: everything in this worker that can fail. */
+  readonly #parts: readonly Part[]
   #stopped: Promise<void> | undefined
 
   constructor(options: WorkerOptions) {
@@ -94,7 +101,8 @@ export class Worker {
     this.#clock = clock
     this.#targets = new Map(options.targets.map((target) => [target.kind, target]))
     const targetKinds = [...this.#targets.keys()]
-    const onIdleError = (error: Error): void => events.emit('service.failed', { service: 'pool', error })
+    const poolFailures = new FailureRecord({ clock, events }, { name: 'pool' }, FORGET_AFTER_MS)
+    const onIdleError = (error: Error): void => void poolFailures.failed(error)
     const connection = {
       connectionString: databaseUrl,
       applicationName: `carillon ${name}`,
@@ -128,6 +136,7 @@ export class Worker {
         ...deps,
         db: createDb(this.#heartbeatPool),
         failing: () => this.failing,
+        fullMsAgo: () => this.#keeper.fullMsAgo,
         onCancel: (runId) => this.#keeper.cancel(runId),
       },
       { name, targetKinds, heartbeatMs },
@@ -144,18 +153,21 @@ export class Worker {
       onAgenda: (lane) => this.#keeper.wake(lane),
       onCancel: (runId) => this.#keeper.cancel(runId),
     })
+    this.#strayCheck = new StrayCheck({ ...deps, lookForStrays: () => this.#keeper.lookForStrays() })
     // In the order in which they start.
     this.#services = [
       this.#heartbeat,
       this.#listener,
       this.#rescuer,
       this.#keeper,
+      this.#strayCheck,
       this.#census,
       this.#warner,
       this.#upkeep,
       this.#backlogs,
       this.#auditor,
     ]
+    this.#parts = [...this.#services, ...this.#keeper.parts, poolFailures, ...(options.otherParts ?? [])]
     const meter = options.meter ?? defaultMeter()
     countEvents(events, meter)
     gaugeRetention(this.#targets, meter)
@@ -180,9 +192,9 @@ export class Worker {
     return this.#auditor.lagMs === null ? null : this.#auditor.lagMs / 1000
   }
 
-  /** The services that fail at the moment, by name; null if none does. */
+  /** The services, and parts of them, that fail at the moment, by name; null if none does. */
   get failing(): Failing | null {
-    const failures = this.#services.flatMap(({ name, failure }) =>
+    const failures = this.#parts.flatMap(({ name, failure }) =>
       failure === undefined ? [] : [[name, failure] as const],
     )
     return failures.length === 0 ? null : Object.fromEntries(failures)
@@ -228,6 +240,7 @@ export class Worker {
     await Promise.all([
       this.#listener.stop(),
       this.#rescuer.stop(),
+      this.#strayCheck.stop(),
       this.#census.stop(),
       this.#warner.stop(),
       this.#upkeep.stop(),

@@ -52,6 +52,10 @@ export class AgendaWatch {
   readonly #claimed = new Map<string, LanePlace>()
   readonly #contended = new Map<string, Contention>()
   #fullLookAtMs = -Infinity
+  /** Counts what was forgotten. */
+  #generation = 0
+  /** Of each served lane that a notification named, and of all lanes (''), the generation in which it was forgotten. */
+  readonly #forgottenAt = new Map<string, number>()
 
   constructor({ db, clock, lanes }: { db: Db; clock: Clock; lanes: readonly string[] }) {
     this.#db = db
@@ -63,6 +67,11 @@ export class AgendaWatch {
   /** How long until something may be due, as of the last look. */
   get restMs(): number {
     return this.#restMs
+  }
+
+  /** To be read before a claim, and given to `claimed` after it. */
+  get generation(): number {
+    return this.#generation
   }
 
   /** Says that the rest is over: what the last look saw is at hand, and a second look would only make it late. */
@@ -90,11 +99,14 @@ export class AgendaWatch {
 
   /**
    * Remembers up to where lanes were claimed. One that gave nothing is left alone for a while, longer each time: who holds its
-   * row must not keep this worker busy.
+   * row must not keep this worker busy. A lane that was forgotten since the claim began is not remembered: what the notification
+   * told of may lie before what was claimed.
+   * @param since the `generation` before the claim
    */
-  claimed(asked: readonly LaneDue[], last: ReadonlyMap<string, LanePlace>): void {
+  claimed(asked: readonly LaneDue[], last: ReadonlyMap<string, LanePlace>, since: number): void {
     const nowMs = this.#clock.monotonicMs()
     for (const { source, lane, dueAt } of asked) {
+      if (Math.max(this.#forgottenAt.get(lane) ?? 0, this.#forgottenAt.get('') ?? 0) > since) continue
       const name = nameOf(source, lane)
       const place = last.get(lane)
       if (place !== undefined) {
@@ -104,8 +116,8 @@ export class AgendaWatch {
       }
       const before = this.#contended.get(name)
       const pauseMs = before === undefined ? CONTENDED_FIRST_MS : Math.min(before.pauseMs * 2, CONTENDED_MAX_MS)
-      // On a grid, so that many such lanes are tried together.
-      const againAtMs = Math.ceil((nowMs + pauseMs) / pauseMs) * pauseMs
+      // On a grid, so that many such lanes are tried together, and never later than the pause says.
+      const againAtMs = Math.floor((nowMs + pauseMs) / pauseMs) * pauseMs
       this.#contended.set(name, { dueAt, pauseMs, againAtMs })
     }
   }
@@ -116,6 +128,8 @@ export class AgendaWatch {
    * @returns whether this worker serves it
    */
   forget(lane = ''): boolean {
+    this.#generation += 1
+    if (lane === '' || this.#served.has(lane)) this.#forgottenAt.set(lane, this.#generation)
     if (lane === '') {
       this.#fullLookAtMs = -Infinity
       this.#contended.clear()

@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
+import { FailureRecord, FORGET_AFTER_MS, type Part, type ServiceFailure } from '../failure-record.ts'
 import { NO_RETRY, type RetryPolicy } from '../policy/retry.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
-import { own } from '../service.ts'
 import { settlementOf, type Ending } from '../settlement.ts'
 import type { Rights } from '../store/rights.ts'
 import type { Settlement } from '../store/settle.ts'
@@ -32,17 +32,27 @@ interface InFlight {
 }
 
 /** Sees taken runs through: dispatch, then settle. Holds no more than it was told to. */
-export class Dispatcher {
+export class Dispatcher implements Part {
+  readonly name = 'dispatcher'
   readonly #deps: DispatcherDeps
+  /** A run that goes well says nothing about the one that failed: a failure is over when it does not recur. */
+  readonly #failures: FailureRecord
   /** By hold, not by run: a run that was lost and taken again is held twice until its first hold has been fenced. */
   readonly #inFlight = new Set<InFlight>()
   #reserved = 0
+  /** When runs last took up all the room; undefined: never yet. */
+  #lastFullAtMs: number | undefined
   #abortReason: AbortReason | undefined
   /** Only while somebody waits for it. */
   #freed: PromiseWithResolvers<void> | undefined
 
   constructor(deps: DispatcherDeps) {
     this.#deps = deps
+    this.#failures = new FailureRecord(deps, this, FORGET_AFTER_MS)
+  }
+
+  get failure(): ServiceFailure | undefined {
+    return this.#failures.failure
   }
 
   get inFlight(): number {
@@ -57,6 +67,12 @@ export class Dispatcher {
   /** Whether runs take up all the room, and not merely claims that may bring none. */
   get isFull(): boolean {
     return this.#inFlight.size >= this.#deps.concurrency
+  }
+
+  /** How long ago runs took up all the room: 0 if they do now, null if they never did. */
+  get fullMsAgo(): number | null {
+    if (this.isFull) return 0
+    return this.#lastFullAtMs === undefined ? null : this.#deps.clock.monotonicMs() - this.#lastFullAtMs
   }
 
   /** Sets room aside for runs that are about to be taken, and says for how many there is some. To be released. */
@@ -92,12 +108,13 @@ export class Dispatcher {
     // Before its target is called: what is handed back was not.
     if (this.#abortReason !== undefined) abort.abort(this.#abortReason)
     const done = this.#hold(run, abort, rights).finally(() => {
+      if (this.isFull) this.#lastFullAtMs = this.#deps.clock.monotonicMs()
       this.#inFlight.delete(hold)
       this.#tellFreed()
     })
     const hold = { runId: run.runId, token: run.token, abort, done }
     this.#inFlight.add(hold)
-    own(this.#deps, 'dispatcher', done)
+    this.#failures.own(done)
   }
 
   /** What is here, from its start until it is settled, with the fence under which it was taken. */
@@ -130,11 +147,10 @@ export class Dispatcher {
     try {
       await this.#seeThrough(run, abort, rights)
     } catch (error) {
-      const { events, settler } = this.#deps
-      events.emit('service.failed', { service: 'dispatcher', error })
+      this.#failures.failed(error)
       const failed = { code: 'dispatch_failed', message: messageOf(error) }
       const settlement = settlementOf(run, RETRY_SOON, { kind: 'failed', error: failed, retryable: true })
-      await settler.settle(run, { settlement, mayFree: true })
+      await this.#deps.settler.settle(run, { settlement, mayFree: true })
     }
   }
 

@@ -1,6 +1,7 @@
 import type { AuthorizationPort } from '../authorization.ts'
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
+import type { Part } from '../failure-record.ts'
 import type { Lease } from '../lease.ts'
 import { Service } from '../service.ts'
 import type { LaneDue } from '../store/agenda.ts'
@@ -14,7 +15,7 @@ import type { AbortReason } from './attempt.ts'
 import { beginBatch, type BegunBatch } from './begin-batch.ts'
 import { isStillDue } from './begin-plan.ts'
 import { Dispatcher } from './dispatcher.ts'
-import { lanesOf, shareRoom, splitLanes } from './lanes.ts'
+import { lanesOf, RoomShares, splitLanes } from './lanes.ts'
 import { RightsDesk } from './rights-desk.ts'
 import { Settler } from './settler.ts'
 import { SlotBook } from './slot-book.ts'
@@ -90,10 +91,13 @@ export class Keeper extends Service<KeeperCounts> {
   readonly #deps: KeeperDeps
   readonly #options: Required<KeeperOptions>
   readonly #watch: AgendaWatch
+  readonly #shares = new RoomShares()
   readonly #book = new SlotBook()
   readonly #dispatcher: Dispatcher
   readonly #settler: Settler
   readonly #strays: Strays
+  /** Each fails by itself; the keeper goes on. */
+  readonly parts: readonly Part[]
   #isCramped = false
   /** How many batches begin at a time: with a herd at hand, while one is decided another one is written. */
   #beginners = 1
@@ -102,7 +106,7 @@ export class Keeper extends Service<KeeperCounts> {
   #wake = new AbortController()
 
   constructor(deps: KeeperDeps, options: KeeperOptions) {
-    super(deps, FAILURE_PAUSE_MS)
+    super(deps, { firstMs: FAILURE_PAUSE_MS })
     this.#deps = deps
     this.#options = { concurrency: CONCURRENCY_DEFAULT, batchSize: BATCH_SIZE_DEFAULT, ...options }
     this.#watch = new AgendaWatch({ ...deps, lanes: lanesOf([...deps.targets.keys()]) })
@@ -120,11 +124,17 @@ export class Keeper extends Service<KeeperCounts> {
       book: this.#book,
     })
     this.#strays = new Strays({ ...deps, held: () => this.#dispatcher.held })
+    this.parts = [this.#settler, rights, this.#dispatcher, this.#strays]
     deps.lease.onLost(() => this.#dispatcher.abortAll('lease_lost'))
   }
 
   get inFlight(): number {
     return this.#dispatcher.inFlight
+  }
+
+  /** How long ago this worker had no room for another run: 0 if it has none now, null if it always had some. */
+  get fullMsAgo(): number | null {
+    return this.#dispatcher.fullMsAgo
   }
 
   /** Looks once, and begins what is due and has room. Does not wait for what it began: see `whenIdle`. */
@@ -156,6 +166,11 @@ export class Keeper extends Service<KeeperCounts> {
     this.#dispatcher.abort(runId, 'cancel')
   }
 
+  /** @returns how many runs the ledger says this worker holds, and it does not know of; they are handed back */
+  lookForStrays(): Promise<number> {
+    return this.#strays.look()
+  }
+
   whenIdle(): Promise<void> {
     return this.#dispatcher.whenIdle()
   }
@@ -170,6 +185,7 @@ export class Keeper extends Service<KeeperCounts> {
     const stopTimers = [
       clock.after(graceMs, () => this.#dispatcher.abortAllFromNowOn('hand_back' satisfies AbortReason)),
       clock.after(graceMs + HAND_BACK_MS, () => {
+        this.#strays.abandon()
         this.#settler.abandon()
         givenUp.resolve()
       }),
@@ -194,7 +210,7 @@ export class Keeper extends Service<KeeperCounts> {
     const { lanes, slotAt } = await this.#watch.findDue()
     if (lanes.length === 0) return { ...NOTHING, restMs: this.#watch.restMs }
     // Slots and waiting runs of a lane share its room half and half. What one does not use, the other takes in the next turn.
-    const share = shareRoom(lanes, room)
+    const share = this.#shares.share(lanes, room)
     const ended = await Promise.allSettled([
       ...this.#claimSlots({ ...share, workerId, slotAt }),
       ...this.#claimRuns({ ...share, workerId, slotAt }),
@@ -232,6 +248,7 @@ export class Keeper extends Service<KeeperCounts> {
   async #begin({ lanes, perLane, workerId, slotAt }: Claims): Promise<ClaimCounts> {
     const { retentionMs } = this.#options
     const from = this.#watch.from('slot', lanes.map(nameOf))
+    const { generation } = this.#watch
     const batch = await this.#strays.watch(workerId, async () => {
       const deps = { ...this.#deps, book: this.#book, retentionMs }
       const begun = await beginBatch(deps, { lanes: from, perLane, workerId, slotAt })
@@ -239,7 +256,7 @@ export class Keeper extends Service<KeeperCounts> {
       this.#startAll(begun.begun, workerId, begun.rights)
       return begun
     })
-    this.#watch.claimed(lanes, batch.last)
+    this.#watch.claimed(lanes, batch.last, generation)
     // What is written in portions comes to lie before others that were claimed.
     if (batch.plans.some((plan) => isStillDue(plan, batch.now))) this.#watch.forget()
     const begun = batch.begun.length
@@ -249,12 +266,13 @@ export class Keeper extends Service<KeeperCounts> {
 
   async #take({ lanes, perLane, workerId }: Claims): Promise<ClaimCounts> {
     const from = this.#watch.from('run', lanes.map(nameOf))
+    const { generation } = this.#watch
     const { runs, last } = await this.#strays.watch(workerId, async (): Promise<Take> => {
       const take = await takeBatch(this.#deps, { lanes: from, perLane, workerId })
       this.#startAll(take.runs, workerId, null)
       return take
     })
-    this.#watch.claimed(lanes, last)
+    this.#watch.claimed(lanes, last, generation)
     return { claimed: runs.length, begun: 0, skipped: 0, taken: runs.length }
   }
 

@@ -1,10 +1,4 @@
-/** How many lanes each kind of target has; `lane_of` in the schema knows the same number, and a test compares. */
-const LANES_PER_KIND = 64
-
-/** The lanes of the kinds that a worker serves. */
-export function lanesOf(targetKinds: readonly string[]): string[] {
-  return targetKinds.flatMap((kind) => Array.from({ length: LANES_PER_KIND }, (_, lane) => `${kind}.${lane}`))
-}
+export { lanesOf } from '../policy/lane-names.ts'
 
 /** Lanes to claim from, and how many of each. */
 export interface LaneShare<Lane> {
@@ -23,11 +17,30 @@ export function splitLanes<Lane>(lanes: readonly Lane[], beginners: number): (re
 }
 
 /**
- * Shares the room among the lanes that are due, so that one tenant's herd cannot take it all. With more lanes than room,
- * the first ones get a place each: the caller gives the longest waiting first.
+ * Shares a worker's room among the lanes that are due, so that neither one tenant's herd nor a storm of retries takes it all.
+ * With more lanes than room some get one place each: those that had their turn the longest ago, or never. A full worker frees its
+ * places one by one, and without turns the lane with the oldest backlog would get every one of them.
  */
-export function shareRoom<Lane>(lanes: readonly Lane[], room: number): LaneShare<Lane> {
-  if (lanes.length === 0) return { lanes, perLane: 0 }
-  if (lanes.length >= room) return { lanes: lanes.slice(0, room), perLane: 1 }
-  return { lanes, perLane: Math.floor(room / lanes.length) }
+export class RoomShares {
+  #turn = 0
+  /** When a lane last had a turn in which others had none. One entry per lane at most. */
+  readonly #turnOf = new Map<string, number>()
+
+  /** @param lanes the longest waiting first */
+  share<Lane extends { readonly source: string; readonly lane: string }>(
+    lanes: readonly Lane[],
+    room: number,
+  ): LaneShare<Lane> {
+    if (lanes.length === 0) return { lanes, perLane: 0 }
+    if (lanes.length <= room) return { lanes, perLane: Math.floor(room / lanes.length) }
+    const lastTurn = (lane: Lane): number => this.#turnOf.get(nameOf(lane)) ?? 0
+    const chosen = lanes.toSorted((a, b) => lastTurn(a) - lastTurn(b)).slice(0, room)
+    this.#turn += 1
+    for (const lane of chosen) this.#turnOf.set(nameOf(lane), this.#turn)
+    return { lanes: chosen, perLane: 1 }
+  }
+}
+
+function nameOf({ source, lane }: { readonly source: string; readonly lane: string }): string {
+  return `${source} ${lane}`
 }

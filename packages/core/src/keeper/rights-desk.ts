@@ -2,8 +2,8 @@ import type { AuthorizationPort } from '../authorization.ts'
 import { INSTALLATION_SUBJECT } from '../caller.ts'
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
+import { FailureRecord, FORGET_AFTER_MS, type Part, type ServiceFailure } from '../failure-record.ts'
 import { checkGrant, type Refusal } from '../policy/grant.ts'
-import { own } from '../service.ts'
 import type { Db } from '../store/database.ts'
 import { nameOfMember, readRights, type Rights, type RunOfGrant } from '../store/rights.ts'
 import type { TargetGrant, TargetLimits } from '../target.ts'
@@ -35,13 +35,20 @@ const BATCH_MAX = 1000
  *
  * What cannot be found out is thrown: nobody acts by a right that nobody could look up.
  */
-export class RightsDesk {
+export class RightsDesk implements Part {
+  readonly name = 'permissions'
   readonly #deps: RightsDeskDeps
+  readonly #failures: FailureRecord
   #waiting: Waiting[] = []
   #isReading = false
 
   constructor(deps: RightsDeskDeps) {
     this.#deps = deps
+    this.#failures = new FailureRecord(deps, this, FORGET_AFTER_MS)
+  }
+
+  get failure(): ServiceFailure | undefined {
+    return this.#failures.failure
   }
 
   /**
@@ -76,7 +83,7 @@ export class RightsDesk {
   #read(run: RunOfGrant): Promise<Rights> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ run, resolve, reject })
-      if (!this.#isReading) own(this.#deps, 'permissions', this.#readAll())
+      if (!this.#isReading) this.#failures.own(this.#readAll())
     })
   }
 
@@ -95,8 +102,10 @@ export class RightsDesk {
     const { db, clock } = this.#deps
     try {
       const rights = await readRights(db, { runs: batch.map(({ run }) => run), now: clock.databaseNow() })
+      this.#failures.succeeded()
       for (const { resolve } of batch) resolve(rights)
     } catch (error) {
+      this.#failures.failed(error)
       for (const { reject } of batch) reject(error)
     }
   }

@@ -1,12 +1,12 @@
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { own } from '../service.ts'
+import { FailureRecord, pauseAfter, type Part, type ServiceFailure } from '../failure-record.ts'
 import { isPlain, settleBatch, type PendingSettlement } from '../settle-batch.ts'
 import { tellSettled } from '../settled-events.ts'
 import type { Db } from '../store/database.ts'
 import { settleSuccesses } from '../store/settle-successes.ts'
 import type { Settled } from '../store/settle.ts'
-import { SQLSTATE, sqlStateOf } from '../store/sqlstate.ts'
+import { isCausedByRow, SQLSTATE, sqlStateOf } from '../store/sqlstate.ts'
 import type { TakenRun } from '../store/taken-run.ts'
 
 export interface SettlerDeps {
@@ -22,15 +22,16 @@ interface Waiting extends PendingSettlement {
 
 /** Two ways to write, each with a batch of its own under way. */
 type Way = 'plain' | 'locked'
+/** Who writes a batch: one of the two ways, or the loop over what was set apart. */
+type Writer = Way | 'apart'
 
 const BATCH_MAX = 1000
 const GATHER_FROM = 8
 const GATHER_TO = 250
-const RETRY_PAUSE_MS = 250
+/** After a batch that could not be written; longer after each further failure, as in a service. */
+const PAUSE = { firstMs: 250 }
 /** Into how many a batch is cut that cannot be written: a thousand are single ones after four times. */
 const PIECES = 8
-/** What rows may be the cause of: their values, how much they hold, or that somebody holds them. All else is the database's trouble. */
-const CAUSED_BY_A_ROW = /^(22|23|40|54|55P03|57014)/
 
 /**
  * SETTLE, in micro-batches: while one is being written the next one gathers, so a lone attempt is settled at once and a
@@ -38,21 +39,32 @@ const CAUSED_BY_A_ROW = /^(22|23|40|54|55P03|57014)/
  * settlement do nothing, also where the answer to the first commit was lost.
  *
  * One row must not stall the others. Plain successes are written without waiting for those that lock their schedules; and
- * a batch in which a row may be at fault is set apart and cut up, while the next ones go on. Never more than three are being
- * written, so that connections are left for the heartbeat, whatever is held.
+ * a batch in which a row may be at fault is set apart and cut up, while the next ones go on. The settler writes at most three
+ * batches at a time, so that the pipeline's pool has connections left for begin, take and rescue while the rows of all three are locked.
  */
-export class Settler {
+export class Settler implements Part {
+  readonly name = 'settler'
   readonly #deps: SettlerDeps
+  /** One for each writer: a success of one says nothing about the others. */
+  readonly #failures: Readonly<Record<Writer, FailureRecord>>
   #waiting: Waiting[] = []
   /** Schedules of which a settlement is being written or set apart: the counters of each follow its runs one by one. */
   readonly #taken = new Set<string>()
   readonly #busy = new Set<Way>()
   #apart: (readonly Waiting[])[] = []
   #isWritingApart = false
-  #isAbandoned = false
+  readonly #abandoned = new AbortController()
 
   constructor(deps: SettlerDeps) {
     this.#deps = deps
+    const newRecord = (): FailureRecord => new FailureRecord(deps, this)
+    this.#failures = { plain: newRecord(), locked: newRecord(), apart: newRecord() }
+  }
+
+  /** That of the writer that has failed for longest. */
+  get failure(): ServiceFailure | undefined {
+    const failures = Object.values(this.#failures).flatMap(({ failure }) => failure ?? [])
+    return failures.toSorted((a, b) => b.forMs - a.forMs)[0]
   }
 
   /** Resolves once the settlement is written, or found to be no longer this worker's to write. */
@@ -66,11 +78,11 @@ export class Settler {
 
   /** Gives up what cannot be written; the rescuer of another worker will find it. */
   abandon(): void {
-    this.#isAbandoned = true
+    this.#abandoned.abort()
   }
 
   #start(way: Way): void {
-    if (!this.#busy.has(way)) own(this.#deps, 'settler', this.#writeAll(way))
+    if (!this.#busy.has(way)) this.#failures[way].own(this.#writeAll(way))
   }
 
   async #writeAll(way: Way): Promise<void> {
@@ -79,7 +91,7 @@ export class Settler {
       // One turn of the event loop: what was dispatched together settles together.
       await Promise.resolve()
       for (let batch = this.#takeBatch(way); batch.length > 0; batch = this.#takeBatch(way)) {
-        await this.#write(batch)
+        await this.#write(batch, way)
         // Where many end, but not at once, each statement would write a few of them, and cost as much as for hundreds.
         if (batch.length >= GATHER_FROM && this.#waiting.length < GATHER_TO) await this.#deps.clock.gather()
       }
@@ -105,24 +117,33 @@ export class Settler {
     return batch
   }
 
-  /** Writes a batch, or sets it apart. */
-  async #write(batch: readonly Waiting[]): Promise<void> {
-    const { clock, events } = this.#deps
-    while (!this.#isAbandoned) {
+  /** @returns false if the batch was set apart */
+  async #write(batch: readonly Waiting[], writer: Writer): Promise<boolean> {
+    const { signal } = this.#abandoned
+    for (let failures = 1; !signal.aborted; failures += 1) {
       try {
         this.#tell(batch, await this.#settle(batch))
+        if (writer !== 'apart') this.#failures[writer].succeeded()
         break
       } catch (error) {
-        events.emit('service.failed', { service: 'settler', error })
-        if (CAUSED_BY_A_ROW.test(sqlStateOf(error) ?? '')) {
-          this.#apart.push(...piecesOf(batch))
-          if (!this.#isWritingApart) own(this.#deps, 'settler', this.#writeApart())
-          return
+        if (isCausedByRow(error)) {
+          // The writer itself works: Postgres answered.
+          if (writer !== 'apart') this.#failures[writer].succeeded()
+          this.#setApart(batch, error)
+          return false
         }
-        await clock.sleep(RETRY_PAUSE_MS)
+        this.#failures[writer].failed(error)
+        await this.#deps.clock.sleep(pauseAfter(failures, PAUSE), signal)
       }
     }
     this.#finish(batch)
+    return true
+  }
+
+  #setApart(batch: readonly Waiting[], error: unknown): void {
+    this.#failures.apart.failed(error)
+    this.#apart.push(...piecesOf(batch))
+    if (!this.#isWritingApart) this.#failures.apart.own(this.#writeApart())
   }
 
   /** All of a batch go the same way. */
@@ -151,12 +172,16 @@ export class Settler {
   async #writeApart(): Promise<void> {
     this.#isWritingApart = true
     try {
-      while (this.#apart.length > 0) {
-        await this.#deps.clock.sleep(RETRY_PAUSE_MS)
+      for (let vainRounds = 1; this.#apart.length > 0;) {
+        await this.#deps.clock.sleep(pauseAfter(vainRounds, PAUSE), this.#abandoned.signal)
         const pieces = this.#apart
         this.#apart = []
-        for (const piece of pieces) await this.#write(piece)
+        let written = 0
+        for (const piece of pieces) if (await this.#write(piece, 'apart')) written += 1
+        // While pieces are written, those without a faulty row do not wait for longer than they have to.
+        vainRounds = written > 0 ? 1 : vainRounds + 1
       }
+      this.#failures.apart.succeeded()
     } finally {
       this.#isWritingApart = false
     }

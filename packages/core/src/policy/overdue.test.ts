@@ -4,10 +4,10 @@ import { isPassedOver, type LivingWorker, type Overdue } from './overdue.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
-const DUE: Overdue = { targetKind: 'http', overdueMs: MINUTE + 1, isFirstInLane: true }
-const IDLE: LivingWorker = { targetKinds: ['http', 'echo'], aliveForMs: HOUR, holdsRuns: false }
-const BUSY: LivingWorker = { ...IDLE, holdsRuns: true }
-const OTHER: LivingWorker = { ...IDLE, targetKinds: ['graph'] }
+const DUE: Overdue = { lane: 'http.1', overdueMs: MINUTE + 1, isFirstInLane: true }
+const IDLE: LivingWorker = { lanes: new Set(['http.1', 'echo.1']), aliveForMs: HOUR, roomForMs: Infinity }
+const BUSY: LivingWorker = { ...IDLE, roomForMs: 0 }
+const OTHER: LivingWorker = { ...IDLE, lanes: new Set(['graph.1']) }
 
 test.each<[what: string, due: Partial<Overdue>, workers: readonly LivingWorker[], isPassedOver: boolean]>([
   ['an idle worker left it for over a minute', {}, [BUSY, IDLE], true],
@@ -21,7 +21,10 @@ test.each<[what: string, due: Partial<Overdue>, workers: readonly LivingWorker[]
     [{ ...OTHER, aliveForMs: 5000 }],
     false,
   ],
-  ['all workers are busy', {}, [BUSY], false],
+  ['no worker looks at its lane', { lane: 'http.64', isFirstInLane: false }, [BUSY], true],
+  ['all workers are full', {}, [BUSY], false],
+  ['a worker was full until a minute ago', {}, [{ ...IDLE, roomForMs: MINUTE }], false],
+  ['a worker has had room for over a minute', {}, [{ ...IDLE, roomForMs: MINUTE + 1 }], true],
   ['others of its lane come first', { isFirstInLane: false }, [IDLE], false],
   ['the only idle worker has just come', {}, [BUSY, { ...IDLE, aliveForMs: MINUTE }], false],
   [

@@ -1,33 +1,31 @@
-import { z } from 'zod'
-
 import { identifierAt } from '../identifier.ts'
-import { AUDIT_TURN, insertAudit, insertFindings, type FindingKind } from '../store/audits.ts'
+import { AUDIT_TURN, insertAudit, insertFindings } from '../store/audits.ts'
 import { transact, type Tx } from '../store/database.ts'
 import { readNow } from '../store/now.ts'
 import { readCursor, type ClaimedTurn } from '../store/service-turns.ts'
-import { FindingList } from './finding-list.ts'
-import { FullAudit, newFullAudit, type FullAuditState } from './full-audit.ts'
+import { cursorOf, type AuditCursor } from './audit-cursor.ts'
+import { addTo, countsOf, newPart, note, type AuditCounts, type AuditPart } from './audit-part.ts'
+import { FullAudit, newFullAudit, type FullAuditPlace, type FullAuditState } from './full-audit.ts'
 import { LedgerAudit } from './ledger-audit.ts'
-import { RecentAudit } from './recent-audit.ts'
-import { SlotAudit, type SlotAuditCounts, type SlotAuditResult } from './slot-audit.ts'
+import { RecentAudit, type NotedChanges } from './recent-audit.ts'
+import { SlotAudit } from './slot-audit.ts'
 import { TimeSlices } from './time-slices.ts'
 import { TurnService, type Slice, type TurnServiceDeps } from './turn-service.ts'
+
+export type { AuditCounts } from './audit-part.ts'
 
 export type AuditorDeps = TurnServiceDeps
 
 export interface AuditorOptions {
-  /** How far back slots are audited; never further than the ledger remembers. @default 26 hours */
+  /**
+   * How far back slots are compared though an older version wrote their lines; never further than the ledger remembers. What this
+   * version wrote is compared for as long as the ledger remembers. @default 26 hours
+   */
   readonly windowMs?: number
   /** For how long the ledger remembers. @default 90 days */
   readonly retentionMs?: number
-}
-
-/** What a slice, or a whole audit, came to. */
-export interface AuditCounts extends SlotAuditCounts {
-  readonly findings: Readonly<Record<FindingKind, number>>
-  readonly repaired: number
-  /** Whether everything has been looked at. */
-  readonly isWhole: boolean
+  /** How many runs, and as many attempts, one page of a full audit reads. @default 5000 */
+  readonly linesPerPage?: number
 }
 
 const HOUR_MS = 3_600_000
@@ -47,56 +45,27 @@ const SLICE_MS = 50
 const SLICE_ASKED_MS = 2000
 /** Of a slice, for what came due lately. The rest is for the full audit, which must not starve. */
 const RECENT_PART = 0.75
-/** Between slices while there is more to do, and while there is not. */
+/** Between slices while there is more to do, and while there is not. Also while it rests for its share, it reads the agenda this often. */
 const REST_MIN_MS = 1000
 const REST_IDLE_MS = 15_000
-/** However long a slice took: what is about to come due is read two minutes ahead. */
-const REST_MAX_MS = 60_000
 /** From the end of a full audit to the next. With the time that it takes, damage in a small database is found within ten minutes. */
 const FULL_EVERY_MS = 120_000
-/** The counts are complete; more than this nobody reads. */
-const FINDINGS_KEPT = 10_000
-
-const COUNTS = z.object({ schedules: z.int(), slots: z.int(), unreadable: z.int(), truncated: z.int() })
-
-const CURSOR = z.object({
-  /** What ended up to this instant was written by an older version. */
-  legacyUntil: z.number().nullable().default(null),
-  /** The last change of a schedule that was noted. */
-  changeId: z.string().nullable().default(null),
-  /** When the next full audit starts, if none is under way. */
-  nextFullAt: z.number().default(0),
-  full: z
-    .object({
-      startedAt: z.number(),
-      requestedAt: z.number().nullable(),
-      after: z.string(),
-      counts: COUNTS,
-      findings: z.int(),
-      repaired: z.int(),
-    })
-    .nullable()
-    .default(null),
-})
-
-type Cursor = z.output<typeof CURSOR>
-
 /**
  * Proves the promise of the ledger from the outside; in a sound system it finds nothing. It goes on all the time, on one worker, a
  * slice at a time, and takes one hundredth of a core. Each slice compares what came due lately with the specs (`RecentAudit`), and
  * goes on with the audit of everything there is (`FullAudit`). An audit that somebody asks for is a full one that does not rest.
  *
- * What is found is written down and told at once. A slice that is repeated, because its worker died before it stored how far it got,
- * finds again what was not repaired, and what was repaired is in the ledger.
+ * What is found is written down and told at once. What is repaired is written down in the transaction that repairs it. A slice whose
+ * end could not be stored is repeated, by this worker or another one, and finds again what was not repaired.
  */
 export class Auditor extends TurnService<AuditCounts> {
   override readonly name = 'auditor'
   readonly #deps: AuditorDeps
-  readonly #options: Required<AuditorOptions>
+  readonly #options: Required<Omit<AuditorOptions, 'linesPerPage'>>
   readonly #recent: RecentAudit
   readonly #full: FullAudit
-  /** What was told since the last full audit began, but for what was repaired: both audits may find it. */
-  readonly #told = new Set<string>()
+  /** What was stored since the last full audit began, but for what was repaired: both audits may find it. */
+  #told: ReadonlySet<string> = new Set()
 
   constructor(deps: AuditorDeps, options: AuditorOptions = {}) {
     super(deps, { turn: AUDIT_TURN, lookMs: LOOK_MS, pauseAfterFailureMs: PAUSE_AFTER_FAILURE_MS })
@@ -107,7 +76,10 @@ export class Auditor extends TurnService<AuditCounts> {
     }
     const slots = new SlotAudit({ ...deps, slices: new TimeSlices(deps.clock) })
     this.#recent = new RecentAudit({ ...deps, slots })
-    this.#full = new FullAudit({ ...deps, slots, ledger: new LedgerAudit(deps) }, this.#options)
+    this.#full = new FullAudit(
+      { ...deps, slots, ledger: new LedgerAudit(deps) },
+      { ...this.#options, ...pick(options) },
+    )
   }
 
   /** A full audit at once, whoever has the turn; for tests and tools. */
@@ -115,8 +87,8 @@ export class Auditor extends TurnService<AuditCounts> {
     const { db, clock } = this.#deps
     const now = await readNow(db, clock.databaseNow())
     const { legacyUntil } = cursorOf(await readCursor(db, { name: AUDIT_TURN }))
-    const part = this.#newPart(now)
-    const full = await this.#auditFull(this.#newFull(now, now), part, { legacyUntil, isOver: () => false })
+    const part = newPart(now, this.#told)
+    const full = await this.#auditFull(newFullAudit(now, now), part, { legacyUntil, isOver: () => false })
     await transact(db, clock, (tx) => this.#record(tx, part, full))
     this.#tell(part, full)
     return countsOf(part, true)
@@ -124,69 +96,80 @@ export class Auditor extends TurnService<AuditCounts> {
 
   protected override forget(): void {
     this.#recent.forget()
+    this.#told = new Set()
   }
 
-  protected override async slice({ now, cursor, requestedAt }: ClaimedTurn): Promise<Slice<AuditCounts>> {
+  protected override abandon(): void {
+    this.#recent.putBack()
+  }
+
+  protected override async slice({ now, cursor, requestedAt, reachedAt }: ClaimedTurn): Promise<Slice<AuditCounts>> {
     const { clock } = this.#deps
     const startedAtMs = clock.monotonicMs()
-    const { legacyUntil, nextFullAt, ...known } = cursorOf(cursor)
-    const part = this.#newPart(now)
-    const full = this.#fullOf({ ...known, nextFullAt }, now, requestedAt)
-    const sliceMs = full?.requestedAt == null ? SLICE_MS : SLICE_ASKED_MS
+    const known = cursorOf(cursor)
+    const { legacyUntil, nextFullAt } = known
+    const isResting = requestedAt === null && now < known.restUntil
+    const part = newPart(now, this.#told)
+    const full = isResting ? null : fullOf(known, now, requestedAt)
+    if (full !== null && full !== known.full) part.told = new Set()
+    const sliceMs = requestedAt === null ? SLICE_MS : SLICE_ASKED_MS
     const isOver = (share: number): boolean => clock.monotonicMs() - startedAtMs >= sliceMs * share
-    const recent = await this.#auditRecent(known.changeId, part, () => isOver(RECENT_PART))
+    const ahead = await this.#lookAhead(known.changeId, { now, reachedAt, isOver: () => isOver(RECENT_PART) })
+    const isBehind = !isResting && (await this.#compareRecent(part, () => isOver(RECENT_PART)))
     const went = full && (await this.#auditFull(full, part, { legacyUntil, isOver: () => isOver(1) }))
     const whole = went?.isWhole === true ? went : null
-    if (whole !== null) this.#recent.coveredBy(whole.startedAt)
+    const coveredUntil = whole?.startedAt ?? null
     const isAnswered = whole !== null && requestedAt !== null && requestedAt <= whole.startedAt
-    const isAsked = requestedAt !== null && !isAnswered
-    const hasMore = recent.hasMore || (went !== null && whole === null)
+    const hasMore = isResting || isBehind || ahead.hasMore || (went !== null && whole === null)
+    const tookMs = clock.monotonicMs() - startedAtMs
+    // What somebody asked for is not part of its share.
+    const restUntil = requestedAt === null ? restAfter(Math.max(now, known.restUntil), tookMs) : known.restUntil
     return {
       counts: countsOf(part, whole !== null),
       cursor: {
         legacyUntil,
-        changeId: recent.changeId,
+        changeId: ahead.changeId,
         nextFullAt: whole === null ? nextFullAt : now + FULL_EVERY_MS,
-        full: whole === null ? went : null,
-      } satisfies Cursor,
-      restMs: isAsked ? 0 : isAnswered ? REST_MIN_MS : restMs(clock.monotonicMs() - startedAtMs, hasMore),
-      reachedAt: this.#recent.reachedAt(now),
+        restUntil,
+        full: isResting ? known.full : whole === null ? went : null,
+      } satisfies AuditCursor,
+      restMs: requestedAt !== null ? (isAnswered ? REST_MIN_MS : 0) : hasMore ? restMs(restUntil - now) : REST_IDLE_MS,
+      reachedAt: this.#recent.reachedAt(now, coveredUntil),
       isAnswered,
       write: (tx) => this.#record(tx, part, whole),
-      afterwards: () => this.#tell(part, whole),
+      afterwards: () => {
+        this.#recent.keep(coveredUntil)
+        this.#told = part.told
+        this.#tell(part, whole)
+      },
     }
   }
 
-  /** The full audit that is under way, or that is to begin; null if none is. One that somebody asked for begins at once. */
-  #fullOf({ full, nextFullAt }: Pick<Cursor, 'full' | 'nextFullAt'>, now: number, requestedAt: number | null) {
-    if (full === null) return now >= nextFullAt || requestedAt !== null ? this.#newFull(now, requestedAt) : null
-    return full.requestedAt === null && requestedAt !== null ? this.#newFull(now, requestedAt) : full
-  }
-
-  #newFull(now: number, requestedAt: number | null): FullAuditState {
-    this.#told.clear()
-    return newFullAudit(now, requestedAt)
-  }
-
-  #newPart(now: number): AuditPart {
-    return { now, found: new FindingList(FINDINGS_KEPT), counts: { ...NO_COUNTS } }
-  }
-
-  /** Compares what came due lately, until its part of the slice is over. */
-  async #auditRecent(
+  /** Lists what is about to come due and what was changed. */
+  async #lookAhead(
     changeId: string | null,
-    part: AuditPart,
-    isOver: () => boolean,
-  ): Promise<{ changeId: string; hasMore: boolean }> {
-    const { now } = part
+    {
+      now,
+      reachedAt,
+      isOver,
+    }: { readonly now: number; readonly reachedAt: number | null; readonly isOver: () => boolean },
+  ): Promise<NotedChanges> {
     const noted = await this.#recent.noteChanges(changeId, now)
-    let hasMore = await this.#recent.look(now)
-    while (hasMore && !isOver()) hasMore = await this.#recent.look(now)
+    let hasMore = await this.#recent.look(now, reachedAt)
+    while (hasMore && !isOver()) hasMore = await this.#recent.look(now, reachedAt)
+    return { changeId: noted.changeId, hasMore: noted.hasMore || hasMore }
+  }
+
+  /**
+   * Compares what came due lately, until its part of the slice is over.
+   * @returns whether there is more to compare
+   */
+  async #compareRecent(part: AuditPart, isOver: () => boolean): Promise<boolean> {
     for (;;) {
-      const compared = await this.#recent.compare(now)
-      if (compared === undefined) return { changeId: noted, hasMore }
-      this.#note(part, compared)
-      if (isOver()) return { changeId: noted, hasMore: true }
+      const compared = await this.#recent.compare(part.now)
+      if (compared === undefined) return false
+      note(part, compared)
+      if (isOver()) return true
     }
   }
 
@@ -196,33 +179,31 @@ export class Auditor extends TurnService<AuditCounts> {
     part: AuditPart,
     { legacyUntil, isOver }: { readonly legacyUntil: number | null; readonly isOver: () => boolean },
   ): Promise<FullAuditState & { readonly isWhole: boolean }> {
-    let { after } = state
-    let isWhole = false
+    let next: FullAuditPlace | null = state.next
+    let last = state.next
     const counts = { ...state.counts }
     do {
-      const page = await this.#full.page({ ...state, after }, { now: part.now, legacyUntil })
-      this.#note(part, page)
+      const page = await this.#full.page({ ...state, next }, { now: part.now, legacyUntil })
+      note(part, page)
       addTo(counts, page.counts)
-      after = page.last ?? after
-      isWhole = page.isEnd
-    } while (!isWhole && !isOver())
+      last = next
+      next = page.next
+    } while (next !== null && !isOver())
     const { total, repaired } = part.found
-    return { ...state, after, counts, isWhole, findings: state.findings + total, repaired: state.repaired + repaired }
-  }
-
-  #note(part: AuditPart, { counts, findings }: Pick<SlotAuditResult, 'counts' | 'findings'>): void {
-    addTo(part.counts, counts)
-    for (const finding of findings) {
-      const name = `${finding.kind} ${finding.scheduleId ?? ''} ${finding.scheduledFor ?? ''}`
-      if (!finding.isRepaired && this.#told.has(name)) continue
-      this.#told.add(name)
-      part.found.add(finding)
+    return {
+      ...state,
+      next: next ?? last,
+      counts,
+      isWhole: next === null,
+      findings: state.findings + total,
+      repaired: state.repaired + repaired,
     }
   }
 
   /** Writes down a full audit that is over, or what was found on the way. */
   async #record(tx: Tx, { now, found, counts }: AuditPart, whole: FullAuditState | null): Promise<void> {
-    if (whole === null && found.total === 0) return
+    const findings = found.kept.filter(({ isRepaired }) => !isRepaired)
+    if (whole === null && findings.length === 0) return
     const startedAt = whole?.startedAt ?? now
     const id = identifierAt(startedAt)
     await insertAudit(tx, {
@@ -232,11 +213,13 @@ export class Auditor extends TurnService<AuditCounts> {
       to: now,
       startedAt,
       ...(whole?.counts ?? counts),
-      findings: whole?.findings ?? found.total,
-      repaired: whole?.repaired ?? found.repaired,
+      findings: whole === null ? found.total - found.repaired : whole.findings - whole.repaired,
+      // Repairs are written down where they are made.
+      repaired: 0,
+      lost: 0,
       now: this.#deps.clock.databaseNow(),
     })
-    if (found.total > 0) await insertFindings(tx, { auditId: id, findings: found.kept, now: new Date(now) })
+    if (findings.length > 0) await insertFindings(tx, { auditId: id, findings, now: new Date(now) })
   }
 
   #tell({ found }: AuditPart, whole: FullAuditState | null): void {
@@ -250,32 +233,26 @@ export class Auditor extends TurnService<AuditCounts> {
   }
 }
 
-/** What one slice, or one audit at once, does. */
-interface AuditPart {
-  readonly now: number
-  readonly found: FindingList
-  readonly counts: Record<keyof SlotAuditCounts, number>
+/** The full audit that is under way, or that is to begin; null if none is. One that somebody asked for begins at once. */
+function fullOf(
+  { full, nextFullAt }: Pick<AuditCursor, 'full' | 'nextFullAt'>,
+  now: number,
+  requestedAt: number | null,
+): FullAuditState | null {
+  if (full === null) return now >= nextFullAt || requestedAt !== null ? newFullAudit(now, requestedAt) : null
+  return full.requestedAt === null && requestedAt !== null ? newFullAudit(now, requestedAt) : full
 }
 
-const NO_COUNTS = { schedules: 0, slots: 0, unreadable: 0, truncated: 0 }
-
-function addTo(sum: Record<keyof SlotAuditCounts, number>, counts: SlotAuditCounts): void {
-  for (const name of Object.keys(NO_COUNTS) as (keyof SlotAuditCounts)[]) sum[name] += counts[name]
+/** So late that all slices together take no more than their share of the time. */
+function restAfter(from: number, tookMs: number): number {
+  return from + tookMs * (1 / SHARE - 1)
 }
 
-function countsOf({ counts, found }: AuditPart, isWhole: boolean): AuditCounts {
-  return { ...counts, findings: found.counts, repaired: found.repaired, isWhole }
+/** Until the next slice, which may only read the agenda. */
+function restMs(leftMs: number): number {
+  return Math.min(Math.max(leftMs, REST_MIN_MS), REST_IDLE_MS)
 }
 
-/** So long that all slices together take no more than their share of the time. */
-function restMs(tookMs: number, hasMore: boolean): number {
-  return Math.min(REST_MAX_MS, Math.max(tookMs * (1 / SHARE - 1), hasMore ? REST_MIN_MS : REST_IDLE_MS))
-}
-
-/** A cursor that another version left is begun anew, but for what older versions left in the ledger. */
-function cursorOf(stored: unknown): Cursor {
-  const known = CURSOR.safeParse(stored ?? {})
-  if (known.success) return known.data
-  const legacy = CURSOR.pick({ legacyUntil: true }).safeParse(stored)
-  return CURSOR.parse(legacy.success ? legacy.data : {})
+function pick({ linesPerPage }: AuditorOptions): Pick<AuditorOptions, 'linesPerPage'> {
+  return linesPerPage === undefined ? {} : { linesPerPage }
 }

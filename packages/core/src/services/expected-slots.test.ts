@@ -41,7 +41,6 @@ function verdictOf(
     projectId: 'web',
     targetKind: 'http',
     lane: 'http.1',
-    isEnd: true,
     nextSlotAt: null,
     dueAt: null,
     spans: [],

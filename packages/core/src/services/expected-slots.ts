@@ -55,7 +55,7 @@ export function compareSlots(
   lines: AuditedLines,
   { window, specs, linesMax, backlogs }: Comparison,
 ): SlotVerdict {
-  const awaited = awaitedSlots(schedule, window.to, specs)
+  const awaited = awaitedSlots(schedule, window.dueUntil ?? window.to, specs)
   const until = Math.min(
     linesUntil(lines, linesMax) ?? window.to,
     ...schedule.spans.map((span) => slotsOf(span, specs).until),
@@ -74,7 +74,7 @@ export function compareSlots(
   }
 }
 
-function awaitedSlots({ id, spans }: AuditedSchedule, to: number, specs: SpecCache): Map<number, Awaited> {
+function awaitedSlots({ id, spans }: AuditedSchedule, dueUntil: number, specs: SpecCache): Map<number, Awaited> {
   const awaited = new Map<number, Awaited>()
   for (const span of spans) {
     const { revision, nextSlotAt } = span
@@ -85,14 +85,18 @@ function awaitedSlots({ id, spans }: AuditedSchedule, to: number, specs: SpecCac
       if (dueAt > endsAt + CHANGE_RACE_MS) break
       // The span in which it came due first answers for it.
       if (slot < nextSlotAt || awaited.get(slot)?.isDue === true) continue
-      awaited.set(slot, { revision, isDue: dueAt <= Math.min(endsAt, to) })
+      awaited.set(slot, { revision, isDue: dueAt <= Math.min(endsAt, dueUntil) })
     }
   }
   return awaited
 }
 
-function slotsOf({ cadence }: AuditedSchedule['spans'][number], specs: SpecCache): ReturnType<SpecCache['slots']> {
-  return specs.slots(required(cadence))
+function slotsOf(
+  { cadence, nextSlotAt, endsAt }: AuditedSchedule['spans'][number],
+  specs: SpecCache,
+): ReturnType<SpecCache['slots']> {
+  const to = endsAt === null ? Infinity : endsAt + CHANGE_RACE_MS
+  return specs.slots(required(cadence), { from: nextSlotAt, to })
 }
 
 function required(text: string | null): string {

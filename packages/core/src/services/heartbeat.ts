@@ -15,6 +15,8 @@ export interface HeartbeatDeps {
   readonly lease: Lease
   /** What fails in this worker at the moment; told with each beat, for whoever examines it. */
   readonly failing: () => Failing | null
+  /** How long ago this worker had no room for another run; null: it always had some. Told with each beat. @default null */
+  readonly fullMsAgo?: () => number | null
   /** Told of runs of this worker that somebody asked to cancel. */
   readonly onCancel: (runId: string) => void
 }
@@ -29,7 +31,10 @@ export interface HeartbeatOptions {
 /** A worker is given up after missing three beats in a row: with the rescuer's pace, its runs go on within four. */
 const BEATS_PER_LEASE = 3
 
-/** A beat that failed is tried again so many times before the next one is due: one broken connection must cost no lease. */
+/**
+ * The heartbeat retries a failed beat this many times per beat, at a constant pace. It does not back off: Postgres may come back
+ * shortly before the lease runs out, and a longer pause would lose the lease and every run under way.
+ */
 const TRIES_PER_BEAT = 5
 
 /**
@@ -42,7 +47,8 @@ export class Heartbeat extends PeriodicService<{ readonly extended: number }> {
   readonly #options: HeartbeatOptions
 
   constructor(deps: HeartbeatDeps, options: HeartbeatOptions) {
-    super(deps, options.heartbeatMs, options.heartbeatMs / TRIES_PER_BEAT)
+    const pauseMs = options.heartbeatMs / TRIES_PER_BEAT
+    super(deps, options.heartbeatMs, { firstMs: pauseMs, maxMs: pauseMs })
     this.#deps = deps
     this.#options = options
     deps.lease.onLost((workerId) => deps.events.emit('lease.lost', { workerId }))
@@ -76,11 +82,12 @@ export class Heartbeat extends PeriodicService<{ readonly extended: number }> {
   }
 
   async #extend(id: string): Promise<boolean> {
-    const { db, clock, lease, failing } = this.#deps
+    const { db, clock, lease, failing, fullMsAgo } = this.#deps
     const askedAtMs = clock.monotonicMs()
     const leaseMs = this.#leaseMs
     const now = clock.databaseNow()
-    if (!(await extendLease(db, { id, failing: failing(), leaseMs, now }))) return false
+    const beat = { id, failing: failing(), fullMsAgo: fullMsAgo?.() ?? null, leaseMs, now }
+    if (!(await extendLease(db, beat))) return false
     // The answer may have come after the lease was let go of. What was held under it is written by nobody any more, so it
     // must run out for a rescuer to find it.
     if (lease.workerId !== id) return false

@@ -1,13 +1,13 @@
 import type { Clock } from '../clock.ts'
-import { judgeSlot, type SlotFault } from '../policy/ledger-slot.ts'
-import { isPassedOver, OVERDUE_MS, type LivingWorker } from '../policy/overdue.ts'
+import { BACKLOG_MS, OVERDUE_MS } from '../policy/overdue.ts'
+import { listAuditedFailures } from '../store/audited-failures.ts'
 import {
   correctCounts,
   groupSlots,
   listAuditedCounts,
   listOddRuns,
-  listSlotsOfGroup,
   type AuditedCounts,
+  type LedgerRange,
   type OddRun,
   type SlotGroup,
 } from '../store/audited-ledger.ts'
@@ -15,11 +15,25 @@ import type { NewFinding } from '../store/audits.ts'
 import { transact, type Db, type Tx } from '../store/database.ts'
 import { lockFreeSchedules } from '../store/schedule-lock.ts'
 import { readSnapshot } from '../store/snapshot.ts'
-import { findFirstDue, listLivingWorkers } from '../store/worker-room.ts'
-import { formatInstant } from './finding-text.ts'
+import { addSums, countFinding, NO_SUMS, rightCounts, type LedgerSums, type RightCounts } from './ledger-counts.ts'
+import { faultOf, listFaults, oddFinding, revisionFinding } from './ledger-findings.ts'
+import { OverdueJudge } from './overdue-judge.ts'
+import { reportRepairs } from './repair-report.ts'
+
+/** A part of the slots of one schedule, which has more lines than a page. */
+interface LedgerPart {
+  /** The first slot; null: from the earliest on. */
+  readonly from: number | null
+  /** Before this slot; null: up to the latest. */
+  readonly before: number | null
+  /** The sums of the parts before. */
+  readonly sums: LedgerSums
+}
 
 export interface LedgerAuditTask {
   readonly ids: readonly string[]
+  /** Null: all lines of these schedules. */
+  readonly part: LedgerPart | null
   readonly now: number
   /** What ended, and schedules that were made, up to this instant is of an older version; null: nothing is. */
   readonly legacyUntil: number | null
@@ -29,11 +43,18 @@ export interface LedgerAuditTask {
   readonly isAsked: boolean
 }
 
+export interface LedgerAuditResult {
+  readonly findings: readonly NewFinding[]
+  /** Of this part and those before. */
+  readonly sums: LedgerSums
+}
+
 /** What is wrong with one schedule, or looks so. */
 interface Examined {
   readonly counts: AuditedCounts
-  /** The counts as they should be; null if they are right. */
-  readonly right: { readonly runCount: number; readonly failureCount: number } | null
+  readonly sums: LedgerSums
+  /** The counts as they should be; null if they are right, or are not known from one part. */
+  readonly right: RightCounts | null
   readonly faulty: readonly SlotGroup[]
   /** Revisions that are gone, with how many runs began under each. */
   readonly missing: ReadonlyMap<number, number>
@@ -45,92 +66,146 @@ interface Examined {
  * a minute, so one of them is a fault only if it is still there after longer than that.
  */
 const UNLISTED_MS = 90_000
-const UNLISTED_KEPT = 1000
-/** How many slots with the same fault are listed for a schedule; all of them are counted. */
-const SLOTS_PER_FAULT = 100
+/** How many runs and schedules are remembered that looked wrong once. */
+const SUSPECTS_KEPT = 1000
 
 /**
  * Holds the ledger against itself: whether runs follow from their attempts, revisions are there, counts add up, and whether runs
  * that are not over are cared for.
  *
  * Everything is read as of one instant. What looks wrong is looked at once more under the lock of its schedule, where no transaction
- * in flight can explain it, and is then reported; counts are set right.
+ * in flight can explain it, and is then reported; counts are set right. If another transaction holds the schedule, only what has been
+ * overdue for long is reported.
  */
 export class LedgerAudit {
   readonly #db: Db
   readonly #clock: Clock
   /** When runs whose worker is not on the list were seen first. */
   readonly #unlisted = new Map<string, number>()
+  /** Schedules of several pages whose counts looked wrong, with by how much. */
+  readonly #miscounted = new Map<string, string>()
 
   constructor({ db, clock }: { readonly db: Db; readonly clock: Clock }) {
     this.#db = db
     this.#clock = clock
   }
 
-  async run(task: LedgerAuditTask): Promise<NewFinding[]> {
+  async run(task: LedgerAuditTask): Promise<LedgerAuditResult> {
     const examined = await readSnapshot(this.#db, (tx) => examine(tx, task))
     const findings: NewFinding[] = []
     for (const { counts } of examined.filter(isSuspect)) findings.push(...(await this.#confirm(counts.id, task)))
-    return findings
+    const [first] = examined
+    if (task.part === null || first === undefined) return { findings, sums: task.part?.sums ?? NO_SUMS }
+    if (isEnd(task)) findings.push(...(await this.#confirmSums(first, task)))
+    return { findings, sums: first.sums }
   }
 
-  /** One at a time: each schedule is locked for as long as its own ledger takes. One that somebody holds is left to the next audit. */
+  /** One at a time: each schedule is locked for as long as one page takes. */
   async #confirm(id: string, task: LedgerAuditTask): Promise<NewFinding[]> {
     return transact(this.#db, this.#clock, async (tx) => {
       const locked = await lockFreeSchedules(tx, { scheduleIds: [id] })
-      if (!locked.has(id)) return []
+      if (!locked.has(id)) return this.#judgeHeld(tx, id, task)
       const [examined] = await examine(tx, { ...task, ids: [id] })
       if (examined === undefined || !isSuspect(examined)) return []
       const { counts, right, faulty, missing, odd } = examined
       const findings = [...missing].map(([revision, runs]) => revisionFinding(counts, revision, runs))
-      for (const group of faulty) findings.push(...(await listFaults(tx, group, task)))
-      findings.push(...(await this.#judgeOdd(tx, odd, task)))
-      if (right !== null) {
-        await correctCounts(tx, { id, ...right })
-        findings.push(countFinding(counts, right))
-      }
+      for (const group of faulty) findings.push(...(await listFaults(tx, group, rangeOf(task))))
+      findings.push(...(await this.#judgeOdd(tx, odd, task, false)))
+      if (right !== null) findings.push(await this.#correct(tx, counts, right, task.now))
       return findings
     })
   }
 
-  async #judgeOdd(tx: Tx, odd: readonly OddRun[], task: LedgerAuditTask): Promise<NewFinding[]> {
+  /** What somebody holds is being seen to, unless it has been overdue for long. */
+  async #judgeHeld(tx: Tx, id: string, task: LedgerAuditTask): Promise<NewFinding[]> {
+    if (!isEnd(task)) return []
+    const before = task.now - BACKLOG_MS
+    const odd = (await listOddRuns(tx, { ids: [id], before: new Date(before) })).filter(
+      (run) => (run.what === 'due' && run.dueAt < before) || (run.what === 'held' && run.lostAt !== null),
+    )
+    return this.#judgeOdd(tx, odd, task, true)
+  }
+
+  async #judgeOdd(tx: Tx, odd: readonly OddRun[], task: LedgerAuditTask, isHeld: boolean): Promise<NewFinding[]> {
     if (odd.length === 0) return []
-    const workers = await listLivingWorkers(tx, { now: this.#clock.databaseNow() })
-    const lanes = new Set(odd.flatMap((run) => (run.what === 'due' ? [run.lane] : [])))
-    const first = lanes.size === 0 ? new Map<string, never>() : await findFirstDue(tx, { lanes: [...lanes] })
-    const isFirst = ({ lane, dueAt }: OddRun & { what: 'due' }): boolean => first.get(lane)?.runAt === dueAt
-    return odd
-      .filter((run) => !this.#mayBeRescued(run, task))
-      .flatMap((run) => oddFinding(run, { workers, isFirst, now: task.now }))
+    const lanes = odd.flatMap((run) => (run.what === 'due' ? [run.lane] : []))
+    const judge = await OverdueJudge.read(tx, { lanes, now: task.now, databaseNow: this.#clock.databaseNow() })
+    return odd.filter((run) => !this.#mayBeRescued(run, task)).flatMap((run) => oddFinding(run, judge, isHeld))
   }
 
   #mayBeRescued(run: OddRun, { now, isAsked }: LedgerAuditTask): boolean {
     if (run.what !== 'held' || run.lostAt !== null) return false
     const seenAt = this.#unlisted.get(run.runId)
     if (isAsked || (seenAt !== undefined && now - seenAt > UNLISTED_MS)) return false
-    if (this.#unlisted.size >= UNLISTED_KEPT) this.#unlisted.clear()
+    if (this.#unlisted.size >= SUSPECTS_KEPT) this.#unlisted.clear()
     if (seenAt === undefined) this.#unlisted.set(run.runId, now)
     return true
   }
+
+  /**
+   * The parts of a schedule were read at different instants, and runs may have ended in between. So its counts are wrong only if they
+   * were as wrong the last time. They are corrected by the difference: reading all lines under the lock would hold it for too long.
+   */
+  async #confirmSums({ counts, sums }: Examined, { completeSince, now }: LedgerAuditTask): Promise<NewFinding[]> {
+    const { id } = counts
+    const right = rightCounts(counts, sums, { completeSince, failures: undefined })
+    if (right === null) {
+      this.#miscounted.delete(id)
+      return []
+    }
+    const [runs, failures] = [right.runCount - counts.runCount, right.failureCount - counts.failureCount]
+    const isConfirmed = this.#miscounted.get(id) === `${runs} ${failures}`
+    if (this.#miscounted.size >= SUSPECTS_KEPT) this.#miscounted.clear()
+    if (!isConfirmed) this.#miscounted.set(id, `${runs} ${failures}`)
+    if (!isConfirmed) return []
+    return transact(this.#db, this.#clock, async (tx) => {
+      const locked = await lockFreeSchedules(tx, { scheduleIds: [id] })
+      const [present] = locked.has(id) ? await listAuditedCounts(tx, { ids: [id] }) : []
+      if (present === undefined) return []
+      const { runCount, failureCount, consecutiveFailures } = present
+      const corrected = { runCount: runCount + runs, failureCount: failureCount + failures, consecutiveFailures }
+      return [await this.#correct(tx, present, corrected, now)]
+    })
+  }
+
+  async #correct(tx: Tx, counts: AuditedCounts, right: RightCounts, now: number): Promise<NewFinding> {
+    await correctCounts(tx, { id: counts.id, ...right })
+    const finding = countFinding(counts, right)
+    await reportRepairs(tx, { findings: [finding], now, databaseNow: this.#clock.databaseNow() })
+    return finding
+  }
 }
 
-async function examine(tx: Tx, { ids, now, legacyUntil, completeSince }: LedgerAuditTask): Promise<Examined[]> {
+/** Whether the last line of the schedules is in it. */
+function isEnd({ part }: LedgerAuditTask): boolean {
+  return part === null || part.before === null
+}
+
+function rangeOf({ ids, part, legacyUntil }: LedgerAuditTask): LedgerRange {
+  const legacy = legacyUntil === null ? null : new Date(legacyUntil)
+  return { ids, from: part?.from ?? null, before: part?.before ?? null, legacyUntil: legacy }
+}
+
+async function examine(tx: Tx, task: LedgerAuditTask): Promise<Examined[]> {
+  const { ids, part, now, completeSince } = task
   const counted = await listAuditedCounts(tx, { ids })
-  const groups = Map.groupBy(
-    await groupSlots(tx, { ids, legacyUntil: legacyUntil === null ? null : new Date(legacyUntil) }),
-    ({ scheduleId }) => scheduleId,
+  const groups = Map.groupBy(await groupSlots(tx, rangeOf(task)), ({ scheduleId }) => scheduleId)
+  const failures = new Map(
+    part === null ? (await listAuditedFailures(tx, { ids })).map((failed) => [failed.id, failed]) : [],
   )
   const odd = Map.groupBy(
-    await listOddRuns(tx, { ids, before: new Date(now - OVERDUE_MS) }),
+    isEnd(task) ? await listOddRuns(tx, { ids, before: new Date(now - OVERDUE_MS) }) : [],
     ({ scheduleId }) => scheduleId,
   )
   return counted
     .filter(({ isBeingPurged }) => !isBeingPurged)
     .map((counts) => {
       const own = groups.get(counts.id) ?? []
+      const sums = addSums(part?.sums ?? NO_SUMS, own)
       return {
         counts,
-        right: rightCounts(counts, own, completeSince),
+        sums,
+        right: part === null ? rightCounts(counts, sums, { completeSince, failures: failures.get(counts.id) }) : null,
         faulty: own.filter((group) => faultOf(group) !== null),
         missing: missingRevisions(counts, own),
         odd: odd.get(counts.id) ?? [],
@@ -152,118 +227,4 @@ function missingRevisions(
     missing.set(group.revision, (missing.get(group.revision) ?? 0) + group.slots)
   }
   return missing
-}
-
-/**
- * `run_count` counts the runs that were tried or are not over, `failure_count` those that failed. Of an older schedule lines are gone
- * that were counted, so its counts are only known not to be lower than this.
- */
-function rightCounts(
-  { runCount, failureCount, createdAt }: AuditedCounts,
-  groups: readonly SlotGroup[],
-  completeSince: number,
-): Examined['right'] {
-  const sumOf = (isCounted: (group: SlotGroup) => boolean): number =>
-    groups.filter(isCounted).reduce((sum, { slots }) => sum + slots, 0)
-  const runs = sumOf(({ state, attemptCount }) => state !== null && (attemptCount > 0 || OPEN_STATES.has(state)))
-  const failures = sumOf(({ state }) => state === 'failed')
-  const isComplete = createdAt > completeSince
-  const right = {
-    runCount: isComplete ? runs : Math.max(runs, runCount),
-    failureCount: isComplete ? failures : Math.max(failures, failureCount),
-  }
-  return right.runCount === runCount && right.failureCount === failureCount ? null : right
-}
-
-const OPEN_STATES: ReadonlySet<string> = new Set(['pending', 'running', 'retrying'])
-
-/** Attempts whose run is gone are told as a lost line. */
-function faultOf(group: SlotGroup): SlotFault | { readonly kind: 'slot_lost'; readonly problem: string } | null {
-  if (group.state !== null) return judgeSlot(group)
-  return { kind: 'slot_lost', problem: 'the ledger has attempts of a slot that has no line' }
-}
-
-const REMEDIES = {
-  attempt_missing: 'restore the attempts from a backup; the run itself stays as it is',
-  run_contradicted:
-    'see who wrote to the database by hand, and restore the run from a backup; if nobody did, please report it',
-  slot_lost: 'restore the line from a backup',
-} as const
-
-async function listFaults(tx: Tx, group: SlotGroup, { legacyUntil }: LedgerAuditTask): Promise<NewFinding[]> {
-  const { scheduleId: id, signature, slots: count } = group
-  const slots = await listSlotsOfGroup(tx, {
-    id,
-    signature,
-    legacyUntil: legacyUntil === null ? null : new Date(legacyUntil),
-    limit: SLOTS_PER_FAULT,
-  })
-  const more = count > slots.length ? `, and so are ${count - slots.length} later slots` : ''
-  const told = (kind: NewFinding['kind'], problem: string, remedy: string): NewFinding[] =>
-    slots.map((scheduledFor, at) => ({
-      kind,
-      scheduleId: id,
-      scheduledFor,
-      detail: `${problem}${at === slots.length - 1 ? more : ''}: ${remedy}`,
-      isRepaired: false,
-    }))
-  const fault = faultOf(group)
-  return fault === null ? [] : told(fault.kind, fault.problem, REMEDIES[fault.kind])
-}
-
-function revisionFinding({ id, revision: present }: AuditedCounts, revision: number, runs: number): NewFinding {
-  const effect = revision === present ? 'no slot can begin' : 'runs that it began cannot be tried again'
-  const detail =
-    `revision ${revision}, under which ${runs} runs began, is gone, and ${effect}: restore it from a backup` +
-    (revision === present ? ', or edit the schedule' : '')
-  return { kind: 'revision_missing', scheduleId: id, scheduledFor: null, detail, isRepaired: false }
-}
-
-function countFinding(
-  { id, runCount, failureCount }: AuditedCounts,
-  right: NonNullable<Examined['right']>,
-): NewFinding {
-  const detail =
-    `the schedule counted ${runCount} runs, ${failureCount} of them failed; its ledger has ${right.runCount} and ` +
-    `${right.failureCount}: the counts were set right; nothing is left to do`
-  return { kind: 'count_wrong', scheduleId: id, scheduledFor: null, detail, isRepaired: true }
-}
-
-/** What is to be known of lanes and workers to judge runs that are not over. */
-interface OddContext {
-  readonly workers: readonly LivingWorker[]
-  readonly isFirst: (run: OddRun & { what: 'due' }) => boolean
-  readonly now: number
-}
-
-function oddFinding(run: OddRun, { workers, isFirst, now }: OddContext): NewFinding[] {
-  const { scheduleId, scheduledFor, runId } = run
-  const told = (kind: NewFinding['kind'], detail: string): NewFinding[] => [
-    { kind, scheduleId, scheduledFor, detail, isRepaired: false },
-  ]
-  switch (run.what) {
-    case 'turn': {
-      const detail = `the run waits for its turn, and no other run of its schedule is open: cancel it (carillon runs cancel ${runId})`
-      return told('run_stuck', detail)
-    }
-    case 'held': {
-      const since = run.lostAt === null ? 'is not on the list' : `lost its lease at ${formatInstant(run.lostAt)}`
-      const detail = `the run is held by worker ${run.workerId}, which ${since}: see why no rescuer puts it back (carillon doctor)`
-      return told('run_without_lease', detail)
-    }
-    case 'due': {
-      // Lanes are named after their kind; see `lane_of` in the schema.
-      const [targetKind = ''] = run.lane.split('.')
-      const overdueMs = now - run.dueAt
-      if (!isPassedOver({ targetKind, overdueMs, isFirstInLane: isFirst(run) }, workers)) return []
-      const isServed = workers.some(({ targetKinds }) => targetKinds.includes(targetKind))
-      const remedy = isServed
-        ? `see what the workers log, and whether anybody holds the row of its schedule (pg_locks), or cancel it (carillon runs cancel ${runId})`
-        : `start a worker that serves ${targetKind}, or cancel it (carillon runs cancel ${runId})`
-      return told(
-        'run_stuck',
-        `the run has been due since ${formatInstant(run.dueAt)}, and no worker took it: ${remedy}`,
-      )
-    }
-  }
 }

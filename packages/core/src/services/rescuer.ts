@@ -3,7 +3,7 @@ import type { Events } from '../events.ts'
 import { NO_RETRY, type RetryPolicy } from '../policy/retry.ts'
 import { readPolicy } from '../policy/schedule-policy.ts'
 import { PeriodicService } from '../service.ts'
-import { settleBatch, type PendingSettlement } from '../settle-batch.ts'
+import { settleApart, type PendingSettlement } from '../settle-batch.ts'
 import { tellSettled } from '../settled-events.ts'
 import { settlementOf } from '../settlement.ts'
 import type { Db } from '../store/database.ts'
@@ -50,18 +50,21 @@ export class Rescuer extends PeriodicService<RescueCounts> {
     const isFull = nowMs - this.#fullAtMs >= FULL_EVERY_MS
     const dead = await findDeadWorkers(db, { now: clock.databaseNow() })
     if (dead.length === 0 && !isFull) return { rescued: 0, removed: 0 }
-    const rescued = await this.#rescueAll(isFull ? null : dead)
+    const failures: unknown[] = []
+    const rescued = await this.#rescueAll(isFull ? null : dead, failures)
     if (isFull) this.#fullAtMs = nowMs
     const removed = dead.length === 0 ? 0 : await removeDeadWorkers(db, { ids: dead, now: clock.databaseNow() })
+    // Told only now: one run that cannot be settled does not keep back the others.
+    if (failures.length > 0) throw failures[0]
     return { rescued, removed }
   }
 
-  async #rescueAll(workerIds: readonly string[] | null): Promise<number> {
+  async #rescueAll(workerIds: readonly string[] | null, failures: unknown[]): Promise<number> {
     const { db, clock } = this.#deps
     let rescued = 0
     for (let batches = 0; batches < BATCHES_MAX; batches += 1) {
       const orphans = await findOrphanedRuns(db, { workerIds, limit: BATCH_MAX, now: clock.databaseNow() })
-      const settled = await this.#rescue(orphans)
+      const settled = await this.#rescue(orphans, failures)
       rescued += settled
       // What is left is held by somebody at the moment, or was settled by another rescuer: it is looked for again the next time.
       if (settled === 0) break
@@ -69,12 +72,15 @@ export class Rescuer extends PeriodicService<RescueCounts> {
     return rescued
   }
 
-  async #rescue(orphans: readonly OrphanedRun[]): Promise<number> {
+  async #rescue(orphans: readonly OrphanedRun[], failures: unknown[]): Promise<number> {
     if (orphans.length === 0) return 0
     // One per schedule at a time, as everywhere; the rest is found again the next time round.
     const batch = [...new Map(orphans.map((run) => [run.scheduleId, run])).values()]
-    const settled = await settleBatch(this.#deps, batch.map(pendingOf), { ifHeld: 'leave' })
     const { events } = this.#deps
+    const settled = await settleApart(this.#deps, batch.map(pendingOf), {
+      ifHeld: 'leave',
+      onFailure: (error) => failures.push(error),
+    })
     for (const run of settled) {
       const { runId, scheduleId, scheduledFor } = run
       events.emit('run.rescued', { runId, scheduleId, scheduledFor })

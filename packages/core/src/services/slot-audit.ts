@@ -1,17 +1,18 @@
 import type { Clock } from '../clock.ts'
 import { identifierAt } from '../identifier.ts'
-import { isPassedOver, OVERDUE_MS } from '../policy/overdue.ts'
+import { BACKLOG_MS, OVERDUE_MS } from '../policy/overdue.ts'
 import type { RunState } from '../policy/run-state.ts'
 import { listAuditedLines, listBacklogRanges, type AuditedLines, type SlotRange } from '../store/audited-lines.ts'
-import { listAuditedSchedules, type AuditedPage, type AuditedSchedule } from '../store/audited-schedules.ts'
+import { listAuditedSchedules, type AuditedSchedule } from '../store/audited-schedules.ts'
 import type { NewFinding } from '../store/audits.ts'
 import { transact, type Db, type Tx } from '../store/database.ts'
 import { restoreLines } from '../store/restored-lines.ts'
 import { lockFreeSchedules } from '../store/schedule-lock.ts'
 import { readSnapshot } from '../store/snapshot.ts'
-import { findFirstDue, listLivingWorkers } from '../store/worker-room.ts'
 import { CHANGE_RACE_MS, compareSlots, type SlotVerdict } from './expected-slots.ts'
 import { formatInstant } from './finding-text.ts'
+import { OverdueJudge } from './overdue-judge.ts'
+import { reportRepairs } from './repair-report.ts'
 import type { SpecCache } from './spec-cache.ts'
 import type { TimeSlices } from './time-slices.ts'
 
@@ -22,7 +23,8 @@ export interface SlotAuditDeps {
 }
 
 export interface SlotAuditTask {
-  readonly page: AuditedPage
+  /** Of the schedules. */
+  readonly ids: readonly string[]
   /** What the specs say of the window of slots that is compared. */
   readonly specs: SpecCache
   readonly now: number
@@ -58,13 +60,18 @@ export const SLOTS_MAX = 10_000
 /** How many schedules are locked at a time to look at them again, and how many lines one transaction writes. */
 const SCHEDULES_PER_CONFIRM = 20
 const LINES_PER_REPAIR = 1000
+/** For how long lines may be missing that a change left to be written. A worker writes some ten thousand a second. */
+const BACKLOG_EXCUSED_MS = 3_600_000
+/** Of one schedule, at a time. */
+const HELD_SLOTS_TOLD = 100
 const NO_LINES: AuditedLines = { scheduled: [], manual: [] }
 
 /**
  * Holds the ledger against the specs: which slots of a window came due, and whether each has its line. Gives lost slots their line.
  *
  * Everything is read as of one instant. What looks wrong is looked at once more under the lock of its schedule, where no transaction
- * in flight can explain it, and is then reported and repaired.
+ * in flight can explain it, and is then reported and repaired. If another transaction holds the schedule, only what has been overdue
+ * for long is reported.
  */
 export class SlotAudit {
   readonly #deps: SlotAuditDeps
@@ -74,7 +81,7 @@ export class SlotAudit {
   }
 
   async run(task: SlotAuditTask): Promise<SlotAuditResult> {
-    const read = await readSnapshot(this.#deps.db, (tx) => readSchedules(tx, task.page, task.specs))
+    const read = await readSnapshot(this.#deps.db, (tx) => readSchedules(tx, task.ids, task))
     const counts = { schedules: read.schedules.length, slots: 0, unreadable: 0, truncated: 0 }
     const suspects: string[] = []
     for (const schedule of read.schedules) {
@@ -83,7 +90,7 @@ export class SlotAudit {
       if (verdict === undefined) counts.unreadable += 1
       counts.slots += verdict?.expected ?? 0
       if (verdict !== undefined && verdict.until < task.specs.window.to) counts.truncated += 1
-      if (isSuspect(verdict) || isOverdue(schedule, task.now)) suspects.push(schedule.id)
+      if (isSuspect(verdict) || isOverdue(schedule, task.now, OVERDUE_MS)) suspects.push(schedule.id)
     }
     return { counts, schedules: read.schedules, ...(await this.#confirmAll(suspects, task)) }
   }
@@ -109,14 +116,17 @@ export class SlotAudit {
   /** @returns `left` are those with more lost slots than one transaction writes */
   async #confirm(
     ids: readonly string[],
-    { specs, now }: SlotAuditTask,
+    task: SlotAuditTask,
   ): Promise<{ findings: NewFinding[]; heldIds: string[]; left: string[] }> {
     const { db, clock } = this.#deps
+    const { specs, now } = task
     return transact(db, clock, async (tx) => {
       const locked = await lockFreeSchedules(tx, { scheduleIds: ids })
       const heldIds = ids.filter((id) => !locked.has(id))
-      const read = await readSchedules(tx, { ids: [...locked] }, specs)
-      const judged = read.schedules.map((schedule) => ({ schedule, verdict: judge(schedule, read, specs) }))
+      const read = await readSchedules(tx, ids, task)
+      const all = read.schedules.map((schedule) => ({ schedule, verdict: judge(schedule, read, specs) }))
+      const judged = all.filter(({ schedule }) => locked.has(schedule.id))
+      const held = all.filter(({ schedule }) => !locked.has(schedule.id))
       const lost = judged.flatMap(({ schedule, verdict }) =>
         (verdict?.lost ?? []).map(({ slot, revision }) => ({
           id: identifierAt(now),
@@ -137,42 +147,44 @@ export class SlotAudit {
       for (const { schedule, verdict } of whole) {
         for (const slot of verdict?.unknown ?? []) findings.push(unknownFinding(schedule, slot))
       }
-      findings.push(
-        ...(await this.#findPastDue(
-          tx,
-          whole.map(({ schedule }) => schedule),
-          now,
-        )),
-      )
+      findings.push(...held.flatMap(({ schedule, verdict }) => heldFindings(schedule, verdict, now)))
+      const overdue = [
+        ...whole.filter(({ schedule }) => isOverdue(schedule, now, OVERDUE_MS)),
+        ...held.filter(({ schedule }) => isOverdue(schedule, now, BACKLOG_MS)),
+      ].map(({ schedule }) => schedule)
+      findings.push(...(await this.#findPastDue(tx, overdue, { locked, now })))
+      await reportRepairs(tx, { findings, now, databaseNow: clock.databaseNow() })
       return { findings, heldIds, left }
     })
   }
 
-  async #findPastDue(tx: Tx, schedules: readonly AuditedSchedule[], now: number): Promise<NewFinding[]> {
-    const overdue = schedules.filter((schedule) => isOverdue(schedule, now))
+  async #findPastDue(
+    tx: Tx,
+    overdue: readonly AuditedSchedule[],
+    { locked, now }: { readonly locked: ReadonlySet<string>; readonly now: number },
+  ): Promise<NewFinding[]> {
     if (overdue.length === 0) return []
-    const workers = await listLivingWorkers(tx, { now: this.#deps.clock.databaseNow() })
-    const first = await findFirstDue(tx, { lanes: [...new Set(overdue.map(({ lane }) => lane))] })
-    return overdue.flatMap(({ id, targetKind, lane, dueAt, nextSlotAt }) => {
-      const overdueMs = now - (dueAt ?? now)
-      const isFirstInLane = first.get(lane)?.slotAt === dueAt
-      if (!isPassedOver({ targetKind, overdueMs, isFirstInLane }, workers)) return []
-      const isServed = workers.some(({ targetKinds }) => targetKinds.includes(targetKind))
-      const remedy = isServed
-        ? 'see what the workers log, and whether anybody holds its row (pg_locks)'
-        : `start a worker that serves ${targetKind}`
-      const detail = `due since ${formatInstant(dueAt ?? now)}, and no worker has begun it: ${remedy}`
+    const lanes = overdue.map(({ lane }) => lane)
+    const judge = await OverdueJudge.read(tx, { lanes, now, databaseNow: this.#deps.clock.databaseNow() })
+    return overdue.flatMap(({ id, lane, dueAt, nextSlotAt }) => {
+      if (dueAt === null || !judge.isPassedOver({ lane, dueAt }, 'slotAt')) return []
+      const remedy = judge.remedy(lane, !locked.has(id))
+      const detail = `due since ${formatInstant(dueAt)}, and no worker has begun it: ${remedy}`
       return [{ kind: 'schedule_past_due', scheduleId: id, scheduledFor: nextSlotAt, detail, isRepaired: false }]
     })
   }
 }
 
 /** Backlogs before lines: see `listBacklogRanges`. */
-async function readSchedules(tx: Tx, page: AuditedPage, { window }: SpecCache): Promise<ReadSchedules> {
+async function readSchedules(
+  tx: Tx,
+  ids: readonly string[],
+  { specs: { window }, now }: SlotAuditTask,
+): Promise<ReadSchedules> {
   const [from, to] = [new Date(window.from), new Date(window.to)]
-  const schedules = await listAuditedSchedules(tx, { page, from: new Date(window.from - CHANGE_RACE_MS), to })
+  const schedules = await listAuditedSchedules(tx, { ids, from: new Date(window.from - CHANGE_RACE_MS), to })
   const scheduleIds = schedules.map(({ id }) => id)
-  const backlogs = await listBacklogRanges(tx, { scheduleIds })
+  const backlogs = await listBacklogRanges(tx, { scheduleIds, madeAfter: new Date(now - BACKLOG_EXCUSED_MS) })
   return { schedules, backlogs, lines: await listAuditedLines(tx, { scheduleIds, from, to, limit: SLOTS_MAX }) }
 }
 
@@ -192,8 +204,21 @@ function isSuspect(verdict: SlotVerdict | undefined): boolean {
   return verdict !== undefined && (verdict.lost.length > 0 || verdict.unknown.length > 0)
 }
 
-function isOverdue({ dueAt }: AuditedSchedule, now: number): boolean {
-  return dueAt !== null && now - dueAt > OVERDUE_MS
+function isOverdue({ dueAt }: AuditedSchedule, now: number, ms: number): boolean {
+  return dueAt !== null && now - dueAt > ms
+}
+
+/** Lost slots of a schedule that another transaction holds. A fresh one may still be explained by that transaction. */
+function heldFindings({ id }: AuditedSchedule, verdict: SlotVerdict | undefined, now: number): NewFinding[] {
+  return (verdict?.lost ?? [])
+    .filter(({ slot }) => now - slot > BACKLOG_MS)
+    .slice(0, HELD_SLOTS_TOLD)
+    .map(({ slot, revision }) => {
+      const detail =
+        `the slot came due under revision ${revision} and left no line, and another transaction holds the row of its schedule: ` +
+        'see which one (pg_locks), and end it; an audit then writes the line'
+      return { kind: 'slot_lost', scheduleId: id, scheduledFor: slot, detail, isRepaired: false }
+    })
 }
 
 function lostFinding(

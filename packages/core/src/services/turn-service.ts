@@ -20,7 +20,10 @@ export interface TurnServiceOptions {
   readonly turn: string
   /** How often a worker looks whether a slice is due: what somebody asked for begins that soon. */
   readonly lookMs: number
+  /** After the first failure; twice as long after each further one. */
   readonly pauseAfterFailureMs: number
+  /** @default 5 seconds */
+  readonly pauseMaxMs?: number
 }
 
 /** What a slice came to. */
@@ -36,7 +39,7 @@ export interface Slice<Counts> {
   readonly isAnswered?: boolean
   /** Written in the transaction that stores the cursor: both, or neither. Must bear repeating. */
   readonly write?: (tx: Tx) => Promise<void>
-  /** Called once the cursor is stored, or the turn turned out to be another worker's. */
+  /** Called once the cursor is stored, and not if the turn turned out to be another worker's. */
   readonly afterwards?: () => void
   /** What could not be done this time though the slice is over: thrown once the cursor is stored. */
   readonly failure?: Error | undefined
@@ -65,9 +68,12 @@ export abstract class TurnService<Counts> extends Service<Counts | undefined> {
   #lag: { readonly ms: number; readonly knownAtMs: number } | null = null
   #heldBy: string | undefined
   #restMs = 0
+  /** Until the next slice is due, if this one failed in part. */
+  #restAfterFailureMs = 0
 
   protected constructor(deps: TurnServiceDeps, options: TurnServiceOptions) {
-    super(deps, options.pauseAfterFailureMs)
+    const { pauseAfterFailureMs: firstMs, pauseMaxMs } = options
+    super(deps, { firstMs, ...(pauseMaxMs !== undefined && { maxMs: pauseMaxMs }) })
     this.#deps = deps
     this.#options = options
     this.#lease = deps.lease ?? { workerId: randomUUID() }
@@ -81,6 +87,11 @@ export abstract class TurnService<Counts> extends Service<Counts | undefined> {
     // Most remember nothing.
   }
 
+  /** Called when a slice failed or was not stored: what it took from memory is to be done again. */
+  protected abandon(): void {
+    // Most keep everything in their cursor.
+  }
+
   /** How long ago that was up to which the work is done, whichever worker does it; null if that is not known. */
   get lagMs(): number | null {
     return this.#lag === null ? null : this.#lag.ms + this.#deps.clock.monotonicMs() - this.#lag.knownAtMs
@@ -89,6 +100,7 @@ export abstract class TurnService<Counts> extends Service<Counts | undefined> {
   /** Does the next slice, if it is due and this worker's turn; undefined if not. */
   async runOnce(): Promise<Counts | undefined> {
     this.#restMs = this.#options.lookMs
+    this.#restAfterFailureMs = 0
     const { workerId } = this.#lease
     if (workerId === undefined) return undefined
     const { db, clock } = this.#deps
@@ -98,12 +110,12 @@ export abstract class TurnService<Counts> extends Service<Counts | undefined> {
     this.#heldBy = look.isOwn ? workerId : undefined
     if (!look.isOwn) this.forget()
     if (look.turn === undefined) return undefined
-    const slice = await this.slice(look.turn)
-    await this.#store(look.turn, slice)
-    slice.afterwards?.()
+    const slice = await this.#sliceStored(look.turn)
+    if (slice === undefined) return undefined
     this.#restMs = Math.min(slice.restMs, this.#options.lookMs)
-    if (slice.failure !== undefined) throw slice.failure
-    return slice.counts
+    if (slice.failure === undefined) return slice.counts
+    this.#restAfterFailureMs = this.#restMs
+    throw slice.failure
   }
 
   /** Also gives the turn back, so that another worker goes on at once. */
@@ -123,16 +135,38 @@ export abstract class TurnService<Counts> extends Service<Counts | undefined> {
     return this.#deps.clock.sleep(this.#restMs, signal)
   }
 
-  async #store(turn: ClaimedTurn, slice: Slice<Counts>): Promise<void> {
+  /** A look before the next slice is due would find nothing to do, and the service would seem to work again. */
+  protected override pauseAfterFailure(failures: number): number {
+    return Math.max(super.pauseAfterFailure(failures), this.#restAfterFailureMs)
+  }
+
+  /** Undefined if another worker took the turn meanwhile: then nothing of the slice was stored, and nobody is told of it. */
+  async #sliceStored(turn: ClaimedTurn): Promise<Slice<Counts> | undefined> {
+    let isStored = false
+    try {
+      const slice = await this.slice(turn)
+      isStored = await this.#store(turn, slice)
+      if (isStored) slice.afterwards?.()
+      else this.forget()
+      return isStored ? slice : undefined
+    } finally {
+      if (!isStored) this.abandon()
+    }
+  }
+
+  async #store(turn: ClaimedTurn, slice: Slice<Counts>): Promise<boolean> {
     const { db, clock } = this.#deps
     const { cursor, restMs, reachedAt = null, isAnswered = false } = slice
-    await transact(db, clock, async (tx) => {
+    const isStored = await transact(db, clock, async (tx) => {
       const now = clock.databaseNow()
       const { turn: name } = this.#options
       const stored = { name, fence: turn.fence, cursor, reachedAt, restMs, isAnswered, holdMs: HOLD_MS, now }
-      if (await storeTurn(tx, stored)) await slice.write?.(tx)
+      if (!(await storeTurn(tx, stored))) return false
+      await slice.write?.(tx)
+      return true
     })
-    if (reachedAt !== null) this.#noteReached(reachedAt, turn.now)
+    if (isStored && reachedAt !== null) this.#noteReached(reachedAt, turn.now)
+    return isStored
   }
 
   #noteReached(reachedAt: number | null, now: number): void {

@@ -8,7 +8,6 @@ import { findOldestDue } from '../store/oldest-due.ts'
 import { dropPartitions, ensurePartitions, listPartitions } from '../store/partitions.ts'
 import { purgeSchedules } from '../store/purged-schedules.ts'
 import type { ClaimedTurn } from '../store/service-turns.ts'
-import { SQLSTATE, sqlStateOf } from '../store/sqlstate.ts'
 import { TurnService, type Slice, type TurnServiceDeps } from './turn-service.ts'
 
 export type UpkeepDeps = TurnServiceDeps
@@ -41,8 +40,11 @@ const MONTHS_AHEAD_DEFAULT = 2
 const SPREAD_MAX_MS = HOUR_MS
 /** How often a worker looks whether it is its turn. */
 const LOOK_MS = 60_000
-/** Dropping a month gives up soon if somebody reads it: then it is tried again after this. */
-const PAUSE_AFTER_FAILURE_MS = 60_000
+/** After a round in which a step failed, for instance because somebody read a month that was to be dropped. */
+const POSTPONED_MS = 60_000
+/** After a failure outside of the steps, such as a connection that broke. */
+const PAUSE_AFTER_FAILURE_MS = 1000
+const PAUSE_MAX_MS = 60_000
 /** How much one statement removes, so that none takes long. */
 const ROWS_PER_STATEMENT = 10_000
 const SCHEDULES_PER_STATEMENT = 500
@@ -54,7 +56,7 @@ const STEPS = ['months', 'feed', 'answers', 'audits', 'drop', 'schedules'] as co
 
 type Step = (typeof STEPS)[number]
 
-/** Where a round goes on, and whether a month of it could not be dropped yet. What another version left is begun anew. */
+/** Where a round goes on, and whether one of its steps failed. What another version left is begun anew. */
 const CURSOR = z.object({ step: z.enum(STEPS), isPostponed: z.boolean() }).catch({ step: STEPS[0], isPostponed: false })
 
 /** What a step did. */
@@ -62,6 +64,7 @@ interface StepResult {
   readonly counts: Partial<UpkeepCounts>
   /** There is more to remove. @default false */
   readonly hasMore?: boolean
+  /** What it could not do. */
   readonly failure?: Error
 }
 
@@ -84,7 +87,12 @@ export class Upkeep extends TurnService<UpkeepCounts> {
   readonly #options: Required<UpkeepOptions>
 
   constructor(deps: UpkeepDeps, options: UpkeepOptions = {}) {
-    super(deps, { turn: 'upkeep', lookMs: LOOK_MS, pauseAfterFailureMs: PAUSE_AFTER_FAILURE_MS })
+    super(deps, {
+      turn: 'upkeep',
+      lookMs: LOOK_MS,
+      pauseAfterFailureMs: PAUSE_AFTER_FAILURE_MS,
+      pauseMaxMs: PAUSE_MAX_MS,
+    })
     this.#deps = deps
     this.#options = {
       periodMs: options.periodMs ?? HOUR_MS,
@@ -98,28 +106,40 @@ export class Upkeep extends TurnService<UpkeepCounts> {
     return this.#ensureMonths(this.#roundAt(await readNow(this.#deps.db, this.#deps.clock.databaseNow())))
   }
 
-  /** From the cursor's step to the end of the round, or to the first step that has more to remove. */
+  /**
+   * Makes months, whatever the cursor says: the pipeline cannot do without them. Then works from the cursor's step to the end of the
+   * round, or to the first step that has more to remove. A step that fails does not keep the others from being done.
+   */
   protected override async slice({ now, cursor }: ClaimedTurn): Promise<Slice<UpkeepCounts>> {
     const { clock } = this.#deps
     const startedAtMs = clock.monotonicMs()
     const round = this.#roundAt(now)
     const counts = { created: 0, dropped: 0, purged: 0, forgotten: 0 }
     const { step: first, isPostponed } = CURSOR.parse(cursor)
-    let failure: Error | undefined
-    for (const step of STEPS.slice(STEPS.indexOf(first))) {
-      const done = await this.#do(step, round)
+    const failures: Error[] = []
+    for (const step of new Set<Step>(['months', ...STEPS.slice(STEPS.indexOf(first))])) {
+      const done = await this.#try(step, round)
       for (const name of COUNT_NAMES) counts[name] += done.counts[name] ?? 0
-      failure ??= done.failure
+      if (done.failure !== undefined) failures.push(done.failure)
       if (done.hasMore !== true) continue
       const restMs = Math.max(PAUSE_BETWEEN_SLICES_MS, clock.monotonicMs() - startedAtMs)
-      return { counts, cursor: { step, isPostponed: isPostponed || failure !== undefined }, restMs, failure }
+      const next = { step, isPostponed: isPostponed || failures.length > 0 }
+      return { counts, cursor: next, restMs, failure: asOne(failures) }
     }
-    const restMs = isPostponed || failure !== undefined ? PAUSE_AFTER_FAILURE_MS : this.#options.periodMs
-    return { counts, cursor: null, restMs, failure }
+    const restMs = isPostponed || failures.length > 0 ? POSTPONED_MS : this.#options.periodMs
+    return { counts, cursor: null, restMs, failure: asOne(failures) }
   }
 
   #roundAt(now: number): Round {
     return { now, forgetBefore: new Date(now - this.#options.retentionMs) }
+  }
+
+  async #try(step: Step, round: Round): Promise<StepResult> {
+    try {
+      return await this.#do(step, round)
+    } catch (error) {
+      return { counts: {}, failure: error instanceof Error ? error : new Error(String(error)) }
+    }
   }
 
   async #do(step: Step, { now, forgetBefore }: Round): Promise<StepResult> {
@@ -140,7 +160,8 @@ export class Upkeep extends TurnService<UpkeepCounts> {
       case 'schedules':
         return removed('purged', SCHEDULES_PER_STATEMENT, (limit) => this.#purgeSchedules(forgetBefore, limit))
       case 'drop':
-        return this.#dropMonths(forgetBefore)
+        // A month with an open run stays until a later round. One that somebody reads is a failure, and tried again soon.
+        return { counts: { dropped: (await dropPartitions(db, { before: forgetBefore })).length } }
     }
   }
 
@@ -158,16 +179,6 @@ export class Upkeep extends TurnService<UpkeepCounts> {
     const deletedBefore = oldest !== undefined && oldest.from < forgetBefore ? oldest.from : forgetBefore
     return purgeSchedules(db, { deletedBefore, limit })
   }
-
-  /** A month with an open run stays until a later round. One that somebody reads is a failure that is told, and tried again soon. */
-  async #dropMonths(before: Date): Promise<StepResult> {
-    try {
-      return { counts: { dropped: (await dropPartitions(this.#deps.db, { before })).length } }
-    } catch (error) {
-      if (!(error instanceof Error) || sqlStateOf(error) !== SQLSTATE.lockNotAvailable) throw error
-      return { counts: {}, failure: error }
-    }
-  }
 }
 
 const COUNT_NAMES = ['created', 'dropped', 'purged', 'forgotten'] as const satisfies readonly (keyof UpkeepCounts)[]
@@ -179,6 +190,12 @@ async function removed(
 ): Promise<StepResult> {
   const rows = await remove(limit)
   return { counts: { [name]: rows }, hasMore: rows >= limit }
+}
+
+/** Says what each step said: a worker reports one error per service. */
+function asOne(failures: readonly Error[]): Error | undefined {
+  if (failures.length < 2) return failures[0]
+  return new AggregateError(failures, failures.map(({ message }) => message).join('; '))
 }
 
 /** The first instant of a month. */

@@ -12,6 +12,7 @@ export interface AuditedCounts {
   readonly projectId: string
   readonly runCount: number
   readonly failureCount: number
+  readonly consecutiveFailures: number
   readonly createdAt: number
   readonly revision: number
   /** False if somebody took the present revision away. */
@@ -27,13 +28,14 @@ export async function listAuditedCounts(db: Db | Tx, p: { ids: readonly string[]
     project_id: string
     run_count: string
     failure_count: string
+    consecutive_failures: number
     created_at: Date
     revision: number
     has_revision: boolean
     is_being_purged: boolean
   }>`
     select schedules.id, schedules.tenant_id, schedules.project_id, schedules.run_count, schedules.failure_count,
-      schedules.created_at, schedules.revision, there.present > 0 as has_revision,
+      schedules.consecutive_failures, schedules.created_at, schedules.revision, there.present > 0 as has_revision,
       schedules.state = 'deleted' and there.revisions < schedules.revision as is_being_purged
     from carillon.schedules
     -- Not by \`exists\` in the list of columns: Postgres may read all revisions to answer it.
@@ -49,11 +51,23 @@ export async function listAuditedCounts(db: Db | Tx, p: { ids: readonly string[]
     projectId: row.project_id,
     runCount: Number(row.run_count),
     failureCount: Number(row.failure_count),
+    consecutiveFailures: row.consecutive_failures,
     createdAt: row.created_at.getTime(),
     revision: row.revision,
     hasRevision: row.has_revision,
     isBeingPurged: row.is_being_purged,
   }))
+}
+
+/** Lines of schedules, all of them or those of a part of their slots. */
+export interface LedgerRange {
+  readonly ids: readonly string[]
+  /** The first slot; null: from the earliest on. */
+  readonly from: number | null
+  /** Before this slot; null: up to the latest. */
+  readonly before: number | null
+  /** What ended up to this instant was written by an older version. */
+  readonly legacyUntil: Date | null
 }
 
 /** Slots of one schedule of which the ledger says the same. */
@@ -89,17 +103,13 @@ interface GroupRow {
 }
 
 /**
- * What the ledger says of all slots of schedules, put into groups. Most schedules have a handful of groups, however long their
+ * What the ledger says of slots of schedules, put into groups. Most schedules have a handful of groups, however long their
  * ledger is, so judging them costs nothing beside reading them.
  *
  * Runs and attempts are put together by grouping, not by a join: of how many rows there are Postgres knows nothing, and once it
  * compared each with each.
- * @param p.legacyUntil what ended up to this instant was written by an older version
  */
-export async function groupSlots(
-  db: Db | Tx,
-  p: { ids: readonly string[]; legacyUntil: Date | null },
-): Promise<SlotGroup[]> {
+export async function groupSlots(db: Db | Tx, p: LedgerRange): Promise<SlotGroup[]> {
   const { rows } = await sql<GroupRow>`
     with slots as (${slotsOf(p)}), grouped as (
       select schedule_id, ${SIGNATURE_COLUMNS}, count(*) as slots
@@ -120,10 +130,10 @@ export async function groupSlots(
 /** The earliest slots of a group. */
 export async function listSlotsOfGroup(
   db: Db | Tx,
-  p: { id: string; signature: string; legacyUntil: Date | null; limit: number },
+  p: LedgerRange & { signature: string; limit: number },
 ): Promise<number[]> {
   const { rows } = await sql<{ scheduled_for: Date }>`
-    with slots as (${slotsOf({ ids: [p.id], legacyUntil: p.legacyUntil })})
+    with slots as (${slotsOf(p)})
     select slots.scheduled_for
     from slots
     where ${SIGNATURE} = ${p.signature}
@@ -137,7 +147,8 @@ const SIGNATURE_COLUMNS = sql`state, reason, attempt_count, revision, attempts, 
 const SIGNATURE = sql`json_build_array(${SIGNATURE_COLUMNS})::text`
 
 /** One row for each slot that has a run or an attempt. */
-function slotsOf(p: { ids: readonly string[]; legacyUntil: Date | null }): RawBuilder<unknown> {
+function slotsOf(p: LedgerRange): RawBuilder<unknown> {
+  const instant = (slot: number | null): Date | null => (slot === null ? null : new Date(slot))
   return sql`
       select schedule_id, scheduled_for, max(state) as state, max(reason) as reason, max(attempt_count) as attempt_count,
         max(revision) as revision, count(attempt)::integer as attempts, min(attempt) as first_attempt,
@@ -151,12 +162,16 @@ function slotsOf(p: { ids: readonly string[]; legacyUntil: Date | null }): RawBu
           null::carillon.attempt_outcome as decided, null::timestamptz as ended_at
         from carillon.runs
         where runs.schedule_id = any(${p.ids}::uuid[])
+          and runs.scheduled_for >= coalesce(${instant(p.from)}, '-infinity'::timestamptz)
+          and runs.scheduled_for < coalesce(${instant(p.before)}, 'infinity'::timestamptz)
         union all
         select attempts.schedule_id, attempts.scheduled_for, null, null, null, null, null, null, attempts.attempt,
           case when attempts.outcome in ('succeeded', 'cancelled', 'malformed') then attempts.outcome end,
           attempts.completed_at
         from carillon.attempts
         where attempts.schedule_id = any(${p.ids}::uuid[])
+          and attempts.scheduled_for >= coalesce(${instant(p.from)}, '-infinity'::timestamptz)
+          and attempts.scheduled_for < coalesce(${instant(p.before)}, 'infinity'::timestamptz)
       ) as line
       group by schedule_id, scheduled_for`
 }
@@ -184,10 +199,13 @@ function toGroup(row: GroupRow): SlotGroup {
 }
 
 /** Sets the counts of a schedule right. Call with its row locked. */
-export async function correctCounts(tx: Tx, p: { id: string; runCount: number; failureCount: number }): Promise<void> {
+export async function correctCounts(
+  tx: Tx,
+  p: { id: string; runCount: number; failureCount: number; consecutiveFailures: number },
+): Promise<void> {
   await sql`
     update carillon.schedules
-    set run_count = ${p.runCount}, failure_count = ${p.failureCount}
+    set run_count = ${p.runCount}, failure_count = ${p.failureCount}, consecutive_failures = ${p.consecutiveFailures}
     where schedules.id = ${p.id}`.execute(tx)
 }
 

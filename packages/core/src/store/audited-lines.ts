@@ -39,17 +39,17 @@ export interface SlotRange {
 }
 
 /**
- * The slots of schedules whose lines a change left to be written (`slot_backlogs`). Where statements do not see one snapshot, read
+ * The slots of schedules whose lines a change left to be written (`slot_backlogs`), unless that was long ago. Where statements do not see one snapshot, read
  * them before the lines: what is written in between is then in both, not in neither.
  */
 export async function listBacklogRanges(
   db: Db | Tx,
-  p: { scheduleIds: readonly string[] },
+  p: { scheduleIds: readonly string[]; madeAfter: Date },
 ): Promise<Map<string, SlotRange[]>> {
   const { rows } = await sql<{ schedule_id: string; next_slot_at: Date; until: Date }>`
     select backlogs.schedule_id, backlogs.next_slot_at, backlogs.until
     from carillon.slot_backlogs as backlogs
-    where backlogs.schedule_id = any(${p.scheduleIds}::uuid[])`.execute(db)
+    where backlogs.schedule_id = any(${p.scheduleIds}::uuid[]) and backlogs.made_at > ${p.madeAfter}`.execute(db)
   const ranges = Map.groupBy(rows, ({ schedule_id }) => schedule_id)
   return new Map(
     [...ranges].map(([id, found]) => [

@@ -1,4 +1,4 @@
-import { sql, type RawBuilder } from 'kysely'
+import { sql } from 'kysely'
 
 import type { Db, Tx } from './database.ts'
 
@@ -24,8 +24,6 @@ export interface AuditedSchedule {
   /** Null if it is not active. */
   readonly nextSlotAt: number | null
   readonly dueAt: number | null
-  /** Whether no schedule follows its page. */
-  readonly isEnd: boolean
   /** In the order of the changes; only those in which something was awaited. */
   readonly spans: readonly AuditedSpan[]
 }
@@ -38,7 +36,6 @@ interface Row {
   lane: string
   next_slot_at: Date | null
   due_at: Date | null
-  is_end: boolean
   revision: number | null
   first_slot_at: Date | null
   ends_at: Date | null
@@ -46,23 +43,22 @@ interface Row {
   policy: string | null
 }
 
-/** Which schedules are audited: those that follow an id, up to so many of them or of their runs, or these. */
-export type AuditedPage =
-  | { readonly after: string; readonly limit: number; readonly runsMax: number }
-  | { readonly ids: readonly string[] }
-
 /**
  * Schedules with the spans that were not over before `from` and awaited something up to `to`. Deleted ones as well: what came due
  * before has its line, too.
  */
 export async function listAuditedSchedules(
   db: Db | Tx,
-  p: { page: AuditedPage; from: Date; to: Date },
+  p: { ids: readonly string[]; from: Date; to: Date },
 ): Promise<AuditedSchedule[]> {
   const { rows } = await sql<Row>`
-    with ${pageOf(p.page)}
+    with page as materialized (
+      select schedules.id, schedules.tenant_id, schedules.project_id, schedules.target_kind, schedules.lane,
+        schedules.next_slot_at, schedules.due_at
+      from carillon.schedules
+      where schedules.id = any(${p.ids}::uuid[])
+    )
     select page.id, page.tenant_id, page.project_id, page.target_kind, page.lane, page.next_slot_at, page.due_at,
-      page.is_end,
       span.revision, span.next_slot_at as first_slot_at, span.ends_at,
       coalesce(
         revisions.cadence_once, revisions.cadence_cron, revisions.cadence_rrule, revisions.cadence_interval,
@@ -82,31 +78,6 @@ export async function listAuditedSchedules(
   return [...Map.groupBy(rows, ({ id }) => id).values()].flatMap(toAudited)
 }
 
-/** As common table expressions. The first schedule of a page is in it however many runs it has. */
-function pageOf(page: AuditedPage): RawBuilder<unknown> {
-  const columns = sql`schedules.id, schedules.tenant_id, schedules.project_id, schedules.target_kind,
-        schedules.lane, schedules.next_slot_at, schedules.due_at`
-  if ('ids' in page) {
-    return sql`page as materialized (
-      select ${columns}, false as is_end
-      from carillon.schedules
-      where schedules.id = any(${page.ids}::uuid[])
-    )`
-  }
-  return sql`candidates as materialized (
-      select ${columns}, sum(schedules.run_count) over (order by schedules.id) - schedules.run_count as runs_before
-      from carillon.schedules
-      where schedules.id > ${page.after}::uuid
-      order by schedules.id
-      limit ${page.limit}
-    ), page as materialized (
-      select candidates.*,
-        (select count(*) < ${page.limit} and max(runs_before) < ${page.runsMax} from candidates) as is_end
-      from candidates
-      where candidates.runs_before < ${page.runsMax}
-    )`
-}
-
 function toAudited(rows: readonly Row[]): AuditedSchedule[] {
   return rows.slice(0, 1).map((schedule) => ({
     id: schedule.id,
@@ -116,7 +87,6 @@ function toAudited(rows: readonly Row[]): AuditedSchedule[] {
     lane: schedule.lane,
     nextSlotAt: schedule.next_slot_at?.getTime() ?? null,
     dueAt: schedule.due_at?.getTime() ?? null,
-    isEnd: schedule.is_end,
     spans: rows.flatMap(toSpan),
   }))
 }

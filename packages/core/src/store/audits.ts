@@ -51,16 +51,22 @@ export interface Audit {
   readonly repaired: number
 }
 
-/** Writes down an audit that ends now. */
-export async function insertAudit(tx: Tx, p: Omit<Audit, 'completedAt'> & { now: Date | null }): Promise<void> {
+/**
+ * Writes down an audit that ends now.
+ * @param p.lost how many of the findings are lost slots that got their line
+ */
+export async function insertAudit(
+  tx: Tx,
+  p: Omit<Audit, 'completedAt'> & { lost: number; now: Date | null },
+): Promise<void> {
   await sql`
     insert into carillon.audits (
       id, is_whole, audited_from, audited_to, started_at, completed_at, schedule_count, slot_count, unreadable_count,
-      truncated_count, finding_count, repaired_count
+      truncated_count, finding_count, repaired_count, lost_count
     )
     values (
       ${p.id}, ${p.isWhole}, ${new Date(p.from)}, ${new Date(p.to)}, ${new Date(p.startedAt)}, ${nowOf(p.now)}, ${p.schedules}, ${p.slots},
-      ${p.unreadable}, ${p.truncated}, ${p.findings}, ${p.repaired}
+      ${p.unreadable}, ${p.truncated}, ${p.findings}, ${p.repaired}, ${p.lost}
     )`.execute(tx)
 }
 
@@ -117,26 +123,42 @@ interface AuditRow {
   repaired_count: string
 }
 
+/** For how long a lost slot stays in the counts of the latest audit after it got its line. */
+const LOST_SHOWN_MS = 86_400_000
+
 /**
  * The last audit that looked at everything, with what was found since it ended; before the first of them the last report of what was
  * found on the way. Ids are as old as the start of an audit.
+ *
+ * Repairs have rows of their own. Those since the audit began are counted, and of those of the last day the lost slots.
  */
-export async function findLatestAudit(db: Db | Tx): Promise<Audit | undefined> {
+export async function findLatestAudit(db: Db | Tx, p: { now: Date | null }): Promise<Audit | undefined> {
   const { rows } = await sql<AuditRow>`
     select latest.id, latest.is_whole, latest.audited_from, latest.audited_to, latest.started_at, latest.completed_at,
       latest.schedule_count, latest.slot_count, latest.unreadable_count, latest.truncated_count,
-      latest.finding_count + since.findings as finding_count, latest.repaired_count + since.repaired as repaired_count
+      latest.finding_count + since.findings + mended.repairs as finding_count,
+      latest.repaired_count + mended.repairs as repaired_count
     from (
       (select audits.* from carillon.audits where audits.is_whole order by audits.id desc limit 1)
       union all
       (select audits.* from carillon.audits where not audits.is_whole order by audits.id desc limit 1)
+      order by is_whole desc
       limit 1
     ) as latest
     cross join lateral (
-      select coalesce(sum(later.finding_count), 0) as findings, coalesce(sum(later.repaired_count), 0) as repaired
+      select coalesce(sum(later.finding_count), 0) as findings
       from carillon.audits as later
       where later.id > latest.id and later.completed_at > latest.completed_at and not later.is_whole
-    ) as since`.execute(db)
+        and later.repaired_count = 0
+    ) as since
+    cross join lateral (
+      select coalesce(sum(
+        case when mending.completed_at >= latest.started_at then mending.repaired_count else mending.lost_count end
+      ), 0) as repairs
+      from carillon.audits as mending
+      where mending.repaired_count > 0 and not mending.is_whole and mending.id <> latest.id
+        and mending.completed_at >= least(latest.started_at, ${nowOf(p.now)} - ${LOST_SHOWN_MS} * interval '1 millisecond')
+    ) as mended`.execute(db)
   const [row] = rows
   return row && toAudit(row)
 }
@@ -190,13 +212,23 @@ export interface FindingCount {
   readonly count: number
 }
 
-/** Counts what audits found that ended after an instant, over all projects: for whoever may act as a worker. */
-export async function countFindings(db: Db, p: { after: Date; limit: number }): Promise<FindingCount[]> {
+/**
+ * Counts what audits found that ended after an instant, and lost slots of the last day that got their line, over all projects: for
+ * whoever may act as a worker.
+ */
+export async function countFindings(
+  db: Db,
+  p: { after: Date; limit: number; now: Date | null },
+): Promise<FindingCount[]> {
   const { rows } = await sql<{ kind: FindingKind; tenant_id: string | null; project_id: string | null; count: number }>`
     select findings.kind, findings.tenant_id, findings.project_id, count(*)::integer as count
     from carillon.audit_findings as findings
     join carillon.audits on audits.id = findings.audit_id
     where audits.completed_at >= ${p.after}
+      or (
+        findings.kind = 'slot_lost' and findings.is_repaired
+        and audits.completed_at >= ${nowOf(p.now)} - ${LOST_SHOWN_MS} * interval '1 millisecond'
+      )
     group by findings.kind, findings.tenant_id, findings.project_id
     order by count(*) desc, findings.kind, findings.tenant_id, findings.project_id
     limit ${p.limit}`.execute(db)

@@ -4,6 +4,7 @@ import { activeLanes } from './active-lanes.ts'
 import type { Db } from './database.ts'
 import { nowOf } from './now.ts'
 import { isOpen } from './open-runs.ts'
+import { ageOfOldestBacklog } from './slot-backlogs.ts'
 
 /** How many schedules there are in one state, of one kind of target. */
 export interface ScheduleCount {
@@ -19,6 +20,8 @@ export interface Workload {
   /** Runs that wait for a retry, their turn or a worker. */
   readonly waiting: number
   readonly running: number
+  /** For how long the oldest backlog of slots has waited for its lines; 0 if there is none. */
+  readonly backlogAgeSeconds: number
   /** Of the replica that is furthest behind; null if there is none, or if this role may not know. */
   readonly replicationLagSeconds: number | null
 }
@@ -59,6 +62,7 @@ export async function countWork(db: Db, p: { now: Date | null }): Promise<Worklo
     due: await countDue(db, p),
     waiting: openIn('pending', 'retrying'),
     running: openIn('running'),
+    backlogAgeSeconds: ((await ageOfOldestBacklog(db, p)) ?? 0) / 1000,
     replicationLagSeconds: replicas[0]?.lag_seconds ?? null,
   }
 }

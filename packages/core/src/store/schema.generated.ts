@@ -126,6 +126,7 @@ interface CarillonAudits {
   finding_count: Int8
   id: string
   is_whole: boolean
+  lost_count: Generated<Int8>
   repaired_count: Int8
   schedule_count: Int8
   slot_count: Int8
@@ -341,6 +342,7 @@ interface CarillonTenants {
 
 interface CarillonWorkers {
   failing: Json | null
+  full_at: Timestamp | null
   heartbeat_at: Timestamp
   id: string
   lease_expires_at: Timestamp

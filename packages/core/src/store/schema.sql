@@ -87,6 +87,7 @@ create table carillon.audits (
   finding_count bigint not null,
   repaired_count bigint not null,
   is_whole boolean not null,
+  lost_count bigint not null default 0,
   constraint audits_pkey PRIMARY KEY (id)
 );
 
@@ -391,6 +392,7 @@ create table carillon.workers (
   version text,
   tzdata_version text,
   failing json,
+  full_at timestamp with time zone,
   constraint workers_pkey PRIMARY KEY (id)
 ) with (fillfactor=50);
 
@@ -399,6 +401,8 @@ CREATE INDEX api_keys_project_idx ON carillon.api_keys USING btree (tenant_id, p
 CREATE INDEX audit_findings_project_idx ON carillon.audit_findings USING btree (tenant_id, project_id, audit_id);
 
 CREATE INDEX audit_findings_schedule_idx ON carillon.audit_findings USING btree (schedule_id, scheduled_for);
+
+CREATE INDEX audits_repairs_idx ON carillon.audits USING btree (completed_at) WHERE ((repaired_count > 0) AND (NOT is_whole));
 
 CREATE INDEX execution_grants_expiry_idx ON carillon.execution_grants USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (revoked_at IS NULL) AND (warned_at IS NULL));
 

@@ -11,6 +11,8 @@ export interface ClaimedTurn {
   readonly cursor: unknown
   /** When somebody asked for the work to be done now; null if nobody did. */
   readonly requestedAt: number | null
+  /** Up to which instant the work is done; null if that is not known. */
+  readonly reachedAt: number | null
   /** What `storeTurn` needs to tell this turn from another one. */
   readonly fence: TurnFence
 }
@@ -63,7 +65,8 @@ export async function claimTurn(
   if (row.until === null) return { ...known, turn: undefined }
   const fence = { workerId: p.workerId, until: row.until, requestedAt: row.requested_text }
   const requestedAt = row.requested_at?.getTime() ?? null
-  return { ...known, turn: { now: known.now, cursor: row.cursor, requestedAt, fence } }
+  const { now, reachedAt } = known
+  return { ...known, turn: { now, cursor: row.cursor, requestedAt, reachedAt, fence } }
 }
 
 async function lookAtTurn(

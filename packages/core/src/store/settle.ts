@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { RunReason } from '../policy/run-state.ts'
 import type { Db, Tx } from './database.ts'
-import { nowOf, stampOf } from './now.ts'
+import { stampOf } from './now.ts'
 import { isOpen } from './open-runs.ts'
 
 /** What an attempt came to, with the fence that proves whose it was (I12). */
@@ -67,7 +67,8 @@ interface Row {
  * must be locked by a statement before: `before` is then what they are, not what they were.
  *
  * A schedule that is due at this moment is not paused here: begin, which comes next, sees its failures, writes the lines of
- * the due slots and pauses it (I6).
+ * the due slots and pauses it (I6). Due by the stamp, not by the start of the transaction: a slot may come due while the
+ * transaction waits for the schedule's lock.
  */
 export async function settleRuns(
   db: Db | Tx,
@@ -161,7 +162,7 @@ export async function settleRuns(
       cross join lateral (
         select failure.is_one and before.state = 'active' and before.auto_pause_threshold > 0
           and before.consecutive_failures + 1 >= before.auto_pause_threshold
-          and before.due_at > ${nowOf(p.now)} as is_due
+          and before.due_at > (select at from stamp) as is_due
       ) as pause
       where schedules.id = settled.schedule_id
         and (failure.is_one or failure.is_untried or (settled.state = 'succeeded' and schedules.consecutive_failures > 0))

@@ -96,6 +96,15 @@ export async function listBacklogs(
   return rows.map(toBacklog)
 }
 
+/** For how long the oldest backlog has waited for its lines, in milliseconds; null if there is none. */
+export async function ageOfOldestBacklog(db: Db, p: { readonly now: Date | null }): Promise<number | null> {
+  const { rows } = await sql<{ age_ms: number | null }>`
+    select extract(epoch from ${nowOf(p.now)} - min(backlogs.made_at))::float8 * 1000 as age_ms
+    from carillon.slot_backlogs as backlogs`.execute(db)
+  const ageMs = rows[0]?.age_ms ?? null
+  return ageMs === null ? null : Math.max(0, ageMs)
+}
+
 /**
  * Moves backlogs on, and removes those of which nothing is left. One that is not where it was read is left alone: another writer
  * has moved it, or its project was purged. Call with the schedules locked.

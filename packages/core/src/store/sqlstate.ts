@@ -21,6 +21,14 @@ export function sqlStateOf(error: unknown): string | undefined {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && 'severity' in error ? code : undefined
 }
 
+/** What rows may be the cause of: their values, how much they hold, or that somebody holds them. All else is the database's trouble. */
+const CAUSED_BY_A_ROW = /^(22|23|40|54|55P03|57014)/
+
+/** True if a batch may succeed without one of its rows. */
+export function isCausedByRow(error: unknown): boolean {
+  return CAUSED_BY_A_ROW.test(sqlStateOf(error) ?? '')
+}
+
 /**
  * Whether a connection is in doubt after an error, and with it what was sent last: everything but an error that the server
  * reported within a healthy session.

@@ -20,7 +20,7 @@ export async function areEarlierOver(db: Db, p: { transactionId: string }): Prom
 }
 
 /** What runs in the name of a worker. Walks the index of open runs, which is as small as what is under way. */
-export async function findRunningRuns(db: Db, p: { workerId: string }): Promise<HeldRun[]> {
+export async function findRunningRuns(db: Db, p: { workerId: string; limit: number }): Promise<HeldRun[]> {
   const { rows } = await sql<{
     id: string
     schedule_id: string
@@ -38,7 +38,8 @@ export async function findRunningRuns(db: Db, p: { workerId: string }): Promise<
       on revisions.schedule_id = runs.schedule_id and revisions.revision = runs.revision
     where ${isOpen()}
       and runs.state = 'running'
-      and runs.worker_id = ${p.workerId}`.execute(db)
+      and runs.worker_id = ${p.workerId}
+    limit ${p.limit}`.execute(db)
   return rows.map((row) => ({
     runId: row.id,
     scheduleId: row.schedule_id,

@@ -1,24 +1,28 @@
 import { sql } from 'kysely'
 
-import type { LivingWorker } from '../policy/overdue.ts'
 import type { Db, Tx } from './database.ts'
 import { nowOf } from './now.ts'
-import { isOpen } from './open-runs.ts'
 
-/** The workers whose lease holds. Reads the index of open runs: for a diagnosis, not for a pipeline. */
-export async function listLivingWorkers(db: Db | Tx, p: { now: Date | null }): Promise<LivingWorker[]> {
-  const { rows } = await sql<{ target_kinds: string[]; alive_for_ms: number; holds_runs: boolean }>`
-    with busy as materialized (
-      select distinct runs.worker_id from carillon.runs where ${isOpen()} and runs.worker_id is not null
-    )
-    select workers.target_kinds, workers.id in (select busy.worker_id from busy) as holds_runs,
-      (extract(epoch from ${nowOf(p.now)} - workers.started_at) * 1000)::float8 as alive_for_ms
+/** A worker whose lease holds, as it last said. */
+export interface WorkerRoom {
+  readonly targetKinds: readonly string[]
+  readonly aliveForMs: number
+  /** Since it last had no room for another run; null: it always had some. */
+  readonly fullMsAgo: number | null
+}
+
+/** The workers whose lease holds. */
+export async function listLivingWorkers(db: Db | Tx, p: { now: Date | null }): Promise<WorkerRoom[]> {
+  const { rows } = await sql<{ target_kinds: string[]; alive_for_ms: number; full_ms_ago: number | null }>`
+    select workers.target_kinds,
+      (extract(epoch from ${nowOf(p.now)} - workers.started_at) * 1000)::float8 as alive_for_ms,
+      (extract(epoch from ${nowOf(p.now)} - workers.full_at) * 1000)::float8 as full_ms_ago
     from carillon.workers
     where workers.lease_expires_at > ${nowOf(p.now)}`.execute(db)
   return rows.map((row) => ({
     targetKinds: row.target_kinds,
     aliveForMs: row.alive_for_ms,
-    holdsRuns: row.holds_runs,
+    fullMsAgo: row.full_ms_ago,
   }))
 }
 

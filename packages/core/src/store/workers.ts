@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import type { ServiceFailure } from '../service.ts'
+import type { ServiceFailure } from '../failure-record.ts'
 import { TZDATA_VERSION, VERSION } from '../version.ts'
 import type { Db } from './database.ts'
 import { nowOf } from './now.ts'
@@ -32,18 +32,19 @@ export async function registerWorker(
 }
 
 /**
- * Extends a lease that still holds, and says what fails in this worker at the moment. False if the lease has run out: what the
+ * Extends a lease that still holds, and says what fails in this worker and when it last had no room. False if the lease has run out: what the
  * worker held may be somebody else's by now.
  */
 export async function extendLease(
   db: Db,
-  p: { id: string; failing: Failing | null; leaseMs: number; now: Date | null },
+  p: { id: string; failing: Failing | null; fullMsAgo: number | null; leaseMs: number; now: Date | null },
 ): Promise<boolean> {
   const { rows } = await sql`
     update carillon.workers
     set heartbeat_at = ${nowOf(p.now)},
       lease_expires_at = ${nowOf(p.now)} + ${p.leaseMs} * interval '1 millisecond',
-      failing = ${p.failing === null ? null : JSON.stringify(p.failing)}::json
+      failing = ${p.failing === null ? null : JSON.stringify(p.failing)}::json,
+      full_at = ${nowOf(p.now)} - ${p.fullMsAgo}::double precision * interval '1 millisecond'
     where workers.id = ${p.id} and workers.lease_expires_at > ${nowOf(p.now)}
     returning workers.id`.execute(db)
   return rows.length === 1

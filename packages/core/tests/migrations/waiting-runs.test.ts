@@ -154,6 +154,17 @@ test('the migration refuses to run while a worker of the version before holds a 
   expect(rows).toEqual([{ latest: BEFORE }])
 })
 
+test('migrating down refuses to run while a worker of this version holds a lease', async () => {
+  const database = await createBefore()
+  await migrate(database.pool, { to: WAITING_RUNS })
+  await database.pool.query(`update carillon.workers set lease_expires_at = now() + interval '1 hour'`)
+
+  await expect(migrateDown(database.pool, { to: BEFORE })).rejects.toThrow(/got .+: stop the workers first/)
+
+  const { rows } = await database.pool.query(`select max(number) as latest from carillon.migrations`)
+  expect(rows).toEqual([{ latest: WAITING_RUNS }])
+})
+
 test('migrated down, waiting runs wait as the version before knows it, and nothing is lost', async () => {
   const database = await createBefore()
   await migrate(database.pool, { to: WAITING_RUNS })

@@ -87,9 +87,6 @@ export class Model {
     for (const { proxy } of [...this.#workers, this.#api]) proxy.lossRate = LOSS_RATE
     for (let step = 0; step < steps; step += 1) {
       const name = this.#random.weighted(WEIGHTS)
-      // A change asks for the instant more than once. Were much time to pass in between, it would close slots up to one instant and
-      // say that it was made at another, which Postgres' own clock does not do.
-      if (name === 'pass') await Promise.all(this.#pending)
       this.#steps[name] = (this.#steps[name] ?? 0) + 1
       this.#start(this.#act(name))
       // Several are under way at a time, and sometimes all of them end.

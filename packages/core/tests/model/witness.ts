@@ -88,6 +88,8 @@ export async function findFaults(pool: pg.Pool): Promise<string[]> {
 
 const CHECKS: Readonly<Record<string, string>> = {
   'while it ran': 'select what, run_id from public.faults',
+  'transactions deadlocked': `
+    select deadlocks::int from pg_stat_database where datname = current_database() and deadlocks > 0`,
   'a run is stranded': `
     select id, state, waits_for, due_at from carillon.runs where completed_at is null`,
   'run_count is wrong': `
@@ -130,7 +132,6 @@ const CHECKS: Readonly<Record<string, string>> = {
       when 'failed' then last.outcome is null or last.outcome = 'succeeded'
       else last.outcome = 'succeeded'
     end`,
-  // A minute before a change: what comes due beside it may count to either side.
   'a slot has no line': `
     select span.schedule_id, slot
     from (
@@ -139,7 +140,7 @@ const CHECKS: Readonly<Record<string, string>> = {
           over (partition by changes.schedule_id order by changes.id) as ends_at
       from carillon.schedule_changes as changes
     ) as span
-    cross join lateral generate_series(span.next_slot_at, span.ends_at - interval '1 minute', interval '1 minute') as slot
+    cross join lateral generate_series(span.next_slot_at, span.ends_at, interval '1 minute') as slot
     where span.next_slot_at is not null
       and not exists (
         select from carillon.runs where runs.schedule_id = span.schedule_id and runs.scheduled_for = slot

@@ -1,6 +1,7 @@
 import type {
   AuthorizationPort,
   Clock,
+  FailureRecord,
   Feed,
   Grants,
   Keys,
@@ -29,6 +30,8 @@ export interface AppDeps {
   /** Asked for every request, but for those of the installation itself. */
   readonly authorization: AuthorizationPort
   readonly clock: Clock
+  /** Remembers whether the feed can be read for those who follow events. @default nobody asks */
+  readonly feedFailures?: Pick<FailureRecord, 'failed' | 'succeeded'>
   /** Of the installation: admin of its own project, and may make keys for others. */
   readonly adminKey: string
   readonly version: string
@@ -39,6 +42,8 @@ export interface AppDeps {
   readonly renderMetrics: () => Promise<string>
   /** What stands in the way of serving, one sentence each; empty if nothing. */
   readonly readiness: () => Promise<readonly string[]>
+  /** What happened lately and does not stand in the way, one sentence each. @default nothing */
+  readonly notices?: () => readonly string[]
   /** Lets a browser that has signed in act as the installation. */
   readonly signIn?: Pick<SignIn, 'accepts'>
   /** Tells whose a token is. Without it none is taken. */

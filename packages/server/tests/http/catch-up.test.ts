@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 
-import { createDb, Feed, Scheduler, type Caller, type FeedPage } from '@carillon/core'
+import { createDb, Events, FailureRecord, Feed, Scheduler, type Caller, type FeedPage } from '@carillon/core'
 import { createDatabase } from '@carillon/core/testing'
 import { expect, test } from 'vitest'
 
@@ -44,7 +44,11 @@ async function open() {
   const log: Record<string, unknown>[] = []
   const write = (line: string): void => void log.push(JSON.parse(line) as Record<string, unknown>)
   const logger = createLogger({ logLevel: 'warn' }, { write })
-  const hub = new FeedHub({ feed, clock, streamsPerKey: 50, logger })
+  const events = new Events()
+  const failures = new FailureRecord({ clock, events }, { name: 'feed' })
+  const reported: string[] = []
+  events.on('service.failed', ({ error }) => reported.push((error as Error).message))
+  const hub = new FeedHub({ feed, clock, streamsPerKey: 50, logger, failures })
   const target = new EchoTarget()
   const scheduler = new Scheduler({ db, targets: new Map([[target.kind, target]]) })
   let streams = 0
@@ -63,6 +67,11 @@ async function open() {
   return {
     feed,
     log,
+    failures,
+    /** The errors of polls that were reported. */
+    reported,
+    advance: (ms: number) => clock.advance(ms),
+    whenAsleep,
     /** The name of what was made. */
     create: async (name: string) => {
       await scheduler.create(INSTALLATION.caller, { ...DIGEST, name, target: { kind: 'echo' } })
@@ -162,7 +171,7 @@ function withPoison(page: FeedPage): FeedPage {
   return { ...page, entries: [...page.entries, poison] }
 }
 
-test('a poll that fails is told once, the polls go on, and followers get each event once', async () => {
+test('polls that fail are reported once, the polls go on, and followers get each event once', async () => {
   await using world = await open()
   const told = await world.follow()
   await world.create('first')
@@ -171,12 +180,37 @@ test('a poll that fails is told once, the polls go on, and followers get each ev
 
   await world.poll()
   await world.poll()
+  expect(world.failures.failure).toMatchObject({ failures: 1, error: 'the database is away' })
   const names = await told('first')
   await world.create('last')
 
   expect(names).toEqual(['first'])
   expect(await told('last')).toEqual(['first', 'last'])
-  expect(world.log).toMatchObject([{ event: 'feed.not_read', error: { message: 'the database is away' } }])
+  expect(world.reported).toEqual(['the database is away'])
+  expect(world.failures.failure).toBeUndefined()
+})
+
+test('polls that go on failing back off to five seconds, and are reported every half minute', async () => {
+  await using world = await open()
+  await world.follow()
+  const polls = 20
+  for (let poll = 1; poll <= polls; poll += 1) {
+    world.feed.steps.set(poll, () => Promise.reject(new Error(`away ${poll}`)))
+  }
+
+  // The eleventh poll comes at second 33, the first one that is half a minute after the first.
+  for (const ms of [250, 250, 500, 1000, 2000, 4000, ...Array.from({ length: 6 }, () => 5000)]) {
+    await world.whenAsleep()
+    world.advance(ms)
+  }
+  await world.whenAsleep()
+
+  const { reads } = world.feed
+  world.advance(4999)
+  await world.whenAsleep()
+  expect(world.feed.reads).toBe(reads)
+  expect(world.reported).toEqual(['away 1', 'away 11'])
+  expect(world.failures.failure).toMatchObject({ failures: 2 })
 })
 
 test('a follower that cannot be brought up to date is cut, and the log says why', async () => {

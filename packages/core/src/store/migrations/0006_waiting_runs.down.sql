@@ -1,3 +1,16 @@
+-- Workers of this version would go on against columns that are gone.
+do $$
+declare
+  alive text;
+begin
+  select string_agg(name, ', ' order by name) into alive from carillon.workers where lease_expires_at > now();
+  if alive is not null then
+    raise exception 'expected no worker to hold a lease while the ledger is changed, got %: stop the workers first', alive using
+      errcode = 'CA003';
+  end if;
+end
+$$;
+
 alter table carillon.runs disable trigger runs_updated;
 alter table carillon.runs
   drop constraint runs_waits_as_its_state_says,

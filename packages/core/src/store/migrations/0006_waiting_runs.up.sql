@@ -88,7 +88,10 @@ update carillon.runs
 set state = case when decided.waits_for is null then 'skipped' else runs.state end,
   reason = case when decided.waits_for is null then 'superseded' else runs.reason end,
   completed_at = case when decided.waits_for is null then now() end,
-  due_at = case decided.waits_for when 'turn' then 'infinity'::timestamptz when 'worker' then now() end,
+  due_at = case decided.waits_for
+    when 'turn' then 'infinity'::timestamptz
+    when 'worker' then date_trunc('milliseconds', now())
+  end,
   waits_for = decided.waits_for,
   lane = case when decided.waits_for is not null then decided.lane end
 from decided

@@ -1,6 +1,9 @@
 drop function carillon.list_unowned_findings(integer);
 
-alter table carillon.audits drop column is_whole;
+alter table carillon.workers drop column full_at;
+
+drop index carillon.audits_repairs_idx;
+alter table carillon.audits drop column is_whole, drop column lost_count;
 
 drop index carillon.audit_findings_schedule_idx;
 -- What the version before has no word for.

@@ -71,6 +71,13 @@ create index audit_findings_schedule_idx on carillon.audit_findings (schedule_id
 -- False for a report of what was found on the way, before everything was looked at.
 alter table carillon.audits add column is_whole boolean not null default true;
 alter table carillon.audits alter column is_whole drop default;
+-- Lost slots that got their line. Their work was not done, so they stay visible for a day though nothing is left to repair.
+alter table carillon.audits add column lost_count bigint not null default 0;
+-- Serves reports: repairs are written down by themselves, in the transactions that repair.
+create index audits_repairs_idx on carillon.audits (completed_at) where repaired_count > 0 and not is_whole;
+
+-- When the worker last had no room for another run; null: never. What is due and waits behind a full worker is not stuck.
+alter table carillon.workers add column full_at timestamptz;
 
 -- For the key of the installation: what an audit found of schedules that are gone is behind nobody's wall.
 create function carillon.list_unowned_findings(most integer) returns table (

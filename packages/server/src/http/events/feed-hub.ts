@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 
-import type { Caller, Clock, Feed } from '@carillon/core'
+import type { Caller, Clock, FailureRecord, Feed } from '@carillon/core'
 import type { Logger } from 'pino'
 
 import type { Identity } from '../identity.ts'
@@ -19,6 +19,8 @@ interface FeedHubDeps {
   readonly clock: Clock
   readonly streamsPerKey: number
   readonly logger: Pick<Logger, 'warn'>
+  /** Told of polls that fail. @default nobody is */
+  readonly failures?: Pick<FailureRecord, 'failed' | 'succeeded'>
 }
 
 interface FollowRequest {
@@ -97,9 +99,9 @@ export class FeedHub {
   }
 
   #enter(caller: Caller): ProjectFeed {
-    const { feed, clock, logger } = this.#deps
+    const { feed, clock, failures } = this.#deps
     const name = projectName(caller)
-    const open = this.#projects.get(name) ?? { project: new ProjectFeed({ feed, clock, caller, logger }), users: 0 }
+    const open = this.#projects.get(name) ?? { project: new ProjectFeed({ feed, clock, caller, failures }), users: 0 }
     open.users += 1
     this.#projects.set(name, open)
     return open.project

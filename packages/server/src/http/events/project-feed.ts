@@ -1,5 +1,4 @@
-import type { Caller, Clock, Feed, FeedEntry } from '@carillon/core'
-import type { Logger } from 'pino'
+import { pauseAfter, type Caller, type Clock, type FailureRecord, type Feed, type FeedEntry } from '@carillon/core'
 
 import { wallNow } from '../wall-clock.ts'
 import { toFeedEvent } from '../wire/feed-event.ts'
@@ -8,12 +7,14 @@ import type { FeedText, Follower } from './follower.ts'
 
 export const POLL_MS = 250
 const PAGE = 200
+/** How often a failure that lasts is reported. Each project that is followed has a poller, and all fail while Postgres is away. */
+const REPORT_EVERY_MS = 30_000
 
 interface ProjectFeedDeps {
   readonly feed: Feed
   readonly clock: Clock
   readonly caller: Caller
-  readonly logger: Pick<Logger, 'warn'>
+  readonly failures: Pick<FailureRecord, 'failed' | 'succeeded'> | undefined
 }
 
 /** Reads the feed of one project for all who follow it, for as long as it is open. */
@@ -24,8 +25,9 @@ export class ProjectFeed {
   #start: Promise<void> | undefined
   #cursor = ''
   #waiters: (() => void)[] = []
-  /** Whether the last poll failed. */
-  #isFailing = false
+  /** How many polls failed in a row. */
+  #failed = 0
+  #reportedAtMs = -Infinity
 
   constructor(deps: ProjectFeedDeps) {
     this.#deps = deps
@@ -75,7 +77,7 @@ export class ProjectFeed {
   async #run(): Promise<void> {
     const { signal } = this.#closed
     while (!signal.aborted) {
-      await this.#deps.clock.sleep(POLL_MS, signal)
+      await this.#deps.clock.sleep(pauseAfter(Math.max(1, this.#failed), { firstMs: POLL_MS }), signal)
       if (!signal.aborted) await this.#poll()
     }
   }
@@ -84,11 +86,11 @@ export class ProjectFeed {
     const waiters = this.#waiters.splice(0)
     try {
       while ((await this.#readPage()) > 0);
-      this.#isFailing = false
+      this.#noteSuccess()
     } catch (error) {
       // Mostly the database is away. Whoever follows stays; what happens meanwhile is read when it is back.
       this.#waiters.unshift(...waiters)
-      this.#tellOnce(error)
+      this.#noteFailure(error)
       return
     }
     for (const resolve of waiters) resolve()
@@ -106,11 +108,19 @@ export class ProjectFeed {
     return entries.length
   }
 
-  /** Of polls that fail one after the other only the first: they come four times a second. */
-  #tellOnce(error: unknown): void {
-    if (this.#isFailing) return
-    this.#isFailing = true
-    this.#deps.logger.warn({ event: 'feed.not_read', error }, 'the feed of a project was not read')
+  #noteFailure(error: unknown): void {
+    const nowMs = this.#deps.clock.monotonicMs()
+    this.#failed += 1
+    if (nowMs - this.#reportedAtMs < REPORT_EVERY_MS) return
+    this.#reportedAtMs = nowMs
+    this.#deps.failures?.failed(error)
+  }
+
+  #noteSuccess(): void {
+    if (this.#failed === 0) return
+    this.#failed = 0
+    this.#reportedAtMs = -Infinity
+    this.#deps.failures?.succeeded()
   }
 
   #giveAll(change: FeedText): void {

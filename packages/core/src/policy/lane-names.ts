@@ -1,0 +1,7 @@
+/** How many lanes each kind of target has; `lane_of` in the schema knows the same number, and a test compares. */
+const LANES_PER_KIND = 64
+
+/** The lanes of the kinds that a worker serves. */
+export function lanesOf(targetKinds: readonly string[]): string[] {
+  return targetKinds.flatMap((kind) => Array.from({ length: LANES_PER_KIND }, (_, lane) => `${kind}.${lane}`))
+}
