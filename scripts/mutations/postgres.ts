@@ -68,7 +68,7 @@ export const POSTGRES_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'initdb ends with the process that started it',
     file: 'server-process.ts',
-    from: '  guard(child, options)\n  const code',
+    from: "  guard(child, options, 'KILL')\n  const code",
     to: '  const code',
     tests: ['tests/rough-treatment.test.ts'],
   },

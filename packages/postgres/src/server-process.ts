@@ -36,7 +36,7 @@ export class ServerProcess {
     const isOrphan = orphansIn(options.cwd)
     this.#child = start(command, args, options)
     this.#exited = exitOf(this.#child)
-    guard(this.#child, options)
+    guard(this.#child, options, 'INT')
     endOrphans(this.#child, isOrphan)
     this.#stopOn(options.signal)
   }
@@ -109,11 +109,13 @@ export class ServerProcess {
 
 /**
  * Stops a process when we die without a word: a shell waits for its input to end, which the system sees to however a
- * process ends, and then does what a stop does. Nothing polls, and nothing is left running after a crash.
+ * process ends, and then sends a signal. Nothing polls, and nothing is left running after a crash.
+ * @param signal `INT` is what a stop of a server sends. initdb looks at it only between its steps, and what it made so far is thrown
+ * away by the next start: `KILL`
  */
-function guard(child: ChildProcess, { user, cwd }: SpawnOptions): void {
+function guard(child: ChildProcess, { user, cwd }: SpawnOptions, signal: 'INT' | 'KILL'): void {
   if (process.platform === 'win32' || child.pid === undefined) return
-  const script = 'read -r _; kill -INT "$1"'
+  const script = `read -r _; kill -${signal} "$1"`
   try {
     const shell = spawn('/bin/sh', ['-c', script, 'sh', String(child.pid)], {
       ...user,
@@ -136,7 +138,7 @@ export async function runToEnd(command: string, args: readonly string[], options
   let said = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => (said += text))
   const exited = exitOf(child)
-  guard(child, options)
+  guard(child, options, 'KILL')
   const code = await exited
   if (code === 0) return
   if (said.includes('could not look up effective user ID')) {

@@ -7,13 +7,14 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
@@ -64,14 +65,7 @@ test.runIf(isLinux)('a process that has ended and that its parent has not notice
 test.runIf(isLinux)(
   'a process that is killed while it makes a database leaves a directory that can be started',
   async () => {
-    const dataDir = join(createFolder(), 'data')
-    const script = join(import.meta.dirname, 'start-in-child.ts')
-    const child = spawn(process.execPath, [script, dataDir], { stdio: ['pipe', 'ignore', 'inherit'] })
-    const isMaking = (): boolean =>
-      existsSync(dataDir) &&
-      readdirSync(dataDir).some((name) => name.startsWith('.initialising') && isBegun(dataDir, name))
-    while (!isMaking()) await setImmediate()
-    child.kill('SIGKILL')
+    const { dataDir } = await killWhileMaking()
 
     await using postgres = await startPostgres({ dataDir, settings })
 
@@ -79,6 +73,61 @@ test.runIf(isLinux)(
     expect(readdirSync(dataDir).filter((name) => name.startsWith('.initialising'))).toEqual([])
   },
 )
+
+test.runIf(isLinux)('initdb ends with the process that started it, and not when its database is made', async () => {
+  const { dataDir, staging } = await killWhileMaking()
+
+  while (listInitdbs(dataDir).length > 0) await setImmediate()
+
+  // The last database that initdb makes.
+  expect(existsSync(join(dataDir, staging, 'base/5'))).toBe(false)
+})
+
+test('a database is made although an earlier initdb still writes to the folder that it was given', async () => {
+  const dataDir = join(createFolder(), 'data')
+  const staging = join(dataDir, '.initialising')
+  const writing = setInterval(() => {
+    if (existsSync(dataDir)) mkdirSync(join(staging, 'base'), { recursive: true })
+  }, 1)
+  onTestFinished(() => clearInterval(writing))
+
+  await using postgres = await startPostgres({ dataDir, settings })
+
+  expect(await query(postgres.url, 'select 1 as one')).toEqual({ one: 1 })
+})
+
+/** A process that was killed in the middle of initdb, and the folder in which it made a database. */
+async function killWhileMaking(): Promise<{ dataDir: string; staging: string }> {
+  const dataDir = join(createFolder(), 'data')
+  const script = join(import.meta.dirname, 'start-in-child.ts')
+  const child = spawn(process.execPath, [script, dataDir], { stdio: ['pipe', 'ignore', 'inherit'] })
+  const findStaging = (): string | undefined =>
+    existsSync(dataDir)
+      ? readdirSync(dataDir).find((name) => name.startsWith('.initialising') && isBegun(dataDir, name))
+      : undefined
+  let staging = findStaging()
+  while (staging === undefined) {
+    await setImmediate()
+    staging = findStaging()
+  }
+  child.kill('SIGKILL')
+  return { dataDir, staging }
+}
+
+/** The processes of initdb and of the Postgres that it runs, for a data directory. */
+function listInitdbs(dataDir: string): string[] {
+  return readdirSync('/proc').filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false
+    try {
+      const program = basename(readlinkSync(`/proc/${pid}/exe`))
+      if (program !== 'initdb' && program !== 'postgres') return false
+      const text = `${readFileSync(`/proc/${pid}/cmdline`, 'utf8')} ${readlinkSync(`/proc/${pid}/cwd`)}`
+      return text.includes(dataDir)
+    } catch {
+      return false
+    }
+  })
+}
 
 function isBegun(dataDir: string, staging: string): boolean {
   return readdirSync(join(dataDir, staging)).length > 0
