@@ -19,7 +19,7 @@ function slotsOf(text: string, from: number, to: number): number[] {
 test.each([
   ['every minute', '* * * * *', START + 7, START + 2 * DAY],
   ['daily', '30 5 * * *', START, START + 40 * DAY],
-  ['at the edges of six hours', '0 */6 * * *', START, START + 3 * DAY],
+  ['at the edges of what is kept', '*/30 * * * *', START, START + 3 * DAY],
   ['once a year', '0 0 1 1 *', START, START + 90 * DAY],
 ])('the slots of a cadence are all found, once each: %s', (_what, expression, from, to) => {
   const calendar = new SlotCalendar(readCadence)

@@ -1,7 +1,7 @@
 import type { Cadence } from '@carillon/cadence'
 import { LRUCache } from 'lru-cache'
 
-/** The slots of one cadence in six hours, ascending, and the first one after them; null if none follows. */
+/** The slots of one cadence in half an hour, ascending, and the first one after them; null if none follows. */
 interface Portion {
   readonly slots: readonly number[]
   readonly next: number | null
@@ -20,15 +20,15 @@ export interface SlotsFound {
   readonly next: number | null
 }
 
-/** So short that the slots of a cadence of one second are found within a moment. */
-const PORTION_MS = 6 * 3_600_000
+/** So short that the slots of a cadence of one second are found within 50 ms, in which the process does nothing else. */
+const PORTION_MS = 1_800_000
 /** Eight bytes for each slot, and as much as thirty of them for each portion. */
 const SLOTS_KEPT = 1_000_000
 const PORTION_SIZE = 30
 const CADENCES_KEPT = 1000
 
 /**
- * The slots of cadences, kept in portions of six hours: an audit of months goes through the same hours for many schedules, and many
+ * The slots of cadences, kept in portions of half an hour: an audit of months goes through the same hours for many schedules, and many
  * schedules share few cadences. Portions without a slot are skipped.
  */
 export class SlotCalendar {
