@@ -423,6 +423,25 @@ describe('the full audit', () => {
     await db.destroy()
   })
 
+  test('rests for two minutes at most, however long a slice had to wait for Postgres', async () => {
+    const pipeline = await pipelineAt('2026-11-14T09:00:00Z')
+    const { clock } = pipeline
+    await createCopies(pipeline, 999, EVERY_QUARTER)
+    const db = slowDb(pipeline, 5000)
+    const auditor = auditorOf(pipeline, db)
+    await auditor.runOnce()
+    const [after] = (
+      await sql<{ rest_until: number }>`
+      select (cursor ->> 'restUntil')::float8 as rest_until from carillon.service_turns where name = 'audit'`.execute(
+        pipeline.db,
+      )
+    ).rows
+
+    expect(after?.rest_until).toBeGreaterThan(0)
+    expect((after?.rest_until ?? Infinity) - clock.instant).toBeLessThan(2 * MINUTE)
+    await db.destroy()
+  })
+
   test('that somebody asks for begins anew and does not rest, and the one that was under way is given up', async () => {
     const pipeline = await pipelineAt('2026-11-14T09:00:00Z')
     const { clock } = pipeline

@@ -40,7 +40,7 @@ export class Dispatcher implements Part {
   /** By hold, not by run: a run that was lost and taken again is held twice until its first hold has been fenced. */
   readonly #inFlight = new Set<InFlight>()
   #reserved = 0
-  /** When runs last took up all the room; undefined: never yet. */
+  /** When runs last took up all the room, or this worker was busy claiming; undefined: never yet. */
   #lastFullAtMs: number | undefined
   #abortReason: AbortReason | undefined
   /** Only while somebody waits for it. */
@@ -69,10 +69,15 @@ export class Dispatcher implements Part {
     return this.#inFlight.size >= this.#deps.concurrency
   }
 
-  /** How long ago runs took up all the room: 0 if they do now, null if they never did. */
+  /** How long ago this worker had all it can do: 0 if it has now, null if it never had. */
   get fullMsAgo(): number | null {
     if (this.isFull) return 0
     return this.#lastFullAtMs === undefined ? null : this.#deps.clock.monotonicMs() - this.#lastFullAtMs
+  }
+
+  /** Says that there is more to do than this worker gets done, whether or not runs take up all its room. */
+  noteBusy(): void {
+    this.#lastFullAtMs = this.#deps.clock.monotonicMs()
   }
 
   /** Sets room aside for runs that are about to be taken, and says for how many there is some. To be released. */

@@ -220,6 +220,7 @@ export class Keeper extends Service<KeeperCounts> {
       counts.reduce((sum, claim) => sum + count(claim), 0)
     const claimed = sumOf((claim) => claim.claimed)
     this.#beginners = claimed * 2 >= room ? BEGINNERS_OF_A_HERD : 1
+    if (claimed * 2 >= room) this.#dispatcher.noteBusy()
     // What one claim could not begin does not keep back what the others did.
     const failed = ended.find((claim) => claim.status === 'rejected')
     if (failed !== undefined) throw failed.reason

@@ -18,7 +18,7 @@ const CURSOR = z.object({
       next: z.object({
         step: z.enum(['ledger', 'open_runs']),
         at: z.object({ scheduleId: z.string(), slot: z.number().nullable() }),
-        sums: z.object({ runs: z.int(), failures: z.int() }),
+        sums: z.object({ runs: z.int(), failures: z.int(), open: z.int().default(0) }),
       }),
       counts: COUNTS,
       findings: z.int(),

@@ -36,8 +36,11 @@ export function note(part: AuditPart, { counts, findings }: Pick<SlotAuditResult
   addTo(part.counts, counts)
   for (const finding of findings) {
     const name = `${finding.kind} ${finding.scheduleId ?? ''} ${finding.scheduledFor ?? ''}`
-    if (!finding.isRepaired && part.told.has(name)) continue
-    part.told.add(name)
+    if (!finding.isRepaired) {
+      if (part.told.has(name)) continue
+      // Beyond that, what both audits find is told twice: better than to fill the memory.
+      if (part.told.size < FINDINGS_KEPT) part.told.add(name)
+    }
     part.found.add(finding)
   }
 }

@@ -43,6 +43,8 @@ const SHARE = 0.01
 /** How long a slice takes at most, but for its last page; longer if somebody waits for the answer. */
 const SLICE_MS = 50
 const SLICE_ASKED_MS = 2000
+/** A slice that takes longer waits for a lock or a slow Postgres, not for a core: it must not cost hours of rest. */
+const CHARGED_MAX_MS = 1000
 /** Of a slice, for what came due lately. The rest is for the full audit, which must not starve. */
 const RECENT_PART = 0.75
 /** Between slices while there is more to do, and while there is not. Also while it rests for its share, it reads the agenda this often. */
@@ -50,6 +52,7 @@ const REST_MIN_MS = 1000
 const REST_IDLE_MS = 15_000
 /** From the end of a full audit to the next. With the time that it takes, damage in a small database is found within ten minutes. */
 const FULL_EVERY_MS = 120_000
+
 /**
  * Proves the promise of the ledger from the outside; in a sound system it finds nothing. It goes on all the time, on one worker, a
  * slice at a time, and takes one hundredth of a core. Each slice compares what came due lately with the specs (`RecentAudit`), and
@@ -245,7 +248,7 @@ function fullOf(
 
 /** So late that all slices together take no more than their share of the time. */
 function restAfter(from: number, tookMs: number): number {
-  return from + tookMs * (1 / SHARE - 1)
+  return from + Math.min(tookMs, CHARGED_MAX_MS) * (1 / SHARE - 1)
 }
 
 /** Until the next slice, which may only read the agenda. */

@@ -66,6 +66,8 @@ const LINES_PER_PAGE = 5000
 const OPEN_RUNS_PER_PAGE = 2000
 /** For how long a window of slots is used: the specs of many schedules are the same, and are read once for all pages meanwhile. */
 const WINDOW_KEPT_MS = 600_000
+/** Upkeep may drop a month while a window is in use: slots at the edge of what the ledger remembers are left out. */
+const EDGE_MS = 3_600_000
 const NO_COUNTS: SlotAuditCounts = { schedules: 0, slots: 0, unreadable: 0, truncated: 0 }
 
 /**
@@ -145,7 +147,7 @@ export class FullAudit {
     const { windowMs, retentionMs } = this.#options
     const known = this.#specs
     if (known !== undefined && known.window.to >= Math.max(startedAt, now - WINDOW_KEPT_MS)) return known
-    const from = Math.max(now - retentionMs, Math.min(now - windowMs, completeSince))
+    const from = Math.max(now - retentionMs + EDGE_MS, Math.min(now - windowMs, completeSince))
     this.#specs = new SpecCache({ from, to: now }, SLOTS_MAX, this.#calendar)
     return this.#specs
   }

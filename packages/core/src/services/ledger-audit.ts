@@ -67,7 +67,7 @@ interface Examined {
  */
 const UNLISTED_MS = 90_000
 /** How many runs and schedules are remembered that looked wrong once. */
-const SUSPECTS_KEPT = 1000
+const SUSPECTS_KEPT = 100_000
 
 /**
  * Holds the ledger against itself: whether runs follow from their attempts, revisions are there, counts add up, and whether runs
@@ -137,27 +137,30 @@ export class LedgerAudit {
     if (run.what !== 'held' || run.lostAt !== null) return false
     const seenAt = this.#unlisted.get(run.runId)
     if (isAsked || (seenAt !== undefined && now - seenAt > UNLISTED_MS)) return false
-    if (this.#unlisted.size >= SUSPECTS_KEPT) this.#unlisted.clear()
-    if (seenAt === undefined) this.#unlisted.set(run.runId, now)
+    if (seenAt === undefined) remember(this.#unlisted, run.runId, now)
     return true
   }
 
   /**
-   * The parts of a schedule were read at different instants, and runs may have ended in between. So its counts are wrong only if they
-   * were as wrong the last time. They are corrected by the difference: reading all lines under the lock would hold it for too long.
+   * The parts of a schedule were read at different instants. Nothing is said of its counts while a run of an earlier part is not over:
+   * it may have ended in between. Else they are wrong if they were as wrong the last time, or if somebody waits for the answer. They
+   * are corrected by the difference: reading all lines under the lock would hold it for too long.
    */
-  async #confirmSums({ counts, sums }: Examined, { completeSince, now }: LedgerAuditTask): Promise<NewFinding[]> {
+  async #confirmSums(
+    { counts, sums }: Examined,
+    { part, completeSince, now, isAsked }: LedgerAuditTask,
+  ): Promise<NewFinding[]> {
     const { id } = counts
     const right = rightCounts(counts, sums, { completeSince, failures: undefined })
-    if (right === null) {
-      this.#miscounted.delete(id)
+    const before = this.#miscounted.get(id)
+    this.#miscounted.delete(id)
+    if (right === null || (part?.sums.open ?? 0) > 0) return []
+    const [runs, failures] = [right.runCount - counts.runCount, right.failureCount - counts.failureCount]
+    const difference = `${runs} ${failures}`
+    if (!isAsked && before !== difference) {
+      remember(this.#miscounted, id, difference)
       return []
     }
-    const [runs, failures] = [right.runCount - counts.runCount, right.failureCount - counts.failureCount]
-    const isConfirmed = this.#miscounted.get(id) === `${runs} ${failures}`
-    if (this.#miscounted.size >= SUSPECTS_KEPT) this.#miscounted.clear()
-    if (!isConfirmed) this.#miscounted.set(id, `${runs} ${failures}`)
-    if (!isConfirmed) return []
     return transact(this.#db, this.#clock, async (tx) => {
       const locked = await lockFreeSchedules(tx, { scheduleIds: [id] })
       const [present] = locked.has(id) ? await listAuditedCounts(tx, { ids: [id] }) : []
@@ -174,6 +177,13 @@ export class LedgerAudit {
     await reportRepairs(tx, { findings: [finding], now, databaseNow: this.#clock.databaseNow() })
     return finding
   }
+}
+
+/** The oldest goes if there are too many. */
+function remember<Value>(map: Map<string, Value>, key: string, value: Value): void {
+  const [oldest] = map.keys()
+  if (map.size >= SUSPECTS_KEPT && oldest !== undefined) map.delete(oldest)
+  map.set(key, value)
 }
 
 /** Whether the last line of the schedules is in it. */

@@ -6,9 +6,11 @@ import type { NewFinding } from '../store/audits.ts'
 export interface LedgerSums {
   readonly runs: number
   readonly failures: number
+  /** How many of them are not over: they may still change what the others add up to. */
+  readonly open: number
 }
 
-export const NO_SUMS: LedgerSums = { runs: 0, failures: 0 }
+export const NO_SUMS: LedgerSums = { runs: 0, failures: 0, open: 0 }
 
 /** The counts of a schedule as they should be. */
 export type RightCounts = Pick<AuditedCounts, 'runCount' | 'failureCount' | 'consecutiveFailures'>
@@ -16,12 +18,13 @@ export type RightCounts = Pick<AuditedCounts, 'runCount' | 'failureCount' | 'con
 const OPEN_STATES: ReadonlySet<string> = new Set(['pending', 'running', 'retrying'])
 
 /** `run_count` counts the runs that were tried or are not over, `failure_count` those that failed. */
-export function addSums({ runs, failures }: LedgerSums, groups: readonly SlotGroup[]): LedgerSums {
+export function addSums({ runs, failures, open }: LedgerSums, groups: readonly SlotGroup[]): LedgerSums {
   const sumOf = (isCounted: (group: SlotGroup) => boolean): number =>
     groups.filter(isCounted).reduce((sum, { slots }) => sum + slots, 0)
   return {
     runs: runs + sumOf(({ state, attemptCount }) => state !== null && (attemptCount > 0 || OPEN_STATES.has(state))),
     failures: failures + sumOf(({ state }) => state === 'failed'),
+    open: open + sumOf(({ state }) => state !== null && OPEN_STATES.has(state)),
   }
 }
 

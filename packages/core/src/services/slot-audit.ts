@@ -60,6 +60,8 @@ export const SLOTS_MAX = 10_000
 /** How many schedules are locked at a time to look at them again, and how many lines one transaction writes. */
 const SCHEDULES_PER_CONFIRM = 20
 const LINES_PER_REPAIR = 1000
+/** How many such transactions one run makes at most: a slice has to end within its turn, whatever was lost. */
+const REPAIRS_PER_RUN = 20
 /** For how long lines may be missing that a change left to be written. A worker writes some ten thousand a second. */
 const BACKLOG_EXCUSED_MS = 3_600_000
 /** Of one schedule, at a time. */
@@ -101,9 +103,12 @@ export class SlotAudit {
   ): Promise<Pick<SlotAuditResult, 'findings' | 'heldIds'>> {
     const findings: NewFinding[] = []
     const heldIds: string[] = []
-    for (let start = 0; start < ids.length; start += SCHEDULES_PER_CONFIRM) {
+    let repairs = 0
+    for (let start = 0; start < ids.length && repairs < REPAIRS_PER_RUN; start += SCHEDULES_PER_CONFIRM) {
       let left = ids.slice(start, start + SCHEDULES_PER_CONFIRM)
-      while (left.length > 0) {
+      // What is left after that is found again by the next audit.
+      while (left.length > 0 && repairs < REPAIRS_PER_RUN) {
+        repairs += 1
         const confirmed = await this.#confirm(left, task)
         findings.push(...confirmed.findings)
         heldIds.push(...confirmed.heldIds)

@@ -42,13 +42,13 @@ export async function listAuditedFailures(tx: Tx, p: { ids: readonly string[] })
       group by ended.schedule_id
     ), failed as materialized (
       select schedules.id, count(*)::integer as runs,
-        -- Two runs that end within a second of each other may have been counted in either order.
-        bool_or(ended.reason = 'superseded' and ended.state = 'skipped' or ended.completed_at < base.at + interval '1 second') as is_unclear
+        -- Two runs that end within seconds of each other may have been counted in either order: a settlement waits up to five for a lock.
+        bool_or(ended.reason = 'superseded' and ended.state = 'skipped' or ended.completed_at < base.at + interval '10 seconds') as is_unclear
       from carillon.schedules
       left join forgiven on forgiven.schedule_id = schedules.id
       cross join lateral (select greatest(forgiven.at, schedules.resumed_at) as at) as base
       join ended on ended.schedule_id = schedules.id and ended.state <> 'succeeded'
-        and (base.at is null or ended.completed_at > base.at - interval '1 second')
+        and (base.at is null or ended.completed_at > base.at - interval '10 seconds')
       where schedules.id = any(${p.ids}::uuid[])
       group by schedules.id
     )

@@ -65,7 +65,9 @@ export async function findLedgerPage(
   const beyond = ids[p.schedules]
   const ends = [row?.run, row?.attempt].flatMap((key) => (key == null ? [] : [positionAfter(p.from, key)]))
   if (beyond !== undefined) ends.push({ scheduleId: beyond, slot: null })
-  const next = ends.toSorted(inOrder)[0] ?? null
+  const end = ends.toSorted(inOrder)[0] ?? null
+  // Only a schedule that has more lines than a page is divided: of a part not everything can be told.
+  const next = end !== null && end.scheduleId !== p.from.scheduleId ? { scheduleId: end.scheduleId, slot: null } : end
   const isWithin = (id: string): boolean =>
     next === null || id < next.scheduleId || (id === next.scheduleId && next.slot !== null)
   return { scheduleIds: ids.filter(isWithin), next }
