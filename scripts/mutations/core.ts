@@ -217,13 +217,6 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
     tests: ['tests/schema/walls.test.ts'],
   },
   {
-    guard: 'I9: jobs are asked for by who has the schedule',
-    file: 'store/migrations/0003_walls.up.sql',
-    from: "        and schedules.tenant_id = nullif(current_setting('carillon.tenant_id', true), '')\n        and schedules.project_id",
-    to: '        and schedules.project_id',
-    tests: ['tests/schema/walls.test.ts'],
-  },
-  {
     guard: 'I9: nobody is _platform',
     file: 'place.ts',
     from: "if (typeof name === 'string' && PLACE_NAME.test(name)) return",

@@ -77,7 +77,8 @@ describe('a slice whose end could not be stored', () => {
   test('is repeated, and finds again what it had found, in the middle of a full audit', async () => {
     const pipeline = await pipelineAt('2026-11-14T08:59:00Z')
     const { db, clock, database } = pipeline
-    const worker = pipeline.worker()
+    // With room for all of them: a full worker leaves the rest for later.
+    const worker = pipeline.worker('worker', 500)
     await createCopies(pipeline, 449, { cadence: { kind: 'cron', expression: '0 9 * * *', timezone: 'UTC' } })
     clock.advance(MINUTE)
     await worker.keep()
