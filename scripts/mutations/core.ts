@@ -36,7 +36,7 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
     file: 'store/begin.ts',
     from: 'next_slot_at = advance.next_slot_at,',
     to: 'next_slot_at = coalesce(schedules.next_slot_at, advance.next_slot_at),',
-    tests: ['tests/keeper.test.ts'],
+    tests: ['tests/missed.test.ts'],
   },
   {
     guard: 'I4: what waits for its turn is freed in the transaction that ends the run before it',
