@@ -205,4 +205,11 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
     to: 'tookMs',
     tests: ['tests/audit-slices.test.ts'],
   },
+  {
+    guard: 'a worker that claims half of its room or more is busy, and not idle beside what waits',
+    file: 'keeper/keeper.ts',
+    from: '    if (claimed * 2 >= room) this.#dispatcher.noteBusy()\n',
+    to: '',
+    tests: ['tests/full-worker.test.ts'],
+  },
 ]

@@ -81,3 +81,19 @@ test('of two workers on one database, the idle one takes what the full one canno
   expect(busyTarget.calls).toHaveLength(1)
   hold.answer(SUCCEEDED)
 })
+
+test.each([
+  { claimed: 3, fullMsAgo: 0, what: 'half of its room or more counts as busy, though it is not full' },
+  { claimed: 1, fullMsAgo: null, what: 'less than half of its room has room' },
+])('a worker that claims $what', async ({ claimed, fullMsAgo }) => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  for (let schedule = 0; schedule < claimed; schedule += 1) await pipeline.create()
+  const worker = pipeline.worker('worker', 5)
+  pipeline.clock.advance(MINUTE)
+  await worker.heartbeat.runOnce()
+
+  expect(await worker.keeper.runOnce()).toMatchObject({ begun: claimed })
+  await worker.keeper.whenIdle()
+
+  expect(worker.keeper.fullMsAgo).toBe(fullMsAgo)
+})

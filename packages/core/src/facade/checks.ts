@@ -29,7 +29,7 @@ const AUDIT_DUE_MS = 36 * 3_600_000
 const AUDIT_BEHIND_MS = 600_000
 /** Workers take what is due within milliseconds. */
 const RUN_OVERDUE_MS = 60_000
-/** A worker writes some ten thousand lines a second. */
+/** Workers write the lines of a backlog all the time, a thousand in a transaction. */
 const BACKLOG_OVERDUE_MS = 300_000
 /** A service that goes on failing for longer does not come back by itself. */
 const SERVICE_FAILED_MS = 60_000

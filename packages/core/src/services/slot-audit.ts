@@ -62,7 +62,7 @@ const SCHEDULES_PER_CONFIRM = 20
 const LINES_PER_REPAIR = 1000
 /** How many such transactions one run makes at most: a slice has to end within its turn, whatever was lost. */
 const REPAIRS_PER_RUN = 20
-/** For how long lines may be missing that a change left to be written. A worker writes some ten thousand a second. */
+/** For how long lines may be missing that a change left to be written. */
 const BACKLOG_EXCUSED_MS = 3_600_000
 /** Of one schedule, at a time. */
 const HELD_SLOTS_TOLD = 100

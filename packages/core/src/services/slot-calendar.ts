@@ -20,7 +20,7 @@ export interface SlotsFound {
   readonly next: number | null
 }
 
-/** So short that the slots of a cadence of one second are found within 50 ms, in which the process does nothing else. */
+/** So short that a cadence of one second has few slots in it: the process does nothing else while they are computed. */
 const PORTION_MS = 1_800_000
 /** Eight bytes for each slot, and as much as thirty of them for each portion. */
 const SLOTS_KEPT = 1_000_000
