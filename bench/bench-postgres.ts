@@ -7,12 +7,12 @@ import { startPostgres } from '@carillon/postgres'
 
 import { databasesOf, type Databases } from './databases.ts'
 
-/** A Postgres of its own, gone when the measurement is over. */
+/** A Postgres for one run, removed afterwards. */
 export interface BenchPostgres extends Databases, AsyncDisposable {
-  /** Of the database that is there from the start. */
+  /** The URL of the default database. */
   readonly url: string
   version(): Promise<string>
-  /** What it does before it says that something is kept, and with how much memory. */
+  /** Its durability and memory settings. */
   settings(): Promise<Record<string, string>>
 }
 
@@ -20,20 +20,20 @@ const SETTINGS = ['fsync', 'synchronous_commit', 'full_page_writes', 'wal_level'
 
 const WATCHED = { shared_preload_libraries: 'pg_stat_statements', 'pg_stat_statements.track': 'all' }
 
-/** For a run whose numbers mean nothing: half the time of a smoke run is waiting for the disk. */
+/** For smoke runs, whose numbers mean nothing: they would spend half of their time waiting for the disk. */
 const NOT_DURABLE = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
 
 export interface BenchPostgresOptions {
-  /** As Postgres is by default; else nothing waits for the disk. @default true */
+  /** True: Postgres' default durability. False: commits do not wait for the disk. @default true */
   readonly isDurable?: boolean
-  /** Counts what each statement costs, which costs something itself. @default false */
+  /** Records the cost of each statement, which has a cost itself. @default false */
   readonly isWatched?: boolean
 }
 
 export async function startBenchPostgres(options: BenchPostgresOptions = {}): Promise<BenchPostgres> {
   const { isDurable = true, isWatched = false } = options
   const folder = mkdtempSync(join(tmpdir(), 'carillon-bench-'))
-  // As root, Postgres runs as another user, who has to get to its data.
+  // If root starts it, Postgres runs as another user, which must be able to reach its data.
   chmodSync(folder, 0o711)
   const settings = { ...(isDurable ? {} : NOT_DURABLE), ...(isWatched ? WATCHED : {}) }
   const postgres = await startPostgres({ dataDir: join(folder, 'data'), settings })

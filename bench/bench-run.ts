@@ -7,20 +7,19 @@ import type { Progress } from './progress.ts'
 import type { BenchRedis } from './redis.ts'
 import { formatNumber } from './report/number.ts'
 import type { Failure } from './results.ts'
-import { orderOfRound } from './round-order.ts'
 import type { Bench, BenchDatabase, Part, Plan, Reading, WorkName } from './work.ts'
 
-/** What a run stands on. */
+/** What a run needs. */
 export interface RunParts {
   readonly postgres: Databases
-  /** Undefined where no Redis could be had. */
+  /** Undefined if no Redis is available. */
   readonly redis: BenchRedis | undefined
   readonly gathered: Gathered
   readonly progress: Progress
   readonly signal: AbortSignal
-  /** For one round of one part. */
+  /** The time limit for one round of one part. */
   readonly patienceMs: number
-  /** So many parts of a round at the same time, where each has a ground of its own. */
+  /** How many parts of a round run concurrently, if each has its own database. */
   readonly atOnce: number
   /** By how much the system's clock was set since the start: `clockStepMs`. */
   readonly clockStepMs: () => number
@@ -29,7 +28,7 @@ export interface RunParts {
 type Place = Omit<Failure, 'reason'>
 type GroundWish = { isMigrated: boolean } | 'none'
 
-/** The bench as one work sees it. What works share outlives it: that belongs to the run. */
+/** The bench as one work sees it. What works share belongs to the run and outlives the work. */
 export interface WorkView {
   readonly work: WorkName
   readonly rounds: number
@@ -38,18 +37,18 @@ export interface WorkView {
 
 /** Postgres: "terminating connection due to administrator command". */
 const ADMIN_SHUTDOWN = '57P01'
-/** Two clocks that are read one after the other are apart by less. */
+/** Two clocks read one after the other differ by less than this. */
 const STEADY_MS = 2
-/** How many times as long a lead becomes before its part is given up. */
+/** The factor up to which a lead is lengthened before its part is given up. */
 const LEAD_TIMES_MAX = 32
 const NO_GROUND: Ground = { postgresUrl: '', redisUrl: undefined }
 
-/** Does parts in rounds, each on a ground of its own, and keeps what they gave. */
+/** Measures parts in rounds, each on its own database, and keeps the readings. */
 export class BenchRun implements AsyncDisposable {
   readonly #parts: RunParts
   readonly #shared = new Map<string, Promise<AsyncDisposable>>()
   #databases = 0
-  /** What is being measured, for a failure that nobody awaits. */
+  /** The part in progress, to which an unexpected error is attributed. */
   #current: Place = { work: '', subject: '', size: 0, round: 0 }
 
   constructor(parts: RunParts) {
@@ -73,8 +72,8 @@ export class BenchRun implements AsyncDisposable {
     }
   }
 
-  /** A failure outside of every promise: a connection that broke, an answer that came after the end. */
-  strayFailure(error: unknown): void {
+  /** Records an error that no promise carries: a broken connection, or a reply after the end. */
+  unexpectedFailure(error: unknown): void {
     if (isEndedByUs(error)) return
     this.#fail(this.#current, `outside of its promise: ${messageOf(error)}`)
   }
@@ -122,7 +121,7 @@ export class BenchRun implements AsyncDisposable {
     }
   }
 
-  /** Again with a lead twice as long, on a new ground, if all came due before it was loaded: the machine is busy. */
+  /** If everything came due before it was loaded, the machine is busy: measures again with twice the lead, on a new database. */
   async #measureLoaded(part: Part, ground: GroundWish): Promise<readonly Reading[]> {
     for (let times = 2; ; times *= 2) {
       try {
@@ -134,11 +133,11 @@ export class BenchRun implements AsyncDisposable {
     }
   }
 
-  /** `nowMs` does not follow a clock that is set, and the systems do: a lateness would be off by the step. */
+  /** If the system clock is set, `nowMs` does not follow but the measured systems do, so lateness would be off by the step. */
   #requireSteadyClock(): void {
     const stepMs = this.#parts.clockStepMs()
     if (Math.abs(stepMs) <= STEADY_MS) return
-    // This part is lost; those after it need not be.
+    // This part is lost; later parts can still be measured.
     followClock()
     throw new Error(
       `expected a system clock that nobody sets during the run, got a step of ${formatNumber(stepMs)} ms: run the bench again`,
@@ -147,7 +146,7 @@ export class BenchRun implements AsyncDisposable {
 
   async #onGround<Result>(ground: GroundWish, measure: (ground: Ground) => Promise<Result>): Promise<Result> {
     if (ground === 'none') return measure(NO_GROUND)
-    // With several at once somebody else may be using it.
+    // With concurrent parts, another part may be using it.
     if (this.#parts.atOnce === 1) await this.#parts.redis?.empty()
     await using database = await this.#createDatabase(ground)
     return await measure({ postgresUrl: database.url, redisUrl: this.#parts.redis?.url })
@@ -162,7 +161,7 @@ export class BenchRun implements AsyncDisposable {
     }
     const ended = AbortSignal.any([signal, patience])
     ended.addEventListener('abort', giveUp, { once: true })
-    // It may have been interrupted before anybody listened.
+    // The run may have been interrupted before this listener was added.
     if (ended.aborted) giveUp()
     try {
       return await Promise.race([measured, gaveUp])
@@ -199,7 +198,7 @@ export class BenchRun implements AsyncDisposable {
   }
 }
 
-/** Of a connection that was still open when its database was dropped. Its part is over, one way or the other. */
+/** True for the error of a connection that was open when its database was dropped. Its part has ended already. */
 function isEndedByUs(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === ADMIN_SHUTDOWN
 }
@@ -215,4 +214,18 @@ function show({ metric, unit, value }: Reading): string {
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   return error.message === '' ? error.name : error.message
+}
+
+/**
+ * The order of the parts in a round, counted from 1. Each round begins with the next size, and each size with the next subject, so that
+ * no subject is always first or always behind the same one.
+ */
+export function orderOfRound(parts: readonly Part[], round: number): readonly Part[] {
+  const bySize = [...Map.groupBy(parts, ({ size }) => size).values()]
+  return rotated(bySize, round - 1).flatMap((ofSize) => rotated(ofSize, round - 1))
+}
+
+function rotated<Value>(values: readonly Value[], by: number): readonly Value[] {
+  const start = values.length === 0 ? 0 : by % values.length
+  return [...values.slice(start), ...values.slice(0, start)]
 }

@@ -2,19 +2,19 @@ import { OutOfPatience } from './measure.ts'
 
 let origin = performance.timeOrigin
 
-/** The wall's clock with fractions of a millisecond, for instants that several processes compare. */
+/** Wall-clock time with fractions of a millisecond, for instants that several processes compare. */
 export function nowMs(): number {
   return origin + performance.now()
 }
 
-/** Follows a clock that was set, from the beginning of one of its milliseconds on. */
+/** Synchronizes with the system clock, at the start of a millisecond. */
 export function followClock(): void {
   const startedAt = Date.now()
   while (Date.now() === startedAt);
   origin = Date.now() - performance.now()
 }
 
-/** Instants of one machine are compared this well: what happens earlier than so many milliseconds after is early. */
+/** The precision with which instants of one machine compare: a call more than this before its instant is early. */
 export const EARLIEST_MS = -1
 
 const LOOKS = 5
@@ -28,14 +28,14 @@ export function clockStepMs(): number {
   return steps.reduce((least, step) => (Math.abs(step) < Math.abs(least) ? step : least))
 }
 
-/** Resolves at an instant of the wall's clock. */
+/** Resolves at an instant of wall-clock time. */
 export function until(instantMs: number): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, Math.max(0, instantMs - nowMs()))
   })
 }
 
-/** What the promise gives, if it does so before an instant; else rejects with `OutOfPatience` and leaves it to itself. */
+/** Resolves with the promise's value if it comes before an instant; otherwise rejects with `OutOfPatience` and abandons the promise. */
 export async function within<Result>(promise: Promise<Result>, instantMs: number): Promise<Result> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(

@@ -23,7 +23,7 @@ async function main(args: readonly string[]): Promise<number> {
   const note = (text: string): void => {
     progress.note(text)
   }
-  // npm runs a script in the folder of its package; a relative folder is meant from where the command was given.
+  // npm runs a script in the folder of its package, but a relative folder is relative to where the user typed the command.
   const cwd = process.env['INIT_CWD'] ?? process.cwd()
   try {
     const comparison = await interruptible({ limitMs: LIMIT_MS, note }, (signal) =>

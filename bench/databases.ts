@@ -4,12 +4,12 @@ export interface Databases {
   createDatabase(name: string): Promise<string>
   /** A database with nothing in it; its url. */
   createEmptyDatabase(name: string): Promise<string>
-  /** Ends who is still connected to it, and drops it. */
+  /** Ends its remaining connections and drops it. */
   dropDatabase(name: string): Promise<void>
 }
 
 interface DatabasesOptions {
-  /** Connected to the server, to another database than those that are made. */
+  /** Connected to the server, but not to one of the databases that are created. */
   readonly admin: { query(text: string): Promise<unknown> }
   /** Of any database on the server. */
   readonly url: string
@@ -21,14 +21,14 @@ interface DatabasesOptions {
 
 const TEMPLATE = 'bench_template'
 
-/** Imports no Carillon: which version makes the schema is up to `migrate`. */
+/** Does not import Carillon: `migrate` decides which version creates the schema. */
 export function databasesOf({ admin, url, prefix = '', migrate }: DatabasesOptions): Databases {
   const urlOf = (name: string): string => {
     const other = new URL(url)
     other.pathname = `/${prefix}${name}`
     return other.href
   }
-  // Migrated once: a copy costs a tenth of a migration.
+  // Migrated once and then copied, which is much faster than migrating each.
   const createTemplate = async (): Promise<void> => {
     await admin.query(`create database ${prefix}${TEMPLATE}`)
     await migrate(urlOf(TEMPLATE))
@@ -49,7 +49,7 @@ export function databasesOf({ admin, url, prefix = '', migrate }: DatabasesOptio
     },
     async dropDatabase(name) {
       try {
-        // Waits some seconds for connections that are being closed: ended by force, they would be taken for failures.
+        // Waits some seconds for connections that are closing: ending them by force would be recorded as failures.
         await admin.query(`drop database if exists ${prefix}${name}`)
       } catch {
         await admin.query(`drop database if exists ${prefix}${name} with (force)`)

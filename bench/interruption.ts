@@ -1,14 +1,14 @@
-/** The user wanted the run to end before it was over. */
+/** The user interrupted the run. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
 }
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-/** To stop what was started after an interrupt. */
+/** Time to stop what was started, after an interrupt. */
 const STOPPING_MS = 20_000
 
 /**
- * Does something that a signal to this process, or the end of its time, aborts.
+ * Runs `work`, which a signal to this process or the time limit aborts.
  * @throws Interrupted after a signal, once `work` has ended
  */
 export async function interruptible<Result>(

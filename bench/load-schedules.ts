@@ -42,7 +42,7 @@ export async function loadSchedules(pool: Queryable, load: ScheduleLoad): Promis
 
 const LOADED = ['schedules', 'schedule_revisions', 'execution_grants', 'live_schedules']
 
-/** All that was loaded is vacuumed and on disk, so that a measurement does not pay for it. */
+/** Vacuums and checkpoints, so that a measurement does not pay for the load. */
 export async function settleDown(pool: Queryable): Promise<void> {
   for (const table of LOADED) await pool.query(`vacuum (analyze) carillon.${table}`)
   await pool.query('checkpoint')

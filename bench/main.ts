@@ -4,8 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { Interrupted } from './interruption.ts'
 import { folderFor, HELP, parseOptions, type Options } from './options.ts'
 import { Progress } from './progress.ts'
-import { checksText } from './report/checks-text.ts'
-import { checkFigures } from './report/checks.ts'
+import { checkFigures, checksText } from './report/checks.ts'
 import { readNote, readResults, writeReport } from './report/write-report.ts'
 import type { Results } from './results.ts'
 import { runBench } from './run-bench.ts'
@@ -51,7 +50,7 @@ async function measure(options: Options, command: string, progress: Progress): P
 
 function readOptions(args: readonly string[]): Options | undefined {
   try {
-    // npm runs a script in the folder of its package; a relative --out is meant from where the command was given.
+    // npm runs a script in the folder of its package, but a relative --out is relative to where the user typed the command.
     return parseOptions(args, { bench: BENCH, cwd: process.env['INIT_CWD'] ?? process.cwd() })
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n\n${HELP}`)

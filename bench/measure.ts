@@ -1,8 +1,8 @@
-/** What a piece of work is done on: a database of its own, and a Redis emptied for it. */
+/** What a measurement runs on: its own database, and an empty Redis. */
 export interface Ground {
-  /** A database that nothing else uses, dropped after the work. Not migrated: who wants Carillon's schema asks for it. */
+  /** A database that nothing else uses, dropped after the measurement. It has no schema unless the work asks for one. */
   readonly postgresUrl: string
-  /** Undefined where no Redis could be had. */
+  /** Undefined if no Redis is available. */
   readonly redisUrl: string | undefined
 }
 
@@ -24,25 +24,25 @@ export interface Creation {
   readonly seconds: number
 }
 
-/** Something that makes things happen later, measured on the same work as all others. */
+/** Another scheduler or queue, measured on the same work. */
 export interface Peer {
   readonly name: string
   readonly version: string
-  /** What a slot leaves behind once it has run: what the figure pays for. */
+  /** What a slot leaves behind: the writes that its figure includes. */
   readonly leaves: string
   /** How it was set up, where that matters to the figure. */
   readonly setUp: string
-  /** At most so many rounds, where no figure to reach depends on it and a round takes minutes. Absent: all. */
+  /** The maximum of rounds, if no goal depends on it and a round takes minutes. Absent: all. */
   readonly rounds?: number
   /** All due at one instant, with the worker up and waiting for it. Rejects with `OutOfPatience` if it takes too long. */
   readonly drain?: (ground: Ground, work: { count: number; patienceMs: number }) => Promise<Drain>
-  /** Slots that come due one by one. Who keeps a coarser grid than `spacingMs` has its slots where its grid allows. */
+  /** Slots that come due one by one. A peer with a coarser grid than `spacingMs` has its slots where its grid allows. */
   readonly lateness?: (ground: Ground, work: { slots: number; spacingMs: number }) => Promise<Lateness>
   /** Schedules that are due every day, made one by one. */
   readonly create?: (ground: Ground, work: { count: number; clients: number }) => Promise<Creation>
 }
 
-/** It did not come to its end in the time it was given. */
+/** Thrown if a measurement exceeds its time limit. */
 export class OutOfPatience extends Error {
   override readonly name = 'OutOfPatience'
 }

@@ -10,7 +10,7 @@ export interface Options {
   /** Undefined: as the plan says. */
   readonly rounds: number | undefined
   readonly out: string
-  /** For a run whose time was up before it was done. */
+  /** For a run that reached its time limit. */
   readonly outIfCutShort: string
   readonly isJson: boolean
   readonly isHelp: boolean
@@ -82,7 +82,7 @@ function roundsOf(text: string | undefined): number | undefined {
   return rounds
 }
 
-/** A run of a part must not replace the published results by itself. */
+/** A partial run must not replace the published results. */
 function outOf(out: string | undefined, folders: { bench: string; cwd: string }, isWhole: boolean): string {
   if (out === undefined) return isWhole ? folders.bench : join(folders.bench, 'tmp')
   return isAbsolute(out) ? out : join(folders.cwd, out)
@@ -90,6 +90,6 @@ function outOf(out: string | undefined, folders: { bench: string; cwd: string },
 
 /** Where the results belong: a run that was cut short must not replace the published ones either. */
 export function folderFor({ out, outIfCutShort, isRender }: Options, { isComplete }: { isComplete: boolean }): string {
-  // What is only rendered stays where it was read.
+  // Rendering writes to the folder that it read from.
   return isComplete || isRender ? out : outIfCutShort
 }

@@ -30,7 +30,7 @@ const MINUTE = 60 * SECOND
  */
 const RETRY_SPACING_MS = 273
 
-/** In the order in which they are done: what holds a million schedules comes last, when nobody else needs the disk. */
+/** In the order in which they run. The works with a million schedules come last, when no other work needs the disk. */
 export const WORK_NAMES: readonly WorkName[] = [
   'drain',
   'lateness',

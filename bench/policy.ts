@@ -7,8 +7,8 @@ const POLICY_FIELDS = {
   spreadSeconds: 0,
 }
 
-/** Of every schedule whose rows are written straight: nothing is tried again, made up for or spread. As JSON. */
+/** The policy of schedules whose rows the bench inserts itself: no retries, no late runs, no spread. As JSON. */
 export const POLICY = JSON.stringify(POLICY_FIELDS)
 
-/** The same with one retry. Its backoff is a second less a jitter of up to a tenth. As JSON. */
+/** The same with one retry. Its backoff is one second minus a jitter of up to a tenth. As JSON. */
 export const RETRY_POLICY = JSON.stringify({ ...POLICY_FIELDS, retry: { ...POLICY_FIELDS.retry, maxAttempts: 2 } })

@@ -10,7 +10,7 @@ import { nowMs, until } from './clock.ts'
 
 export interface BenchRedis extends AsyncDisposable {
   readonly url: string
-  /** Forgets everything it holds. */
+  /** Deletes all data. */
   empty(): Promise<void>
 }
 
@@ -21,8 +21,8 @@ const LOOK_EVERY_MS = 50
 const SERVICE_POLICY = '/usr/sbin/policy-rc.d'
 
 /**
- * A Redis of its own, set up as BullMQ's guide for production says: written to a log that is synced once a second, and
- * nothing evicted. Undefined where there is none and none can be installed.
+ * A Redis for this run, configured as BullMQ's production guide says: written to a log that is synced once a second, and
+ * nothing evicted. Undefined if there is none and none can be installed.
  */
 export async function startRedis(): Promise<BenchRedis | undefined> {
   const program = findOnPath('redis-server') ?? (await installRedis())
@@ -61,7 +61,7 @@ function settingsOf(port: number, folder: string): string[] {
     save: '',
     'auto-aof-rewrite-percentage': 0,
     'maxmemory-policy': 'noeviction',
-    // How often it looks whom to wake, and so how late a job of BullMQ starts that was waited for: 10 if nothing is said.
+    // How often Redis wakes blocked clients, and so how late a delayed job of BullMQ starts. The default is 10.
     hz: 100,
   }
   return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
@@ -79,7 +79,7 @@ function findOnPath(name: string): string | undefined {
   })
 }
 
-/** Debian's package, without what it recommends and without starting its service. Undefined where that cannot be done. */
+/** Installs Debian's package, without recommended packages and without starting its service. Undefined if that fails. */
 async function installRedis(): Promise<string | undefined> {
   const aptGet = findOnPath('apt-get')
   if (aptGet === undefined || process.getuid?.() !== 0) return undefined
@@ -102,7 +102,7 @@ async function installRedis(): Promise<string | undefined> {
 }
 
 /**
- * Debian starts no service that it installs, until what is returned is called. A policy that somebody else has set is left
+ * Debian starts no service that it installs, until what is returned is called. An existing policy is left
  * alone.
  */
 function forbidServices(): () => void {
@@ -139,7 +139,7 @@ async function waitForAnswer(server: ChildProcess, port: number): Promise<void> 
   }
 }
 
-/** Whether it says PONG: while it reads its log it accepts connections and answers that it is loading. */
+/** True if it answers PONG: while it loads its log it accepts connections but answers that it is loading. */
 async function isAnswered(port: number): Promise<boolean> {
   try {
     return (await ask(port, 'PING')) === '+PONG'

@@ -16,7 +16,7 @@ export interface Figure {
   readonly note?: string
 }
 
-/** Something that was to be measured and was not. */
+/** A measurement that failed. */
 export interface Failure {
   readonly work: string
   readonly subject: string
@@ -26,7 +26,7 @@ export interface Failure {
   readonly reason: string
 }
 
-/** One of the figures to reach. */
+/** A goal, and whether it was reached. */
 export interface Check {
   /** Of the figure it belongs to, 1 to 6. */
   readonly figure: number
@@ -40,7 +40,7 @@ export interface Check {
   readonly standsInTheWay?: string
 }
 
-/** A system that was measured, and what its figures pay for. */
+/** A measured system, and what its figures include. */
 interface Subject {
   readonly name: string
   readonly version: string
@@ -74,7 +74,7 @@ export interface Results {
   readonly isComplete: boolean
   readonly machine: Machine
   readonly versions: Readonly<Record<string, string>>
-  /** What Postgres and Redis do before they say that something is kept. */
+  /** The durability settings of Postgres and Redis. */
   readonly durability: Readonly<Record<string, string>>
   readonly works: readonly WorkRecord[]
   readonly subjects: readonly Subject[]

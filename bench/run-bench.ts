@@ -13,11 +13,11 @@ import { describeRedis } from './redis-facts.ts'
 import { startRedis } from './redis.ts'
 import { RESULTS_VERSION, type Figure, type Results } from './results.ts'
 import { runWorks, type Works } from './run-works.ts'
-import { StrayErrors } from './stray-errors.ts'
+import { UnexpectedErrors } from './unexpected-errors.ts'
 
 interface Order {
   readonly options: Options
-  /** As it is told on the page. */
+  /** As the page shows it. */
   readonly command: string
   readonly works: Works
   readonly peers: readonly Peer[]
@@ -25,7 +25,7 @@ interface Order {
 }
 
 /**
- * Starts what is needed, measures, and stops what it started, also when it is interrupted or its time is up.
+ * Starts what is needed, measures, and stops what it started, even if it is interrupted or its time is up.
  * @throws Interrupted after everything is stopped
  */
 export function runBench(order: Order): Promise<Omit<Results, 'checks'>> {
@@ -41,15 +41,15 @@ async function measureAll(order: Order, signal: AbortSignal): Promise<Omit<Resul
   const plan = PLANS[options.plan]
   const startedAt = new Date()
   const gathered = new Gathered()
-  using strays = new StrayErrors()
+  using unexpectedErrors = new UnexpectedErrors()
   progress.note('starting Postgres and Redis')
   await using postgres = await startBenchPostgres({ isDurable: plan.isDurable })
   await using redis = await startRedis()
   if (redis === undefined) progress.note('no Redis could be had: what needs it will be recorded as failed')
   const { patienceMs, atOnce } = plan
   await using run = new BenchRun({ postgres, redis, gathered, progress, signal, patienceMs, atOnce, clockStepMs })
-  strays.reportTo((error) => {
-    run.strayFailure(error)
+  unexpectedErrors.reportTo((error) => {
+    run.unexpectedFailure(error)
   })
   const facts = await describeServers(postgres, redis?.url)
   const works = await runWorks({
@@ -80,7 +80,7 @@ async function measureAll(order: Order, signal: AbortSignal): Promise<Omit<Resul
   }
 }
 
-/** Several works may have been done at a time. */
+/** Works may have run concurrently, so their figures are in no order. */
 function orderOf({ work }: Figure): number {
   return WORK_NAMES.findIndex((name) => name === work)
 }

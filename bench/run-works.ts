@@ -42,7 +42,7 @@ export async function runWorks(p: {
   return records.toSorted((a, b) => orderOf(a) - orderOf(b))
 }
 
-/** Where several go at a time, those with peers go one after the other: a process has room for one DBOS. */
+/** Works with peers never run concurrently, because a process can hold only one DBOS. */
 function queuesOf(names: readonly WorkName[], { worksAtOnce, worksOfPeers }: BenchPlan): Iterable<WorkName>[] {
   if (worksAtOnce === 1) return [names]
   const isOfPeers = (name: WorkName): boolean => worksOfPeers.includes(name)

@@ -47,7 +47,7 @@ export interface Reading {
   /** As it is printed: `/s`, `ms`, `%`, `MB`. */
   readonly unit: string
   readonly value: number
-  /** What a reader has to know beside the number; the same in every round. */
+  /** A remark for the reader; the same in every round. */
   readonly note?: string
 }
 
@@ -57,9 +57,9 @@ export interface Part {
   readonly subject: string
   /** Slots, schedules held or creates: what the work counts. */
   readonly size: number
-  /** At most so many rounds, where one is dear. Absent: as many as the bench has. */
+  /** The maximum of rounds, if a round is expensive. Absent: all rounds. */
   readonly rounds?: number
-  /** One round: on a ground of its own, made before and removed after. Rejects if it failed or ran out of patience. */
+  /** One round on its own database, created before and dropped after. Rejects if it fails or exceeds its time limit. */
   measure(ground: Ground): Promise<readonly Reading[]>
 }
 
@@ -76,13 +76,13 @@ export interface BenchDatabase extends AsyncDisposable {
   drop(): Promise<void>
 }
 
-/** What a work is given. Everything it makes through this is stopped at the end of the run, also of an interrupted one. */
+/** What a work is given. Everything it creates through this is stopped at the end of the run, even of an interrupted one. */
 export interface Bench {
   readonly rounds: number
   readonly peers: readonly Peer[]
-  /** Undefined where no Redis could be had. */
+  /** Undefined if no Redis is available. */
   readonly redisUrl: string | undefined
-  /** Aborts when the run is to end early: its time is up, or somebody pressed Ctrl-C. */
+  /** Aborts if the run ends early: its time is up, or the user pressed Ctrl-C. */
   readonly signal: AbortSignal
 
   /**
@@ -95,7 +95,7 @@ export interface Bench {
   createDatabase(p: { isMigrated: boolean }): Promise<BenchDatabase>
   /** Made once in a run and kept to its end, for what several works share: a million schedules take minutes to load. */
   shared<Thing extends AsyncDisposable>(key: string, make: () => Promise<Thing>): Promise<Thing>
-  /** Says on the progress line what is being done now. */
+  /** Shows on the progress line what is being done now. */
   note(text: string): void
   /** Keeps a plan for the page of results. */
   plan(plan: Plan): void

@@ -1,5 +1,5 @@
 /**
- * A program that asks a running service and follows what happens, through the typed client.
+ * Creates a schedule in a running service and follows its events, with the typed client.
  *
  * Run, while `npm start` runs in another shell: `CARILLON_API_KEY=$(cat .carillon/admin.key) node examples/client.ts`
  */

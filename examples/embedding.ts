@@ -1,6 +1,6 @@
 /**
- * The library inside an application that brings a kind of target of its own: no HTTP, no second service. The application
- * decides who calls, and what a target is; Carillon decides when, and keeps the ledger.
+ * The library inside an application with its own target kind: no HTTP, no second service. The application defines the callers and
+ * the target; Carillon decides when to call it, and keeps the ledger.
  *
  * Run: `node examples/embedding.ts`
  */
@@ -15,7 +15,7 @@ interface ReminderSpec {
   readonly text: string
 }
 
-/** What the application can be asked to do later. */
+/** What a schedule can ask the application to do. */
 const reminders: Target<ReminderSpec> = {
   kind: 'reminder',
   schema: z.strictObject({ kind: z.literal('reminder'), to: z.email(), text: z.string().min(1) }),

@@ -20,7 +20,7 @@ const postgres = await startPostgres({ dataDir: join(folder, 'data') })
 const pool = createPool({ connectionString: postgres.url })
 await migrate(pool)
 
-// What is to be called.
+// The service to call.
 const service = createServer((request, response) => {
   request.resume().on('end', () => {
     const { method = '', url = '', headers } = request
@@ -31,7 +31,7 @@ const service = createServer((request, response) => {
 await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve))
 const { port } = service.address() as AddressInfo
 
-// Who keeps the agenda, and who writes it. Usually two processes; any number of each.
+// The worker runs schedules, the scheduler creates them. Usually they are two processes, and there may be any number of each.
 const http = createHttpTarget({ allowedHosts: ['127.0.0.1'] })
 const worker = new Worker({ databaseUrl: postgres.url, targets: [http] })
 await worker.start()

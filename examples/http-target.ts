@@ -1,6 +1,6 @@
 /**
- * A service that Carillon calls. A call may come twice, after a timeout for instance, but then under the same
- * Idempotency-Key: so the work is done once per slot, and the second call gets the first one's answer.
+ * A service that Carillon calls. A call may come twice, for example after a timeout, but then with the same Idempotency-Key. So the
+ * service does the work once per slot, and answers the second call with the first one's result.
  *
  * Run: `node examples/http-target.ts`, and then: `npx carillon schedules create Digest --cron "0 9 * * 1-5"
  * --url http://127.0.0.1:9000/digest --payload '{"list":"a"}'`

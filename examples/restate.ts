@@ -1,6 +1,6 @@
 /**
- * A Restate service as target. Restate dedupes by the Idempotency-Key that Carillon sends with every attempt, so its handler
- * is entered once per slot, though the first attempt is cut at its time limit and the second one attaches.
+ * A Restate service as target. Restate deduplicates by the Idempotency-Key that Carillon sends with every attempt. So its
+ * handler runs once per slot, although the first attempt reaches its time limit and the second one attaches to the same invocation.
  *
  * Run: `node examples/restate.ts`
  */

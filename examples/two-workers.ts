@@ -1,6 +1,6 @@
 /**
- * Two workers on one Postgres. Neither leads: each keeps the agenda by itself, and a slot is begun by whoever is first. One
- * of them stops half-way; the other goes on, and no slot is lost or doubled.
+ * Two workers on one Postgres, without a leader: the first one to claim a slot begins it. One of them stops half-way. The other one
+ * continues, and no slot is lost or doubled.
  *
  * Run: `node examples/two-workers.ts`
  */
@@ -43,7 +43,7 @@ function createWorker(name: string): Worker {
 
 const scheduler = new Scheduler(
   { db: createDb(database.pool), targets: new Map([['count', countingTarget()]]) },
-  // More than the 50 that one user may have unless told otherwise.
+  // More than the default limit of 50 per user.
   { maxSchedulesPerUser: SCHEDULES },
 )
 const caller = { tenantId: 'default', projectId: 'default', subject: 'user:you' }

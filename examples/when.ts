@@ -1,5 +1,5 @@
 /**
- * Asks the clock: when does a rule come due? Run: `npm start`, or `npm start -- "30 2 * * *" America/New_York`.
+ * Prints when a rule comes due. Run: `node examples/when.ts "30 2 * * *" America/New_York`.
  *
  * The first argument is a cron expression, or a cadence as JSON; the second a time zone, the third an instant to look from.
  */
@@ -28,7 +28,7 @@ if (parsed.ok) {
     ...(warnings.length === 0 ? ['  No change of the clocks touches it in the next two years.'] : []),
   ])
 } else {
-  print(parsed.problems.map(({ message }) => message))
+  print(parsed.problems.map(({ field, message }) => `${field}: ${message}`))
   process.exitCode = 1
 }
 

@@ -8,7 +8,7 @@ interface BundleSize {
   readonly gzipBytes: number
 }
 
-/** Bundles `entry` with all it imports for a browser, in memory. Throws if it reaches anything a browser lacks. */
+/** Bundles `entry` and its imports for a browser, in memory. Throws if an import does not exist in a browser. */
 export async function measureBrowserBundle(entry: string): Promise<BundleSize> {
   const missing = new Set<string>()
   await using bundle = await rolldown({
@@ -19,15 +19,17 @@ export async function measureBrowserBundle(entry: string): Promise<BundleSize> {
   })
   const { output } = await bundle.generate({ format: 'esm', minify: true })
   if (missing.size > 0) {
-    throw new Error(`expected ${entry} to bundle for a browser, but it reaches\n  ${[...missing].join('\n  ')}`)
+    throw new Error(
+      `expected ${entry} to bundle for a browser, got imports that a browser lacks:\n  ${[...missing].join('\n  ')}`,
+    )
   }
   const code = output.map((part) => (part.type === 'chunk' ? part.code : '')).join('')
   return { minifiedBytes: Buffer.byteLength(code), gzipBytes: gzipSync(code, { level: 9 }).byteLength }
 }
 
 /**
- * Notes every import that resolves to no file: Node's own modules, and packages that are not there. Asked while
- * resolving, not of the finished bundle, because an import that tree shaking drops is still one that must not be.
+ * Collects every import that resolves to no file: Node's built-in modules and packages that are not installed. It runs
+ * while imports are resolved, because tree shaking may drop a forbidden import from the finished bundle.
  */
 function collectMissing(missing: Set<string>): Plugin {
   return {

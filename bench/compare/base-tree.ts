@@ -21,7 +21,7 @@ interface OpenOptions {
   readonly note: (text: string) => void
 }
 
-/** What `npm run --prefix` tells its children. An npm in another folder would install into this one's. */
+/** Variables that `npm run --prefix` sets for its children. With them, an npm in another folder would install into this one. */
 const OWN_PREFIX = /^npm_(config_(local_)?prefix|package_.*)$/i
 
 /**

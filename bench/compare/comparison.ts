@@ -2,7 +2,7 @@ import { METRICS } from '../report/metrics.ts'
 import { median, type Failure, type Figure, type Machine } from '../results.ts'
 import type { SideName } from './side-message.ts'
 
-/** Medians that differ by no more of the base's are equal here. */
+/** Medians that differ by at most this share of the base's are equal. */
 const CLOSE = 0.05
 
 interface Spread {

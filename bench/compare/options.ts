@@ -15,7 +15,7 @@ export interface CompareOptions {
 
 const ROUNDS_DEFAULT = 5
 const WORKS_DEFAULT: readonly WorkName[] = ['drain', 'lateness']
-/** Not those that hold a million schedules: to load them for each side takes longer than to measure. */
+/** Without the works that hold a million schedules: loading them for each side takes longer than measuring. */
 const WORKS: readonly WorkName[] = WORK_NAMES.filter((name) => name !== 'scale' && name !== 'pages')
 
 export const COMPARE_HELP = `npm run bench:compare -- --base <commit or folder> [options]
@@ -38,7 +38,7 @@ export const COMPARE_SIZES: Sizes = {
   idle: { schedules: 100_000, seconds: 30 },
 }
 
-/** Enough for the code to be compiled. */
+/** Enough for the JIT compiler to warm up. */
 export const WARM_UP_SIZES: Sizes = {
   ...PLANS.smoke.sizes,
   drain: { ...PLANS.full.sizes.drain, counts: [10_000] },

@@ -1,3 +1,4 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { startBenchPostgres } from '../bench-postgres.ts'
@@ -5,11 +6,13 @@ import { describeCarillon, describeMachine, REPOSITORY } from '../machine.ts'
 import type { Progress } from '../progress.ts'
 import { openTree, type Tree } from './base-tree.ts'
 import { pairFigures, type Comparison } from './comparison.ts'
-import { differingDrivers } from './differing-drivers.ts'
 import type { CompareOptions } from './options.ts'
 import { Rounds } from './rounds.ts'
 import type { SideName } from './side-message.ts'
 import { Side } from './side.ts'
+
+/** The files that load and drive the works, besides those in `works`. */
+const SHARED = ['bench-run.ts', 'clock.ts', 'lead-time.ts', 'load-schedules.ts', 'policy.ts']
 
 interface CompareOrder {
   readonly options: CompareOptions
@@ -23,8 +26,8 @@ interface CompareOrder {
 const PATIENCE_MS = 600_000
 
 /**
- * Makes what it needs, measures both sides in turn, and removes what it made.
- * @throws Error if the base cannot be had, or if a side ended by itself
+ * Creates what it needs, measures both sides in turn, and removes what it created.
+ * @throws Error if the base is not available, or if a side ended unexpectedly
  */
 export async function runCompare({ options, cwd, progress, signal }: CompareOrder): Promise<Comparison> {
   const startedAt = new Date()
@@ -64,4 +67,13 @@ export async function runCompare({ options, cwd, progress, signal }: CompareOrde
 function driversNote(base: string): string[] {
   const files = differingDrivers(join(base, 'bench'), join(REPOSITORY, 'bench'))
   return files.length === 0 ? [] : [`each side is driven by its own bench; these files differ: ${files.join(', ')}`]
+}
+
+/** The paths of files that exist in both benches and differ. */
+function differingDrivers(base: string, current: string): readonly string[] {
+  const works = readdirSync(join(current, 'works')).map((file) => join('works', file))
+  return [...SHARED, ...works].filter((path) => {
+    const [one, other] = [join(base, path), join(current, path)]
+    return existsSync(one) && existsSync(other) && !readFileSync(one).equals(readFileSync(other))
+  })
 }

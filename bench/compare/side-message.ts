@@ -3,7 +3,7 @@ import type { Sizes, WorkName } from '../work.ts'
 
 export type SideName = 'base' | 'current'
 
-/** As the user reads them. */
+/** The labels shown to the user. */
 export const SIDE_LABELS: Readonly<Record<SideName, string>> = { base: 'base', current: 'this' }
 
 /** What the process of a side is started with. */

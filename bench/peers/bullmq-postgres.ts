@@ -3,7 +3,7 @@ import { Pool } from 'pg'
 
 import type { Peer } from '../measure.ts'
 import { worksOn, type Slot } from './bullmq.ts'
-import { CONNECTIONS } from './connections.ts'
+import { CONNECTIONS } from './in-turn.ts'
 import { versionOf } from './package-version.ts'
 
 const CONCURRENCY = 20

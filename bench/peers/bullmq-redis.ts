@@ -4,7 +4,7 @@ import type { Ground, Peer } from '../measure.ts'
 import { worksOn, type Slot } from './bullmq.ts'
 import { versionOf } from './package-version.ts'
 
-/** The best of 50, 100, 300 and 1,000 for a drain, tried one after the other. */
+/** The fastest of 50, 100, 300 and 1,000 for a drain. */
 const CONCURRENCY = 100
 
 function connectionOf(ground: Ground): { url: string; maxRetriesPerRequest: null } {

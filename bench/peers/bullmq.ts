@@ -5,8 +5,7 @@ import { leadOf, requireAhead } from '../lead-time.ts'
 import type { Creation, Drain, Ground, Lateness, Peer } from '../measure.ts'
 import { dailyCron } from './due.ts'
 import { inTurn } from './in-turn.ts'
-import { LateCalls } from './late-calls.ts'
-import { drainOf, Tally } from './tally.ts'
+import { drainOf, LateCalls, Tally } from './tally.ts'
 
 interface OpenQueue {
   upsertJobScheduler(id: string, repeat: RepeatOptions, template: { name: string; data: unknown }): Promise<unknown>
@@ -72,7 +71,7 @@ async function drain(backend: Backend, ground: Ground, work: { count: number; pa
   }
 }
 
-/** Not for ever: it waits for statements that are under way, of which a drain that was given up may have very many. */
+/** Has a time limit: closing waits for statements in progress, and an abandoned drain may have very many. */
 async function close(worker: OpenWorker): Promise<void> {
   await within(worker.close(true), nowMs() + CLOSE_PATIENCE_MS)
 }
@@ -113,7 +112,7 @@ async function create(backend: Backend, ground: Ground, work: { count: number; c
   }
 }
 
-/** What an error stopped shows as slots that never end. */
+/** An error shows up as slots that never end. */
 function ignore(): void {}
 
 /** A scheduler that is due at an instant, and then not for years. */
@@ -125,7 +124,7 @@ function upsert(queue: OpenQueue, n: number, startDate: number): Promise<unknown
   )
 }
 
-/** There is no bulk load and the instant is part of each scheduler, so the time that loading takes is tried out first. */
+/** There is no bulk load and each scheduler holds its instant, so the loading time is measured first. */
 async function leadFor(backend: Backend, ground: Ground, count: number): Promise<number> {
   const queue = backend.openQueue(ground, 'probe')
   try {

@@ -4,20 +4,18 @@ import { Pool } from 'pg'
 import { within } from '../clock.ts'
 import { requireAhead } from '../lead-time.ts'
 import type { Creation, Drain, Ground, Lateness, Peer } from '../measure.ts'
-import { CONNECTIONS } from './connections.ts'
 import { cronAt, dailyCron, SECOND, wholeSecondAfterLoading } from './due.ts'
-import { inTurn } from './in-turn.ts'
+import { CONNECTIONS, inTurn } from './in-turn.ts'
 import { lastEnd, type Ends } from './last-end.ts'
-import { LateCalls } from './late-calls.ts'
 import { versionOf } from './package-version.ts'
-import { drainOf, Tally } from './tally.ts'
+import { drainOf, LateCalls, Tally } from './tally.ts'
 
 const APPLICATION = 'bench'
 const QUEUE = 'noop'
 const QUEUE_POLL_MS = 10
 const EVERY_SECOND = '* * * * * *'
 
-/** DBOS is one per process and knows its workflows by name, so the measurement that runs puts itself here. */
+/** DBOS allows one instance per process and finds workflows by name, so the current measurement is stored here. */
 let onCall: (nominal: number, context: unknown) => void = () => undefined
 
 const workflow = DBOS.registerWorkflow(
@@ -63,7 +61,7 @@ async function drain(ground: Ground, work: { count: number; patienceMs: number }
   }
 }
 
-/** One by its own call, the others copied from it: its call for many writes them one by one. */
+/** The first is made by the peer's own call, the others are copied from its row, because the bulk call inserts one by one. */
 async function loadSchedules(pool: Pool, count: number, dueAt: number): Promise<void> {
   await schedule(0, cronAt(dueAt))
   await pool.query(

@@ -6,9 +6,8 @@ import { leadOf, requireAhead } from '../lead-time.ts'
 import type { Creation, Drain, Ground, Lateness, Peer } from '../measure.ts'
 import { addJobs, GRAPHILE_CONNECTIONS, GRAPHILE_POLL_MS, openPool, runGraphile, TASK } from './graphile.ts'
 import { inTurn } from './in-turn.ts'
-import { LateCalls } from './late-calls.ts'
 import { versionOf } from './package-version.ts'
-import { drainOf, Tally } from './tally.ts'
+import { drainOf, LateCalls, Tally } from './tally.ts'
 
 const SCHEMA = 'graphile_worker'
 const CONCURRENCY = 24
@@ -53,7 +52,7 @@ async function drain(ground: Ground, work: { count: number; patienceMs: number }
   }
 }
 
-/** A job that is done is a job that is gone: nothing says when, so it is looked for. */
+/** Graphile Worker deletes a completed job and emits nothing, so this polls for it. */
 async function lastDeletion(pool: Pool, giveUpAt: number): Promise<number> {
   for (;;) {
     const { rows } = await pool.query<{ left: boolean }>(

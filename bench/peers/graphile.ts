@@ -4,7 +4,7 @@ import { Pool } from 'pg'
 export type Queryable = Pick<Pool, 'query'>
 
 export const TASK = 'noop'
-/** Of jobs to `add_jobs`: fewer cost round trips, more take longer than their share. */
+/** Jobs per call of `add_jobs`: smaller batches cost round trips, larger ones take disproportionately long. */
 const ADD_BATCH = 500
 
 export interface JobSpec {
@@ -14,18 +14,18 @@ export interface JobSpec {
 }
 
 export const GRAPHILE_CONNECTIONS = 20
-/** A job that waits for its time is found by polling only. */
+/** A delayed job is found only by polling. */
 export const GRAPHILE_POLL_MS = 10
 
 export function openPool(connectionString: string, max: number): Pool {
   const pool = new Pool({ connectionString, max })
-  // Without listeners a connection that breaks ends the process. What it stopped shows as slots that never end.
+  // Without listeners a connection that breaks ends the process. The error shows up as slots that never end.
   pool.on('error', () => undefined)
   pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
 }
 
-/** Graphile Worker as its page on performance says: a local queue, and completed jobs deleted in batches. */
+/** Graphile Worker configured as its performance page says: a local queue, and completed jobs deleted in batches. */
 export function runGraphile(p: {
   pool: Pool
   schema: string

@@ -1,7 +1,10 @@
 import { nowMs } from '../clock.ts'
 import type { Creation } from '../measure.ts'
 
-/** Does something for 0 to `count` - 1, by several clients, each of which waits for one to end before the next. */
+/** Connections to Postgres of a peer whose pool size can be set: as many as there are creating clients. */
+export const CONNECTIONS = 20
+
+/** Calls `one` for 0 to `count` - 1 from several concurrent clients; each client waits for its call to end before the next. */
 export async function inTurn(
   work: { count: number; clients: number },
   one: (n: number) => Promise<unknown>,

@@ -7,8 +7,7 @@ import { leadOf, requireAhead } from '../lead-time.ts'
 import { loadSchedules } from '../load-schedules.ts'
 import type { Creation, Drain, Ground, Lateness, Peer } from '../measure.ts'
 import { openPool as openLedger } from '../works/bench-pool.ts'
-import { requireMade } from '../works/made-schedules.ts'
-import { requireWholeLedger } from '../works/whole-ledger.ts'
+import { requireMade, requireWholeLedger } from '../works/written-rows.ts'
 import { addJobs, GRAPHILE_CONNECTIONS, GRAPHILE_POLL_MS, openPool, runGraphile, type Queryable } from './graphile.ts'
 import { inTurn } from './in-turn.ts'
 import { beginSlots, insertSchedule, settleSlots, type LedgerSlot } from './ledger.ts'
@@ -66,8 +65,8 @@ function enqueue(on: Queryable, slots: readonly LedgerSlot[]): Promise<void> {
 }
 
 /**
- * Works the jobs as well as it can be done: a slot's run is written before its target would be called, and its attempt,
- * state and the next slot's job after it, as in Carillon's pipeline, each in batches of what has gathered meanwhile.
+ * Processes the jobs in the fastest known way: it writes a slot's run before the target would be called, and its attempt, state and
+ * the next slot's job after it, as Carillon's pipeline does, each in batches.
  */
 function work(pool: Pool, on: { call: (slot: LedgerSlot) => void; settled: () => void }): Promise<Runner> {
   const begin = batched((slots) => inTransaction(pool, (client) => beginSlots(client, slots)))
@@ -97,7 +96,7 @@ function nextSlotOf({ scheduleId, scheduledFor }: LedgerSlot): LedgerSlot {
   return { scheduleId, scheduledFor: new Date(Date.parse(scheduledFor) + YEAR_MS).toISOString() }
 }
 
-/** Gathers slots while a batch is being written. */
+/** Collects slots while a batch is being written. */
 function batched(write: (slots: readonly LedgerSlot[]) => Promise<void>): (slot: LedgerSlot) => Promise<void> {
   let waiting: { slot: LedgerSlot; settle: PromiseWithResolvers<void> }[] = []
   let isWriting = false
@@ -131,7 +130,7 @@ async function inTransaction(pool: Pool, write: (client: Queryable) => Promise<v
     await client.query('commit')
     client.release()
   } catch (error) {
-    // The connection goes, and with it what it had begun.
+    // Closing the connection rolls back its transaction.
     client.release(true)
     throw error
   }

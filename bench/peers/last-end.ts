@@ -2,13 +2,13 @@ import { nowMs, until, within } from '../clock.ts'
 
 const LOOK_EVERY_MS = 50
 
-/** What a peer's own rows say of the slots that ended. `lastAt` in epoch milliseconds, null before the first. */
+/** The peer's own record of slots that ended. `lastAt` in epoch milliseconds, null before the first. */
 export interface Ends {
   readonly ended: number
   readonly lastAt: number | null
 }
 
-/** When the last of so many ended, as the peer's own rows say: it calls its function before it writes that it ended. */
+/** When the last slot ended by the peer's own rows: a peer calls its function before it records the end. */
 export async function lastEnd(
   p: { count: number; giveUpAt: number },
   look: () => Promise<Ends | undefined>,

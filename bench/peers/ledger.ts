@@ -8,7 +8,7 @@ export interface LedgerSlot {
 
 const YEAR = '365 days'
 
-/** What a slot begins with in Carillon: the run, and the schedule moved on. */
+/** What Carillon writes when a slot begins: the run, and the schedule's next slot. */
 export async function beginSlots(client: Queryable, slots: readonly LedgerSlot[]): Promise<void> {
   await client.query(
     `with slot as (select * from unnest($1::uuid[], $2::timestamptz[]) as s(schedule_id, scheduled_for)),
@@ -28,7 +28,7 @@ export async function beginSlots(client: Queryable, slots: readonly LedgerSlot[]
   )
 }
 
-/** What it ends with: the attempt, and the run's last state. Nothing is joined with the batch, as in Carillon's own statement. */
+/** What Carillon writes when it ends: the attempt, and the run's final state. The batch is joined with nothing, as in Carillon. */
 export async function settleSlots(client: Queryable, slots: readonly LedgerSlot[]): Promise<void> {
   await client.query(
     `with settled as (

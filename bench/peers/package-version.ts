@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
 
-/** The version of a package as it is installed here. */
+/** The installed version of a package. */
 export function versionOf(name: string): string {
   const path = findPackageJSON(name, import.meta.url)
   if (path === undefined) throw new Error(`expected ${name} to be installed, got nothing: run npm install in bench/`)

@@ -3,17 +3,15 @@ import { PgBoss, type ConstructorOptions, type WorkOptions } from 'pg-boss'
 import { within } from '../clock.ts'
 import { requireAhead } from '../lead-time.ts'
 import type { Creation, Drain, Ground, Lateness, Peer } from '../measure.ts'
-import { CONNECTIONS } from './connections.ts'
 import { cronAt, dailyCron, secondsOf, wholeSecondAfterLoading } from './due.ts'
-import { inTurn } from './in-turn.ts'
+import { CONNECTIONS, inTurn } from './in-turn.ts'
 import { lastEnd, type Ends } from './last-end.ts'
-import { LateCalls } from './late-calls.ts'
 import { versionOf } from './package-version.ts'
-import { drainOf, Tally } from './tally.ts'
+import { drainOf, LateCalls, Tally } from './tally.ts'
 
 const QUEUE = 'noop'
 
-/** The least that pg-boss permits: it looks for due schedules, and for what they sent, once a second. */
+/** The minimum that pg-boss permits: it polls for due schedules and for their jobs once a second. */
 const SCHEDULING: ConstructorOptions = { cronMonitorIntervalSeconds: 1, cronWorkerIntervalSeconds: 1 }
 const WORK = {
   batchSize: 500,
@@ -28,7 +26,7 @@ interface Slot {
 
 async function startBoss(ground: Ground, options: ConstructorOptions): Promise<PgBoss> {
   const boss = new PgBoss({ connectionString: ground.postgresUrl, max: CONNECTIONS, useListenNotify: true, ...options })
-  // Without a listener an error ends the process. What it stopped shows as slots that never end.
+  // Without a listener an error ends the process. The error shows up as slots that never end.
   boss.on('error', () => undefined)
   await boss.start()
   await boss.createQueue(QUEUE, { notify: true })
@@ -55,7 +53,7 @@ async function drain(ground: Ground, work: { count: number; patienceMs: number }
   }
 }
 
-/** One by its own call, the others copied from it: it has no call for many. */
+/** The first is made by the peer's own call, the others are copied from its row, because there is no bulk call. */
 async function loadSchedules(boss: PgBoss, count: number, dueAt: number): Promise<void> {
   await boss.schedule(QUEUE, cronAt(dueAt), { nominal: dueAt }, { key: 's0' })
   await boss.getDb().executeSql(

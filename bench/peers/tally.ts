@@ -1,7 +1,10 @@
-import { nowMs } from '../clock.ts'
-import type { Drain } from '../measure.ts'
+import { nowMs, within } from '../clock.ts'
+import type { Drain, Lateness } from '../measure.ts'
 
-/** Counts what happens to the slots of one drain, and notes when the first and the last of it happened. */
+/** How long a peer may take after the last slot. */
+const PATIENCE_MS = 60_000
+
+/** Counts the slots of one drain, and records when the first and the last one happened. */
 export class Tally {
   readonly #count: number
   readonly #complete = Promise.withResolvers<void>()
@@ -13,7 +16,7 @@ export class Tally {
     this.#count = count
   }
 
-  /** Resolves once all were noted. */
+  /** Resolves once all have been counted. */
   get complete(): Promise<void> {
     return this.#complete.promise
   }
@@ -36,4 +39,29 @@ export class Tally {
 
 export function drainOf(p: { count: number; dueAt: number; firstAt: number; lastAt: number }): Drain {
   return { count: p.count, seconds: (p.lastAt - p.dueAt) / 1000, firstMs: p.firstAt - p.dueAt }
+}
+
+/** Records how late the slots of one measurement are called. */
+export class LateCalls {
+  readonly #late: number[] = []
+  readonly #calls: Tally
+
+  constructor(slots: number) {
+    this.#calls = new Tally(slots)
+  }
+
+  /** Call it when a slot is called, with its nominal instant. */
+  note(nominal: number): void {
+    this.#late.push(nowMs() - nominal)
+    this.#calls.note()
+  }
+
+  /**
+   * Resolves with all values once the last slot was called.
+   * @param lastSlotAt the time limit starts here
+   */
+  async all(lastSlotAt: number): Promise<Lateness> {
+    await within(this.#calls.complete, lastSlotAt + PATIENCE_MS)
+    return this.#late
+  }
 }

@@ -3,13 +3,13 @@ import { formatNumber } from './number.ts'
 export interface Bar {
   readonly label: string
   readonly value: number
-  /** From which to which the rounds went. */
+  /** The range over the rounds. */
   readonly low: number
   readonly high: number
   readonly isOwn: boolean
 }
 
-/** A value that the bars are read against: the limit, or what is wanted. */
+/** A reference value for the bars: the limit, or the goal. */
 export interface Mark {
   /** Whole: `the limit: 41,200 /s`. */
   readonly label: string
@@ -46,7 +46,7 @@ const BOLD_LETTER_WIDTH = 0.66
 const NUMBER_WIDTH = 130
 const TICKS = 5
 
-/** Where on the line from 0 to `end` the ticks are, and where it ends. */
+/** The positions of the ticks on the axis from 0 to `end`. */
 export interface Scale {
   readonly end: number
   readonly ticks: readonly number[]

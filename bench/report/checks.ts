@@ -1,7 +1,7 @@
 import type { Check, Failure, Figure, Results } from '../results.ts'
 import { formatNumber, formatPrecise } from './number.ts'
 
-/** The peer that figures 1 and 4 name. */
+/** The peer that goals 1 and 4 compare with. */
 export const BULLMQ_ON_REDIS = 'BullMQ on Redis'
 
 /** Which figure is read. Without a size: whatever size its work has. */
@@ -256,7 +256,7 @@ function sumOf(sources: readonly Source[], figures: readonly Figure[]): number |
   return sum
 }
 
-/** A smaller run says what it saw, and not that a figure is reached. */
+/** A smaller run shows what it measured, but does not claim that a goal is reached. */
 function measuredElsewhere(rule: Rule, figures: readonly Figure[]): string {
   const size = largestSize(rule.read, figures)
   if (rule.read.size === undefined || size === undefined) return 'not measured'
@@ -296,4 +296,17 @@ function largestSize(source: Source, figures: readonly Figure[]): number | undef
 
 function join(...words: readonly string[]): string {
   return words.filter((word) => word !== '').join(' ')
+}
+
+/** The goals and whether each was reached, for a terminal. */
+export function checksText({ checks, failures }: Pick<Results, 'checks' | 'failures'>): string {
+  const width = Math.max(...checks.map(({ title }) => title.length))
+  const lines = checks.map(({ figure, title, wanted, measured, isReached }) => {
+    const verdict = isReached === null ? '-' : isReached ? 'yes' : 'NO'
+    return `${figure}  ${title.padEnd(width)}  ${wanted.padEnd(18)}  ${measured.padEnd(22)}  ${verdict}`
+  })
+  const failed = failures.map(
+    ({ work, subject, size, reason }) => `not measured: ${work}, ${subject}, ${size}: ${reason}`,
+  )
+  return `${[...lines, ...failed].join('\n')}\n`
 }

@@ -3,7 +3,7 @@ interface Metric {
   readonly isLessBetter: boolean
 }
 
-/** How the metrics of the works are called on the page. One that is not here is shown by its own name. */
+/** The labels of metrics on the page. A metric that is not listed is shown by its own name. */
 export const METRICS: Readonly<Record<string, Metric>> = {
   slotsPerSecond: { label: 'slots', isLessBetter: false },
   perSecond: { label: 'rate', isLessBetter: false },

@@ -15,7 +15,7 @@ const NOT_MEASURED = [
   'What the systems do beside this work: BullMQ, pg-boss, DBOS and Graphile Worker are queues or workflow engines first.',
 ]
 
-/** `RESULTS.md`, whole. */
+/** The whole of `RESULTS.md`. */
 export function resultsPage(results: Results): string {
   const sections = [
     `<!-- Written by \`${results.command}\`. Do not edit: the next run writes it anew. -->`,

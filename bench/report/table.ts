@@ -70,7 +70,7 @@ function tableOfMetric(
   )
 }
 
-/** Best first; who has no figure comes last. Without a size, each by the one it has. */
+/** Best first; subjects without a figure come last. Without a size, each subject is ranked by the one it has. */
 export function orderSubjects(
   subjects: readonly string[],
   figures: readonly Figure[],
@@ -96,7 +96,7 @@ function cell(figures: readonly Figure[], failures: readonly Failure[], place: C
   const figure = figures.find((one) => isHere(one) && one.metric === place.metric)
   const failed = failures.filter(isHere)
   if (figure === undefined) return failed.length > 0 ? 'failed' : '–'
-  // Who fails in a round has no value of it and of those after it; an error beside a round takes none away.
+  // A subject that fails in a round has no value for it and for later rounds. An unexpected error removes no value.
   const measured = figure.values.length
   const isShort = failed.some(({ round }) => round > measured)
   return isShort ? `${formatSpread(figure)} (${measured} of ${rounds} rounds)` : formatSpread(figure)

@@ -12,9 +12,9 @@ export interface ChartOfWork {
 
 /** What the page says of a work beside its numbers. */
 export interface WorkText {
-  /** What was done, and from where to where the time was taken. */
+  /** What was done, and which span of time was measured. */
   readonly text: string
-  /** What its size counts. */
+  /** What the size counts. */
   readonly sizeWord: string
   readonly charts: readonly ChartOfWork[]
 }

@@ -2,20 +2,23 @@ import { existsSync, readFileSync } from 'node:fs'
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
+import { initWasm, Resvg } from '@resvg/resvg-wasm'
+
 import { RESULTS_VERSION, type Results } from '../results.ts'
 import type { WorkName } from '../work.ts'
-import { drawChart } from './chart.ts'
+import { CHART_WIDTH, drawChart, FONT_FAMILY } from './chart.ts'
 import { chartsOf } from './charts.ts'
 import { resultsPage } from './page.ts'
-import { loadPainter } from './png.ts'
 
 const JSON_FILE = 'results.json'
+/** Twice the pixels at which a chart is shown, so that it stays sharp on a dense screen. */
+const DENSITY = 2
 
-/** Writes `results.json`, `RESULTS.md` and `charts/*.png` into a folder, which is made if it is not there. */
+/** Writes `results.json`, `RESULTS.md` and `charts/*.png` into a folder, which it creates if needed. */
 export async function writeReport(folder: string, results: Results): Promise<void> {
   const charts = join(folder, 'charts')
   await mkdir(charts, { recursive: true })
-  // Charts of works that were not done this time would be taken for this run's.
+  // Old charts of works that did not run this time would look like this run's.
   const old = (await readdir(charts)).filter((file) => file.endsWith('.png'))
   await Promise.all(old.map((file) => rm(join(charts, file))))
   await writeFile(join(folder, JSON_FILE), `${JSON.stringify(results, undefined, 2)}\n`)
@@ -41,8 +44,24 @@ export async function readResults(folder: string): Promise<Results> {
   return results as unknown as Results
 }
 
-/** What stands in the way of a figure, if somebody wrote it down. */
+/** The note that explains why a goal was missed, if there is one. */
 export function readNote(notes: string, id: string): string | undefined {
   const path = join(notes, `${id}.md`)
   return existsSync(path) ? readFileSync(path, 'utf8').trim() : undefined
+}
+
+/** Renders SVG as PNG, with a font from npm: WebAssembly has no access to the system's fonts. */
+async function loadPainter(): Promise<(svg: string) => Uint8Array> {
+  await initWasm(await readFile(new URL(import.meta.resolve('@resvg/resvg-wasm/index_bg.wasm'))))
+  const fontBuffers = await Promise.all([
+    readFile(new URL(import.meta.resolve('dejavu-fonts-ttf/ttf/DejaVuSans.ttf'))),
+    readFile(new URL(import.meta.resolve('dejavu-fonts-ttf/ttf/DejaVuSans-Bold.ttf'))),
+  ])
+  return (svg) => {
+    const image = new Resvg(svg, {
+      font: { fontBuffers, defaultFontFamily: FONT_FAMILY },
+      fitTo: { mode: 'width', value: CHART_WIDTH * DENSITY },
+    })
+    return image.render().asPng()
+  }
 }

@@ -3,15 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Scheduler } from '@carillon/core'
 
 import { nowMs, within } from '../clock.ts'
+import { dueAfterLoading, requireWaiting } from '../lead-time.ts'
 import { loadSchedules } from '../load-schedules.ts'
 import type { Reading, Work } from '../work.ts'
 import { openPool, postmasterOf } from './bench-pool.ts'
 import { Child } from './child.ts'
-import { dueAfterLoading, requireWaiting } from './lead.ts'
 import { NOOP } from './noop-target.ts'
 import { cpuSecondsOf, cpuSecondsOfFamily } from './process-usage.ts'
 import { openScheduler } from './scheduler.ts'
-import type { WorkerMessage } from './worker-message.ts'
+import type { WorkerMessage } from './worker-process.ts'
 import { allSettled } from './workers.ts'
 
 const TENANT = 'audit'
@@ -67,7 +67,7 @@ async function auditAfterDrain(url: string, slots: number): Promise<Reading[]> {
   ]
 }
 
-/** Asks for an audit of everything, waits for its end, and fails unless it compared every slot and found nothing. */
+/** Requests a full audit, waits for its end, and fails unless it compared every slot and found nothing. */
 async function auditOf(scheduler: Scheduler, slots: number): Promise<void> {
   const requestedAt = await scheduler.requestAudit()
   for (;;) {

@@ -4,10 +4,10 @@ import { parentOf } from './process-usage.ts'
 
 export interface BenchPool extends Pool, AsyncDisposable {}
 
-/** For what is loaded and looked at around a measurement: without the limits of time of Carillon's own pool. */
+/** For loading and checking around a measurement: without the time limits of Carillon's own pool. */
 export function openPool(url: string): BenchPool {
   const pool = new Pool({ connectionString: url, max: 4 })
-  // A part that ran out of patience has its database dropped under it.
+  // If a part exceeds its time limit, its database is dropped while this pool is open.
   pool.on('error', () => undefined)
   return Object.assign(pool, { [Symbol.asyncDispose]: () => pool.end() })
 }

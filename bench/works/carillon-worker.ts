@@ -1,9 +1,9 @@
 import { Worker, type Target } from '@carillon/core'
 
-/** So many runs at a time: more than a batch of each of its steps. */
+/** The worker's concurrency: more than one batch of each step. */
 export const CONCURRENCY = 4000
 
-/** A worker that is up, and in which nothing may fail. */
+/** A started worker in which any failure fails the measurement. */
 export interface CarillonWorker extends AsyncDisposable {
   readonly events: Worker['events']
   /** Rejects when a service of the worker, a run or its lease failed. */
@@ -26,10 +26,10 @@ export async function startCarillon(
   return { events: worker.events, failed, [Symbol.asyncDispose]: () => worker.stop() }
 }
 
-/** What a worker only reports, because it tries again, is a failure here: what it did meanwhile was not measured. */
+/** A worker reports an error and tries again. Here it is a failure, because the figure would include the retry. */
 function failureOf(events: Worker['events'], isRetryExpected: boolean): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>()
-  // It may come when nobody waits for it any more.
+  // The rejection may come after the last await.
   promise.catch(() => undefined)
   events.on('service.failed', ({ service, error }) => {
     reject(new Error(`the worker's ${service} failed: ${error instanceof Error ? error.message : String(error)}`))

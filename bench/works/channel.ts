@@ -1,14 +1,14 @@
-/** The side of a `Child` that is the child: what it was given, and its channel to the bench. */
+/** The child's end of a `Child`: its argument, and its channel to the bench. */
 export function argumentOf(): unknown {
   return JSON.parse(process.argv[2] ?? 'null')
 }
 
-/** An IPC channel that is closed takes no messages; who would read them is gone. */
+/** A closed IPC channel takes no messages, because the parent is gone. */
 export function tell(message: object): void {
   if (process.connected) process.send?.(message)
 }
 
-/** Goes with the bench, whatever became of it. */
+/** Stops this process when the bench ends, for whatever reason. */
 export function endWithBench(stop: () => Promise<unknown>): void {
   process.once('disconnect', () => {
     void stop().finally(() => process.exit())

@@ -7,12 +7,12 @@ import { nowMs, within } from '../clock.ts'
 const START_MS = 30_000
 const STOP_MS = 30_000
 
-/** Another process of the bench, whose first message says that it is ready. It goes when its channel to this one closes. */
+/** A child process of the bench, whose first message says that it is ready. It ends when its channel to this process closes. */
 export class Child<Message> implements AsyncDisposable {
   readonly pid: number
   /** Its first message. */
   readonly ready: Promise<Message>
-  /** Rejects when it ends before it was told to. */
+  /** Rejects if the process ends before `stop`. */
   readonly failed: Promise<never>
   readonly #process: ChildProcess
 
@@ -24,7 +24,7 @@ export class Child<Message> implements AsyncDisposable {
     this.pid = this.#process.pid ?? 0
     const first = Promise.withResolvers<Message>()
     const ended = Promise.withResolvers<never>()
-    // It may end when nobody waits for it any more.
+    // The process may end after the last await.
     ended.promise.catch(() => undefined)
     this.#process.once('message', (message) => {
       first.resolve(message as Message)

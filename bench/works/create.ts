@@ -5,9 +5,9 @@ import { inTurn } from '../peers/in-turn.ts'
 import type { Bench, Part, Reading, Sizes, Work } from '../work.ts'
 import { insertBareSchedule } from './bare-schedules.ts'
 import { createOverHttp } from './create-over-http.ts'
-import { requireMade } from './made-schedules.ts'
 import { ownPart } from './own-database.ts'
 import { CALLER, dailyInput, openScheduler } from './scheduler.ts'
+import { requireMade } from './written-rows.ts'
 
 type Asked = Sizes['create']
 

@@ -1,12 +1,12 @@
 import { within } from '../clock.ts'
+import { dueAfterLoading, requireWaiting } from '../lead-time.ts'
 import { insertSchedules, settleDown } from '../load-schedules.ts'
 import type { Drain } from '../measure.ts'
 import { drainOf, Tally } from '../peers/tally.ts'
 import { openPool } from './bench-pool.ts'
 import { startCarillon } from './carillon-worker.ts'
-import { dueAfterLoading, requireWaiting } from './lead.ts'
 import { NOOP, noopTarget } from './noop-target.ts'
-import { requireWholeLedger } from './whole-ledger.ts'
+import { requireWholeLedger } from './written-rows.ts'
 
 export const DRAIN_TENANT = 'drain'
 

@@ -1,12 +1,12 @@
 import { nowMs, within } from '../clock.ts'
+import { dueAfterLoading, requireWaiting } from '../lead-time.ts'
 import { insertSchedules, settleDown } from '../load-schedules.ts'
 import { drainOf, Tally } from '../peers/tally.ts'
 import type { Reading, Work } from '../work.ts'
 import { openPool, type BenchPool } from './bench-pool.ts'
 import { startCarillon } from './carillon-worker.ts'
-import { dueAfterLoading, requireWaiting } from './lead.ts'
 import { NOOP, noopTarget } from './noop-target.ts'
-import { requireWholeLedger } from './whole-ledger.ts'
+import { requireWholeLedger } from './written-rows.ts'
 
 const HERD = 'herd'
 const BYSTANDERS = 100
@@ -58,7 +58,7 @@ async function measureHerd(url: string, count: number): Promise<Reading[]> {
   ]
 }
 
-/** What the name of a tenant begins with that is in another lane than the herd. */
+/** A prefix for tenants in another lane than the herd's. */
 async function bystanderOf(pool: BenchPool): Promise<string> {
   const { rows } = await pool.query<{ name: string }>(
     `select name from generate_series(1, $2::int) as n, concat('bystander', n) as name

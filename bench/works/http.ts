@@ -1,16 +1,16 @@
 import { createHttpTarget } from '@carillon/targets'
 
 import { within } from '../clock.ts'
+import { dueAfterLoading, requireWaiting } from '../lead-time.ts'
 import { loadSchedules } from '../load-schedules.ts'
 import { Tally } from '../peers/tally.ts'
 import type { Reading, Work } from '../work.ts'
 import { openPool } from './bench-pool.ts'
 import { CONCURRENCY, startCarillon } from './carillon-worker.ts'
 import { Child } from './child.ts'
-import { dueAfterLoading, requireWaiting } from './lead.ts'
 import type { ReceiverReady } from './receiver-process.ts'
 import { requestAll } from './undici-loop.ts'
-import { requireWholeLedger } from './whole-ledger.ts'
+import { requireWholeLedger } from './written-rows.ts'
 
 const TENANT = 'http'
 const CONNECTIONS = 64

@@ -4,9 +4,9 @@ import { openPool, postmasterOf } from './bench-pool.ts'
 import { Child } from './child.ts'
 import { holdSchedules } from './held-schedules.ts'
 import { cpuSecondsOf, cpuSecondsOfFamily, residentMegabytes } from './process-usage.ts'
-import type { WorkerMessage } from './worker-message.ts'
+import type { WorkerMessage } from './worker-process.ts'
 
-/** After which a worker has said that it lives and looked at the agenda; its start is over. */
+/** After this time a worker has sent a heartbeat and looked at the agenda, so its start is over. */
 const SETTLE_MS = 5000
 const NOTE = 'of the process of the worker alone, which holds no run'
 

@@ -4,8 +4,8 @@ import type { Creation } from '../measure.ts'
 import { inTurn } from '../peers/in-turn.ts'
 import type { Part, Work } from '../work.ts'
 import { insertBareSchedules } from './bare-schedules.ts'
-import { requireMade } from './made-schedules.ts'
 import { CALLER, dailyInput, openScheduler } from './scheduler.ts'
+import { requireMade } from './written-rows.ts'
 
 const BATCH = 1000
 /** While one batch is written the next is checked. */

@@ -1,12 +1,12 @@
 import { nowMs, within } from '../clock.ts'
+import { dueAfterLoading, requireWaiting } from '../lead-time.ts'
 import { insertSchedules } from '../load-schedules.ts'
 import type { Lateness } from '../measure.ts'
 import { Tally } from '../peers/tally.ts'
 import { openPool } from './bench-pool.ts'
 import { startCarillon } from './carillon-worker.ts'
-import { dueAfterLoading, requireWaiting } from './lead.ts'
 import { NOOP, noopTarget } from './noop-target.ts'
-import { requireWholeLedger } from './whole-ledger.ts'
+import { requireWholeLedger } from './written-rows.ts'
 
 export const SPARSE_TENANT = 'sparse'
 const PATIENCE_MS = 30_000

@@ -5,11 +5,11 @@ import { openPool, type BenchPool } from './bench-pool.ts'
 import { startCarillon } from './carillon-worker.ts'
 import { NOOP, noopTarget } from './noop-target.ts'
 import { openScheduler } from './scheduler.ts'
-import { requireWholeLedger } from './whole-ledger.ts'
+import { requireWholeLedger } from './written-rows.ts'
 
 const TENANT = 'run-now'
 const YEAR_MS = 365 * 86_400_000
-/** After which the worker has taken its first look at everything, and waits. */
+/** After this time the worker's first full look is over, and it waits. */
 const UP_MS = 1000
 const PATIENCE_MS = 30_000
 
@@ -27,7 +27,7 @@ interface Asked {
   readonly tenantId: string
 }
 
-/** Run-nows one after the other, each of a schedule of its own, while nothing is due; by a worker in this process. */
+/** Manual runs one after the other, each for another schedule, while nothing is due; by a worker in this process. */
 export async function latenessOfRunNow(
   url: string,
   { runs, spacingMs }: { runs: number; spacingMs: number },
@@ -48,7 +48,7 @@ export async function latenessOfRunNow(
   await using open = openScheduler(url, 1)
   let committedAt: number | undefined
   open.onCommit(() => {
-    // The first commit after the ask is the run's; what comes behind it only reads.
+    // The first commit after the request is the run's; later statements only read.
     committedAt ??= nowMs()
   })
   await until(nowMs() + UP_MS)

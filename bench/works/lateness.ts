@@ -2,8 +2,7 @@ import type { Peer } from '../measure.ts'
 import type { Part, Sizes, Work } from '../work.ts'
 import { latenessOfCarillon } from './lateness-of-carillon.ts'
 import { ownPart } from './own-database.ts'
-import { quantiles } from './quantiles.ts'
-import { warmLateness, WARM_UP } from './warm-up.ts'
+import { quantiles, WARM_UP, warmLateness } from './quantiles.ts'
 
 const NOTE = `the ${WARM_UP} slots before them are not counted`
 
@@ -18,7 +17,7 @@ export const latenessWork: Work<'lateness'> = {
   },
 }
 
-/** Once: no figure to reach compares it, and it takes as long as it takes. */
+/** One round only: no goal compares it. */
 function peerPart({ name, lateness }: Peer, work: Sizes['lateness']): Part[] {
   if (lateness === undefined) return []
   const measure: Part['measure'] = async (ground) =>

@@ -5,7 +5,7 @@ import { loadSchedules } from '../load-schedules.ts'
 import { beginSlots, settleSlots, type LedgerSlot } from '../peers/ledger.ts'
 import { openPool, type BenchPool } from './bench-pool.ts'
 import { NOOP } from './noop-target.ts'
-import { requireWholeLedger } from './whole-ledger.ts'
+import { requireWholeLedger } from './written-rows.ts'
 
 type Pool = ReturnType<typeof createPool>
 type WriteAll = (pool: Pool, batches: readonly (readonly LedgerSlot[])[]) => Promise<void>

@@ -5,7 +5,7 @@ export const NOOP = 'noop'
 
 export type NoopContext = TargetContext<{ readonly kind: string }>
 
-/** A target that does nothing but tell that it was called. */
+/** A target that only reports its calls. */
 export function noopTarget(onCall: (context: NoopContext) => void = () => undefined): Target {
   return {
     kind: NOOP,
@@ -20,7 +20,7 @@ export function noopTarget(onCall: (context: NoopContext) => void = () => undefi
   }
 }
 
-/** A target whose first attempt at a run fails, and whose second only tells that it was called. */
+/** A target whose first attempt at a run fails, and whose second only reports the call. */
 export function failingOnceTarget(onRetry: (context: NoopContext) => void): Target {
   const target = noopTarget(onRetry)
   return {

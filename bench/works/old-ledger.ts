@@ -26,7 +26,7 @@ export async function fillLedger(url: string, rows: number, signal: AbortSignal)
     select row_number() over (order by id) as n, id, tenant_id, project_id from carillon.schedules order by id limit $1`,
     [histories],
   )
-  // The feed tells of changes, and these are none.
+  // The event log records changes, and these rows are none.
   await pool.query('alter table carillon.runs disable trigger runs_inserted')
   const perBatch = Math.max(1, Math.floor(BATCH / histories))
   for (let from = 0; from < RUNS_PER_HISTORY; from += perBatch) {

@@ -8,7 +8,7 @@ import { HISTORIES } from './old-ledger.ts'
 import { quantiles } from './quantiles.ts'
 import { explainPage, recordingScheduler, type Scheduler } from './recorded-pages.ts'
 
-/** A schedule at a random place of the list of its project, and one of its slots. */
+/** A schedule at a random position of its project's list, and one of its slots. */
 interface Place {
   readonly id: string
   readonly tenantId: string
@@ -19,7 +19,7 @@ interface Place {
 interface Page {
   readonly subject: string
   readonly note: string
-  /** Of the places that are asked for, where one page is dear. @default 1 */
+  /** The share of positions that are read, if one page is expensive. @default 1 */
   readonly share?: number
   read(scheduler: Scheduler, place: Place): Promise<readonly unknown[]>
 }
@@ -69,7 +69,7 @@ export const pagesWork: Work<'pages'> = {
   },
 }
 
-/** One after the other, on one connection that plans each statement anew, as the server's do. */
+/** One after the other, on one connection that plans each statement every time, as the server's do. */
 async function readPages(url: string, page: Page, places: readonly Place[]): Promise<readonly Reading[]> {
   const pool = createPool({ connectionString: url, maxConnections: 1 })
   const { scheduler } = recordingScheduler(pool)

@@ -34,7 +34,7 @@ export function residentMegabytes(pid: number): number {
   return Number(kilobytes) / 1024
 }
 
-/** Undefined if it is no more. */
+/** Undefined if the process has ended. */
 function timesOf(pid: number): ProcessTimes | undefined {
   let stat: string
   try {

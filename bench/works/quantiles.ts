@@ -1,14 +1,18 @@
 import { EARLIEST_MS } from '../clock.ts'
+import type { Lateness } from '../measure.ts'
 import type { Reading } from '../work.ts'
 
-/** The smallest value that is no less than so many percent of all. */
+/** The first slots of every subject are not counted: statements are planned and code is loaded for the first time. */
+export const WARM_UP = 20
+
+/** The nearest-rank percentile. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.max(0, Math.ceil((share / 100) * sorted.length) - 1)] ?? Number.NaN
 }
 
 /**
- * Of milliseconds from an instant on.
+ * The p50, p99 and maximum of lateness in milliseconds.
  * @throws Error if one is before its instant: no slot may begin early (I10), and the others must not hide it
  */
 export function quantiles(values: readonly number[], note?: string): Reading[] {
@@ -23,4 +27,15 @@ export function quantiles(values: readonly number[], note?: string): Reading[] {
     ...(note === undefined ? {} : { note }),
   })
   return [reading('p50', 50), reading('p99', 99), reading('max', 100)]
+}
+
+interface Sparse {
+  readonly slots: number
+  readonly spacingMs: number
+}
+
+/** Measures the lateness of the slots asked for, after the warm-up. */
+export async function warmLateness(work: Sparse, measure: (work: Sparse) => Promise<Lateness>): Promise<Lateness> {
+  const late = await measure({ slots: work.slots + WARM_UP, spacingMs: work.spacingMs })
+  return late.slice(WARM_UP)
 }

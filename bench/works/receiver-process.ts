@@ -1,4 +1,4 @@
-/** What is called over HTTP: answers 200 at once. In a process of its own; tells the bench where it is. */
+/** The HTTP service that is called: answers 200 at once. It runs in its own process and tells the bench its URL. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

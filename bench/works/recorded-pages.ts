@@ -1,24 +1,23 @@
-import { createPool, Scheduler, type Caller, type Db } from '@carillon/core'
-import { CompiledQuery, Kysely, PostgresDialect, type QueryResult } from 'kysely'
+import { createDb, createPool, Scheduler, type Caller, type Db } from '@carillon/core'
+import { CompiledQuery, type QueryResult } from 'kysely'
 
 import type { Plan } from '../work.ts'
 import { noopTarget } from './noop-target.ts'
 
 export { Scheduler } from '@carillon/core'
 
-type Schema = Db extends Kysely<infer Tables> ? Tables : never
 type Pool = ReturnType<typeof createPool>
 
 /** A scheduler, and the statements that it has run. */
 export function recordingScheduler(pool: Pool): { scheduler: Scheduler; db: Db; queries: CompiledQuery[] } {
   const queries: CompiledQuery[] = []
   const log = ({ query }: { query: CompiledQuery }): void => void queries.push(query)
-  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }), log })
+  const db = createDb(pool, { log })
   const target = noopTarget()
   return { scheduler: new Scheduler({ db, targets: new Map([[target.kind, target]]) }), db, queries }
 }
 
-/** How Postgres answers what a page reads, whatever the parameters, for the role that asks and behind its wall. */
+/** The generic plan of each statement of a page, for the API's role under row-level security. */
 export async function explainPage(
   url: string,
   page: string,
@@ -47,7 +46,7 @@ export async function explainPage(
   }
 }
 
-/** Whether it reads a table from end to end. One without a page, such as that of a month to come, is not read otherwise. */
+/** True if the plan scans a whole table. An empty table, such as a future month, does not count. */
 async function readsWhole(pool: Pool, text: string): Promise<boolean> {
   const tables = [...text.matchAll(/Seq Scan on (\w+)/g)].map((match) => match[1])
   const { rows } = await pool.query(

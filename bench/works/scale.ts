@@ -3,8 +3,7 @@ import { drainByCarillon, DRAIN_TENANT } from './drain-by-carillon.ts'
 import { drainReadings } from './drain.ts'
 import { holdSchedules, removeTenants } from './held-schedules.ts'
 import { latenessOfCarillon, SPARSE_TENANT } from './lateness-of-carillon.ts'
-import { quantiles } from './quantiles.ts'
-import { warmLateness } from './warm-up.ts'
+import { quantiles, warmLateness } from './quantiles.ts'
 
 const PATIENCE_MS = 60_000
 

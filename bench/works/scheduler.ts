@@ -24,7 +24,7 @@ export function openScheduler(url: string, connections: number): OpenScheduler {
     scheduler,
     onCommit: (listener) => {
       pool.on('connect', (client) => {
-        // Not among the types of pg: the connection of a client, which reports what Postgres answers.
+        // Missing in pg's types: a client's connection, which emits Postgres' replies.
         const { connection } = client as unknown as {
           connection: EventEmitter<{ commandComplete: [{ text: string }] }>
         }

@@ -1,4 +1,4 @@
-/** Carillon's API in a process of its own. Tells the bench where it is. */
+/** Carillon's API in its own process. It tells the bench its URL. */
 import { readSettings, startServer } from '@carillon/server'
 
 import { argumentOf, endWithBench, tell } from './channel.ts'

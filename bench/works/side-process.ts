@@ -1,5 +1,5 @@
 /**
- * One side of a comparison of two trees: does works with the code of its tree, the bench's and Carillon's alike. From the tree
+ * One side of a comparison of two trees: runs works with the code of its own tree, both the bench's and Carillon's. From the tree
  * that this file is in it imports only what imports no Carillon.
  */
 import { existsSync, realpathSync } from 'node:fs'
@@ -14,7 +14,7 @@ import type { SideAnswer, SideArgument, SideOrder } from '../compare/side-messag
 import { databasesOf } from '../databases.ts'
 import type * as GatheredFile from '../gathered.ts'
 import type * as ProgressFile from '../progress.ts'
-import { StrayErrors } from '../stray-errors.ts'
+import { UnexpectedErrors } from '../unexpected-errors.ts'
 import type { Bench, Part, Work, WorkName } from '../work.ts'
 import { argumentOf, endWithBench, tell } from './channel.ts'
 
@@ -34,8 +34,8 @@ const admin = core.createPool({ connectionString: postgresUrl, maxConnections: 2
 // Each numbers its databases from 1 on.
 const [counted, warmUp] = [openRun(`${side}_`), openRun(`${side}_warm_up_`)]
 let active = warmUp
-new StrayErrors().reportTo((error) => {
-  active.run.strayFailure(error)
+new UnexpectedErrors().reportTo((error) => {
+  active.run.unexpectedFailure(error)
 })
 process.on('message', (order) => {
   void answer(order as SideOrder)

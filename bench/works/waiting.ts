@@ -1,8 +1,7 @@
 import type { Reading, Sizes, Work } from '../work.ts'
 import { latenessOfRetries } from './lateness-of-retries.ts'
 import { latenessOfRunNow } from './lateness-of-run-now.ts'
-import { percentile, quantiles } from './quantiles.ts'
-import { warmLateness, WARM_UP } from './warm-up.ts'
+import { percentile, quantiles, WARM_UP, warmLateness } from './quantiles.ts'
 
 const RETRIES_NOTE = `of a backoff of one second, less its jitter; the ${WARM_UP} runs before them are not counted`
 const RUN_NOW_NOTE =

@@ -1,9 +1,18 @@
-/** A worker in a process of its own. Tells the bench when it is up, and what it has settled by when. */
+/** A worker in its own process. It tells the bench when it is up, and how many runs it has settled. */
 import { nowMs } from '../clock.ts'
 import { startCarillon } from './carillon-worker.ts'
 import { argumentOf, endWithBench, tell } from './channel.ts'
 import { noopTarget } from './noop-target.ts'
-import type { WorkerMessage } from './worker-message.ts'
+
+/** The messages of the worker's process. The first one says that it is up. */
+export interface WorkerMessage {
+  /** Runs settled so far. */
+  readonly settled: number
+  /** When its target was called for the first time; null until then. */
+  readonly firstAt: number | null
+  readonly at: number
+  readonly failure: string | null
+}
 
 const { url } = argumentOf() as { readonly url: string }
 let firstAt: number | null = null
@@ -18,7 +27,7 @@ worker.events.on('attempt.settled', () => {
   settled += 1
   if (isTelling) return
   isTelling = true
-  // Once for all that one commit settled.
+  // One message for everything that one commit settled.
   setImmediate(() => {
     isTelling = false
     send({ failure: null })

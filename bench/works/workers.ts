@@ -1,14 +1,14 @@
 import { within } from '../clock.ts'
+import { dueAfterLoading, requireWaiting } from '../lead-time.ts'
 import { loadSchedules } from '../load-schedules.ts'
 import type { Drain } from '../measure.ts'
 import type { Part, Work } from '../work.ts'
 import { openPool } from './bench-pool.ts'
 import { Child } from './child.ts'
 import { drainReadings } from './drain.ts'
-import { dueAfterLoading, requireWaiting } from './lead.ts'
 import { NOOP } from './noop-target.ts'
-import { requireWholeLedger } from './whole-ledger.ts'
-import type { WorkerMessage } from './worker-message.ts'
+import type { WorkerMessage } from './worker-process.ts'
+import { requireWholeLedger } from './written-rows.ts'
 
 const TENANT = 'workers'
 const PATIENCE_MS = 60_000

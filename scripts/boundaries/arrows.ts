@@ -14,26 +14,67 @@ interface PackageRule {
 export const PACKAGE_RULES: Readonly<Record<string, PackageRule>> = {
   cadence: { packages: [], runtime: 'anywhere', clock: 'none' },
   postgres: { packages: [], runtime: 'node', clock: 'injected' },
-  core: { packages: ['cadence'], runtime: 'node', clock: 'injected' },
-  targets: { packages: ['core'], runtime: 'node', clock: 'injected' },
-  api: { packages: [], runtime: 'anywhere', clock: 'none', npm: ['zod'] },
+  core: { packages: ['api', 'cadence'], runtime: 'node', clock: 'injected' },
+  targets: { packages: ['api', 'core'], runtime: 'node', clock: 'injected' },
+  api: { packages: [], runtime: 'anywhere', clock: 'none', npm: ['zod', 'eventsource-parser'] },
   server: { packages: ['core', 'targets', 'api', 'postgres'], runtime: 'node', clock: 'injected' },
   cli: { packages: ['api', 'server'], runtime: 'node', clock: 'injected' },
   web: { packages: ['api', 'cadence'], runtime: 'anywhere', clock: 'injected' },
 }
 
+/** The rooms of core that every other room may use. */
+const BASE = ['kernel', 'db', 'policy', 'ports', 'cadences'] as const
+
 /**
- * The arrows between the folders of `core/src`: what each may import besides itself. Files directly in `src` belong to
- * no layer: those that import a layer are the facade, the others (errors, the Target port) are common ground. An import
- * through such a file counts as an import of everything behind it, so no layer can reach upwards by way of the facade.
+ * The arrows between the rooms of a package: what each folder of `src` may import besides itself. Files directly in `src` belong to
+ * no room. An import through such a file counts as an import of everything behind it, so no room can reach upwards through the
+ * facade. In core the facade is `scheduler.ts`, `worker.ts` and `index.ts`; besides the doctor, it alone imports the pipeline.
  */
-export const CORE_LAYERS: Readonly<Record<string, readonly string[]>> = {
-  policy: [],
-  store: ['policy'],
-  keeper: ['policy', 'store'],
-  services: ['policy', 'store'],
-  facade: ['policy', 'store', 'keeper', 'services'],
+export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  core: {
+    kernel: [],
+    db: ['kernel'],
+    policy: ['kernel'],
+    ports: ['kernel', 'policy'],
+    cadences: ['kernel', 'policy'],
+    jobs: BASE,
+    ledger: BASE,
+    access: [...BASE, 'ledger'],
+    schedules: [...BASE, 'ledger', 'access'],
+    pipeline: [...BASE, 'ledger', 'access'],
+    'event-log': [...BASE, 'ledger', 'schedules'],
+    audit: [...BASE, 'ledger', 'jobs'],
+    maintenance: [...BASE, 'ledger', 'jobs', 'access', 'schedules', 'event-log', 'audit'],
+    doctor: [...BASE, 'ledger', 'jobs', 'access', 'schedules', 'event-log', 'audit', 'maintenance', 'pipeline'],
+  },
+  cadence: {
+    time: [],
+    rules: ['time'],
+    slots: ['time', 'rules'],
+    input: ['time', 'rules', 'slots'],
+    cron: ['time', 'rules', 'input'],
+    rrule: ['time', 'rules', 'slots', 'input'],
+    english: ['time', 'rules', 'slots', 'cron', 'rrule'],
+    kinds: ['time', 'rules', 'slots', 'input', 'cron', 'rrule', 'english'],
+  },
+  server: {
+    auth: [],
+    events: ['auth'],
+    http: ['auth', 'events'],
+    start: ['auth', 'http'],
+  },
+  cli: {
+    output: [],
+    process: ['output'],
+    options: ['process'],
+    service: ['process', 'output'],
+    import: ['service', 'options', 'process', 'output'],
+    commands: ['import', 'service', 'options', 'process', 'output'],
+  },
 }
 
 /** Packages that speak SQL: importing one is as good as writing SQL. */
 export const SQL_PACKAGES: readonly string[] = ['kysely', 'pg']
+
+/** Rooms that may import any room's `store/`: the doctor only reads, and reads every table. */
+export const STORE_READERS: readonly string[] = ['doctor']

@@ -2,9 +2,10 @@ import { checkClock } from './clock-rule.ts'
 import { checkCycles } from './cycle-rule.ts'
 import { checkFileNames } from './file-name-rule.ts'
 import { checkImports } from './import-rules.ts'
-import { checkLayers } from './layer-rule.ts'
+import { checkRooms } from './room-rule.ts'
 import { checkSql } from './sql-rule.ts'
 import { checkStopwatches } from './stopwatch-rule.ts'
+import { checkStores } from './store-rule.ts'
 import type { Violation } from './violation.ts'
 import { readWorkspace, type Workspace } from './workspace.ts'
 
@@ -12,7 +13,8 @@ const RULES = [
   checkSyntax,
   checkFileNames,
   checkImports,
-  checkLayers,
+  checkRooms,
+  checkStores,
   checkCycles,
   checkSql,
   checkClock,

@@ -21,13 +21,14 @@ const STATEMENTS = [
   /^(begin|commit|rollback)(\s+transaction)?;?$/,
   /^lock\s+table\s/,
 ]
+const SQL_FOLDER = /\/(store|db)\//
 const PATTERNS = STATEMENTS.flatMap((statement) => [statement, upperCase(statement)])
 
-/** SQL is written only under a folder named `store`, where each statement is one function with its row type beside it. */
+/** SQL is written only in a room's `store/`, where each statement is one function with its row type beside it, and in `db/`. */
 export function checkSql({ files }: Workspace): Violation[] {
   return files
     .values()
-    .filter((file) => !file.isTest && !file.path.includes('/store/'))
+    .filter((file) => !file.isTest && !SQL_FOLDER.test(file.path))
     .flatMap((file) => [...sqlImports(file), ...sqlTexts(file)])
     .toArray()
 }
@@ -49,7 +50,7 @@ function sqlTexts(file: SourceFile): Violation[] {
 }
 
 function violation(file: SourceFile, line: number, what: string): Violation {
-  return { rule: 'sql', file: file.path, line, message: `${what} outside a store/ folder` }
+  return { rule: 'sql', file: file.path, line, message: `${what} outside a store/ or db/ folder` }
 }
 
 function isSql(text: string | undefined): boolean {

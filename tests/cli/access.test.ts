@@ -11,7 +11,7 @@ beforeAll(async () => {
 
 afterAll(() => rig[Symbol.asyncDispose]())
 
-test('a grant that ends soon warns in the list, and is renewed by one call', async () => {
+test('a grant that expires soon has a warning in the list, and can be renewed', async () => {
   const expiresAt = new Date(Date.now() + 86_400_000).toISOString()
   const { id } = await rig.client.grants.create({ scopes: ['http:dispatch:*'], subject: 'user:alice', expiresAt })
 
@@ -21,12 +21,12 @@ test('a grant that ends soon warns in the list, and is renewed by one call', asy
   const got = await rig.ask<Grant>('grants get', [id])
 
   expect(list.stdout).toMatch(new RegExp(`^user:alice +http:dispatch:\\* +${expiresAt} +expires soon +- +${id}$`, 'm'))
-  expect(renewed.stdout).toBe(`the grant ${id} of user:alice lasts until 2099-01-01T00:00:00.000Z\n`)
+  expect(renewed.stdout).toBe(`grant ${id} of user:alice expires at 2099-01-01T00:00:00.000Z\n`)
   expect(neither).toMatchObject({ exitCode: 2, stdout: '' })
   expect(got).toMatchObject({ id, expiresAt: '2099-01-01T00:00:00.000Z', warning: null })
 })
 
-test('members are put, removed and listed, and who was removed has no way in', async () => {
+test('members are added, removed and listed, and the key of a removed member is refused', async () => {
   const { key } = await rig.client.keys.create({ project: 'default', subject: 'user:bob', role: 'admin' })
 
   const put = await rig.ask<Member>('members put', ['user:bob', '--role', 'member'])
@@ -44,7 +44,7 @@ test('members are put, removed and listed, and who was removed has no way in', a
 })
 
 describe('secrets', () => {
-  test('are kept from standard input or a file, listed without their values, and deleted', async () => {
+  test('are stored from standard input or a file, listed without their values, and deleted', async () => {
     const file = rig.write('key.txt', 'from-a-file\n')
 
     const first = await rig.run('secrets put', ['token'], { input: 'from-stdin\n' })
@@ -53,32 +53,32 @@ describe('secrets', () => {
     const unconfirmed = await rig.run('secrets delete', ['token'])
     const deleted = await rig.run('secrets delete', ['token', '--yes'])
 
-    expect(first.stdout).toBe('the secret token is kept, as version 1\n')
+    expect(first.stdout).toBe('secret token is stored as version 1\n')
     expect(second).toMatchObject({ name: 'token', version: 2 })
     expect(list.stdout).toMatch(/^NAME +VERSION +CHANGED +BY\ntoken +2 +\S+Z +service:installation\n$/)
     expect(unconfirmed.exitCode).toBe(2)
-    expect(deleted.stdout).toBe('the secret token is deleted\n')
+    expect(deleted.stdout).toBe('secret token is deleted\n')
     for (const { stdout, stderr } of [first, list, deleted]) expect(stdout + stderr).not.toMatch(/from-(stdin|a-file)/)
   })
 
-  test('are all encrypted anew with a new key; one that no key opens is found and named', async () => {
+  test('are re-encrypted with a new key, and a secret that no key decrypts is reported', async () => {
     await rig.run('secrets put', ['kept'], { input: 'kept-value' })
     const [old, next] = [7, 8].map((byte) => Buffer.alloc(32, byte).toString('base64'))
     const rotate = (keys: string) =>
       rig.run('secrets rotate', [], { env: { DATABASE_URL: rig.database.url, CARILLON_SECRETS_KEY: keys } })
 
-    const unopened = await rotate(next ?? '')
+    const undecrypted = await rotate(next ?? '')
     const rotated = await rotate(`${next},${old}`)
     const again = await rotate(next ?? '')
 
-    expect(unopened.stdout).toContain('none of the keys opens default/default/kept: put it again\n')
-    expect(unopened.exitCode).toBe(5)
-    expect(rotated).toMatchObject({ exitCode: 0, stdout: '1 secrets are encrypted with the new key\n' })
-    expect(again).toMatchObject({ exitCode: 0, stdout: '0 secrets are encrypted with the new key\n' })
-    expect([unopened, rotated].map(({ stdout, stderr }) => stdout + stderr).join('')).not.toContain('kept-value')
+    expect(undecrypted.stdout).toContain('no key decrypts default/default/kept: store it again\n')
+    expect(undecrypted.exitCode).toBe(5)
+    expect(rotated).toMatchObject({ exitCode: 0, stdout: 'secrets re-encrypted with the first key: 1\n' })
+    expect(again).toMatchObject({ exitCode: 0, stdout: 'secrets re-encrypted with the first key: 0\n' })
+    expect([undecrypted, rotated].map(({ stdout, stderr }) => stdout + stderr).join('')).not.toContain('kept-value')
   })
 
-  test('with a value of several lines are refused, and the value is not shown', async () => {
+  test('with several lines are refused without showing the value', async () => {
     const { stderr, exitCode } = await rig.run('secrets put', ['token'], { input: 'canary\n7400\n' })
 
     expect(exitCode).toBe(1)
@@ -87,7 +87,7 @@ describe('secrets', () => {
   })
 })
 
-test('what a tenant may have is said limit by limit, and what is not named stays', async () => {
+test('the limits of a tenant are set one by one, and the others keep their values', async () => {
   const first = await rig.ask<Tenant>('tenants set', [
     'acme',
     '--max-schedules-per-user',
@@ -108,11 +108,11 @@ test('what a tenant may have is said limit by limit, and what is not named stays
   expect(first).toMatchObject({ maxSchedulesPerUser: 7, minimumSeconds: null, allowedHosts: ['a', 'b'] })
   expect(second).toMatchObject({ maxSchedulesPerUser: 7, minimumSeconds: 300, allowedHosts: null })
   expect(shown.stdout).toMatch(/^Schedules per user +7$/m)
-  expect(shown.stdout).toMatch(/^Hosts +as the installation says$/m)
+  expect(shown.stdout).toMatch(/^Allowed hosts +default of the installation$/m)
   expect(nothing.exitCode).toBe(2)
 })
 
-test('a project is deleted and purged, if its name is given once more', async () => {
+test('a project is deleted, and purged only if its name is confirmed', async () => {
   const { key } = await rig.client.keys.create({ project: 'garden', subject: 'user:bob', role: 'admin' })
   const options = { env: { CARILLON_API_KEY: key } }
   const create = ['Beat', '--cron', '@daily', '--url', rig.target('/ok')]
@@ -126,9 +126,9 @@ test('a project is deleted and purged, if its name is given once more', async ()
   const purged = await rig.ask<PurgeCounts>('project purge', ['garden', '--confirm', 'garden'], options)
 
   expect(tooEarly.stderr).toContain("delete the project's schedules first")
-  expect(deleted.stdout).toBe('1 schedule is deleted\n')
+  expect(deleted.stdout).toBe('1 schedule was deleted\n')
   expect(preview).toMatchObject({ schedules: 1, grants: 1 })
   expect([unconfirmed.exitCode, mistyped.exitCode]).toEqual([2, 2])
-  expect(unconfirmed.stderr).toMatch(/^to be removed for good:\nSchedules +1$/m)
+  expect(unconfirmed.stderr).toMatch(/^this will be removed permanently:\nSchedules +1$/m)
   expect(purged).toEqual(preview)
 })

@@ -1,4 +1,4 @@
-import type { AuditReport, Grant, NewApiKey } from '@carillon/api'
+import { INSTALLATION_KEY, type AuditReport, type Grant, type NewApiKey } from '@carillon/api'
 import { createDatabase } from '@carillon/core/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 afterAll(() => rig[Symbol.asyncDispose]())
 
-test('keys are made, shown once, listed and revoked', async () => {
+test('keys are created, shown once, listed and revoked', async () => {
   const made = await rig.run('keys create', ['--project', 'default', '--subject', 'user:alice'])
   const [, key = ''] = /^Key +(\S+)$/m.exec(made.stdout) ?? []
   const [, id = ''] = /^Id +(\S+)$/m.exec(made.stdout) ?? []
@@ -24,20 +24,20 @@ test('keys are made, shown once, listed and revoked', async () => {
   const revoked = await rig.run('keys revoke', [id])
   const after = await rig.run('schedules list', [], asMember)
 
-  expect(made.stderr).toBe('the key is not kept anywhere: store it now\n')
+  expect(made.stderr).toBe('save the key now: it cannot be shown again\n')
   expect(read.exitCode).toBe(0)
   expect(change).toMatchObject({ exitCode: 1, stdout: '' })
-  expect(change.stderr).toContain('the key was taken from CARILLON_API_KEY: use one with the role admin')
+  expect(change.stderr).toContain('the key comes from CARILLON_API_KEY: use a key with the role admin')
   expect(list.stdout).toMatch(
     new RegExp(`^KEY +SUBJECT +ROLE +CREATED +REVOKED +ID\n\\S+… +user:alice +member +\\S+Z +- +${id}\n$`),
   )
   expect(list.stdout).not.toContain(key)
-  expect(revoked.stdout).toMatch(/^the key \S+… of user:alice is revoked\n$/)
+  expect(revoked.stdout).toMatch(/^key \S+… of user:alice is revoked\n$/)
   expect(after.exitCode).toBe(1)
-  expect(after.stderr).toContain('the key was taken from CARILLON_API_KEY: correct it')
+  expect(after.stderr).toContain('the key comes from CARILLON_API_KEY: correct it')
 })
 
-test('a key of another project sees nothing of this one (I9)', async () => {
+test('a key of another project cannot see this one (I9)', async () => {
   const { key } = await rig.ask<NewApiKey>('keys create', [
     '--project',
     'other',
@@ -58,7 +58,7 @@ test('a key of another project sees nothing of this one (I9)', async () => {
   expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'schedule_not_found' } })
 })
 
-test('grants are given, listed and revoked', async () => {
+test('grants are created, listed and revoked', async () => {
   const flags = [
     '--scope',
     'http:dispatch:a',
@@ -84,21 +84,21 @@ test('grants are given, listed and revoked', async () => {
   expect(revoked.revokedBy).toBe('service:installation')
 })
 
-test('an audit is asked for, waited for and shown', async () => {
+test('audit --run starts an audit, waits for it and shows the report', async () => {
   const report = await rig.ask<AuditReport>('audit', ['--run', '--timeout', '25s'])
   const after = await rig.run('audit')
   const { key } = await rig.client.keys.create({ project: 'default', subject: 'user:reads', role: 'member' })
-  const told = await rig.run('audit', [], { env: { CARILLON_API_KEY: key } })
+  const seen = await rig.run('audit', [], { env: { CARILLON_API_KEY: key } })
 
   expect(report).toMatchObject({ latest: { findings: 0 }, findings: [] })
-  expect(after.stdout).toMatch(/^Findings +0, of which 0 repaired$/m)
-  expect(told).toMatchObject({ stderr: '', exitCode: 0 })
-  expect(told.stdout).toMatch(
-    /^Audited +\S+ to \S+\nSlots until +.*\nFinished +.*\nFindings +0 in this project, of which 0 repaired\n$/,
+  expect(after.stdout).toMatch(/^Findings +0, 0 repaired$/m)
+  expect(seen).toMatchObject({ stderr: '', exitCode: 0 })
+  expect(seen.stdout).toMatch(
+    /^Audited +\S+ to \S+\nSlots until +.*\nCompleted +.*\nFindings +0 in this project, 0 repaired\n$/,
   )
 })
 
-test('an audit that found something ends with 5, with the key of the installation also if it is in another project', async () => {
+test('an audit with findings ends with exit code 5; with the installation key also for findings in other projects', async () => {
   const elsewhere = { tenant: 'acme', project: 'kitchen' }
   const { key } = await rig.client.keys.create({ ...elsewhere, subject: 'user:bo', role: 'admin' })
   const other = { env: { CARILLON_API_KEY: key } }
@@ -118,15 +118,15 @@ test('an audit that found something ends with 5, with the key of the installatio
 
   expect(found).toMatchObject({
     exitCode: 5,
-    stderr: '1 of them are in other projects: `carillon doctor` says in which\n',
+    stderr: 'findings in other projects: 1; `carillon doctor` names the projects\n',
   })
-  expect(found.stdout).toMatch(/^Findings +1, of which 0 repaired$/m)
+  expect(found.stdout).toMatch(/^Findings +1, 0 repaired$/m)
   expect(shown).toMatchObject({ exitCode: 5, stderr: '' })
   expect(shown.stdout).toContain('revision_missing')
   expect(again).toMatchObject({ exitCode: 0, stderr: '' })
 })
 
-test('a slot that was lost ends an audit with 5 for a day, though it has its line by now', async () => {
+test('a lost slot ends an audit with exit code 5 for a day, even after it is repaired', async () => {
   const id = '00000000-0000-7000-8000-000000000001'
   const endedAgo = async (age: string): Promise<number | null> => {
     await rig.database.pool.query(
@@ -148,7 +148,7 @@ test('a slot that was lost ends an audit with 5 for a day, though it has its lin
   expect([await endedAgo('23 hours'), await endedAgo('25 hours')]).toEqual([5, 0])
 })
 
-test('what is for the installation says that its key is needed, to admins and members alike', async () => {
+test('an operation of the installation tells admins and members that the installation key is needed', async () => {
   const of = { project: 'default', subject: 'user:dana' }
   const admin = await rig.client.keys.create({ ...of, role: 'admin' })
   const member = await rig.client.keys.create({ ...of, role: 'member' })
@@ -165,13 +165,13 @@ test('what is for the installation says that its key is needed, to admins and me
 
   for (const { stderr, exitCode } of refused) {
     expect(exitCode).toBe(1)
-    expect(stderr).toContain('the key was taken from CARILLON_API_KEY: the key of the installation is needed')
+    expect(stderr).toContain(`the key comes from CARILLON_API_KEY: use ${INSTALLATION_KEY}`)
     expect(stderr).not.toContain('role admin')
   }
 })
 
 describe('the database', () => {
-  test('is examined though no service is asked, and is sound', async () => {
+  test('is checked without a running service, and is sound', async () => {
     const { stdout, exitCode } = await rig.run('doctor', [], {
       env: { DATABASE_URL: rig.database.url, CARILLON_URL: 'http://127.0.0.1:1' },
     })
@@ -186,7 +186,7 @@ describe('the database', () => {
     ).toBe(true)
   })
 
-  test('that cannot be reached is what the doctor finds: 5', async () => {
+  test('that cannot be reached ends doctor with exit code 5', async () => {
     const { stdout, stderr, exitCode } = await rig.run('doctor', ['--json'], {
       env: { DATABASE_URL: 'postgres://127.0.0.1:1/none' },
     })
@@ -195,20 +195,20 @@ describe('the database', () => {
     expect(JSON.parse(stdout)).toMatchObject({ checks: [{ name: 'database', status: 'failed' }] })
   })
 
-  test('is migrated, told of, and taken back if that is confirmed', async () => {
+  test('is migrated, and migrations are listed, and reverted after confirmation', async () => {
     await using database = await createDatabase({ content: 'empty' })
     const options = { env: { DATABASE_URL: database.url } }
 
-    const missing = await rig.run('migrate status', [], options)
+    const pending = await rig.run('migrate status', [], options)
     const up = await rig.ask<{ applied: string[] }>('migrate up', [], options)
     const unconfirmed = await rig.run('migrate down', ['--to', '1'], options)
     const down = await rig.run('migrate down', ['--to', '1', '--yes'], options)
     const mixed = await rig.run('migrate status', [], options)
 
-    expect(missing.stdout).toMatch(/^(missing {2}\d{4}_\w+\n)+$/)
+    expect(pending.stdout).toMatch(/^(pending {2}\d{4}_\w+\n)+$/)
     expect(up.applied[0]).toBe('0001_schedules_and_ledger')
     expect(unconfirmed.exitCode).toBe(2)
-    expect(down.stdout).toMatch(/^(took back \d{4}_\w+\n)+$/)
-    expect(mixed.stdout).toMatch(/^applied {2}0001_schedules_and_ledger\n(missing {2}\d{4}_\w+\n)+$/)
+    expect(down.stdout).toMatch(/^(reverted \d{4}_\w+\n)+$/)
+    expect(mixed.stdout).toMatch(/^applied {2}0001_schedules_and_ledger\n(pending {2}\d{4}_\w+\n)+$/)
   })
 })

@@ -13,13 +13,13 @@ export interface Ended {
 export interface ProcessOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly cwd: string
-  /** What is written to its standard input; it is closed after it. */
+  /** Written to its standard input, which is closed then. */
   readonly input?: string
   /** @default the Node that runs the tests */
   readonly node?: string
 }
 
-/** The command line as a program of its own, from which nothing of the tests' environment is hidden but its settings. */
+/** The command line as a child process. It inherits the environment of the tests except for the settings of Carillon. */
 export class CarillonProcess {
   readonly child: ChildProcessWithoutNullStreams
   readonly ended: Promise<Ended>
@@ -32,13 +32,13 @@ export class CarillonProcess {
     this.child = spawn(node, [BINARY, ...args], { cwd, env: { ...Object.fromEntries(inherited), ...env } })
     this.child.stdout.setEncoding('utf8').on('data', (text: string) => this.#grow(() => (this.#stdout += text)))
     this.child.stderr.setEncoding('utf8').on('data', (text: string) => this.#grow(() => (this.#stderr += text)))
-    // A program that ends without reading its input is none of our concern.
+    // A program may end without reading its input.
     this.child.stdin.on('error', () => undefined)
     this.child.stdin.end(input)
     this.ended = this.#end()
   }
 
-  /** The output so far, once it holds what is looked for. */
+  /** Waits until the output matches, and returns it. */
   async shown(pattern: RegExp, of: 'stdout' | 'stderr' = 'stdout'): Promise<string> {
     for (;;) {
       const text = of === 'stdout' ? this.#stdout : this.#stderr
@@ -51,7 +51,7 @@ export class CarillonProcess {
     }
   }
 
-  /** Sends a signal, and waits for the end. */
+  /** Sends a signal and waits for the end. */
   async stop(signal: NodeJS.Signals = 'SIGINT'): Promise<Ended> {
     this.child.kill(signal)
     return this.ended

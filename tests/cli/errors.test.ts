@@ -17,21 +17,21 @@ beforeAll(async () => {
 
 afterAll(() => rig[Symbol.asyncDispose]())
 
-const NOBODY = { env: { CARILLON_URL: 'http://127.0.0.1:1' } }
+const NO_SERVICE = { env: { CARILLON_URL: 'http://127.0.0.1:1' } }
 
 describe('an error', () => {
-  test('of a service that is not there says how to start it, in one line and a hint', async () => {
-    expect(await rig.run('schedules list', [], NOBODY)).toEqual({
+  test('for a service that does not run is one line and a hint how to start it', async () => {
+    expect(await rig.run('schedules list', [], NO_SERVICE)).toEqual({
       stdout: '',
       stderr:
         'error: nobody answers at http://127.0.0.1:1: is the service running there?\n' +
-        'start it with `npm start`, or say in CARILLON_URL where it is\n',
+        'start it with `npm start`, or set CARILLON_URL to its address\n',
       exitCode: 1,
     })
   })
 
-  test('is JSON for programs, on stderr, and nothing is on stdout', async () => {
-    const { stdout, stderr, exitCode } = await rig.run('schedules list', ['--json'], NOBODY)
+  test('is JSON on stderr with --json, and stdout is empty', async () => {
+    const { stdout, stderr, exitCode } = await rig.run('schedules list', ['--json'], NO_SERVICE)
 
     expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 1 })
     expect(JSON.parse(stderr)).toEqual({
@@ -43,16 +43,16 @@ describe('an error', () => {
     })
   })
 
-  test('of a missing key says where one was looked for', async () => {
+  test('for a missing key names where the program looked for it', async () => {
     const { stderr, exitCode } = await rig.run('schedules list', [], { env: { CARILLON_API_KEY: '' } })
 
     expect(exitCode).toBe(1)
     expect(stderr).toContain(
-      `error: no API key: CARILLON_API_KEY is not set, and there is none in ${join(rig.folder, '.carillon/admin.key')}\n`,
+      `error: expected an API key in CARILLON_API_KEY or in ${join(rig.folder, '.carillon/admin.key')}, got none\n`,
     )
   })
 
-  test('of a wrong key says where that came from', async () => {
+  test('for a wrong key names where the key comes from', async () => {
     mkdirSync(join(rig.folder, 'elsewhere'))
     writeFileSync(join(rig.folder, 'elsewhere/admin.key'), 'a_key_of_another_installation\n')
 
@@ -61,11 +61,11 @@ describe('an error', () => {
     })
 
     expect(exitCode).toBe(1)
-    expect(stderr).toContain(`the key was taken from ${join(rig.folder, 'elsewhere/admin.key')}`)
+    expect(stderr).toContain(`the key comes from ${join(rig.folder, 'elsewhere/admin.key')}`)
     expect(stderr).not.toContain('a_key_of_another_installation')
   })
 
-  test('of a body names each field at fault, for people and for programs', async () => {
+  test('for an invalid schedule names each field at fault, as text and as JSON', async () => {
     const args = ['Bad', '--cron', '61 * * * *', '--url', 'http://nowhere.example/']
 
     const people = await rig.run('schedules create', args)
@@ -73,7 +73,7 @@ describe('an error', () => {
 
     expect(people.exitCode).toBe(1)
     expect(people.stderr.split('\n')).toEqual([
-      'error: 2 things are wrong',
+      'error: the request has 2 errors',
       expect.stringMatching(/^ {2}cadence\.expression: .*0 to 59.*"61"/),
       expect.stringMatching(/^ {2}target\.url: .*nowhere\.example/),
       '',
@@ -84,14 +84,14 @@ describe('an error', () => {
     expect((await rig.client.schedules.list()).items).toEqual([])
   })
 
-  test('shows where it comes from only if asked to', async () => {
-    const { stderr } = await rig.run('schedules list', [], { env: { ...NOBODY.env, CARILLON_DEBUG: '1' } })
+  test('has a stack trace only with CARILLON_DEBUG', async () => {
+    const { stderr } = await rig.run('schedules list', [], { env: { ...NO_SERVICE.env, CARILLON_DEBUG: '1' } })
 
     expect(stderr).toMatch(/^error: nobody answers .*\n.*\nUnreachableError: .*\n {4}at /)
     expect(stderr).toContain('caused by: ')
   })
 
-  test('of settings names the variable', async () => {
+  test('for an invalid setting names the variable', async () => {
     const { stderr, exitCode } = await rig.run('up', [], { env: { CARILLON_PORT: 'many' } })
 
     expect(exitCode).toBe(1)
@@ -99,15 +99,15 @@ describe('an error', () => {
   })
 })
 
-describe('a mistake in typing', () => {
-  test('ends with 2, and suggests what may be meant', async () => {
+describe('a usage error', () => {
+  test('ends with exit code 2 and suggests a similar command', async () => {
     const { stdout, stderr, exitCode } = await rig.run('schedules', ['lst'])
 
     expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 2 })
     expect(stderr).toBe("error: unknown command 'lst'\nDid you mean list?\n")
   })
 
-  test('that leaves out the command shows the help on stderr', async () => {
+  test('without a subcommand shows the help on stderr', async () => {
     const { stdout, stderr, exitCode } = await rig.run('schedules')
 
     expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 2 })
@@ -116,7 +116,7 @@ describe('a mistake in typing', () => {
 })
 
 describe('the program', () => {
-  test('tells its version and helps, on stdout', async () => {
+  test('prints its version and its help on stdout', async () => {
     const [version, help, completion] = await Promise.all([
       rig.run('--version'),
       rig.run('help', ['schedules']),
@@ -135,7 +135,7 @@ describe('the program', () => {
     expect(completion.stdout).toContain('complete -o default -F _carillon carillon\n')
   })
 
-  test.each([[''], ['--json']])('says in one sentence that its output cannot be written %s', async (flag) => {
+  test.each([[''], ['--json']])('reports in one line that it cannot write its output %s', async (flag) => {
     const command = [process.execPath, BINARY, 'schedules', 'preview', '--cron', '@daily']
       .map((word) => JSON.stringify(word))
       .join(' ')
@@ -146,11 +146,11 @@ describe('the program', () => {
     const [stderr, [exitCode]] = await Promise.all([text(shell.stderr), once(shell, 'close') as Promise<[number]>])
 
     expect(exitCode).toBe(1)
-    if (flag === '') expect(stderr).toMatch(/^error: the output cannot be written: .*no space left on device.*\n$/)
+    if (flag === '') expect(stderr).toMatch(/^error: cannot write to standard output: .*no space left on device.*\n$/)
     else expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'output_unwritable' } })
   })
 
-  test('ends quietly when whoever reads its output has enough of it', async () => {
+  test('ends without an error when the reader of its output closes the pipe', async () => {
     const env = { ...process.env, ...rig.env }
     const node = JSON.stringify(process.execPath)
     const script = `${node} ${JSON.stringify(BINARY)} events --json | head -n 1; echo "\${PIPESTATUS[0]}"`
@@ -158,7 +158,7 @@ describe('the program', () => {
     const output = { out: '', err: '' }
     shell.stdout.on('data', (chunk: Buffer) => (output.out += chunk.toString()))
     shell.stderr.on('data', (chunk: Buffer) => (output.err += chunk.toString()))
-    // Until it has connected and been told of two, of which head reads one.
+    // Until the program is connected and has printed two events. head reads only the first.
     const closed = once(shell, 'close')
     const ended = new AbortController()
     void closed.then(() => ended.abort())

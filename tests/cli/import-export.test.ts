@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 afterAll(() => rig[Symbol.asyncDispose]())
 
-/** A project that nobody else uses. */
+/** A project for one test. */
 async function project(name: string) {
   const { key } = await rig.client.keys.create({ project: name, subject: 'user:alice', role: 'admin' })
   const client = createClient(rig.url, key)
@@ -36,7 +36,7 @@ function scheduleOf(name: string, more: object = {}): object {
 }
 
 describe('a crontab', () => {
-  test('is imported: calls as they are, other commands as calls of a hook, what is left with the reason', async () => {
+  test('is imported: curl as an HTTP call, other commands as calls of a hook, the rest refused with a reason', async () => {
     const { options, schedules } = await project('crontab')
     const file = rig.write(
       'my.crontab',
@@ -59,12 +59,12 @@ describe('a crontab', () => {
     expect(held).toMatchObject({
       exitCode: 1,
       stdout: expect.stringMatching(
-        /line 6: .*@reboot names no time.*\n0 created, 0 already there, 1 refused\n$/s,
+        /line 6: .*expected a time, got @reboot.*\n0 created, 0 already exist, 1 refused\n$/s,
       ) as string,
     })
     expect(held.stderr).toMatch(/line 1: MAILTO is ignored.*\nnothing was imported/)
     expect(plan.stdout).toMatch(
-      /^WHERE +NAME +WHEN +NEXT +WHAT\nline 4 +Morning digest +At 09:00 on Monday through Friday, in Europe\/Madrid +in /,
+      /^WHERE +NAME +WHEN +NEXT +TARGET\nline 4 +Morning digest +At 09:00 on Monday through Friday, in Europe\/Madrid +in /,
     )
     expect(none.items).toEqual([])
     expect(outcome.created.map(({ place, name }) => `${place}: ${name}`).toSorted()).toEqual([
@@ -84,7 +84,7 @@ describe('a crontab', () => {
 })
 
 describe('an import', () => {
-  test('of the same file again makes nothing twice, but again what was deleted since', async () => {
+  test('of the same file again creates no duplicates, but schedules that were deleted since', async () => {
     const { options, schedules } = await project('twice')
     const input = JSON.stringify([scheduleOf('a'), scheduleOf('b'), scheduleOf('b')])
 
@@ -101,7 +101,7 @@ describe('an import', () => {
     expect(items.map(({ name }) => name).toSorted()).toEqual(['a', 'b', 'b'])
   })
 
-  test('asks for all at once, and makes nothing twice when its answer was lost and it is run again', async () => {
+  test('sends one batch, and creates no duplicates if the answer was lost and it is repeated', async () => {
     const { options, schedules } = await project('lost')
     const input = JSON.stringify(Array.from({ length: 30 }, (_, index) => scheduleOf(`s${index}`)))
     const asked: string[] = []
@@ -111,7 +111,7 @@ describe('an import', () => {
         if (method === 'POST') asked.push(url)
       },
       async ({ url = '' }) => {
-        if (url.endsWith('/schedules/batch')) throw new Error('the line is cut')
+        if (url.endsWith('/schedules/batch')) throw new Error('the connection breaks')
       },
     )
 
@@ -124,7 +124,7 @@ describe('an import', () => {
     expect((await schedules.list({ limit: 100 })).items).toHaveLength(30)
   })
 
-  test('makes the others of a request of which one was refused only when it was to be made', async () => {
+  test('creates the other schedules of a batch if the service refuses one of them only at the create', async () => {
     const { options, schedules, client } = await project('refused-late')
     const { id: grantId } = await client.grants.create({ scopes: ['http:dispatch:*'] })
     const input = JSON.stringify([scheduleOf('a'), scheduleOf('b', { grantId }), scheduleOf('c')])
@@ -138,11 +138,11 @@ describe('an import', () => {
     })
 
     expect(exitCode).toBe(1)
-    expect(stdout).toMatch(/"b": refused: grantId: .*revoked.*\n2 created, 0 already there, 1 refused\n$/)
+    expect(stdout).toMatch(/"b": refused: grantId: .*revoked.*\n2 created, 0 already exist, 1 refused\n$/)
     expect((await schedules.list()).items.map(({ name }) => name).toSorted()).toEqual(['a', 'c'])
   })
 
-  test('leaves a schedule of the same name as it is, and says that it may differ', async () => {
+  test('does not change a schedule with the same name, and says that it may differ', async () => {
     const { options } = await project('differs')
     await rig.ask('import', ['-'], { ...options, input: JSON.stringify([scheduleOf('a')]) })
 
@@ -153,12 +153,12 @@ describe('an import', () => {
 
     expect({ stdout, exitCode }).toEqual({
       stdout:
-        'line 1: "a": a schedule of this name is there, which may differ: it stays as it is\n0 created, 1 already there, 0 refused\n',
+        'line 1: "a": a schedule with this name already exists and may differ: it is not changed\n0 created, 1 already exist, 0 refused\n',
       exitCode: 0,
     })
   })
 
-  test('that the service refuses in part names the line and the field, and makes nothing', async () => {
+  test('with a refused schedule names its line and field, and creates nothing', async () => {
     const { options, schedules } = await project('refused')
     const bad = scheduleOf('bad', { cadence: { kind: 'cron', expression: '61 * * * *' } })
     const input = [scheduleOf('good'), bad].map((schedule) => JSON.stringify(schedule)).join('\n')
@@ -168,12 +168,12 @@ describe('an import', () => {
 
     expect(exitCode).toBe(1)
     expect(stdout).toMatch(
-      /^line 2: "bad": refused: cadence\.expression: .*"61".*\n0 created, 0 already there, 1 refused\n$/,
+      /^line 2: "bad": refused: cadence\.expression: .*"61".*\n0 created, 0 already exist, 1 refused\n$/,
     )
     expect(items).toEqual([])
   })
 
-  test('makes nothing if policies, targets or their parts are refused; a dry run tells each beforehand', async () => {
+  test('creates nothing if a policy or target is refused, and a dry run shows every refusal', async () => {
     const { options, schedules } = await project('parts')
     const target = { kind: 'http', url: rig.target('/ok') }
     const input = JSON.stringify([
@@ -189,25 +189,29 @@ describe('an import', () => {
     const { created } = await rig.ask<Outcome>('import', ['-', '--keep-going'], { ...options, input })
 
     expect([plan.exitCode, real.exitCode]).toEqual([1, 1])
-    expect(plan.stdout).toMatch(/\n1 would be created, 0 already there, 3 refused\n$/)
+    expect(plan.stdout).toMatch(/\n1 would be created, 0 already exist, 3 refused\n$/)
     expect(plan.stdout.split('\n').filter((line) => line.includes('refused:'))).toEqual([
       expect.stringMatching(/^schedules\[1\]: "overlap": refused: policy\.overlap: expected .*"nope"/),
-      expect.stringMatching(/^schedules\[2\]: "timeout": refused: target\.timeoutSeconds: .*found -1$/),
+      expect.stringMatching(/^schedules\[2\]: "timeout": refused: target\.timeoutSeconds: .*got -1$/),
       expect.stringMatching(/^schedules\[3\]: "url": refused: target\.url: .*"nonsense"; target\.method: .*FROB/),
     ])
-    expect(real.stdout).toMatch(/\n0 created, 0 already there, 3 refused\n$/)
+    expect(real.stdout).toMatch(/\n0 created, 0 already exist, 3 refused\n$/)
     expect(none).toEqual([])
     expect(created).toMatchObject([{ name: 'sound' }])
   })
 
   test.each([
     [
-      'a target that may not be called',
+      'a target that the installation does not allow',
       { target: { kind: 'http', url: 'http://nowhere.example/' } },
       'nowhere.example',
     ],
-    ['a slot to skip that is none', { skippedSlots: ['2098-01-01T09:01:00Z'] }, '2098-01-01T09:01:00Z, which is none'],
-  ])('makes nothing if there is %s', async (_what, more, reason) => {
+    [
+      'a skipped slot that the cadence does not have',
+      { skippedSlots: ['2098-01-01T09:01:00Z'] },
+      '2098-01-01T09:01:00Z, which is none',
+    ],
+  ])('creates nothing if there is %s', async (_what, more, reason) => {
     const { options, schedules } = await project(`held-${reason.length}`)
     const input = JSON.stringify([scheduleOf('good'), scheduleOf('bad', more)])
 
@@ -218,7 +222,7 @@ describe('an import', () => {
     expect(refused).toMatchObject([{ place: 'schedules[1]', reason: expect.stringContaining(reason) as string }])
   })
 
-  test('refuses a call of a crontab that holds a credential before anything is made', async () => {
+  test('refuses a crontab with a credential before it creates anything', async () => {
     const { options, schedules } = await project('credentials')
     const url = rig.target('/ok')
     const input = `@daily curl ${url}\n@daily curl -H 'Authorization: x' ${url}\n`
@@ -228,11 +232,11 @@ describe('an import', () => {
 
     expect({ exitCode, items }).toEqual({ exitCode: 1, items: [] })
     expect(stdout).toMatch(
-      /line 2: .*refused: target\.headers\.Authorization: .*\n0 created, 0 already there, 1 refused/,
+      /line 2: .*refused: target\.headers\.Authorization: .*\n0 created, 0 already exist, 1 refused/,
     )
   })
 
-  test('refuses a YAML file that its parser refuses, with the reason', async () => {
+  test('refuses invalid YAML with the reason of the parser', async () => {
     const levels = Array.from({ length: 9 }, (_, at) => `a${at + 1}: &a${at + 1} [${`*a${at},`.repeat(9)}]`)
     const input = ['a0: &a0 [x]', ...levels, 'schedules: *a9'].join('\n')
 
@@ -243,10 +247,10 @@ describe('an import', () => {
   })
 })
 
-describe('an import that broke off before a schedule was paused', () => {
+describe('an import that failed before it paused a schedule', () => {
   const slot = '2098-01-02T00:00:00.000Z'
 
-  /** Makes the schedule, and dies when it is to be paused. */
+  /** Creates the schedule, and fails at the pause. */
   async function broken(name: string) {
     const { options, schedules } = await project(name)
     const input = JSON.stringify([
@@ -270,7 +274,7 @@ describe('an import that broke off before a schedule was paused', () => {
     return { options: { ...options, input }, schedules, id: left?.id ?? '' }
   }
 
-  test('is finished when it is run again, which is said, and a third time changes nothing', async () => {
+  test('is completed with a note when it is repeated, and a third import changes nothing', async () => {
     const { options, schedules, id } = await broken('broken')
 
     const plan = await rig.run('import', ['-', '--dry-run'], options)
@@ -280,21 +284,19 @@ describe('an import that broke off before a schedule was paused', () => {
     const third = await rig.run('import', ['-'], options)
     const { items } = await schedules.history(id)
 
-    expect(plan.stdout).toMatch(
-      /"a": is there already, made by an import that broke off: importing it again finishes it/,
-    )
+    expect(plan.stdout).toMatch(/"a": already exists, from an unfinished import: importing the file again completes it/)
     expect(planned.state).toBe('active')
     expect(again).toEqual({
-      stdout: '0 created, 1 already there, 0 refused\n',
-      stderr: 'schedules[0]: "a" was made by an import that broke off: it was finished now\n',
+      stdout: '0 created, 1 already exist, 0 refused\n',
+      stderr: 'schedules[0]: "a" was created by an unfinished import and is complete now\n',
       exitCode: 0,
     })
     expect(finished).toMatchObject({ state: 'paused', pausedReason: 'moving', skippedSlots: [slot] })
-    expect(third).toEqual({ stdout: '0 created, 1 already there, 0 refused\n', stderr: '', exitCode: 0 })
+    expect(third).toEqual({ stdout: '0 created, 1 already exist, 0 refused\n', stderr: '', exitCode: 0 })
     expect(items.map(({ change }) => change)).toEqual(['created', 'paused', 'slot_skipped'])
   })
 
-  test('is not finished if the file is refused', async () => {
+  test('is not completed if the file is refused', async () => {
     const { options, schedules, id } = await broken('broken-refused')
     const input = JSON.stringify([...(JSON.parse(options.input) as object[]), { name: 'b' }])
 
@@ -304,7 +306,7 @@ describe('an import that broke off before a schedule was paused', () => {
     expect((await schedules.get(id)).state).toBe('active')
   })
 
-  test('stays as it is if somebody has done something to it since', async () => {
+  test('is not completed if a user has changed the schedule since', async () => {
     const { options, schedules, id } = await broken('broken-touched')
     await schedules.pause(id, { reason: 'somebody looks at it' })
     await schedules.resume(id)
@@ -312,12 +314,14 @@ describe('an import that broke off before a schedule was paused', () => {
     const { stdout, exitCode } = await rig.run('import', ['-'], options)
 
     expect(exitCode).toBe(0)
-    expect(stdout).toMatch(/"a": a schedule of this name is there, which may differ: it stays as it is\n0 created, 1 /)
+    expect(stdout).toMatch(
+      /"a": a schedule with this name already exists and may differ: it is not changed\n0 created, 1 /,
+    )
     expect((await schedules.get(id)).state).toBe('active')
   })
 })
 
-test('what is exported is imported elsewhere as it was: the same is exported from there', async () => {
+test('an export that is imported into another project is exported from there unchanged', async () => {
   const [{ options: from }, { options: to }] = [await project('from'), await project('to')]
   const schedules = [
     scheduleOf('plain'),
@@ -345,7 +349,7 @@ test('what is exported is imported elsewhere as it was: the same is exported fro
   const again = await rig.run('export', [], to)
   const asYaml = await rig.ask<Outcome>('import', ['-', '--format', 'yaml'], { ...from, input: yaml.stdout })
 
-  expect(imported.stdout).toBe('5 created, 0 already there, 0 refused\n')
+  expect(imported.stdout).toBe('5 created, 0 already exist, 0 refused\n')
   expect(again.stdout).toBe(exported.stdout)
   expect(JSON.parse(exported.stdout)).toMatchObject({
     schedules: [
@@ -364,7 +368,7 @@ test('what is exported is imported elsewhere as it was: the same is exported fro
   })
 })
 
-test('a grant of a schedule’s own is never exported, one that was given by name only on request', async () => {
+test('a grant of one schedule is never exported, and a shared grant only with --with-grants', async () => {
   const { options, client } = await project('granted')
   const { id: grantId } = await client.grants.create({ scopes: ['http:dispatch:*'] })
   await client.schedules.create({ ...(scheduleOf('by name') as ScheduleInput), grantId })
@@ -374,7 +378,9 @@ test('a grant of a schedule’s own is never exported, one that was given by nam
   const withGrants = await rig.run('export', ['--with-grants'], options)
 
   expect(plain.stdout).not.toContain('grantId')
-  expect(plain.stderr).toBe('left out: the grants that 1 of them were given; give them again after the import\n')
+  expect(plain.stderr).toBe(
+    'not exported: shared grants, used by 1 of the schedules; set them again after the import\n',
+  )
   expect(withGrants.stderr).toBe('')
   expect(JSON.parse(withGrants.stdout)).toEqual({
     schedules: [

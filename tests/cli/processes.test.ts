@@ -19,7 +19,7 @@ let folder: string
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'carillon-up-'))
-  // As root, Postgres runs as another user, who has to get to its data.
+  // Under root, Postgres runs as another user, which needs access to the data.
   chmodSync(folder, 0o711)
 })
 
@@ -29,7 +29,7 @@ function run(command: string, args: readonly string[], env: Record<string, strin
   return new CarillonProcess([...command.split(' '), ...args], { cwd: folder, env })
 }
 
-/** What somebody would do who reads it: paste the line into another shell. The tests have no npx on their path. */
+/** Runs the printed command in another shell, as a user would. The tests have no npx on their path. */
 async function paste(line: string): Promise<string> {
   const path = `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}`
   const binary = join(import.meta.dirname, '../../packages/cli/bin/carillon.js')
@@ -39,7 +39,7 @@ async function paste(line: string): Promise<string> {
 }
 
 describe('carillon up', () => {
-  test('starts everything, says what to do next, which works as it is, and keeps the data for the next start', async () => {
+  test('starts everything, prints a next command that works as it is, and keeps the data for the next start', async () => {
     const first = run('up', ['--port', '0'])
     const greeting = await first.shown(/npx carillon .*\n/)
     const [next = ''] = /^ +(.*npx carillon .*)$/m.exec(greeting)?.slice(1) ?? []
@@ -63,7 +63,7 @@ describe('carillon up', () => {
   }, 120_000)
 })
 
-test('who interrupts twice does not wait for what is under way', async () => {
+test('a second interrupt ends the program without waiting for the runs in progress', async () => {
   await using database = await createDatabase()
   const held = createServer(() => undefined).listen(0, '127.0.0.1')
   await once(held, 'listening')
@@ -80,7 +80,7 @@ test('who interrupts twice does not wait for what is under way', async () => {
 
   up.child.kill('SIGINT')
   await up.shown(/stopping…/, 'stderr')
-  // Like somebody who presses the keys until it ends: what comes at once counts as the first.
+  // A user who keeps pressing Ctrl-C: signals right after the first one count as the same interrupt.
   const pressing = setInterval(() => up.child.kill('SIGINT'), 100)
   const { exitCode } = await up.ended
   clearInterval(pressing)
@@ -91,14 +91,14 @@ test('who interrupts twice does not wait for what is under way', async () => {
 }, 60_000)
 
 describe('server and worker', () => {
-  test('share a database, and behave as one', async () => {
+  test('work together on one database', async () => {
     await using database = await createDatabase()
     const env = { DATABASE_URL: database.url, CARILLON_ADMIN_KEY: ADMIN_KEY, CARILLON_ALLOWED_TARGETS: '127.0.0.1' }
     const server = run('server', ['--port', '0', '--json'], env)
     const worker = run('worker', ['--targets', 'http', '--concurrency', '5', '--metrics-port', '0'], env)
     const { url } = JSON.parse(await server.shown(/\n/)) as { url: string }
-    const told = await worker.shown(/Metrics .*\n/)
-    const [, health = ''] = /^Health +(\S+)$/m.exec(told) ?? []
+    const printed = await worker.shown(/Metrics .*\n/)
+    const [, health = ''] = /^Health +(\S+)$/m.exec(printed) ?? []
 
     const healthy = await fetch(health)
     const made = await run(
@@ -111,13 +111,13 @@ describe('server and worker', () => {
     ).ended
     const ended = await Promise.all([server.stop(), worker.stop()])
 
-    expect(told).toMatch(/^Targets {2}http\n/)
+    expect(printed).toMatch(/^Targets {2}http\n/)
     expect(healthy.status).toBe(200)
     expect(made).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/State +succeeded/) as string })
     expect(ended.map(({ exitCode }) => exitCode)).toEqual([0, 0])
   }, 60_000)
 
-  test.each(['server', 'worker'])('%s without a database is refused with what to do', async (command) => {
+  test.each(['server', 'worker'])('%s without a database is refused', async (command) => {
     const { stdout, stderr, exitCode } = await run(command, ['--json']).ended
 
     expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 1 })
@@ -126,11 +126,11 @@ describe('server and worker', () => {
 })
 
 describe('the launcher', () => {
-  /** Makes the launcher, and only it, take its Node for an old one. */
+  /** Makes only the launcher believe that it runs on an old Node. */
   const OLD = `data:text/javascript,if (process.argv[1]?.endsWith('carillon.js')) Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.1.0' } })`
   const env = { NODE_OPTIONS: `--import=${encodeURI(OLD)}` }
 
-  test('of an old Node hands over to the one that the install brought, with its input and its end', async () => {
+  test('on an old Node starts the Node that npm installed, and passes its output and exit code on', async () => {
     const [version, usage] = await Promise.all([run('--version', [], env).ended, run('schedules', [], env).ended])
 
     expect(version).toEqual({ stdout: expect.stringMatching(/^carillon \d/) as string, stderr: '', exitCode: 0 })

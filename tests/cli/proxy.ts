@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 
-/** Stands between the command line and the service, and does something before it hands on a request, or its answer. */
+/** A proxy before the service that runs a callback before it forwards a request, and after it has the answer. */
 export async function startProxy(
   service: string,
   before: (request: IncomingMessage) => Promise<void>,

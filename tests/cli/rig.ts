@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { createClient, type Client } from '@carillon/api'
-import { createDb, Feed } from '@carillon/core'
+import { createDb, EventLog } from '@carillon/core'
 import { createDatabase, type TestDatabase } from '@carillon/core/testing'
 import { readSettings, startEverything, type RunningService } from '@carillon/server'
 
@@ -19,7 +19,7 @@ interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** What the target does with a call: it succeeds, fails for good, or is answered when it is released. */
+/** The target succeeds, fails permanently, or holds the request until the test releases it. */
 type TargetPath = '/ok' | '/fail' | `/held/${string}`
 
 class TargetServer {
@@ -50,7 +50,7 @@ class TargetServer {
     return held
   }
 
-  /** The call of a path that is held, once it has come. */
+  /** Waits for the request to a held path. */
   async called(path: TargetPath): Promise<ServerResponse> {
     return this.#heldAt(path).promise
   }
@@ -68,10 +68,10 @@ interface RigParts {
   readonly target: TargetServer
 }
 
-/** A service with a worker, something that it may call, and the command line as a program. */
+/** A service with a worker, a target server, and the command line as a child process. */
 export class CliRig implements AsyncDisposable {
   readonly database: TestDatabase
-  /** Where the command line is run. */
+  /** The working directory of the command line. */
   readonly folder: string
   readonly client: Client
   readonly #service: RunningService
@@ -107,7 +107,7 @@ export class CliRig implements AsyncDisposable {
     return this.#service.url
   }
 
-  /** Where the command line finds the service and its key. */
+  /** The environment variables with the URL of the service and the key. */
   get env(): Readonly<Record<string, string>> {
     return { CARILLON_URL: this.url, CARILLON_API_KEY: ADMIN_KEY }
   }
@@ -116,28 +116,28 @@ export class CliRig implements AsyncDisposable {
     return `http://127.0.0.1:${this.#target.port}${path}`
   }
 
-  /** Resolves once the worker has called a path that is held. */
+  /** Resolves once the worker has called a held path. */
   async called(path: TargetPath): Promise<void> {
     await this.#target.called(path)
   }
 
-  /** Answers a call that is held, once it has come. */
+  /** Answers the request to a held path, once it has arrived. */
   async release(path: TargetPath): Promise<void> {
     const response = await this.#target.called(path)
     response.end('{}')
   }
 
-  /** Where the feed of events ends now. */
+  /** The id of the last event so far. */
   tail(): Promise<string> {
-    return new Feed({ db: createDb(this.database.pool) }).tail()
+    return new EventLog({ db: createDb(this.database.pool) }).tail()
   }
 
-  /** Runs a command to its end. */
+  /** Runs a command and waits for its end. */
   run(command: string, args: readonly string[] = [], options: RunOptions = {}): Promise<Ended> {
     return this.begin(command, args, options).ended
   }
 
-  /** Runs a command, and leaves it running. */
+  /** Starts a command and leaves it running. */
   begin(command: string, args: readonly string[] = [], { env, input = '' }: RunOptions = {}): CarillonProcess {
     const begun = new CarillonProcess([...command.split(' '), ...args], {
       env: { ...this.env, ...env },
@@ -148,23 +148,23 @@ export class CliRig implements AsyncDisposable {
     return begun
   }
 
-  /** Runs a command with `--json`, and reads what it answers. */
+  /** Runs a command with `--json` and parses its output. */
   async ask<Answer>(command: string, args: readonly string[] = [], options: RunOptions = {}): Promise<Answer> {
     const { stdout, stderr } = await this.run(command, [...args, '--json'], options)
     if (stdout === '') throw new Error(`no answer: ${stderr}`)
     return JSON.parse(stdout) as Answer
   }
 
-  /** A file in the folder where the command line is run. */
+  /** Writes a file into the working directory of the command line. */
   write(name: string, content: string): string {
     writeFileSync(join(this.folder, name), content)
     return name
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // A test that failed may have left some that would wait for ever.
+    // A failed test may have left processes that wait forever.
     for (const { child } of this.#begun) child.kill('SIGKILL')
-    // What is still held ends with the target, so that the worker need not wait for it.
+    // Closing the target ends the held requests, so that the worker can stop.
     this.#target.close()
     await this.#service.stop()
     await this.database[Symbol.asyncDispose]()

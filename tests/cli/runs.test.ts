@@ -11,14 +11,14 @@ beforeAll(async () => {
 
 afterAll(() => rig[Symbol.asyncDispose]())
 
-/** It comes due long after these tests. */
+/** Its first slot is long after these tests. */
 function make(name: string, path: Parameters<CliRig['target']>[0] = '/ok'): Promise<Schedule> {
   const cadence = { kind: 'cron' as const, expression: '0 9 1 1 *' }
   return rig.client.schedules.create({ name, cadence, target: { kind: 'http', url: rig.target(path) } })
 }
 
 describe('running a schedule now', () => {
-  test('shows the run and does not wait unless told to', async () => {
+  test('shows the run and does not wait without --wait', async () => {
     const { id } = await make('Now')
 
     const { stdout, stderr, exitCode } = await rig.run('schedules run', ['Now'])
@@ -26,10 +26,10 @@ describe('running a schedule now', () => {
     const [run] = (await rig.client.schedules.runs(id)).items
     expect(exitCode).toBe(0)
     expect(stdout).toContain(`Run            ${run?.id ?? ''}\n`)
-    expect(stderr).toBe(`\`carillon runs get ${run?.id ?? ''}\` shows what becomes of it\n`)
+    expect(stderr).toBe(`see its result with \`carillon runs get ${run?.id ?? ''}\`\n`)
   })
 
-  test('waits for its end, and shows its attempts', async () => {
+  test('with --wait waits for its end and shows its attempts', async () => {
     await make('Waited for')
 
     const run = await rig.ask<RunWithAttempts>('schedules run', ['Waited for', '--wait', '--timeout', '20s'])
@@ -41,7 +41,7 @@ describe('running a schedule now', () => {
     })
   })
 
-  test('ends with 3 if the run did not succeed', async () => {
+  test('ends with exit code 3 if the run did not succeed', async () => {
     await make('Fails', '/fail')
 
     const { stdout, exitCode } = await rig.run('schedules run', ['Fails', '--wait'])
@@ -51,7 +51,7 @@ describe('running a schedule now', () => {
     expect(stdout).toMatch(/^ATTEMPT +OUTCOME +STARTED +TOOK +ANSWER\n1 +failed /m)
   })
 
-  test('ends with 4 if that takes too long, and the run goes on', async () => {
+  test('ends with exit code 4 after the timeout, and the run continues', async () => {
     const { id } = await make('Held', '/held/timeout')
 
     const { stdout, stderr, exitCode } = await rig.run('schedules run', [
@@ -70,10 +70,10 @@ describe('running a schedule now', () => {
     expect(run?.completedAt).toBeNull()
   })
 
-  test('ends with 130 if it is interrupted while it waits', async () => {
+  test('ends with exit code 130 if it is interrupted while it waits', async () => {
     await make('Interrupted', '/held/interrupt')
     const waiting = rig.begin('schedules run', ['Interrupted', '--wait'])
-    await waiting.shown(/under way/, 'stderr')
+    await waiting.shown(/waiting for run/, 'stderr')
 
     const { stdout, exitCode } = await waiting.stop('SIGINT')
 
@@ -82,7 +82,7 @@ describe('running a schedule now', () => {
 })
 
 describe('the runs of a schedule', () => {
-  test('are waited for until one is over', async () => {
+  test('are listed after a wait until one is over', async () => {
     const { id } = await make('Listed', '/held/listed')
     const waiting = rig.begin('schedules runs', ['Listed', '--wait'])
     await waiting.shown(/^waiting for the slot \d{4}-01-01 09:00:00Z/, 'stderr')
@@ -97,7 +97,7 @@ describe('the runs of a schedule', () => {
     )
   })
 
-  test('are shown at once if one is over; 3 tells that the latest did not succeed', async () => {
+  test('are listed at once if one is over, and exit code 3 means that the latest did not succeed', async () => {
     const { id } = await make('Over', '/fail')
     await rig.ask('schedules run', ['Over', '--wait'])
 
@@ -107,7 +107,7 @@ describe('the runs of a schedule', () => {
     expect(JSON.parse(stdout)).toEqual(await rig.client.schedules.runs(id))
   })
 
-  test('are waited for from the making of the schedule on', async () => {
+  test('can be awaited when the schedule is created', async () => {
     const made = await rig.run('schedules create', ['Once', '--in', '1s', '--url', rig.target('/ok'), '--wait'])
 
     expect(made.exitCode).toBe(0)
@@ -117,7 +117,7 @@ describe('the runs of a schedule', () => {
 })
 
 describe('a single run', () => {
-  test('is shown with its attempts, in the zone of its schedule', async () => {
+  test('is shown with its attempts, in the time zone of its schedule', async () => {
     const { id } = await make('Shown')
     const run = await rig.ask<RunWithAttempts>('schedules run', ['Shown', '--wait'])
 
@@ -128,7 +128,7 @@ describe('a single run', () => {
     expect(stdout).toMatch(/^1 +succeeded .* \{"status":200,/m)
   })
 
-  test('is asked to stop', async () => {
+  test('is cancelled', async () => {
     const { id } = await make('Cancelled', '/held/cancelled')
     const { id: runId } = await rig.client.schedules.run(id)
     await rig.called('/held/cancelled')
@@ -142,7 +142,7 @@ describe('a single run', () => {
   })
 })
 
-test('events are followed live, or after one that was seen, a line each', async () => {
+test('events are printed one per line, live or after a given event', async () => {
   const before = await rig.tail()
   const people = rig.begin('events')
   await people.shown(/following/, 'stderr')

@@ -17,8 +17,8 @@ function make(name: string, more: Partial<ScheduleInput> = {}): Promise<Schedule
   return rig.client.schedules.create({ name, cadence, target: { kind: 'http', url: rig.target('/ok') }, ...more })
 }
 
-describe('making a schedule', () => {
-  test('shows people what was made, with times in its zone, and nothing else on stdout', async () => {
+describe('creating a schedule', () => {
+  test('prints the schedule with times in its time zone, and nothing else on stdout', async () => {
     const args = ['Digest', '--cron', '0 9 * * 1-5', '--timezone', 'Europe/Madrid', '--url', rig.target('/ok')]
 
     const { stdout, stderr, exitCode } = await rig.run('schedules create', args)
@@ -29,7 +29,7 @@ describe('making a schedule', () => {
     expect(stdout).toMatch(/Next slot +\d{4}-\d\d-\d\d 09:00:00\+0[12]:00 \(in \d+ (min|h|d)\)/)
   })
 
-  test('sends what the flags say, and with --json answers what the service answered', async () => {
+  test('sends the values of all options, and --json prints the answer of the service', async () => {
     const flags =
       '--cron @daily --method put --header X-List:a --timeout 45s --overlap queue --missed run_once --deadline 10m ' +
       '--retries 0 --auto-pause 5 --spread 1m --owner user:alice'
@@ -65,7 +65,7 @@ describe('making a schedule', () => {
     })
   })
 
-  test('is tried without making anything: what it would be, its next slots, and what the clocks do to it', async () => {
+  test('with --dry-run shows the schedule, its slots and daylight saving warnings, and creates nothing', async () => {
     const flags = ['Tried', '--cron', '30 2 * * *', '--timezone', 'America/New_York', '--dry-run']
     const sound = [...flags, '--url', rig.target('/ok')]
 
@@ -74,7 +74,7 @@ describe('making a schedule', () => {
     const refused = await rig.run('schedules create', [...flags, '--url', 'nonsense', '--method', 'FROB'])
     const { items } = await rig.client.schedules.list({ q: 'Tried' })
 
-    expect(people).toMatchObject({ exitCode: 0, stderr: 'nothing was made\n' })
+    expect(people).toMatchObject({ exitCode: 0, stderr: 'dry run: nothing was created\n' })
     expect(people.stdout).toMatch(
       /^At 02:30.*New_York\n\nLOCAL +UTC\n(\d{4}-\d\d-\d\d 0[23]:\d\d:00-0[45]:00 .*\n){5}\n.+/,
     )
@@ -84,7 +84,7 @@ describe('making a schedule', () => {
     expect(items).toEqual([])
   })
 
-  test('takes all of it from standard input, and makes one schedule of one idempotency key', async () => {
+  test('reads the schedule from standard input, and creates only one per idempotency key', async () => {
     const body = {
       name: 'Piped',
       cadence: { kind: 'interval', every: 'PT15M', startAt: '2027-01-01T00:00:00Z' },
@@ -101,7 +101,7 @@ describe('making a schedule', () => {
 })
 
 describe('reading schedules', () => {
-  test('lists a page as the service answers it, and tells people how to go on', async () => {
+  test('prints a page of the list, and the cursor of the next page', async () => {
     await make('Listed one')
     await make('Listed two')
 
@@ -117,10 +117,10 @@ describe('reading schedules', () => {
     expect(stdout).toMatch(
       /^NAME +STATE +WHEN +NEXT +RUNS +FAILED +ID\nListed two +active +At 09:00 .* in \d+ \w+ +0 +0 +[\da-f-]{36}\n$/,
     )
-    expect(stderr).toBe(`more: --cursor ${page.nextCursor}\n`)
+    expect(stderr).toBe(`next page: --cursor ${page.nextCursor}\n`)
   })
 
-  test('gets one by its exact name, its slots and its history', async () => {
+  test('finds a schedule by its exact name, with its slots and its history', async () => {
     const { id } = await make('By name')
 
     expect(await rig.ask('schedules get', ['By name'])).toEqual(await rig.client.schedules.get(id))
@@ -128,31 +128,37 @@ describe('reading schedules', () => {
       await rig.client.schedules.slots(id, { limit: 2 }),
     )
     const history = await rig.run('schedules history', [id])
-    expect(history.stdout).toMatch(/^WHEN +WHAT +WHO +REVISION +NEXT SLOT +WHY\n.* created +service:installation +1 /)
+    expect(history.stdout).toMatch(
+      /^WHEN +CHANGE +BY +REVISION +NEXT SLOT +REASON\n.* created +service:installation +1 /,
+    )
   })
 
-  test('refuses a name that several have, and lists their ids', async () => {
+  test('refuses a name that several schedules have, and lists their ids', async () => {
     const made = [await make('Twice'), await make('Twice')]
 
     const { stderr, exitCode } = await rig.run('schedules get', ['Twice'])
 
     expect(exitCode).toBe(1)
-    expect(stderr).toContain('error: 2 schedules are called "Twice": name one by its id')
+    expect(stderr).toContain(
+      'error: expected the name of one schedule, got "Twice", which 2 schedules have: pass an id',
+    )
     for (const { id } of made) expect(stderr).toContain(`  ${id}: active, At 09:00`)
   })
 
-  test('hints at names that are alike where none is exact', async () => {
+  test('suggests similar names if no name is equal', async () => {
     await make('Nightly report')
 
     const { stderr, exitCode } = await rig.run('schedules get', ['report'])
 
     expect(exitCode).toBe(1)
-    expect(stderr).toContain('expected the id or the exact name of a schedule, got "report": there is "Nightly report"')
+    expect(stderr).toContain(
+      'expected the id or the exact name of a schedule, got "report": similar names are "Nightly report"',
+    )
   })
 })
 
 describe('changing schedules', () => {
-  test('an edit shows what it would do, and does it', async () => {
+  test('an edit with --dry-run shows the changed slots, and without it changes them', async () => {
     const { id } = await make('Edited', { target: { kind: 'http', url: rig.target('/ok'), method: 'PUT' } })
 
     const plan = await rig.ask<EditPlan>('schedules edit', ['Edited', '--cron', '0 8 * * 1-5', '--dry-run'])
@@ -173,7 +179,7 @@ describe('changing schedules', () => {
     expect(shown.stdout).toMatch(/^At 08:00 .*\n\n[+-] /)
     expect(shown.stdout).toMatch(/^[+] .* 08:00:00[+]0[12]:00 {2}in /m)
     expect(shown.stdout).toMatch(/^- .* 09:00:00[+]0[12]:00 {2}in /m)
-    expect(shown.stderr).toBe('nothing was changed\n')
+    expect(shown.stderr).toBe('dry run: nothing was changed\n')
     expect(unchanged).toMatchObject({ revision: 1, name: 'Edited' })
     expect(edited).toMatchObject({
       revision: 2,
@@ -183,7 +189,7 @@ describe('changing schedules', () => {
     })
   })
 
-  test('how a call proves who sends it is said by the name of a secret, kept by other edits, and taken away', async () => {
+  test('--auth names a secret, other edits keep it, and none removes it', async () => {
     await rig.client.secrets.put('webhook-key', { value: 'canary' })
     const flags = ['--cron', '@daily', '--url', rig.target('/ok')]
 
@@ -200,7 +206,7 @@ describe('changing schedules', () => {
     expect(without.target).toMatchObject({ url: rig.target('/fail'), auth: { kind: 'none' } })
   })
 
-  test('an edit does not undo what somebody else changed after it was read', async () => {
+  test('an edit does not overwrite a concurrent change', async () => {
     const { id } = await make('Contended')
     await using meanwhile = await startProxy(rig.url, async ({ method }) => {
       if (method === 'PATCH') await rig.client.schedules.edit(id, { name: 'Theirs' })
@@ -211,22 +217,22 @@ describe('changing schedules', () => {
     })
 
     expect(exitCode).toBe(1)
-    expect(stderr).toContain('somebody changed it meanwhile: look at it, and do it again')
+    expect(stderr).toContain('another client changed it in the meantime: look at it, and try again')
     expect((await rig.client.schedules.get(id)).name).toBe('Theirs')
   })
 
-  test('an edit that says nothing is a mistake of who typed it', async () => {
+  test('an edit without changes is a usage error', async () => {
     const { id } = await make('Left alone')
 
     const { stderr, exitCode } = await rig.run('schedules edit', [id])
 
     expect({ stderr, exitCode }).toEqual({
-      stderr: 'error: expected something to change, got no flag that says what\n',
+      stderr: 'error: expected an option that changes something, got none\n',
       exitCode: 2,
     })
   })
 
-  test('pauses with a reason, resumes, and says what is next', async () => {
+  test('a pause has a reason, and a resume shows the next slot', async () => {
     const { id } = await make('Paused')
 
     const paused = await rig.run('schedules pause', ['Paused', '--reason', 'the provider is down'])
@@ -236,12 +242,12 @@ describe('changing schedules', () => {
 
     expect(paused.stdout).toBe('Paused is paused\n')
     expect(pausedReason).toBe('the provider is down')
-    expect(resumed.stdout).toMatch(/^Paused is active, next .* 09:00:00/)
+    expect(resumed.stdout).toMatch(/^Paused is active, next slot .* 09:00:00/)
     expect(again).toMatchObject({ exitCode: 1, stdout: '' })
     expect(JSON.parse(again.stderr)).toMatchObject({ error: { code: 'state_conflict', errors: [] } })
   })
 
-  test('skips the next slot and takes that back', async () => {
+  test('skips the next slot and restores it', async () => {
     const { nextSlotAt } = await make('Skipped')
 
     const skipped = await rig.ask<Schedule>('schedules skip', ['Skipped', 'next'])
@@ -253,7 +259,7 @@ describe('changing schedules', () => {
     expect(JSON.parse(unknown.stderr)).toMatchObject({ error: { code: 'slot_not_found' } })
   })
 
-  test('deletes only what is confirmed, where nobody can be asked', async () => {
+  test('deletes nothing without --yes if there is no terminal', async () => {
     const { id } = await make('Deleted')
 
     const refused = await rig.run('schedules delete', ['Deleted'])
@@ -262,7 +268,7 @@ describe('changing schedules', () => {
 
     expect(refused).toEqual({
       stdout: '',
-      stderr: 'error: expected --yes, as nobody can be asked here: nothing was changed\n',
+      stderr: 'error: expected --yes, because there is no terminal to ask on: nothing was changed\n',
       exitCode: 2,
     })
     expect(kept.id).toBe(id)
@@ -271,7 +277,7 @@ describe('changing schedules', () => {
   })
 })
 
-test('previews a cadence in words, slots and warnings', async () => {
+test('previews a cadence with its description, slots and warnings', async () => {
   const { stdout, exitCode } = await rig.run('schedules preview', [
     '--cron',
     '30 2 * * *',

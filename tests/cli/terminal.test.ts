@@ -19,7 +19,7 @@ function make(name: string): Promise<Schedule> {
   return rig.client.schedules.create({ name, cadence: { kind: 'cron', expression: '@daily' }, target })
 }
 
-/** The command line on a terminal, in this process: a program that is started from here has none. */
+/** Runs the command line in this process with a simulated terminal: a child process would have none. */
 async function onTerminal(args: readonly string[], { typed = '', width = 100, hasColor = false, env = {} } = {}) {
   let [stdout, stderr] = ['', '']
   const stdin = new PassThrough()
@@ -43,7 +43,7 @@ async function onTerminal(args: readonly string[], { typed = '', width = 100, ha
 }
 
 describe('on a terminal', () => {
-  test('a deletion is asked for, and done if the answer is yes', async () => {
+  test('a delete asks for confirmation, and deletes if the answer is yes', async () => {
     const { id } = await make('Asked yes')
 
     const { stdout, stderr, exitCode } = await onTerminal(['schedules', 'delete', 'Asked yes'], { typed: 'y\n' })
@@ -53,7 +53,7 @@ describe('on a terminal', () => {
     await expect(rig.client.schedules.get(id)).rejects.toMatchObject({ code: 'schedule_not_found' })
   })
 
-  test.each(['n\n', '\n', 'maybe\n'])('a deletion is not done if the answer is %j', async (typed) => {
+  test.each(['n\n', '\n', 'maybe\n'])('a delete changes nothing if the answer is %j', async (typed) => {
     const { id } = await make('Asked no')
 
     const { stdout, stderr, exitCode } = await onTerminal(['schedules', 'delete', id], { typed })
@@ -63,7 +63,7 @@ describe('on a terminal', () => {
     expect((await rig.client.schedules.get(id)).id).toBe(id)
   })
 
-  test('a purge shows what would go, and is done once the name is typed out', async () => {
+  test('a purge shows the counts, and removes the project once its name is typed', async () => {
     const key = (await rig.client.keys.create({ project: 'shed', subject: 'user:a', role: 'admin' })).key
     const env = { CARILLON_API_KEY: key }
 
@@ -72,19 +72,19 @@ describe('on a terminal', () => {
 
     expect(mistyped).toMatchObject({ stdout: '', exitCode: 2 })
     expect(mistyped.stderr).toMatch(
-      /^to be removed for good:\nSchedules +0\n[^]*Type the name of the project to go on: /,
+      /^this will be removed permanently:\nSchedules +0\n[^]*Type the name of the project to continue: /,
     )
-    expect(typed).toMatchObject({ stdout: 'what was left of shed is removed\n', exitCode: 0 })
+    expect(typed).toMatchObject({ stdout: 'project shed was removed\n', exitCode: 0 })
   })
 
-  test('a secret is not typed in where others could read it', async () => {
+  test('a secret cannot be typed on a terminal, which would show it', async () => {
     const { stdout, stderr, exitCode } = await onTerminal(['secrets', 'put', 'token'], { typed: 'canary\n' })
 
     expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 2 })
-    expect(stderr).toContain('pass it with < file, or --value-file')
+    expect(stderr).toContain('use < file or --value-file')
   })
 
-  test('tables fit, ids stay whole, and a name cannot take the screen over', async () => {
+  test('tables fit the width, ids are not cut, and control characters in names are escaped', async () => {
     const { id } = await make('A name as long as \u001B[31mnobody\u001B[0m would have thought, with 日本語 in it')
 
     const { stdout } = await onTerminal(['schedules', 'list', '--query', 'as long as'], { width: 100 })
@@ -104,7 +104,7 @@ describe('on a terminal', () => {
     expect(stdout).toContain('\u001B[32mactive')
   })
 
-  test('an import draws a bar, and takes it away', async () => {
+  test('an import shows a progress bar and removes it', async () => {
     const schedule = {
       name: 'Bar',
       cadence: { kind: 'cron', expression: '@daily' },
@@ -113,7 +113,7 @@ describe('on a terminal', () => {
 
     const { stdout, stderr } = await onTerminal(['import', '-'], { typed: JSON.stringify([schedule]) })
 
-    expect(stdout).toBe('1 created, 0 already there, 0 refused\n')
+    expect(stdout).toBe('1 created, 0 already exist, 0 refused\n')
     expect(stderr).toMatch(/^\rimporting █{30} 1\/1\r +\r$/)
   })
 })

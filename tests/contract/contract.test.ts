@@ -67,14 +67,14 @@ const MET_ALIKE: Partial<Record<ProblemCode, Refusal>> = {
   },
 }
 
-/** Of whoever has nearly enough: for operations of the installation an admin's. */
+/** A key with slightly too little permission: for operations of the installation that of an admin. */
 function refusedKey({ operationId }: DocumentedOperation): Promise<string> {
   const { role, isForInstallation = false }: Operation = operations[operationId as OperationId]
   if (isForInstallation) return world.projectKey()
   return role === 'admin' ? world.memberKey() : world.removedKey()
 }
 
-/** Sound but for its id, where it has one. */
+/** Valid except for its id, where it has one. */
 function missing({ operationId, path }: DocumentedOperation): WireRequest {
   const bodies: Partial<Record<string, unknown>> = {
     editSchedule: { name: 'Other' },
@@ -95,7 +95,7 @@ function missing({ operationId, path }: DocumentedOperation): WireRequest {
   }
 }
 
-/** Granted but for a field that nobody knows, in the body or else in the query. */
+/** Valid except for an unknown field, in the body or else in the query. */
 async function invalidFor({ operationId, requestBody }: DocumentedOperation): Promise<WireRequest> {
   const request = await granted(operationId)
   return requestBody === undefined ? { ...request, query: { nonsense: '1' } } : { ...request, body: { nonsense: 1 } }

@@ -26,7 +26,7 @@ async function fetchDocument(url: string): Promise<string> {
   return response.text()
 }
 
-test('the document that the service shows passes a strict validator that nobody here wrote', async () => {
+test('the document that the service shows passes a strict validator of a third party', async () => {
   const world = await openWorld()
   const source = await fetchDocument(world.url)
   await world.close()

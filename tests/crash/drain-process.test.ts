@@ -12,7 +12,7 @@ test.concurrent('a worker that is asked to go settles what ends in time, leaves 
   const exited = once(leaving, 'exit')
 
   leaving.kill('SIGTERM')
-  // It has heard: the first thing it does is to stop listening.
+  // It has received the signal: it stops listening first.
   await rig.until(`
     select where not exists (
       select from pg_stat_activity where datname = current_database() and application_name = 'carillon listener'

@@ -46,7 +46,7 @@ test.concurrent('a worker that is killed when the target has answered and nothin
   )
 
   await killed(doomed)
-  // Else its session would still write what it was told, now that nobody holds the run.
+  // Otherwise its session would still execute the statement it received.
   await pool.query('select pg_terminate_backend($1, 5000)', [pid])
   await holder.query('rollback')
   holder.release()
@@ -110,7 +110,7 @@ test.concurrent('a worker that is stopped for longer than its lease and woken ag
   const before = await rig.ledger()
   first.answer(500)
   stopped.kill('SIGCONT')
-  // It lives: it comes back under a new id, having let go of what it held.
+  // It is alive: it returns under a new id, without its former runs.
   await rig.until(`select from carillon.workers where name = 'stopped' and id <> $1`, [lostId])
 
   expect(await rig.ledger()).toEqual(before)

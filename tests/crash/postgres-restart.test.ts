@@ -87,7 +87,7 @@ test(
     await target.whenCalled(3 * SCHEDULES)
     for (const { id } of await scheduler.list(CALLER)) await scheduler.pause(CALLER, id, { reason: 'enough' })
     const open = `select from carillon.runs where state in ('pending', 'running', 'retrying')`
-    // Nobody tells when the last retry is over, so it is asked for, with a moment between.
+    // No event says when the last retry has ended, so the test polls.
     while ((await pool.query(open)).rows.length > 0) await pool.query('select pg_sleep(0.05)')
     await worker.stop()
 

@@ -9,7 +9,7 @@ import { createDb, Scheduler, type Schedule, type Target } from '@carillon/core'
 import { createDatabase, type TestDatabase } from '@carillon/core/testing'
 import { createHttpTarget } from '@carillon/targets'
 
-/** A lease lasts two of these: short for those who wait for one to run out, long for those who must keep theirs. */
+/** A lease lasts three of these: short for tests that wait for it to expire, long for tests that must keep it. */
 const HEARTBEAT_MS = { short: 1500, long: 15_000 }
 export const CALLER = { tenantId: 'acme', projectId: 'web', subject: 'user:alice' }
 const PAYLOAD = { list: 'a', nested: { of: ['things', 1] } }
@@ -52,7 +52,7 @@ export class CrashRig implements AsyncDisposable {
     return rig
   }
 
-  /** A worker that has taken its lease and keeps the agenda. */
+  /** A worker that has its lease and claims slots. */
   async worker(name: string): Promise<ChildProcess> {
     const script = fileURLToPath(new URL('./worker-process.ts', import.meta.url))
     const env = {
@@ -97,13 +97,13 @@ export class CrashRig implements AsyncDisposable {
     return this.#arrivals.length
   }
 
-  /** Asks until there is an answer; the test's own time limit is the bound. */
+  /** Polls until there is an answer; the test's own time limit is the bound. */
   async until(text: string, values: readonly unknown[] = []): Promise<Row> {
     for (;;) {
       const { rows } = await this.database.pool.query<Row>(text, [...values])
       const [row] = rows
       if (row !== undefined) return row
-      // What is waited for happens in another process, which tells nobody: asked again after a moment, on the server's side.
+      // The event happens in another process, so this polls, with a pause on the server's side.
       await this.database.pool.query('select pg_sleep(0.02)')
     }
   }

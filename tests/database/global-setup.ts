@@ -13,21 +13,21 @@ declare module 'vitest' {
   }
 }
 
-/** A folder in memory, where Linux has one. The tests make some 200,000 files, most of them databases. */
+/** A folder in memory, where Linux has one: the tests create very many files, most of them of databases. */
 const MEMORY = '/dev/shm'
 const MEMORY_MIN_BYTES = 4 * 2 ** 30
 
 /** One Postgres for the whole test run; each test file makes databases of its own in it. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = makeTemporaryFolder()
-  // Every process of this run makes its temporary files in it. What a run that is killed leaves, the next one removes.
+  // Every process of this run creates its temporary files here. The next run removes what a killed run left.
   process.env['TMPDIR'] = folder
   const postgres = await startPostgres({
     dataDir: join(folder, 'data'),
     settings: {
       max_connections: '400',
-      // Nothing here outlives the run, so nothing needs to reach the disk. What is measured or crashed on purpose starts
-      // a server of its own.
+      // Nothing here outlives the run, so nothing needs to reach the disk. Benchmarks and crash tests start
+      // their own server.
       fsync: 'off',
       synchronous_commit: 'off',
       full_page_writes: 'off',
@@ -41,7 +41,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   }
 }
 
-/** In memory if there is enough of it and programs may run from there; a container often has 64 MB, and runs none. */
+/** In memory if it is large enough and programs may run from it. In a container it often has 64 MB and is `noexec`. */
 function makeTemporaryFolder(): string {
   for (const parent of [MEMORY, tmpdir()]) {
     try {
@@ -49,7 +49,7 @@ function makeTemporaryFolder(): string {
       if (parent === MEMORY && bavail * bsize < MEMORY_MIN_BYTES) continue
       removeAbandoned(parent)
       const folder = mkdtempSync(join(parent, `carillon-tests-${process.pid}-`))
-      // As root, Postgres runs as another user, who has to get to its data.
+      // If root starts it, Postgres runs as another user, which must be able to reach its data.
       chmodSync(folder, 0o711)
       if (canRun(folder)) return folder
       rmSync(folder, { recursive: true })

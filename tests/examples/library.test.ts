@@ -39,7 +39,7 @@ test.concurrent(
     const { exitCode, stdout } = await runExample('restate.ts')
 
     const lines = stdout.trim().split('\n')
-    // The first attempt is cut; on a busy machine others are too, until one is answered.
+    // The first attempt reaches its time limit; on a busy machine others do too, until one is answered.
     const cut = lines.filter((line) => line.endsWith(': the run is retrying'))
     expect({ exitCode, cut: cut[0] }).toEqual({ exitCode: 0, cut: 'attempt 1: the run is retrying' })
     expect(lines.filter((line) => line === 'sending list a')).toHaveLength(1)

@@ -38,5 +38,5 @@ test('the clock says what is wrong with a rule, and fails', async () => {
   const { exitCode, stdout } = await when('60 9 * * *')
 
   expect(exitCode).toBe(1)
-  expect(stdout).toContain('expected 0 to 59 in the minute field, but found "60"')
+  expect(stdout).toContain('expression: expected 0 to 59 in the minute field, got "60" at position 0')
 })

@@ -4,25 +4,25 @@ import type { Audit, createPool, Scheduler } from '@carillon/core'
 
 type Pool = ReturnType<typeof createPool>
 
-/** What an audit on request found, kind by kind. */
+/** What a requested audit found, by kind. */
 export interface AuditResult {
   readonly isFinished: boolean
   readonly findings: number
   readonly kinds: Readonly<Record<string, number>>
   /** What audits before it had found, in the middle of the faults. */
   readonly earlierKinds: Readonly<Record<string, number>>
-  /** How many slots an audit has found lost at any time. It gives them a line, so the ledger does not tell any more. */
+  /** How many slots an audit has found lost at any time. It gives them a line, so the ledger no longer shows it. */
   readonly slotsLost: number
   /** A few of the findings, in words. */
   readonly details: readonly string[]
 }
 
-/** An audit that a fault ends begins again seconds later. */
+/** An audit that a fault interrupts starts again seconds later. */
 const LIMIT_MS = 120_000
 const LOOK_EVERY_MS = 500
 const DETAILS_MAX = 5
 
-/** Asks for an audit and waits for it. Everything here that knows how an audit is asked for and read stands in this file. */
+/** Requests an audit and waits for it. Only this file knows how an audit is requested and read. */
 export async function runAudit(pool: Pool, scheduler: Scheduler): Promise<AuditResult> {
   const askedAt = await scheduler.requestAudit()
   const limit = AbortSignal.timeout(LIMIT_MS)
@@ -46,7 +46,7 @@ export async function runAudit(pool: Pool, scheduler: Scheduler): Promise<AuditR
   }
 }
 
-/** An audit goes on all the time, and also reports what it found on the way. */
+/** The audit runs all the time, so it also reports what it found during the faults. */
 async function finishedAudit(scheduler: Scheduler, askedAt: number): Promise<Audit | undefined> {
   const audit = await scheduler.latestAudit()
   return audit?.isWhole === true && audit.startedAt >= askedAt ? audit : undefined

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createPool, migrate } from '@carillon/core'
 import { startPostgres, type EmbeddedPostgres } from '@carillon/postgres'
 
-/** A Postgres of our own, with settings that survive a crash, and with Carillon's schema in it. */
+/** A separate Postgres with default durability and Carillon's schema. */
 export class CrashablePostgres implements AsyncDisposable {
   readonly url: string
   readonly #folder: string
@@ -20,7 +20,7 @@ export class CrashablePostgres implements AsyncDisposable {
 
   static async start(): Promise<CrashablePostgres> {
     const folder = mkdtempSync(join(tmpdir(), 'carillon-faults-'))
-    // As root, Postgres runs as another user, who has to reach its data.
+    // If root starts it, Postgres runs as another user, which must be able to reach its data.
     chmodSync(folder, 0o711)
     const postgres = new CrashablePostgres(
       folder,
@@ -66,7 +66,7 @@ function parentOf(pid: number): number | undefined {
     const [, parent] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? []
     return Number(parent)
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
     return undefined
   }
 }
@@ -75,6 +75,6 @@ function killIfThere(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
   }
 }

@@ -12,7 +12,7 @@ export const CUT_MOMENTS: readonly Moment[] = ['before', 'during', 'after']
 
 interface FaultPlanOptions {
   readonly moments: readonly Moment[]
-  /** The least time between two faults, so that workers get somewhere in between. A rare statement waits a fourth of it. */
+  /** The minimum time between two faults, so that workers make progress in between. A rare statement waits a quarter of it. */
   readonly gapMs: number
   /** How many connections may be silent at a time. */
   readonly openMax: number
@@ -34,7 +34,7 @@ interface Row {
 /** `each`: what has not been cut yet. `again`: anything, and most likely what was cut least. */
 type Aim = 'nothing' | 'each' | 'again'
 
-/** A statement that came so seldom need not have been cut at every moment, unless the warm-up saw it. */
+/** A statement that was sent less often than this need not have been cut at every moment, unless the warm-up saw it. */
 const SELDOM = 6
 /** A statement that was sent more often will soon be sent again. */
 const OFTEN = 100
@@ -73,7 +73,7 @@ export class FaultPlan {
     this.#isLearning = false
   }
 
-  /** Forgets what it learned: what only the first worker on an empty database says cannot be cut three times. */
+  /** Forgets what it learned: statements that only the first worker on an empty database sends cannot be cut three times. */
   forget(): void {
     this.#rows.clear()
   }
@@ -130,7 +130,7 @@ export class FaultPlan {
     }))
   }
 
-  /** Statements and moments that have to be there and are not. */
+  /** Required statements and moments that have not been cut. */
   get missing(): string[] {
     return this.rows.flatMap(({ label, isRequired, counts }) =>
       isRequired ? this.moments.filter((_, place) => counts[place] === 0).map((moment) => `${moment} ${label}`) : [],

@@ -1,11 +1,11 @@
 import type { Rig } from './scenario.ts'
 
 /**
- * Makes workers send what they seldom send: a worker drains and leaves, another one is killed and its runs are rescued, both are
- * started again, an audit is asked for, upkeep finds a month to make and a month to drop, and an API server leaves a backlog.
+ * Makes workers send rare statements: a worker drains and stops, another one is killed and its runs are rescued, both are started
+ * again, an audit is requested, upkeep finds a month to create and a month to drop, and an API server leaves a backlog.
  */
 export async function provoke({ fleet, workload }: Rig, turn: number): Promise<void> {
-  // Somebody has to be left to do the rest.
+  // At least one worker must stay to do the rest.
   if (fleet.started > 1 && turn % 2 === 0) fleet.retire()
   if (fleet.started > 1 && turn % 2 === 1) fleet.kill()
   await workload.pool.query(UPKEEP_HAS_WORK)
@@ -14,7 +14,7 @@ export async function provoke({ fleet, workload }: Rig, turn: number): Promise<v
   await workload.scheduler.requestAudit()
 }
 
-/** Neither month holds a line. If somebody holds locks on the ledger for long, this gives up until the next time. */
+/** Neither month holds a line. If another transaction holds locks on the ledger for long, this gives up until the next call. */
 const UPKEEP_HAS_WORK = `
   do $$
   declare
@@ -58,7 +58,7 @@ const BACKLOG_IS_LEFT = whereThere(
   select schedule_id, revision, scheduled_for, tenant_id, project_id, scheduled_for, reason, now() from removed`,
 )
 
-/** Versions that do not have the table are provoked without it. */
+/** Older versions do not have the table. */
 function whereThere(table: string, statement: string): string {
   return `do $$ begin if to_regclass('carillon.${table}') is not null then ${statement}; end if; end $$`
 }

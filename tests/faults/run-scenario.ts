@@ -2,11 +2,9 @@ import { runAudit, type AuditResult } from './audit.ts'
 import { CrashablePostgres } from './crashable-postgres.ts'
 import { FaultPlan } from './fault-plan.ts'
 import { readLedger } from './ledger.ts'
-import { recoveryTimes, type RecoveryTimes } from './recovery.ts'
-import type { Inflicted, Rig, Scenario } from './scenario.ts'
+import type { FaultSettings, Inflicted, Rig, Scenario } from './scenario.ts'
 import { SeededRandom } from './seeded-random.ts'
-import type { FaultSettings } from './settings.ts'
-import { TargetServer } from './target-server.ts'
+import { recoveryTimes, TargetServer, type RecoveryTimes } from './target-server.ts'
 import { judge, type Verdict } from './verdict.ts'
 import { WaitWatch, type Wait } from './wait-watch.ts'
 import { startWireProxy } from './wire-proxy.ts'
@@ -30,12 +28,12 @@ export interface ScenarioResult {
   readonly apiRefusals: Readonly<Record<string, number>>
 }
 
-/** Slots keep coming for so long after the last fault. */
+/** How long slots keep coming due after the last fault. */
 const CALM_MS = 5000
-/** Longer than anything may wait, so that a longer wait is seen. */
+/** Longer than any wait may be, so that a longer wait is noticed. */
 const WATCH_LIMIT_MS = 40_000
 
-/** Starts everything anew, lets the scenario do its damage, waits until things have settled, and judges. */
+/** Starts a fresh Postgres and workers, lets the scenario inflict its faults, waits until nothing is open, and judges. */
 export async function runScenario(
   name: string,
   scenario: Scenario,

@@ -3,12 +3,9 @@ import { parseArgs } from 'node:util'
 
 import { examplesOf, failuresOf, summaryOf, tableOf } from './report.ts'
 import { runScenario, type ScenarioResult } from './run-scenario.ts'
-import type { Scenario } from './scenario.ts'
+import { readSettings, type Scenario } from './scenario.ts'
 import { cuts, silences } from './scenarios/connections.ts'
-import { crashes } from './scenarios/crashes.ts'
-import { kills } from './scenarios/kills.ts'
-import { mix } from './scenarios/mix.ts'
-import { readSettings } from './settings.ts'
+import { crashes, kills, mix } from './scenarios/processes.ts'
 
 const SCENARIOS: Readonly<Record<string, Scenario>> = { cuts, crashes, kills, silences, mix }
 const BY_DEFAULT = ['cuts', 'crashes', 'kills', 'silences']

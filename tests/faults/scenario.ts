@@ -1,9 +1,42 @@
 import type { CrashablePostgres } from './crashable-postgres.ts'
 import type { FaultPlan } from './fault-plan.ts'
 import type { SeededRandom } from './seeded-random.ts'
-import type { FaultSettings } from './settings.ts'
 import type { WorkerFleet } from './worker-fleet.ts'
 import type { Workload } from './workload.ts'
+
+/** How many faults of each kind. Each comes from an environment variable; the defaults make a full run. */
+export interface FaultSettings {
+  readonly seed: number
+  readonly cuts: number
+  readonly crashes: number
+  readonly kills: number
+  readonly silences: number
+  /** How long the mix of all faults lasts. */
+  readonly mixSeconds: number
+  /** How long a scenario searches for statements that it has not cut yet. */
+  readonly searchSeconds: number
+}
+
+export function readSettings(environment: NodeJS.ProcessEnv): FaultSettings {
+  const numberOf = (name: string, fallback: number): number => {
+    const text = environment[name]
+    if (text === undefined || text === '') return fallback
+    const number = Number(text)
+    if (!Number.isSafeInteger(number) || number < 0) {
+      throw new RangeError(`${name}: expected a whole number, got ${text}`)
+    }
+    return number
+  }
+  return {
+    seed: numberOf('FAULT_SEED', Math.floor(Math.random() * 1_000_000)),
+    cuts: numberOf('FAULT_CUTS', 300),
+    crashes: numberOf('FAULT_CRASHES', 30),
+    kills: numberOf('FAULT_KILLS', 500),
+    silences: numberOf('FAULT_SILENCES', 60),
+    mixSeconds: numberOf('FAULT_MIX_SECONDS', 60),
+    searchSeconds: numberOf('FAULT_SEARCH_SECONDS', 300),
+  }
+}
 
 /** What a scenario breaks. */
 export interface Rig {
@@ -12,7 +45,7 @@ export interface Rig {
   readonly workload: Workload
   readonly random: SeededRandom
   readonly settings: FaultSettings
-  /** Tells how far the scenario is. */
+  /** Prints progress. */
   readonly say: (text: string) => void
 }
 

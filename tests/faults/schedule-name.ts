@@ -5,8 +5,8 @@ export interface Grid {
 }
 
 /**
- * The workload writes a schedule's slots into its name, so that the verdict can compute them from what was asked for and not
- * from what was stored, also if the answer to the create was lost.
+ * The workload writes a schedule's slots into its name, so that the verdict can compute them from the request and not
+ * from what was stored, even if the reply to the create was lost.
  */
 export function nameOf(kind: string, { everyMs, anchorMs }: Grid): string {
   return `${kind}, every ${everyMs} ms from ${anchorMs}`

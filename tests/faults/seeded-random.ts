@@ -1,4 +1,4 @@
-/** Random numbers that a seed repeats (mulberry32). What processes do meanwhile is not repeated. */
+/** Pseudo-random numbers from a seed (mulberry32). The seed does not repeat the timing of processes. */
 export class SeededRandom {
   #state: number
 

@@ -12,10 +12,10 @@ export interface Call {
   readonly runId: string
   readonly attempt: number
   readonly arrivedAt: number
-  /** Null while it is not answered, and for ever if the caller went away. */
+  /** Null until it is answered; stays null if the caller disconnected. */
   answeredAt: number | null
   status: number | null
-  /** When the caller went away without an answer. */
+  /** When the caller disconnected without an answer. */
   brokenAt: number | null
 }
 
@@ -82,4 +82,28 @@ function answerTo({ key, attempt }: Call, path = ''): { status: number; afterMs:
   if (path === '/slow') return { status: 200, afterMs: 800 + 2200 * chance }
   const isRefused = path === '/flaky' && attempt <= (chance < 0.2 ? 2 : chance < 0.6 ? 1 : 0)
   return { status: isRefused ? 503 : 200, afterMs: 5 + 60 * chance }
+}
+
+/** The times from a lost attempt to the next attempt of the same run, in milliseconds. */
+export interface RecoveryTimes {
+  readonly count: number
+  readonly p50: number
+  readonly p99: number
+  readonly longest: number
+}
+
+/**
+ * A call whose caller broke the connection is a lost attempt; the next call of the same slot is the recovery. A run that was lost several
+ * times counts each time, from its last loss. A cancelled run has no next call and does not count.
+ */
+export function recoveryTimes(calls: readonly Call[]): RecoveryTimes {
+  const waits = [...Map.groupBy(calls, ({ key }) => key).values()]
+    .flatMap((attempts) => {
+      const inOrder = attempts.toSorted((a, b) => a.arrivedAt - b.arrivedAt)
+      return inOrder.map(({ brokenAt }, index) => (inOrder[index + 1]?.arrivedAt ?? NaN) - (brokenAt ?? NaN))
+    })
+    .filter((wait) => wait >= 0)
+    .toSorted((a, b) => a - b)
+  const at = (share: number): number => waits[Math.min(waits.length - 1, Math.floor(waits.length * share))] ?? 0
+  return { count: waits.length, p50: at(0.5), p99: at(0.99), longest: waits.at(-1) ?? 0 }
 }

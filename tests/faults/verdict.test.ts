@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest'
 
 import type { ChangeRow, Ledger, RunRow } from './ledger.ts'
-import { recoveryTimes } from './recovery.ts'
 import { gridOf, nameOf, slotsBetween } from './schedule-name.ts'
-import type { Call } from './target-server.ts'
+import { recoveryTimes, type Call } from './target-server.ts'
 import { judge } from './verdict.ts'
 import { WaitTracker } from './wait-watch.ts'
 

@@ -7,7 +7,7 @@ export interface Verdict {
   /** How many slots came due by the schedules' names and changes. */
   readonly slots: number
   readonly calls: number
-  /** How many runs succeeded: a fleet that skips everything loses nothing and shows nothing. */
+  /** How many runs succeeded: a fleet that skips every slot loses none, but proves nothing. */
   readonly succeeded: number
   /** Slots that came due and have no line. */
   readonly lost: readonly string[]
@@ -19,7 +19,7 @@ export interface Verdict {
   readonly unexplained: readonly string[]
   /** Schedules whose counts of runs and failures are not those of the ledger. */
   readonly miscounted: readonly string[]
-  /** Attempts that were made twice with the same number: allowed (at least once), and worth knowing. */
+  /** Attempts that were made twice with the same number: allowed (at-least-once), and reported. */
   readonly repeatedAttempts: number
 }
 
@@ -31,7 +31,7 @@ export function judge(ledger: Ledger, calls: readonly Call[]): Verdict {
   const runsOf = Map.groupBy(ledger.runs, ({ scheduleId }) => scheduleId)
   const changesOf = Map.groupBy(ledger.changes, ({ scheduleId }) => scheduleId)
   const schedules = ledger.schedules.map(({ id, name, nextSlotAt }) => {
-    // What an active schedule awaits has no line yet.
+    // The next slot of an active schedule has no line yet.
     const until = nextSlotAt === null ? ledger.readAt : nextSlotAt - 1
     return judgeSlots(id, name, { changes: changesOf.get(id) ?? [], runs: runsOf.get(id) ?? [], until })
   })

@@ -146,5 +146,5 @@ export class WireSession {
 }
 
 function ignore(): void {
-  // Whoever owns the socket reacts to its close.
+  // The owner of the socket handles its close.
 }

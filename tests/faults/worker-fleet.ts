@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 
 import type { SeededRandom } from './seeded-random.ts'
 
-/** A worker process that ended though nobody killed it or told it to stop. */
+/** A worker process that ended by itself: this rig neither killed it nor asked it to stop. */
 export interface SelfDeath {
   readonly name: string
   readonly at: number
@@ -70,13 +70,13 @@ export class WorkerFleet implements AsyncDisposable {
     return member.child.kill('SIGKILL')
   }
 
-  /** Tells one to drain and go; another one takes its place. */
+  /** Asks one worker to drain and stop; another one replaces it. */
   retire(): void {
     const member = this.#pick()
     if (member !== undefined) tellToStop(member)
   }
 
-  /** Tells all to drain and go, and waits for that. One that takes too long is killed and counts as a death. */
+  /** Asks all workers to drain and stop, and waits. A worker that takes too long is killed and counts as a death. */
   async stop(): Promise<void> {
     this.#isStopping = true
     for (const timer of this.#respawns) clearTimeout(timer)

@@ -6,7 +6,7 @@ import { createHttpTarget } from '@carillon/targets'
 
 /**
  * A worker in a process of its own, as `carillon worker --targets http` runs it. If a fault hits it while it starts, it tries
- * again, as a supervisor would have it do. It ends when SIGTERM has drained it: whatever else ends it is a fault of the worker.
+ * again, as under a supervisor. It ends when SIGTERM has drained it. Any other end is a fault of the worker.
  */
 const { DATABASE_URL: databaseUrl = '', WORKER_NAME: name = 'worker' } = process.env
 const RETRY_MS = 100
@@ -17,7 +17,7 @@ process.once('SIGTERM', () => {
   told.abort()
   void worker.stop()
 })
-// A run of faults that is killed leaves no workers behind.
+// If the fault run is killed, its workers end too.
 process.stdin.on('end', () => process.exit()).resume()
 process.stdin.unref()
 while (!(await hasStarted()) && !told.signal.aborted) {
@@ -27,7 +27,7 @@ while (!(await hasStarted()) && !told.signal.aborted) {
   worker = newWorker()
 }
 process.stdout.write('started\n')
-// Node writes it when the process ends, which most of these processes do by a kill.
+// Node writes the compile cache when a process exits, but most of these processes are killed.
 flushCompileCache()
 
 function newWorker(): Worker {

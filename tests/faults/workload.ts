@@ -15,7 +15,7 @@ type Overlap = (typeof OVERLAPS)[number]
 const COPIES = 2
 /** Between two changes by the API client. */
 const CHANGE_EVERY_MS = 120
-/** Many attempts, so that a run which loses several workers goes on. Short waits, so that what is stuck stands out. */
+/** Many attempts, so that a run which loses several workers continues. Short waits, so that a stuck run is noticed. */
 const RETRY = { maxAttempts: 30, baseSeconds: 1, capSeconds: 2 }
 
 /** Schedules every few seconds under every overlap policy, and an API client that keeps changing them. */
@@ -62,7 +62,7 @@ export class Workload implements AsyncDisposable {
     await this.#changing
   }
 
-  /** Asks for a run of every schedule at once, so that a fault meets workers that are busy. Resolves when all have an answer. */
+  /** Requests a run of every schedule at once, so that a fault hits busy workers. Resolves when all requests are answered. */
   async rush(): Promise<void> {
     await Promise.all(this.#schedules.map(({ id }) => this.#try(() => this.scheduler.runNow(CALLER, id))))
   }
@@ -101,7 +101,7 @@ export class Workload implements AsyncDisposable {
     }
   }
 
-  /** Clients are refused, and cut off when Postgres crashes. Neither is a fault of Carillon; what follows from it may be. */
+  /** Requests are rejected, or cut off when Postgres crashes. Neither is a fault of Carillon. */
   async #try(change: () => Promise<unknown>): Promise<void> {
     try {
       await change()
@@ -150,7 +150,7 @@ export class Workload implements AsyncDisposable {
     await this.scheduler.edit(CALLER, id, { policy: { ...policy, overlap } }, { revision })
   }
 
-  /** Forgets it first: if the answer is lost, nobody knows whether it is deleted. */
+  /** Forgets the schedule first: if the reply is lost, this client does not know whether it is deleted. */
   async #delete(id: string): Promise<void> {
     this.#schedules = this.#schedules.filter((schedule) => schedule.id !== id)
     await this.scheduler.delete(CALLER, id)

@@ -2,12 +2,11 @@ import { createPool } from '@carillon/core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { startBenchPostgres, type BenchPostgres } from '../../bench/bench-postgres.ts'
-import { BenchRun } from '../../bench/bench-run.ts'
+import { BenchRun, orderOfRound } from '../../bench/bench-run.ts'
 import { Gathered } from '../../bench/gathered.ts'
 import { LoadedTooLate, leadOf } from '../../bench/lead-time.ts'
 import { PLANS } from '../../bench/plan.ts'
 import { Progress } from '../../bench/progress.ts'
-import { orderOfRound } from '../../bench/round-order.ts'
 import { runWorks, type Works } from '../../bench/run-works.ts'
 import type { Bench, Part, Reading } from '../../bench/work.ts'
 

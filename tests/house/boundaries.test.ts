@@ -7,8 +7,8 @@ import { REPOSITORY } from './run-tool.ts'
 
 const DEPENDENCIES: Readonly<Record<string, readonly string[]>> = {
   cadence: ['croner'],
-  core: ['@carillon/cadence', 'kysely', 'pg'],
-  targets: ['@carillon/core'],
+  core: ['@carillon/api', '@carillon/cadence', 'kysely', 'pg'],
+  targets: ['@carillon/api', '@carillon/core'],
   api: ['zod'],
   server: ['@carillon/core', '@carillon/targets', '@carillon/api', 'fastify'],
   cli: ['@carillon/api', '@carillon/server'],
@@ -65,8 +65,8 @@ test.each(['utils.ts', 'store/helpers.ts', 'lib/runs.ts', 'types.ts'])(
 describe('arrows between packages', () => {
   const allowed: Readonly<Record<string, readonly string[]>> = {
     cadence: [],
-    core: ['cadence'],
-    targets: ['core'],
+    core: ['api', 'cadence'],
+    targets: ['api', 'core'],
     api: [],
     server: ['core', 'targets', 'api'],
     cli: ['api', 'server'],
@@ -119,19 +119,23 @@ describe('arrows between packages', () => {
   })
 })
 
-function layerTree(from: string, to: string): Record<string, string> {
+function roomTree(from: string, to: string): Record<string, string> {
   return {
     [`packages/core/src/${from}/a.ts`]: `import type { B } from '../${to}/b.ts'`,
     [`packages/core/src/${to}/b.ts`]: 'export interface B { id: string }',
   }
 }
 
-describe('arrows between the layers of core', () => {
+describe('arrows between the rooms of core', () => {
+  const base = ['kernel', 'db', 'policy', 'ports', 'cadences']
   const allowed: Readonly<Record<string, readonly string[]>> = {
-    policy: [],
-    store: ['policy'],
-    keeper: ['policy', 'store'],
-    services: ['policy', 'store'],
+    kernel: [],
+    db: ['kernel'],
+    policy: ['kernel'],
+    ledger: base,
+    access: [...base, 'ledger'],
+    schedules: [...base, 'ledger', 'access'],
+    pipeline: [...base, 'ledger', 'access'],
   }
   const pairs = Object.keys(allowed).flatMap((from) =>
     Object.keys(allowed)
@@ -139,45 +143,70 @@ describe('arrows between the layers of core', () => {
       .map((to) => ({ from, to, isAllowed: allowed[from]?.includes(to) === true })),
   )
   test.each(pairs.filter(({ isAllowed }) => isAllowed))('$from may import $to', async ({ from, to }) => {
-    expect(await violationsIn(layerTree(from, to))).toEqual([])
+    expect(await violationsIn(roomTree(from, to))).toEqual([])
   })
 
   test.each(pairs.filter(({ isAllowed }) => !isAllowed))('$from may not import $to', async ({ from, to }) => {
-    expect(await violationsIn(layerTree(from, to))).toEqual([`layer-arrow packages/core/src/${from}/a.ts:1`])
+    expect(await violationsIn(roomTree(from, to))).toEqual([`room-arrow packages/core/src/${from}/a.ts:1`])
   })
 
-  test('the facade may import every layer', async () => {
+  test('the facade may import every room', async () => {
     const violations = await violationsIn({
-      ...layerTree('keeper', 'store'),
-      'packages/core/src/index.ts': `export * from './keeper/a.ts'\nexport * from './store/b.ts'`,
+      ...roomTree('pipeline', 'ledger'),
+      'packages/core/src/index.ts': `export * from './pipeline/a.ts'\nexport * from './ledger/b.ts'`,
     })
 
     expect(violations).toEqual([])
   })
 
-  test('a layer may import common ground, which imports no layer', async () => {
+  test('a room cannot reach a higher one through the facade', async () => {
     const violations = await violationsIn({
-      'packages/core/src/policy/a.ts': `import '../errors.ts'`,
-      'packages/core/src/errors.ts': 'export {}',
+      'packages/core/src/ledger/a.ts': `import '../scheduler.ts'`,
+      'packages/core/src/scheduler.ts': `import './pipeline/b.ts'`,
+      'packages/core/src/pipeline/b.ts': 'export {}',
     })
 
-    expect(violations).toEqual([])
+    expect(violations).toEqual(['room-arrow packages/core/src/ledger/a.ts:1'])
   })
 
-  test('a layer cannot reach a higher one by way of the facade', async () => {
-    const violations = await violationsIn({
-      'packages/core/src/store/a.ts': `import '../scheduler.ts'`,
-      'packages/core/src/scheduler.ts': `import './keeper/b.ts'`,
-      'packages/core/src/keeper/b.ts': 'export {}',
-    })
+  test.each([
+    ['server', 'events', 'http'],
+    ['server', 'http', 'start'],
+    ['cli', 'output', 'commands'],
+    ['cadence', 'time', 'slots'],
+  ])('in %s, %s may not import %s, which stands above it', async (name, from, to) => {
+    const file = `packages/${name}/src/${from}/a.ts`
+    const tree = { [file]: `import '../${to}/b.ts'`, [`packages/${name}/src/${to}/b.ts`]: 'export {}' }
 
-    expect(violations).toEqual(['layer-arrow packages/core/src/store/a.ts:1'])
+    expect(await violationsIn(tree)).toEqual([`room-arrow ${file}:1`])
   })
 
-  test('a folder of core that is not among the layers is refused', async () => {
+  function storeTree(from: string): Record<string, string> {
+    return {
+      [`packages/core/src/${from}`]: `import '${from.includes('/') ? '../ledger' : './ledger'}/store/b.ts'`,
+      'packages/core/src/ledger/store/b.ts': 'export {}',
+    }
+  }
+
+  test('a room imports its own store', async () => {
+    expect(await violationsIn(storeTree('ledger/a.ts'))).toEqual([])
+  })
+
+  test.each(['schedules/a.ts', 'pipeline/a.ts', 'scheduler.ts'])(
+    '%s may not import the store of the ledger',
+    async (file) => {
+      expect(await violationsIn(storeTree(file))).toEqual([`room-store packages/core/src/${file}:1`])
+    },
+  )
+
+  test('the doctor, which only reads, may import every store', async () => {
+    expect(await violationsIn(storeTree('doctor/a.ts'))).toEqual([])
+  })
+
+  test('a folder of core that is not among the rooms is refused', async () => {
     const violations = await violationsIn({ 'packages/core/src/extra/a.ts': 'export {}' })
 
-    expect(violations).toEqual(['layer-arrow packages/core/src/extra/a.ts:1'])
+    expect(violations).toEqual(['room-arrow packages/core/src/extra/a.ts:1'])
   })
 })
 
@@ -207,7 +236,7 @@ describe('what an import may name', () => {
   })
 
   test.each([
-    ['by its name', '@carillon/core/src/keeper/claim.ts'],
+    ['by its name', '@carillon/core/src/pipeline/claim.ts'],
     ['by its path', '../../core/src/index.ts'],
   ])('the inside of another package cannot be reached %s', async (_name, specifier) => {
     const file = 'packages/server/src/a.ts'
@@ -321,13 +350,15 @@ describe('SQL', () => {
   ]
 
   test.each(statements)('a statement outside store/ is refused: %s', async (statement) => {
-    const file = 'packages/core/src/keeper/a.ts'
+    const file = 'packages/core/src/pipeline/a.ts'
 
     expect(await violationsIn({ [file]: `export const text = ${statement}` })).toEqual([`sql ${file}:1`])
   })
 
   test.each(statements)('the same statement inside store/ is allowed: %s', async (statement) => {
-    expect(await violationsIn({ 'packages/core/src/store/a.ts': `export const text = ${statement}` })).toEqual([])
+    expect(await violationsIn({ 'packages/core/src/ledger/store/a.ts': `export const text = ${statement}` })).toEqual(
+      [],
+    )
   })
 
   test.each([
@@ -339,16 +370,16 @@ describe('SQL', () => {
     "'begin at nine'",
     "'deletes from the ledger are refused'",
   ])('a sentence is not SQL: %s', async (sentence) => {
-    expect(await violationsIn({ 'packages/core/src/keeper/a.ts': `export const text = ${sentence}` })).toEqual([])
+    expect(await violationsIn({ 'packages/core/src/pipeline/a.ts': `export const text = ${sentence}` })).toEqual([])
   })
 
   test.each(['pg', 'kysely'])('%s is imported only in store/', async (name) => {
     const violations = await violationsIn({
-      'packages/core/src/keeper/a.ts': `import '${name}'`,
-      'packages/core/src/store/a.ts': `import '${name}'`,
+      'packages/core/src/pipeline/a.ts': `import '${name}'`,
+      'packages/core/src/pipeline/store/a.ts': `import '${name}'`,
     })
 
-    expect(violations).toEqual(['sql packages/core/src/keeper/a.ts:1'])
+    expect(violations).toEqual(['sql packages/core/src/pipeline/a.ts:1'])
   })
 
   test('tests may write SQL to arrange and to look', async () => {
@@ -381,7 +412,7 @@ describe('the clock', () => {
   ]
 
   test.each(reads)('reading it outside clock.ts is refused: %s', async (read) => {
-    const file = 'packages/core/src/keeper/a.ts'
+    const file = 'packages/core/src/pipeline/a.ts'
 
     expect(await violationsIn({ [file]: `export const x = (${read})` })).toContain(`clock ${file}:1`)
   })
@@ -399,7 +430,7 @@ describe('the clock', () => {
   test.each(['node:timers', 'node:timers/promises', 'node:perf_hooks', 'timers/promises'])(
     'timers cannot be had by importing %s',
     async (specifier) => {
-      const file = 'packages/core/src/keeper/a.ts'
+      const file = 'packages/core/src/pipeline/a.ts'
 
       expect(await violationsIn({ [file]: `import '${specifier}'` })).toEqual([`clock ${file}:1`])
     },
@@ -418,7 +449,7 @@ describe('the clock', () => {
     "Temporal.Instant.from('2026-01-01T00:00Z')",
     'given as Date',
   ])('a time that was given is no clock: %s', async (use) => {
-    expect(await violationsIn({ 'packages/core/src/keeper/a.ts': `export const x = (${use})` })).toEqual([])
+    expect(await violationsIn({ 'packages/core/src/pipeline/a.ts': `export const x = (${use})` })).toEqual([])
   })
 
   test('the product is not only what lies in src', async () => {

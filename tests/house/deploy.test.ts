@@ -54,7 +54,7 @@ test('every command they run is one of the command line, with options that it kn
 })
 
 test('every variable they and the guide name is a setting', () => {
-  const settings = textOf(join(REPOSITORY, 'packages/server/src/settings.ts'))
+  const settings = textOf(join(REPOSITORY, 'packages/server/src/start/settings.ts'))
   const pages = [...files, join(REPOSITORY, 'docs/guides/production.md')]
   const named = new Set(
     pages.flatMap((file) => [...textOf(file).matchAll(/\bCARILLON_[A-Z_]+\b/g)].map(([name]) => name)),

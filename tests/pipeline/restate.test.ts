@@ -58,7 +58,7 @@ test(
 
     const [run] = await scheduler.listRuns(CALLER, id)
     const { attempts } = await scheduler.getRun(CALLER, run?.id ?? '')
-    // The first attempt is cut; on a busy machine others are too, until one is answered.
+    // The first attempt reaches its time limit; on a busy machine others do too, until one is answered.
     const cut = attempts.slice(0, -1)
     expect(cut.length).toBeGreaterThan(0)
     expect(cut).toMatchObject(cut.map(() => ({ outcome: 'failed', error: { code: 'timeout' } })))

@@ -108,7 +108,7 @@ test('a create asked of both servers under one Idempotency-Key is made once', as
   expect((await one.schedules.list({ q: 'Once for both' })).items).toHaveLength(1)
 })
 
-test('an edit through one server is refused to whoever read the schedule before through the other', async () => {
+test('an edit through one server is refused if the schedule was read before through the other', async () => {
   const { id, revision } = await one.schedules.create(later('Edited twice', 3_600_000))
   const edited = await one.schedules.edit(id, { name: 'Edited once' }, { revision })
 
@@ -159,7 +159,7 @@ test('with one server and one worker killed, the others go on, and the audit fin
   expect(latest.slots).toBeGreaterThanOrEqual(SCHEDULES + 10)
 }, 60_000)
 
-test('told to stop, a server and a worker end by themselves, and in order', async () => {
+test('a server and a worker end in order on SIGTERM', async () => {
   expect(await workers[1].process.stop('SIGTERM')).toMatchObject({ exitCode: 0 })
   expect(await servers[1].process.stop('SIGTERM')).toMatchObject({ exitCode: 0 })
 })

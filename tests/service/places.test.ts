@@ -64,7 +64,7 @@ describe.runIf(process.geteuid?.() === 0 && process.platform === 'linux')('a che
 
   /** The last line. */
   async function runTests({ user, env }: Place): Promise<string> {
-    const args = ['test', '--', 'packages/core/tests/broken-connection.test.ts']
+    const args = ['test', '--', 'packages/core/tests/db/broken-connection.test.ts']
     const run = await promisify(execFile)('npm', args, { ...user, cwd: checkout, env: { ...process.env, ...env } })
     return run.stdout.trimEnd().split('\n').at(-1) ?? ''
   }

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -65,11 +65,15 @@ async function startUp() {
   return { service, dataDir, url, client: createClient(url, key) }
 }
 
-/** The server's process id; undefined while there is no server. */
+/** The server's process id; undefined while there is no server. Postgres may remove the file at any moment. */
 function serverOf(dataDir: string): number | undefined {
-  const lock = join(dataDir, 'postgres/postmaster.pid')
-  const pid = existsSync(lock) ? Number.parseInt(readFileSync(lock, 'utf8'), 10) : Number.NaN
-  return Number.isNaN(pid) ? undefined : pid
+  try {
+    const pid = Number.parseInt(readFileSync(join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10)
+    return Number.isNaN(pid) ? undefined : pid
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
 }
 
 function killServer(dataDir: string): number {

@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { CarillonProcess } from '../cli/carillon-process.ts'
 
 const ADMIN_KEY = 'the-key-of-this-installation'
-/** Makes a process reject a promise that nobody handles, or throw to nobody, whenever a test tells it to. */
+/** Makes a process leave a rejection unhandled, or an exception uncaught, whenever a test asks for it. */
 const FAULTS = `
   process.on('SIGUSR2', () => void Promise.reject(new Error('nobody awaits this')))
   process.on('SIGQUIT', () => { throw new Error('nobody catches this') })

@@ -7,7 +7,7 @@ import { SCHEDULE } from '../contract/wire-request.ts'
 
 const ADMIN_KEY = 'the-key-of-this-installation'
 
-test('T-1: an audit goes over all tenants, and tells none of them how much the others have', async () => {
+test('an audit covers all tenants, and reveals to none of them how much the others have', async () => {
   await using database = await createDatabase()
   const settings = readSettings({
     DATABASE_URL: database.url,

@@ -5,7 +5,7 @@ import { documentedOperations, type DocumentedOperation } from '../contract/docu
 import { SCHEDULE, type WireRequest } from '../contract/wire-request.ts'
 import { openWorld, type World } from '../contract/world.ts'
 import { ATTACKS } from './attacks.ts'
-import { idsIn, tell, type Told } from './telling.ts'
+import { idsIn, tell, type Revealed } from './telling.ts'
 import type { Theirs } from './theirs.ts'
 import {
   CANARY,
@@ -18,7 +18,7 @@ import {
   type Asker,
 } from './two-tenants.ts'
 
-/** Of an answer that was refused before anybody looked at whose things were named. */
+/** Codes of answers that were refused before the named things were looked up. */
 const SHAPE_CODES = ['invalid_input', 'malformed_json', 'revision_required', 'unsupported_media_type']
 
 let world: World
@@ -84,12 +84,12 @@ function askerOf({ method }: DocumentedOperation): Asker {
   return method === 'delete' ? remover : writer
 }
 
-function ask(operation: DocumentedOperation, request: WireRequest, named?: Theirs): Promise<Told> {
+function ask(operation: DocumentedOperation, request: WireRequest, named?: Theirs): Promise<Revealed> {
   const { key } = askerOf(operation)
   return tell(world, { key, operation, request, ...(named === undefined ? {} : { named }) })
 }
 
-function expectNothingOfTheirs({ whole }: Told): void {
+function expectNothingOfTheirs({ whole }: Revealed): void {
   expect(whole).not.toContain(CANARY)
   expect(idsIn(whole).filter((id) => theirIds.has(id))).toEqual([])
 }
@@ -113,7 +113,7 @@ test('every operation of the document is attacked: a new one must be listed', ()
   expect(documentedOperations.map(({ operationId }) => operationId).toSorted()).toEqual(Object.keys(ATTACKS).toSorted())
 })
 
-describe('T-1, T-2, T-10: another tenant’s ids, names and cursors, in the path, the query, the body and the headers', () => {
+describe('another tenant’s ids, names and cursors, in the path, the query, the body and the headers', () => {
   test.each(documentedOperations)(
     '$operationId answers as if they did not exist, to the byte, and not only for the shape of what was asked',
     async (operation) => {
@@ -174,7 +174,7 @@ describe('T-1, T-2, T-10: another tenant’s ids, names and cursors, in the path
   })
 })
 
-test('T-1: what a tenant is answered does not move with what another has', async () => {
+test('the answers to a tenant do not depend on what another tenant has', async () => {
   const answers = async (): Promise<unknown[]> => {
     const told: unknown[] = []
     for (const [operation, request] of plainQuestions()) {
@@ -192,7 +192,7 @@ test('T-1: what a tenant is answered does not move with what another has', async
   expect(await answers()).toEqual(earlier)
 })
 
-test('T-10: the same Idempotency-Key of two tenants makes two schedules', async () => {
+test('the same Idempotency-Key of two tenants creates two schedules', async () => {
   const idempotencyKey = 'the same one'
   const made = await Promise.all([
     writer.client.schedules.create(SCHEDULE, { idempotencyKey }),

@@ -63,7 +63,7 @@ async function createAs({ client }: Asker, name: string): Promise<string> {
   return (await client.schedules.create({ ...SCHEDULE, name })).id
 }
 
-/** Makes one, pauses it and runs it, and waits until the one who did has been told of each. */
+/** Creates a schedule, pauses it and runs it, and waits until its tenant has received each event. */
 async function stir(asker: Asker, word: string, stream: WireStream): Promise<string> {
   const id = await createAs(asker, `${word} first`)
   await asker.client.schedules.pause(id, { reason: `${word} reason` })
@@ -79,7 +79,7 @@ const ORDERS = [
 ] as const
 
 test.each(ORDERS)(
-  'T-11: two tenants with a project of one name follow only their own events, if $first came first',
+  'two tenants with a project of the same name follow only their own events, if $first came first',
   async ({ order }) => {
     const open = {
       amber: () => WireStream.open(amber, { forbidden: CANARY }),
@@ -107,7 +107,7 @@ test.each(ORDERS)(
 test.each([
   ['Last-Event-ID', (id: string) => ({ headers: { 'last-event-id': id } })],
   ['after', (id: string) => ({ query: `?after=${encodeURIComponent(id)}` })],
-] as const)('T-11: %s of another tenant’s stream leads to one’s own events only', async (_name, from) => {
+] as const)('%s of another tenant’s stream leads to one’s own events only', async (_name, from) => {
   await using ofBasil = await WireStream.open(basil, { forbidden: OWN })
   const missed = await createAs(amber, `${OWN} while away`)
   const text = await stir(basil, CANARY, ofBasil)

@@ -5,7 +5,7 @@ import type { Theirs } from './theirs.ts'
 import { readCursor } from './two-tenants.ts'
 
 /** An answer, to be held against another. */
-export interface Told {
+export interface Revealed {
   readonly status: number
   /** Why it was refused; null if it was not. */
   readonly code: string | null
@@ -28,7 +28,7 @@ const UNSHARED_HEADERS = /^(date|x-request-id|ratelimit|content-length|keep-aliv
 const UNSHARED_FIELDS = /"(instance|createdAt|updatedAt|addedAt|removedAt|requestedAt|key|prefix)":"[^"]*"/g
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 
-export async function tell(world: World, { key, operation, request, named }: Question): Promise<Told> {
+export async function tell(world: World, { key, operation, request, named }: Question): Promise<Revealed> {
   const response = await world.send(operation, request, { key })
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
   const text = isStream ? 'a stream' : await response.text()

@@ -1,57 +1,114 @@
 import type { z } from 'zod'
 
-import { ApiError, UnreachableError } from './api-error.ts'
 import { readEventStream } from './event-stream.ts'
-import { API_PREFIX } from './openapi.ts'
-import type { Operation } from './operation.ts'
+import { API_PREFIX, type Operation } from './operation.ts'
 import { operations, type OperationId } from './operations.ts'
-import { problem } from './problem.ts'
-import type { FeedEvent } from './schemas/feed.ts'
-import type { GrantInput, GrantRenewal } from './schemas/grant.ts'
-import type { KeyInput } from './schemas/key.ts'
-import type { MemberInput } from './schemas/member.ts'
-import type { PurgeRequest } from './schemas/purge.ts'
+import { problem, type FieldProblem, type Problem, type ProblemCode } from './problem.ts'
+import type { FeedEvent } from './schemas/event.ts'
 import type { EditPlan, Schedule, ScheduleEdit, ScheduleInput } from './schemas/schedule.ts'
-import type { SecretInput } from './schemas/secret.ts'
-import type { TenantInput } from './schemas/tenant.ts'
+
+/** The service refused a request. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError'
+  readonly status: number
+  readonly code: ProblemCode
+  readonly errors: readonly FieldProblem[]
+  /** Seconds after which another try may succeed; null if the service did not say. */
+  readonly retryAfterSeconds: number | null
+
+  constructor(
+    { code, status, detail, errors }: Pick<Problem, 'code' | 'status' | 'detail' | 'errors'>,
+    retryAfterSeconds: number | null,
+  ) {
+    super(detail)
+    this.status = status
+    this.code = code
+    this.errors = errors
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
+/** Nothing answered, or what answered is not Carillon. */
+export class UnreachableError extends Error {
+  override readonly name = 'UnreachableError'
+}
 
 export interface ClientOptions {
   /** @default the fetch of the runtime */
   readonly fetch?: typeof fetch
-  /** Ends whatever is under way. */
+  /** Aborts every request of the client. */
   readonly signal?: AbortSignal
 }
 
-/** Names the revision that a change is meant for; without it, whichever there is. */
+/** The revision that a change is meant for. @default any */
 interface Matching {
   readonly revision?: number
 }
 
-/** Sent again with the same key, it is answered the same. */
+/** A request that is sent twice with one key takes effect once. */
 interface Repeatable {
   readonly idempotencyKey?: string
 }
 
-type QueryOf<Id extends OperationId> = (typeof operations)[Id] extends { query: infer Query extends z.ZodType }
-  ? z.infer<Query>
-  : never
-
-type AnswerOf<Id extends OperationId> = (typeof operations)[Id]['success'] extends {
-  schema: infer Schema extends z.ZodType
+interface FollowOptions {
+  /** Continue after this event. @default begin now */
+  readonly lastEventId?: string | undefined
+  /** Called with the position to continue from: before each event, and also while nothing happens. */
+  readonly onPosition?: (lastEventId: string) => void
 }
+
+/** The methods of the client that are nothing but a request: their arguments follow from the operation. */
+const METHODS = {
+  schedules: {
+    create: 'createSchedule',
+    preview: 'previewSchedule',
+    list: 'listSchedules',
+    get: 'getSchedule',
+    delete: 'deleteSchedule',
+    resume: 'resumeSchedule',
+    run: 'runSchedule',
+    runs: 'listRuns',
+    slots: 'listSlots',
+    history: 'getHistory',
+  },
+  runs: { get: 'getRun', cancel: 'cancelRun' },
+  cadence: { preview: 'previewCadence' },
+  grants: { create: 'createGrant', list: 'listGrants', get: 'getGrant', renew: 'renewGrant', revoke: 'revokeGrant' },
+  secrets: { list: 'listSecrets', put: 'putSecret', delete: 'deleteSecret' },
+  members: { list: 'listMembers', put: 'putMember', remove: 'removeMember' },
+  keys: { create: 'createKey', list: 'listKeys', revoke: 'revokeKey' },
+  tenants: { get: 'getTenant', put: 'putTenant' },
+  projects: { deleteSchedules: 'deleteProjectSchedules', previewPurge: 'previewPurge', purge: 'purgeProject' },
+  audit: { get: 'getAudit', request: 'requestAudit' },
+} as const satisfies Readonly<Record<string, Readonly<Record<string, OperationId>>>>
+
+type OperationOf<Id extends OperationId> = (typeof operations)[Id]
+
+/** In this order: the id in the path, the body, the query, the headers. */
+type ArgumentsOf<Id extends OperationId> = [
+  ...(OperationOf<Id> extends { params: z.ZodType } ? [id: string] : []),
+  ...(OperationOf<Id> extends { body: infer Body extends z.ZodType } ? [body: z.input<Body>] : []),
+  ...(OperationOf<Id> extends { query: infer Query extends z.ZodType } ? [query?: z.infer<Query>] : []),
+  ...(OperationOf<Id> extends { headers: infer Headers extends z.ZodType }
+    ? [options?: OptionsOf<z.infer<Headers>>]
+    : []),
+]
+
+type OptionsOf<Headers> = 'idempotency-key' extends keyof Headers ? Repeatable : Matching
+
+type AnswerOf<Id extends OperationId> = OperationOf<Id>['success'] extends { schema: infer Schema extends z.ZodType }
   ? z.infer<Schema>
   : undefined
 
-interface FollowOptions {
-  /** Go on after this event. */
-  readonly lastEventId?: string | undefined
-  /** Told from where to go on, before each event and also while nothing happens. */
-  readonly onPosition?: (lastEventId: string) => void
+type MethodsOf<Group extends keyof typeof METHODS> = {
+  readonly [Name in keyof (typeof METHODS)[Group]]: (typeof METHODS)[Group][Name] extends infer Id extends OperationId
+    ? (...parameters: ArgumentsOf<Id>) => Promise<AnswerOf<Id>>
+    : never
 }
 
 interface Request {
   readonly id?: string
-  readonly query?: Readonly<Record<string, string | number | undefined>>
+  readonly query?: Readonly<Record<string, string | number | undefined>> | undefined
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
 }
@@ -59,8 +116,8 @@ interface Request {
 export type Client = ReturnType<typeof createClient>
 
 /**
- * Asks a service, typed by the same schemas that it answers by. Throws ApiError for what it refuses, and UnreachableError if
- * nobody answers.
+ * A client of the service, typed by the schemas of its operations. Throws ApiError if the service refuses a request, and
+ * UnreachableError if nothing answers.
  */
 export function createClient(url: string, key: string, options: ClientOptions = {}) {
   const send = async (id: OperationId, request: Request): Promise<Response> => {
@@ -69,89 +126,53 @@ export function createClient(url: string, key: string, options: ClientOptions = 
     throw await refusal(url, response)
   }
 
-  const ask = async <Id extends OperationId>(id: Id, request: Request = {}): Promise<AnswerOf<Id>> => {
+  const ask = async <Id extends OperationId>(id: Id, request: Request): Promise<AnswerOf<Id>> => {
     const response = await send(id, request)
     return (response.status === 204 ? undefined : await readJson(url, response)) as AnswerOf<Id>
   }
 
+  const groupOf = <Group extends keyof typeof METHODS>(group: Group): MethodsOf<Group> => {
+    const entries = Object.entries<OperationId>(METHODS[group])
+    // Object.fromEntries forgets the names. `MethodsOf` and `requestOf` read the same fields of the operation.
+    return Object.fromEntries(
+      entries.map(([name, id]) => [name, (...given: unknown[]) => ask(id, requestOf(operations[id], given))]),
+    ) as MethodsOf<Group>
+  }
+
+  const editOf = (id: string, body: ScheduleEdit, matching: Matching, query: Request['query'] = {}) =>
+    ask('editSchedule', { id, body, query, headers: { 'if-match': '*', ...headersOf(matching) } })
+
   return {
+    runs: groupOf('runs'),
+    cadence: groupOf('cadence'),
+    grants: groupOf('grants'),
+    secrets: groupOf('secrets'),
+    members: groupOf('members'),
+    keys: groupOf('keys'),
+    tenants: groupOf('tenants'),
+    projects: groupOf('projects'),
+    audit: groupOf('audit'),
     schedules: {
-      create: (body: ScheduleInput, repeatable: Repeatable = {}) =>
-        ask('createSchedule', { body, headers: keyHeader(repeatable) }),
+      ...groupOf('schedules'),
       /** All of them or none, at most `BATCH_MAX`. */
       createMany: (schedules: readonly ScheduleInput[], repeatable: Repeatable = {}) =>
-        ask('createSchedules', { body: { schedules }, headers: keyHeader(repeatable) }),
-      /** What `create` would make; makes nothing. */
-      preview: (body: ScheduleInput) => ask('previewSchedule', { body }),
+        ask('createSchedules', { body: { schedules }, headers: headersOf(repeatable) }),
       previewMany: (schedules: readonly ScheduleInput[]) => ask('previewSchedules', { body: { schedules } }),
-      list: (query: QueryOf<'listSchedules'> = {}) => ask('listSchedules', { query }),
-      get: (id: string) => ask('getSchedule', { id }),
       edit: (id: string, body: ScheduleEdit, matching: Matching = {}) =>
-        ask('editSchedule', { id, body, headers: ifMatch(matching, '*') }) as Promise<Schedule>,
+        editOf(id, body, matching) as Promise<Schedule>,
+      /** What the edit would do to the slots ahead; changes nothing. */
       planEdit: (id: string, body: ScheduleEdit, matching: Matching = {}) =>
-        ask('editSchedule', {
-          id,
-          body,
-          query: { dryRun: 'true' },
-          headers: ifMatch(matching, '*'),
-        }) as Promise<EditPlan>,
-      delete: (id: string, matching: Matching = {}) => ask('deleteSchedule', { id, headers: ifMatch(matching) }),
+        editOf(id, body, matching, { dryRun: 'true' }) as Promise<EditPlan>,
       pause: (id: string, { reason, ...matching }: Matching & { readonly reason: string }) =>
-        ask('pauseSchedule', { id, body: { reason }, headers: ifMatch(matching) }),
-      resume: (id: string, matching: Matching = {}) => ask('resumeSchedule', { id, headers: ifMatch(matching) }),
-      run: (id: string) => ask('runSchedule', { id }),
+        ask('pauseSchedule', { id, body: { reason }, headers: headersOf(matching) }),
       skip: (id: string, scheduledFor: string) => ask('skipSlot', { id, body: { scheduledFor } }),
       restore: (id: string, scheduledFor: string) => ask('restoreSlot', { id, body: { scheduledFor } }),
-      runs: (id: string, query: QueryOf<'listRuns'> = {}) => ask('listRuns', { id, query }),
-      slots: (id: string, query: QueryOf<'listSlots'> = {}) => ask('listSlots', { id, query }),
-      history: (id: string) => ask('getHistory', { id }),
       /** As iCalendar. */
       calendar: async (): Promise<string> => (await send('getCalendar', {})).text(),
     },
-    runs: {
-      get: (id: string) => ask('getRun', { id }),
-      cancel: (id: string) => ask('cancelRun', { id }),
-    },
-    cadence: {
-      preview: (body: z.input<(typeof operations)['previewCadence']['body']>) => ask('previewCadence', { body }),
-    },
-    grants: {
-      create: (body: GrantInput) => ask('createGrant', { body }),
-      list: (query: QueryOf<'listGrants'> = {}) => ask('listGrants', { query }),
-      get: (id: string) => ask('getGrant', { id }),
-      renew: (id: string, body: GrantRenewal) => ask('renewGrant', { id, body }),
-      revoke: (id: string) => ask('revokeGrant', { id }),
-    },
-    secrets: {
-      list: (query: QueryOf<'listSecrets'> = {}) => ask('listSecrets', { query }),
-      put: (name: string, body: SecretInput) => ask('putSecret', { id: name, body }),
-      delete: (name: string) => ask('deleteSecret', { id: name }),
-    },
-    members: {
-      list: (query: QueryOf<'listMembers'> = {}) => ask('listMembers', { query }),
-      put: (subject: string, body: MemberInput) => ask('putMember', { id: subject, body }),
-      remove: (subject: string) => ask('removeMember', { id: subject }),
-    },
-    keys: {
-      create: (body: KeyInput) => ask('createKey', { body }),
-      list: (query: QueryOf<'listKeys'> = {}) => ask('listKeys', { query }),
-      revoke: (id: string, query: QueryOf<'revokeKey'> = {}) => ask('revokeKey', { id, query }),
-    },
-    tenants: {
-      get: (id: string) => ask('getTenant', { id }),
-      /** In the place of all that was said before. */
-      put: (id: string, body: TenantInput) => ask('putTenant', { id, body }),
-    },
-    projects: {
-      deleteSchedules: (id: string) => ask('deleteProjectSchedules', { id }),
-      previewPurge: (id: string) => ask('previewPurge', { id }),
-      /** For good. `name` is that of the project, once more. */
-      purge: (id: string, body: PurgeRequest) => ask('purgeProject', { id, body }),
-    },
-    audit: { get: () => ask('getAudit'), request: () => ask('requestAudit') },
     /**
-     * What happens from now on, or after an event. Ends when the service closes the connection, and throws UnreachableError
-     * when it breaks: either way, ask again after the last id that `onPosition` was told of.
+     * The events of the project, from now on or after an event. Ends when the service closes the connection, and throws
+     * UnreachableError when the connection breaks: either way, call it again after the last position.
      */
     async *events({ lastEventId, onPosition }: FollowOptions = {}): AsyncGenerator<FeedEvent, void, undefined> {
       const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
@@ -166,13 +187,22 @@ export function createClient(url: string, key: string, options: ClientOptions = 
   }
 }
 
-function keyHeader({ idempotencyKey }: Repeatable): Record<string, string> {
-  return idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }
+/** The request that the arguments of a method make, in the order of `ArgumentsOf`. */
+function requestOf({ params, body, query, headers }: Operation, given: readonly unknown[]): Request {
+  const rest = [...given]
+  return {
+    ...(params === undefined ? {} : { id: rest.shift() as string }),
+    ...(body === undefined ? {} : { body: rest.shift() }),
+    ...(query === undefined ? {} : { query: rest.shift() as Request['query'] }),
+    ...(headers === undefined ? {} : { headers: headersOf(rest.shift() ?? {}) }),
+  }
 }
 
-function ifMatch({ revision }: Matching, otherwise?: string): Record<string, string> {
-  const value = revision === undefined ? otherwise : `"${revision}"`
-  return value === undefined ? {} : { 'if-match': value }
+function headersOf({ revision, idempotencyKey }: Matching & Repeatable): Record<string, string> {
+  return {
+    ...(revision === undefined ? {} : { 'if-match': `"${revision}"` }),
+    ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+  }
 }
 
 async function fetchFrom(
@@ -183,14 +213,14 @@ async function fetchFrom(
   options: ClientOptions,
 ): Promise<Response> {
   const { body } = request
-  const { method }: Operation = operations[operationId]
-  const [target, headers] = [targetOf(url, operationId, request), headersOf(key, request)]
+  const operation = operations[operationId]
   const init: RequestInit = {
-    method: method.toUpperCase(),
-    headers,
+    method: operation.method.toUpperCase(),
+    headers: allHeaders(key, request),
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   }
+  const target = urlOf(url, operation.path, request)
   try {
     return await (options.fetch ?? fetch)(target, init)
   } catch (error) {
@@ -198,11 +228,9 @@ async function fetchFrom(
   }
 }
 
-/** Below whatever path the URL has, for a service behind a proxy. */
-function targetOf(url: string, operationId: OperationId, { id = '', query = {} }: Request): URL {
-  const { path }: Operation = operations[operationId]
-  const text = url.replace(/\/+$/, '') + API_PREFIX + path.replace('{id}', () => encodeURIComponent(id))
-  const target = URL.parse(text)
+/** Below the path of `url`, for a service behind a proxy. */
+function urlOf(url: string, path: string, { id = '', query = {} }: Request): URL {
+  const target = URL.parse(url.replace(/\/+$/, '') + API_PREFIX + path.replace('{id}', () => encodeURIComponent(id)))
   if (target === null) throw new TypeError(`expected a URL such as http://127.0.0.1:7400, got ${JSON.stringify(url)}`)
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) target.searchParams.set(name, String(value))
@@ -210,8 +238,8 @@ function targetOf(url: string, operationId: OperationId, { id = '', query = {} }
   return target
 }
 
-function headersOf(key: string, { headers = {}, body }: Request): Headers {
-  // What fetch would say of a wrong one quotes it.
+function allHeaders(key: string, { headers = {}, body }: Request): Headers {
+  // The message that fetch has for an invalid header shows the key.
   if (!/^[\x21-\x7e]+$/.test(key)) throw new TypeError('expected an API key of visible ASCII characters, got another')
   return new Headers({
     authorization: `Bearer ${key}`,
@@ -220,14 +248,14 @@ function headersOf(key: string, { headers = {}, body }: Request): Headers {
   })
 }
 
-/** Who ended it knows why; to anybody else it happened. */
+/** A caller that aborted a request gets its own reason back. */
 function unlessAborted(error: unknown, { signal }: ClientOptions, message: string): unknown {
   return signal?.aborted === true ? error : new UnreachableError(message, { cause: error })
 }
 
 async function refusal(url: string, response: Response): Promise<Error> {
   const parsed = problem.safeParse(await readJson(url, response))
-  if (!parsed.success) return notOurs(url, response)
+  if (!parsed.success) return notCarillon(url, response)
   const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN)
   return new ApiError(parsed.data, Number.isFinite(retryAfter) ? retryAfter : null)
 }
@@ -236,10 +264,10 @@ async function readJson(url: string, response: Response): Promise<unknown> {
   try {
     return await response.json()
   } catch (error) {
-    throw notOurs(url, response, { cause: error })
+    throw notCarillon(url, response, { cause: error })
   }
 }
 
-function notOurs(url: string, { status }: Response, options?: ErrorOptions): UnreachableError {
+function notCarillon(url: string, { status }: Response, options?: ErrorOptions): UnreachableError {
   return new UnreachableError(`what answers at ${url} is not Carillon (status ${status}): check the URL`, options)
 }

@@ -10,24 +10,24 @@ export const components = z.registry<ComponentMeta>()
 
 const checkedElsewhere = new WeakMap<z.core.$ZodType, z.ZodType>()
 
-/** Gives a schema a name under which documents and generated clients know it. */
+/** Names a schema in the OpenAPI document, and so in generated clients. */
 export function component<Schema extends z.ZodType>(id: string, schema: Schema, description?: string): Schema {
   components.add(schema, description === undefined ? { id } : { id, description })
   return schema
 }
 
 /**
- * Lets anything pass, though it is documented and typed as `schema`: the core checks it, and says what is wrong with a cron
- * expression or a target better than a schema could. A test holds the two together.
+ * A schema that is documented and typed as `schema` but accepts anything: the core checks the value, because it can say what
+ * is wrong with a cron expression or a target. `documented-schedules.test.ts` of the server compares the two.
  */
 export function checkedByCore<Schema extends z.ZodType>(schema: Schema): z.ZodType<z.input<Schema>, z.input<Schema>> {
-  // Not z.custom: of that, zod itself says what is wrong when it is not there.
+  // Not z.custom: for an absent field, zod would add a message of its own.
   const passing = z.unknown() as z.ZodType<z.input<Schema>, z.input<Schema>>
   checkedElsewhere.set(passing, schema)
   return passing
 }
 
-/** What a schema is documented as: itself, unless the core checks it. */
+/** The schema that documents another: itself, unless the core checks the value. */
 export function documented(schema: z.core.$ZodType): z.core.$ZodType {
   return checkedElsewhere.get(schema) ?? schema
 }

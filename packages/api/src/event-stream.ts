@@ -1,84 +1,60 @@
-import { feedEvents, type FeedEvent, type FeedEventName } from './schemas/feed.ts'
+import { createParser } from 'eventsource-parser'
+
+import { feedEvents, type FeedEvent, type FeedEventName } from './schemas/event.ts'
+
+/** What a chunk completes: an event, or only the position up to which nothing is missing. */
+type Progress = { readonly position: string } | { readonly event: FeedEvent }
 
 /**
- * Reads server-sent events as browsers do, from chunks that may end anywhere. What is not complete when the stream ends is
- * left out: whoever asks again after the last id gets it whole.
- * @param onPosition told of every id, also of one that comes without an event: nothing before it is missing
+ * Reads the events of a stream of server-sent events. An event that the end of the stream cuts off is dropped: a client that
+ * reconnects after the last position receives it whole.
+ *
+ * @param onPosition called with every id before its event, and with ids that come without an event
  */
 export async function* readEventStream(
   stream: ReadableStream<Uint8Array>,
   onPosition: (lastEventId: string) => void = () => undefined,
 ): AsyncGenerator<FeedEvent, void, undefined> {
   const decoder = new TextDecoder()
-  const parser = new EventParser(onPosition)
-  // Not `for await`: not every browser can iterate a stream.
+  const progressOf = createReader()
+  // Not `for await`: some browsers cannot iterate a stream.
   const reader = stream.getReader()
   try {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return
-      for (const line of parser.linesOf(decoder.decode(value, { stream: true }))) {
-        const event = parser.read(line)
-        if (event !== undefined) yield event
+      for (const progress of progressOf(decoder.decode(value, { stream: true }))) {
+        if ('event' in progress) yield progress.event
+        else onPosition(progress.position)
       }
     }
   } finally {
-    // Lets the service know that nobody listens any more, should the caller have left in between.
+    // Closes the connection if the caller stops reading in between.
     await reader.cancel().catch(() => undefined)
   }
 }
 
-/** Collects lines into events: fields, ended by an empty line. A comment begins with a colon. */
-class EventParser {
-  #rest = ''
-  #isAfterReturn = false
-  #lastId = ''
-  #name = ''
-  #data: string[] = []
-  #position = ''
-  readonly #onPosition: (lastEventId: string) => void
-
-  constructor(onPosition: (lastEventId: string) => void) {
-    this.#onPosition = onPosition
-  }
-
-  /** Gives the event that a line completes, if it does. */
-  read(line: string): FeedEvent | undefined {
-    if (line !== '') {
-      this.#readField(line)
-      return undefined
-    }
-    if (this.#lastId !== this.#position) {
-      this.#position = this.#lastId
-      this.#onPosition(this.#lastId)
-    }
-    return this.#take()
-  }
-
-  /** Lines end with LF, CR or both; the two may come in different chunks. */
-  linesOf(text: string): string[] {
-    const isHalfEnding = this.#isAfterReturn && text.startsWith('\n')
-    if (text !== '') this.#isAfterReturn = text.endsWith('\r')
-    const lines = (this.#rest + (isHalfEnding ? text.slice(1) : text)).split(/\r\n|\n|\r/)
-    this.#rest = lines.pop() ?? ''
-    return lines
-  }
-
-  #readField(line: string): void {
-    const [, name = line, value = ''] = /^([^:]*):\x20?([^]*)$/.exec(line) ?? []
-    if (name === 'data') this.#data.push(value)
-    else if (name === 'event') this.#name = value
-    else if (name === 'id') this.#lastId = value
-  }
-
-  /** Undefined for what carries no data, such as a comment, and for events that this version does not know. */
-  #take(): FeedEvent | undefined {
-    const [name, data] = [this.#name, this.#data]
-    this.#name = ''
-    this.#data = []
-    if (data.length === 0 || !isEventName(name)) return undefined
-    // The service says what it documents: a test holds its events against these schemas.
-    return { id: this.#lastId, event: name, data: JSON.parse(data.join('\n')) as unknown } as FeedEvent
+/** The parser calls back for everything in a chunk at once; this hands it out in order, one piece at a time. */
+function createReader(): (chunk: string) => Progress[] {
+  let lastId = ''
+  let completed: Progress[] = []
+  const parser = createParser({
+    onId: (id) => {
+      if (id === lastId) return
+      lastId = id
+      completed.push({ position: id })
+    },
+    onEvent: ({ event, data }) => {
+      // An event that this release does not know.
+      if (event === undefined || !isEventName(event)) return
+      // The cast holds because a test of the server validates its events against these schemas.
+      completed.push({ event: { id: lastId, event, data: JSON.parse(data) as unknown } as FeedEvent })
+    },
+  })
+  return (chunk) => {
+    completed = []
+    parser.feed(chunk)
+    return completed
   }
 }
 

@@ -1,28 +1,57 @@
-const TEXT_MAX_LENGTH = 60
+import type { z } from 'zod'
 
-/** For zod: says what was expected and what was found, in the words of every message here. */
+import type { FieldProblem } from './problem.ts'
+
+const SHOWN_MAX_LENGTH = 60
+
+/** The message about a value of the wrong shape: `expected <what>, got <value>`. */
+export function expectedText(what: string, value: unknown): string {
+  return `expected ${what}, got ${foundText(value)}`
+}
+
+/** The same message as an option of a zod schema. */
 export function expected(what: string): { error: (issue: { readonly input?: unknown }) => string } {
-  return { error: ({ input }) => `expected ${what}, got ${foundText(input)}` }
+  return { error: ({ input }) => expectedText(what, input) }
 }
 
-/** A field's name as somebody typed it, for a path or a list. */
-export function foundName(name: string): string {
-  return harmless(JSON.stringify(shortened(name)).slice(1, -1))
-}
-
-/** Shows a value in a message: short, on one line, harmless in a terminal. */
+/** A value as a message shows it: short, on one line, safe to print to a terminal. */
 export function foundText(value: unknown): string {
   if (value === undefined) return 'nothing'
-  if (typeof value === 'string') return harmless(JSON.stringify(shortened(value)))
+  if (typeof value === 'string') return printable(JSON.stringify(shortened(value)))
   if (value === null || typeof value === 'number' || typeof value === 'boolean') return String(value)
-  return Array.isArray(value) ? 'a list' : 'an object'
+  if (typeof value === 'object') return Array.isArray(value) ? 'a list' : 'an object'
+  return `a ${typeof value}`
+}
+
+/** The name of a field as the caller typed it, for a path or a message. */
+export function foundName(name: string): string {
+  return printable(JSON.stringify(shortened(name)).slice(1, -1))
+}
+
+/** The message about a field that the contract does not have. */
+export function unknownFieldText(name: string): string {
+  return `expected no such field, got "${foundName(name)}": leave it out, or correct its name`
+}
+
+/**
+ * Everything that a schema found wrong, each problem once: a number can be out of range in two ways with one message.
+ *
+ * @param nameOf the name of a field, from its path within the input
+ */
+export function fieldProblems(error: z.ZodError, nameOf: (path: readonly string[]) => string): FieldProblem[] {
+  const problems = error.issues.flatMap((issue) => {
+    const path = issue.path.map((step) => foundName(String(step)))
+    if (issue.code !== 'unrecognized_keys') return [{ field: nameOf(path), message: issue.message }]
+    return issue.keys.map((key) => ({ field: nameOf([...path, foundName(key)]), message: unknownFieldText(key) }))
+  })
+  return [...new Map(problems.map((problem) => [`${problem.field} ${problem.message}`, problem])).values()]
 }
 
 function shortened(text: string): string {
-  return text.length > TEXT_MAX_LENGTH ? `${text.slice(0, TEXT_MAX_LENGTH)}…` : text
+  return text.length > SHOWN_MAX_LENGTH ? `${text.slice(0, SHOWN_MAX_LENGTH)}…` : text
 }
 
-/** JSON escapes control characters and lone surrogates; what turns text around or breaks lines is left. */
-function harmless(text: string): string {
+/** JSON escapes control characters and lone surrogates. This escapes what else can reverse text or break a line. */
+function printable(text: string): string {
   return text.replace(/[\p{Cf}\p{Zl}\p{Zp}\u{7f}-\u{9f}]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
 }

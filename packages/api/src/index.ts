@@ -1,28 +1,112 @@
-export { ApiError, UnreachableError } from './api-error.ts'
-export { createClient } from './client.ts'
+export { ApiError, createClient, UnreachableError } from './client.ts'
 export type { Client, ClientOptions } from './client.ts'
-export { expected, foundName, foundText } from './expected.ts'
-export { fieldProblems } from './field-problems.ts'
-export { headerName } from './header-name.ts'
-export { INSTALLATION_KEY } from './installation-key.ts'
+export { expected, expectedText, fieldProblems, foundName, foundText, unknownFieldText } from './expected.ts'
+export {
+  AUTO_PAUSE_THRESHOLD,
+  BATCH_MAX,
+  BILLING_ACCOUNT_MAX_LENGTH,
+  CADENCE_RUNS,
+  GRANT_SCOPE_MAX_LENGTH,
+  GRANT_SCOPES,
+  GRANT_WARNING_MS,
+  HTTP_HEADERS,
+  HTTP_PAYLOAD_MAX_BYTES,
+  HTTP_TIMEOUT_SECONDS,
+  IDEMPOTENCY_KEY_MAX_LENGTH,
+  IF_MATCH_MAX,
+  JSON_DEPTH_MAX,
+  LAST_INSTANT_MS,
+  PAGE_SIZE,
+  PAUSE_REASON_MAX_LENGTH,
+  PREVIEW_COUNT,
+  RETRY_ATTEMPTS,
+  RETRY_SECONDS,
+  SCHEDULE_INPUT_MAX_LENGTH,
+  SCHEDULE_NAME_MAX_LENGTH,
+  SECRET_VALUE_MAX_LENGTH,
+  SLOT_COUNT,
+  SPREAD_SECONDS,
+  STARTING_DEADLINE_SECONDS,
+  SUBJECT_NAME_MAX_LENGTH,
+  TENANT_HOST_MAX_LENGTH,
+  TENANT_HOSTS_MAX,
+  TENANT_MINIMUM_SECONDS,
+  TENANT_REQUESTS_PER_MINUTE,
+  TENANT_SCHEDULES,
+  URL_MAX_LENGTH,
+} from './limits.ts'
+export { createOpenApi } from './openapi.ts'
+export { API_PREFIX, headerName, problemsOf } from './operation.ts'
 export type { Operation } from './operation.ts'
-export { operationIds, operations, problemsOf } from './operations.ts'
+export { operationIds, operations } from './operations.ts'
 export type { OperationId } from './operations.ts'
-export { API_PREFIX, createOpenApi } from './openapi.ts'
-export { PROBLEM_CODES, PROBLEM_TYPES, problemTypeUri } from './problem.ts'
+export { PROBLEM_CODES, PROBLEM_TYPES, problemTypeUri, RETRY_AFTER_PROBLEMS } from './problem.ts'
 export type { FieldProblem, Problem, ProblemCode } from './problem.ts'
-export { RETRY_AFTER_PROBLEMS } from './retry-after.ts'
-export { explainRun } from './run-explanation.ts'
 export type { AuditReport } from './schemas/audit.ts'
-export { BATCH_MAX } from './schemas/batch.ts'
 export type { CadenceInput } from './schemas/cadence.ts'
-export type { FeedEvent } from './schemas/feed.ts'
+export type { FeedEvent } from './schemas/event.ts'
+export {
+  isNameableSubject,
+  isStorable,
+  NAME_PATTERN,
+  NAME_SHAPE,
+  role as roleSchema,
+  scopeName as scopeNameSchema,
+  storableText,
+  typedSubject,
+  wholeNumber,
+} from './schemas/fields.ts'
+export { grantInput as grantInputSchema } from './schemas/grant.ts'
 export type { Grant, GrantInput, GrantRenewal } from './schemas/grant.ts'
 export type { ApiKey, KeyInput, NewApiKey } from './schemas/key.ts'
 export type { Member, MemberInput } from './schemas/member.ts'
-export type { PurgeCounts } from './schemas/purge.ts'
-export type { Preview, SchedulePreview } from './schemas/preview.ts'
-export type { Run, RunState, RunWithAttempts } from './schemas/run.ts'
-export type { EditPlan, Schedule, ScheduleEdit, ScheduleInput } from './schemas/schedule.ts'
+export {
+  policy as policySchema,
+  retryPolicy as retryPolicySchema,
+  strictPolicyInput as strictPolicyInputSchema,
+} from './schemas/policy.ts'
+export type { PolicyInput } from './schemas/policy.ts'
+export type { PurgeCounts } from './schemas/project.ts'
+export type { Run, RunWithAttempts } from './schemas/run.ts'
+export type { EditPlan, Schedule, ScheduleEdit, ScheduleInput, SchedulePreview } from './schemas/schedule.ts'
+export { namedSecretInput as namedSecretInputSchema } from './schemas/secret.ts'
 export type { Secret } from './schemas/secret.ts'
+export type { Preview } from './schemas/slot.ts'
+export { strictHttpTarget as strictHttpTargetSchema } from './schemas/target.ts'
+export type { HttpAuth } from './schemas/target.ts'
+export { tenantInput as tenantInputSchema } from './schemas/tenant.ts'
 export type { Tenant, TenantInput } from './schemas/tenant.ts'
+export {
+  ATTEMPT_OUTCOMES,
+  explainRun,
+  FINDING_KINDS,
+  GRANT_WARNINGS,
+  HTTP_METHODS,
+  INSTALLATION_KEY,
+  INSTALLATION_SUBJECT,
+  isRefusal,
+  MISSED_POLICIES,
+  OVERLAP_POLICIES,
+  REFUSALS,
+  ROLES,
+  RUN_REASONS,
+  RUN_STATES,
+  RUN_TRIGGERS,
+  RUN_WAITS,
+  SCHEDULE_CHANGES,
+  SCHEDULE_STATES,
+  STORED_SCHEDULE_STATES,
+} from './words.ts'
+export type {
+  FindingKind,
+  HttpMethod,
+  MissedPolicy,
+  OverlapPolicy,
+  Refusal,
+  Role,
+  RunReason,
+  RunState,
+  RunWait,
+  ScheduleChangeKind,
+  ScheduleState,
+} from './words.ts'

@@ -1,32 +1,14 @@
 import { z } from 'zod'
 
 import { components, documented } from './component.ts'
-import { headerName } from './header-name.ts'
-import { INSTALLATION_KEY } from './installation-key.ts'
-import type { Operation } from './operation.ts'
-import { operationIds, operations, problemsOf } from './operations.ts'
-import { PROBLEM_TYPES, problem, type ProblemCode } from './problem.ts'
-import { RETRY_AFTER_PROBLEMS } from './retry-after.ts'
+import { API_PREFIX, headerName, problemsOf, TAGS, type Operation } from './operation.ts'
+import { operationIds, operations } from './operations.ts'
+import { PROBLEM_TYPES, problem, RETRY_AFTER_PROBLEMS, type ProblemCode } from './problem.ts'
+import { INSTALLATION_KEY } from './words.ts'
 
 type JsonObject = Record<string, unknown>
 
-export const API_PREFIX = '/api/v1'
-
-const TAGS = {
-  schedules: 'Who, when, what, by what right, under which policy.',
-  runs: 'The ledger: what became of every slot.',
-  cadence: 'The rule of time, asked without making anything.',
-  events: 'What happens, live.',
-  grants: 'Rights to execute.',
-  secrets: 'What targets prove by who calls. Kept, never told.',
-  members: 'Who may do what in a project.',
-  keys: 'Who may call.',
-  tenants: 'What a tenant may have.',
-  projects: 'All of a project at once.',
-  audit: 'Whether every slot has its line.',
-} as const satisfies Record<Operation['tag'], string>
-
-/** The OpenAPI 3.1 document of the service, made from the operations and nothing else. */
+/** The OpenAPI 3.1 document of the service, generated from the operations. */
 export function createOpenApi({ version, url }: { readonly version: string; readonly url: string }): JsonObject {
   const paths: Record<string, JsonObject> = {}
   for (const id of operationIds) {
@@ -40,7 +22,7 @@ export function createOpenApi({ version, url }: { readonly version: string; read
       title: 'Carillon',
       version,
       summary: 'One durable clock for everything that must happen later.',
-      description: 'Every slot that comes due leaves exactly one line in the ledger: that it ran, or why it did not.',
+      description: 'Every slot that comes due leaves exactly one row in the ledger: that it ran, or why it did not.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url }],
@@ -57,7 +39,7 @@ export function createOpenApi({ version, url }: { readonly version: string; read
   }
 }
 
-function whoMayAsk({ role, isForInstallation }: Operation): string {
+function audienceText({ role, isForInstallation }: Operation): string {
   if (isForInstallation === true) return `Only with ${INSTALLATION_KEY}.`
   return role === 'admin' ? 'For admins.' : 'For members.'
 }
@@ -69,7 +51,7 @@ function describeOperation(operationId: string, operation: Operation): JsonObjec
     operationId,
     tags: [tag],
     summary,
-    description: [description, whoMayAsk(operation)].filter(Boolean).join(' '),
+    description: [description, audienceText(operation)].filter(Boolean).join(' '),
     ...(isCalendar ? { security: [{ key: [] }, { calendarKey: [] }] } : {}),
     parameters: [
       ...parametersIn('path', operation.params),
@@ -95,7 +77,7 @@ function describeSuccess({ description, schema, mediaType, headers = {} }: Opera
   }
 }
 
-/** One answer per status; it names the codes that come with it. */
+/** One answer per status; its description names the codes with that status. */
 function describeProblems(codes: readonly ProblemCode[]): JsonObject {
   const byStatus = Map.groupBy(codes, (code) => PROBLEM_TYPES[code].status)
   const answers = [...byStatus].toSorted(([a], [b]) => a - b)
@@ -105,7 +87,7 @@ function describeProblems(codes: readonly ProblemCode[]): JsonObject {
       {
         description: sameStatus.map((code) => `\`${code}\`: ${PROBLEM_TYPES[code].title}.`).join(' '),
         ...(sameStatus.some((code) => RETRY_AFTER_PROBLEMS.includes(code))
-          ? { headers: stringHeaders({ 'Retry-After': 'Seconds to wait, where waiting helps.' }) }
+          ? { headers: stringHeaders({ 'Retry-After': 'Seconds to wait before the next try, where waiting helps.' }) }
           : {}),
         content: { 'application/problem+json': { schema: reference(problem) } },
       },
@@ -134,13 +116,13 @@ function parametersIn(place: 'path' | 'query' | 'header', schema: z.ZodObject | 
   }))
 }
 
-/** A component by its name; a choice among components as such. */
+/** A component by reference; a union of components as `oneOf`. */
 function reference(schema: z.core.$ZodType): JsonObject {
   const shown = documented(schema)
   const id = components.get(shown)?.id
   if (id !== undefined) return { $ref: componentUri(id) }
   if (shown instanceof z.ZodUnion) return { oneOf: shown.options.map((option) => reference(option)) }
-  throw new Error('a body that is no component has no name to be documented under')
+  throw new Error('expected a component, or a union of components, got a schema without a name')
 }
 
 function componentUri(id: string): string {
@@ -175,7 +157,7 @@ function toJsonSchema(schema: z.ZodType): JsonObject {
   })
 }
 
-/** Leaves out what says nothing to a reader: a pattern beside its format, the limits of what JSON can count. */
+/** Removes what tells a reader nothing: a pattern beside its format, and the bounds of safe integers. */
 function simplify(schema: JsonObject): void {
   if (schema['format'] !== undefined) delete schema['pattern']
   if (schema['minimum'] === Number.MIN_SAFE_INTEGER) delete schema['minimum']

@@ -1,43 +1,48 @@
 import type { z } from 'zod'
 
 import type { ProblemCode } from './problem.ts'
-import type { ROLES } from './schemas/key.ts'
+import type { Role } from './words.ts'
 
-type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
+/** Every path of an operation is below this one. */
+export const API_PREFIX = '/api/v1'
 
-/** What a success looks like. */
+/** The groups of operations, with what each is about. */
+export const TAGS = {
+  schedules: 'What runs, when, by which grant and under which policy.',
+  runs: 'The ledger: what happened to every slot.',
+  cadence: 'When a cadence is due, without creating anything.',
+  events: 'Changes of runs and schedules, live.',
+  grants: 'Permissions to execute.',
+  secrets: 'Credentials that targets send. No answer holds their values.',
+  members: 'Roles of subjects in a project.',
+  keys: 'API keys.',
+  tenants: 'Limits of tenants.',
+  projects: 'Operations on a whole project.',
+  audit: 'Whether every slot has its row in the ledger.',
+} as const
+
+/** The answer to a request that succeeds. */
 interface Success {
   readonly status: 200 | 201 | 202 | 204
   readonly description: string
   readonly schema?: z.ZodType
   /** @default 'application/json' */
   readonly mediaType?: string
-  /** Headers of the answer, with what they say. */
+  /** Headers of the answer, each with its description. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** One thing that the service can be asked: the one source of its route, its document, its client and its tests. */
+/** One operation of the API: the one source of its route, its document, its client and its tests. */
 export interface Operation {
-  readonly method: Method
-  /** Below `/api/v1`, with parameters in braces. */
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
+  /** Below `API_PREFIX`, with parameters in braces. */
   readonly path: string
-  readonly tag:
-    | 'schedules'
-    | 'runs'
-    | 'cadence'
-    | 'events'
-    | 'grants'
-    | 'secrets'
-    | 'members'
-    | 'keys'
-    | 'tenants'
-    | 'projects'
-    | 'audit'
+  readonly tag: keyof typeof TAGS
   readonly summary: string
   readonly description?: string
-  /** The least role that may ask. */
-  readonly role: (typeof ROLES)[number]
-  /** Whether only the key of the installation may ask. */
+  /** The least role that may call it. */
+  readonly role: Role
+  /** Whether only the key of the installation may call it. */
   readonly isForInstallation?: boolean
   readonly params?: z.ZodObject
   readonly query?: z.ZodObject
@@ -45,6 +50,29 @@ export interface Operation {
   readonly headers?: z.ZodObject
   readonly body?: z.ZodType
   readonly success: Success
-  /** Besides those that `problemsOf` adds, which any operation may meet. */
+  /** Besides those that `problemsOf` adds for any operation. */
   readonly problems: readonly ProblemCode[]
+}
+
+/** Every problem that an operation may answer with. */
+export function problemsOf(operation: Operation): ProblemCode[] {
+  return [
+    // An unknown parameter in the query is one, so any operation may answer with it.
+    'invalid_input',
+    ...(operation.body === undefined ? [] : (['malformed_json', 'body_too_large', 'unsupported_media_type'] as const)),
+    'unauthenticated',
+    // A removed member may not even read.
+    'forbidden',
+    ...operation.problems,
+    'rate_limited',
+    'unavailable',
+  ]
+}
+
+/** `if-match` in its usual spelling: `If-Match`. */
+export function headerName(name: string): string {
+  return name
+    .split('-')
+    .map((word) => (word === 'id' ? 'ID' : word.charAt(0).toUpperCase() + word.slice(1)))
+    .join('-')
 }

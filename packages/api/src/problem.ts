@@ -7,13 +7,13 @@ interface ProblemType {
   readonly title: string
 }
 
-/** Every way the service refuses or fails: its status, and what it is called. Closed; a client may switch over it. */
+/** Every way in which the service refuses or fails. Closed: a client may switch over the codes. */
 export const PROBLEM_TYPES = {
   invalid_input: { status: 400, title: 'Something in the request is wrong' },
   malformed_json: { status: 400, title: 'The body is not JSON' },
   unauthenticated: { status: 401, title: 'No valid API key or token' },
-  forbidden: { status: 403, title: 'Whoever asks may not do this' },
-  route_not_found: { status: 404, title: 'There is nothing here' },
+  forbidden: { status: 403, title: 'The caller may not do this' },
+  route_not_found: { status: 404, title: 'No such route' },
   schedule_not_found: { status: 404, title: 'No such schedule' },
   run_not_found: { status: 404, title: 'No such run' },
   grant_not_found: { status: 404, title: 'No such grant' },
@@ -21,32 +21,35 @@ export const PROBLEM_TYPES = {
   secret_not_found: { status: 404, title: 'No such secret' },
   tenant_not_found: { status: 404, title: 'No such tenant' },
   project_not_found: { status: 404, title: 'No such project' },
-  method_not_allowed: { status: 405, title: 'Not with this method' },
+  method_not_allowed: { status: 405, title: 'The route does not have this method' },
   request_timeout: { status: 408, title: 'The request did not arrive in time' },
-  state_conflict: { status: 409, title: 'Not in this state' },
+  state_conflict: { status: 409, title: 'The present state does not allow this' },
   overlap: { status: 409, title: 'Another run is under way' },
-  grant_invalid: { status: 409, title: 'The grant does not carry a run' },
-  quota_exceeded: { status: 409, title: 'There is no room for another' },
-  idempotency_in_flight: { status: 409, title: 'The same request is being answered' },
-  revision_conflict: { status: 412, title: 'Somebody else changed it' },
+  grant_invalid: { status: 409, title: 'The grant does not permit the run' },
+  quota_exceeded: { status: 409, title: 'The quota is used up' },
+  idempotency_in_flight: { status: 409, title: 'The same request is still in progress' },
+  revision_conflict: { status: 412, title: 'Another request changed the schedule' },
   body_too_large: { status: 413, title: 'The body is too large' },
-  unsupported_media_type: { status: 415, title: 'The body is of a type that is not understood' },
+  unsupported_media_type: { status: 415, title: 'The type of the body is not supported' },
   slot_not_found: { status: 422, title: 'No such slot' },
   purge_refused: { status: 422, title: 'The purge was not confirmed' },
   idempotency_key_reused: { status: 422, title: 'The Idempotency-Key belongs to another request' },
-  revision_required: { status: 428, title: 'Say which revision is meant' },
+  revision_required: { status: 428, title: 'If-Match is required' },
   rate_limited: { status: 429, title: 'Too many requests' },
   headers_too_large: { status: 431, title: 'The headers are too large' },
-  internal: { status: 500, title: 'A fault of the service' },
-  unavailable: { status: 503, title: 'Not now' },
-  secrets_unavailable: { status: 503, title: 'No secrets can be kept here' },
+  internal: { status: 500, title: 'An error in the service' },
+  unavailable: { status: 503, title: 'Temporarily unavailable' },
+  secrets_unavailable: { status: 503, title: 'This installation stores no secrets' },
 } as const satisfies Record<string, ProblemType>
 
 export type ProblemCode = keyof typeof PROBLEM_TYPES
 
 export const PROBLEM_CODES = Object.keys(PROBLEM_TYPES) as readonly ProblemCode[]
 
-/** Stable: `type` of RFC 9457. It names, it does not locate. */
+/** Problems that pass with time. Their answers say in `Retry-After` how long to wait. */
+export const RETRY_AFTER_PROBLEMS: readonly ProblemCode[] = ['idempotency_in_flight', 'rate_limited', 'unavailable']
+
+/** The `type` of RFC 9457. Stable; it is a name, not an address. */
 export function problemTypeUri(code: ProblemCode): string {
   return `urn:carillon:problem:${code}`
 }
@@ -55,9 +58,9 @@ const fieldProblem = component(
   'FieldProblem',
   z.object({
     field: z.string().meta({
-      description: 'Where in the request, such as `cadence.expression` or `query.limit`; empty for all of it.',
+      description: 'The field, such as `cadence.expression` or `query.limit`; empty for the whole request.',
     }),
-    message: z.string().meta({ description: 'What was expected, what was found, what to do.' }),
+    message: z.string().meta({ description: 'What was expected, what the request has, what to do.' }),
   }),
 )
 
@@ -70,9 +73,9 @@ export const problem = component(
     code: z.enum(PROBLEM_CODES).meta({ description: 'The same name, short.' }),
     title: z.string(),
     status: z.int().min(400).max(599),
-    detail: z.string().meta({ description: 'What happened this time, and what to do.' }),
-    instance: z.string().meta({ description: 'The request, as the log of the service calls it.' }),
-    errors: z.array(fieldProblem).meta({ description: 'The fields at fault; none if it was no field.' }),
+    detail: z.string().meta({ description: 'What happened, and what to do.' }),
+    instance: z.string().meta({ description: 'The request, by its id in the log of the service.' }),
+    errors: z.array(fieldProblem).meta({ description: 'The fields at fault; empty if the problem is in no field.' }),
   }),
   'RFC 9457. Nothing was written.',
 )

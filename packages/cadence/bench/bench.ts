@@ -1,11 +1,11 @@
 /**
- * What an answer costs, beside what the well-known libraries take for the same one. Run: `npm run bench:cadence`.
+ * Measures `next` and `parse` beside well-known libraries. Run: `npm run bench:cadence`.
  *
- * Each line is the median of many short batches, ours and theirs taken in turn, so that a busy machine slows both.
- * `next` asks a cadence that was parsed before for the slot after a moving instant within one year; `parse + next` starts
- * from the JSON each time. The limits hold for each kind; a rule that must count its end (`maxRuns`, `COUNT`) pays for each
- * slot counted, and is shown beside them. Below the table: what a hostile rule costs, and the first use of a zone, which a
- * process pays once for each year it looks at. Not measured: memory, other engines, instants centuries away.
+ * Each line is the median of many short batches. Batches of this package and of the library alternate, so a busy machine
+ * slows both. `next` asks a parsed cadence for the slot after a moving instant within one year; `parse + next` starts from
+ * JSON each time. Every kind must keep the limits, except a rule that counts its slots (`maxRuns`, `COUNT`): it pays for
+ * each slot counted. Below the table: the cost of a hostile rule, and of the first use of a zone, which a process pays once
+ * per zone year. Not measured: memory, other engines, instants centuries away.
  */
 import { Cron } from 'croner'
 import { RRuleTemporal } from 'rrule-temporal'
@@ -13,7 +13,7 @@ import { Temporal } from 'temporal-polyfill'
 
 import { parse } from '../src/index.ts'
 import type { Cadence } from '../src/index.ts'
-import { Zone } from '../src/zone.ts'
+import { Zone } from '../src/time/zone.ts'
 
 const NEXT_MAX_US = 50
 const PARSE_NEXT_MAX_US = 250
@@ -26,7 +26,7 @@ const ZONE = 'America/New_York'
 interface Case {
   readonly name: string
   readonly input: unknown
-  /** Counts its end slot by slot: no limit applies. */
+  /** `parse` counts its slots one by one, so the limit does not apply. */
   readonly isCounted?: true
   readonly library?: Library
 }
@@ -137,7 +137,7 @@ function parsed(input: unknown): Cadence {
   return result.cadence
 }
 
-/** Instants spread over a year, the same for everybody. */
+/** Instants spread over a year, the same for all measured functions. */
 function instantsOfAYear(): () => number {
   let day = 0
   return () => {
@@ -151,7 +151,7 @@ interface Task {
   readonly batches: number[]
 }
 
-/** Microseconds per call: the median batch of each task, batches taken in turn. */
+/** Microseconds per call: the median batch of each function. Batches of the functions alternate. */
 function measure(runs: readonly ((after: number) => unknown)[]): number[] {
   const tasks: Task[] = runs.map((run) => ({ run, batches: [] }))
   const nextInstant = instantsOfAYear()
@@ -183,7 +183,7 @@ function millisecondsOf(run: () => unknown): number {
 
 const HOSTILE = 'FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=30'
 
-/** A rule that never comes due: ours refuses it, rrule-temporal gives up by its own limit. */
+/** A rule without slots: `parse` rejects it, rrule-temporal stops at its own limit of iterations. */
 function hostileLines(): string[] {
   const start = { kind: 'rrule', rule: HOSTILE, start: '2020-01-01T00:00:00' }
   const library = new RRuleTemporal({ rruleString: `DTSTART;TZID=UTC:20200101T000000\nRRULE:${HOSTILE}` })
@@ -191,15 +191,15 @@ function hostileLines(): string[] {
     try {
       library.next(new Date(YEAR_START))
     } catch {
-      // That it throws is its answer.
+      // rrule-temporal throws when it reaches its limit.
     }
   }
   const ours = median(Array.from({ length: 5 }, () => millisecondsOf(() => parse(start))))
   const theirs = median(Array.from({ length: 5 }, () => millisecondsOf(giveUp)))
-  return [`${HOSTILE}: refused in ${ours.toFixed(1)} ms, rrule-temporal gives up in ${theirs.toFixed(0)} ms`]
+  return [`${HOSTILE}: rejected in ${ours.toFixed(1)} ms, rrule-temporal gives up in ${theirs.toFixed(0)} ms`]
 }
 
-/** Zones that nothing above has used, each asked once; half of them never change their clocks. */
+/** Zones that nothing above has used, each read once. Half of them never change their clocks. */
 const FRESH_ZONES = ['Europe/Rome', 'Asia/Tokyo', 'America/Chicago', 'Asia/Kolkata', 'Australia/Sydney', 'Asia/Dubai']
 
 function zoneLine(): string {

@@ -1,37 +1,34 @@
-import type { DstPolicy } from './dst-policy.ts'
-import { describeMoment } from './english/moment-phrase.ts'
-import { formatZoned } from './moment-text.ts'
-import type { CadenceDraft } from './parse-context.ts'
+import { describeMoment } from './english/time-phrase.ts'
+import type { CadenceDraft } from './input/cadence-draft.ts'
+import { LIMITS } from './limits.ts'
+import { SEARCH_STEPS, SearchLimitError, StepBudget } from './rules/step-budget.ts'
 import type { CadenceKind, CadenceSpec } from './spec.ts'
-import { SearchLimitError, StepBudget } from './step-budget.ts'
-import { FIRST_INSTANT, FIRST_WALL, LAST_INSTANT, LAST_WALL } from './wall.ts'
+import type { DstPolicy } from './time/dst-policy.ts'
+import { formatZoned } from './time/moment-text.ts'
+import { FIRST_INSTANT, FIRST_WALL_TIME, LAST_INSTANT, LAST_WALL_TIME } from './time/wall-time.ts'
 import { findWarnings } from './warning.ts'
 import type { Warning } from './warning.ts'
 
-/** What one search may cost. Changes of the clocks weigh most: it reaches over some decades of them. */
-export const SEARCH_STEPS = 150_000
-
 const SLOTS_STEPS = 4 * SEARCH_STEPS
 const SLOTS_DEFAULT = 100
-export const SLOTS_MAX = 10_000
 
 export interface SlotsOptions {
-  /** Exclusive. */
+  /** Upper bound, exclusive. */
   readonly to?: number
   /** @default 100, at most 10,000 */
   readonly limit?: number
 }
 
-/** A rule of time, ready to answer. Instants are epoch milliseconds. Immutable; make one with `parse`. */
+/** A rule of time that `parse` accepted. Immutable. Instants are epoch milliseconds. */
 export class Cadence {
-  /** Canonical JSON: `parse(spec, { minimumSeconds: 0 })` gives the same cadence again. */
+  /** Canonical JSON. `parse(spec, { minimumSeconds: 0 })` returns the same cadence. */
   readonly spec: CadenceSpec
   readonly #draft: CadenceDraft
   /** First and last instant that may be a slot. */
   readonly #from: number
   readonly #to: number
 
-  /** @internal `to` is where `maxRuns` and all other bounds end the draft. */
+  /** @internal `to` is the last instant that may be a slot, after `maxRuns` and all other bounds. */
   constructor(draft: CadenceDraft, to: number) {
     this.spec = deepFreeze(draft.spec)
     this.#draft = draft
@@ -48,22 +45,22 @@ export class Cadence {
     return this.spec.timezone
   }
 
-  /** The DST policy in force, given or by default; null where slots are instants and no clock matters. */
+  /** The DST policy in effect, defaults included; null if the slots are instants, which no clock change affects. */
   get dst(): DstPolicy | null {
     return this.#draft.local?.dst ?? null
   }
 
   /**
-   * The first slot strictly after, or null.
-   * @throws SearchLimitError if the rule thins out so far that the next slot cannot be found
+   * The first slot strictly after `after`, or null.
+   * @throws SearchLimitError if the slots are too sparse to find the next one within the budget
    */
   next(after: number): number | null {
     return this.#next(floorInstant(after), new StepBudget(SEARCH_STEPS))
   }
 
   /**
-   * The last slot strictly before, or null.
-   * @throws SearchLimitError as `next` does
+   * The last slot strictly before `before`, or null.
+   * @throws SearchLimitError like `next`
    */
   previous(before: number): number | null {
     const until = Math.min(ceilInstant(before), this.#to + 1)
@@ -72,10 +69,10 @@ export class Cadence {
     return slot === null || slot < this.#from ? null : slot
   }
 
-  /** The slots in `[from, to)`, in order; fewer than asked for where finding them would take too long. */
+  /** The slots in `[from, to)`, ascending. Returns fewer than `limit` if finding more would exceed the budget. */
   slots(from: number, { to = Infinity, limit = SLOTS_DEFAULT }: SlotsOptions = {}): number[] {
     const slots: number[] = []
-    const most = Math.min(limit, SLOTS_MAX)
+    const most = Math.min(limit, LIMITS.slotsPerCall)
     const budget = new StepBudget(SLOTS_STEPS)
     try {
       let after = ceilInstant(from) - 1
@@ -91,12 +88,12 @@ export class Cadence {
     return slots
   }
 
-  /** Whether no slot follows. */
+  /** True if no slot lies after `after`. */
   isExhausted(after: number): boolean {
     return this.next(after) === null
   }
 
-  /** The rule in plain English, with its zone and bounds. */
+  /** The rule, its zone and its bounds in plain English. */
   describe(): string {
     const { phrase, spec, zone, from, to } = this.#draft
     const moment = (at: number): string => describeMoment({ kind: 'instant', at }, zone)
@@ -111,8 +108,8 @@ export class Cadence {
   }
 
   /**
-   * The dates in the two years from `from` on that a change of the clocks touches, and how.
-   * @throws SearchLimitError as `next` does
+   * The clock changes in the two years after `from` that affect this cadence, and their effect.
+   * @throws SearchLimitError like `next`
    */
   warnings(from: number): Warning[] {
     const { local, source, zone } = this.#draft
@@ -122,12 +119,12 @@ export class Cadence {
   }
 
   /**
-   * An instant as local time with offset and zone, as in RFC 9557.
-   * @throws RangeError if the instant lies outside of 1970 to 9999
+   * An instant as local time with offset and zone, in the format of RFC 9557.
+   * @throws RangeError if the instant is not between 1970 and 9999
    */
   local(slot: number): string {
     const { zone } = this.#draft
-    if (!(slot >= FIRST_WALL && slot <= LAST_WALL)) {
+    if (!(slot >= FIRST_WALL_TIME && slot <= LAST_WALL_TIME)) {
       throw new RangeError(`expected an instant from 1970 to 9999, got ${slot}`)
     }
     const instant = Math.floor(slot)
@@ -150,7 +147,7 @@ function ceilInstant(instant: number): number {
   return Math.ceil(clamp(instant))
 }
 
-/** To the range of slots. NaN would make every comparison false and a search endless. */
+/** Limits an instant to the range of slots. Rejects NaN, which would make every comparison false and a search endless. */
 function clamp(instant: number): number {
   if (Number.isNaN(instant)) throw new RangeError('expected an instant in epoch milliseconds, got NaN')
   return Math.min(Math.max(instant, FIRST_INSTANT - 1), LAST_INSTANT + 1)

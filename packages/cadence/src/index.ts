@@ -1,23 +1,22 @@
-export type { CadenceInput } from './cadence-input.ts'
 export type { Cadence, SlotsOptions } from './cadence.ts'
-export { FOLD_POLICIES, GAP_POLICIES } from './dst-policy.ts'
-export type { DstPolicy, FoldPolicy, GapPolicy } from './dst-policy.ts'
+export { PROBLEM_CODES } from './input/problem.ts'
+export type { Problem, ProblemCode } from './input/problem.ts'
 export { LIMITS } from './limits.ts'
 export { parse } from './parse.ts'
 export type { ParseOptions, ParseResult } from './parse.ts'
-export { PROBLEM_CODES } from './problem.ts'
-export type { Problem, ProblemCode } from './problem.ts'
+export { SearchLimitError } from './rules/step-budget.ts'
 export { CADENCE_KINDS, FREQUENCIES } from './spec.ts'
 export type {
+  CadenceInput,
   CadenceKind,
   CadenceSpec,
   CronSpec,
-  DstSpec,
   Frequency,
   FrequencySpec,
   IntervalSpec,
   OnceSpec,
   RRuleSpec,
 } from './spec.ts'
-export { SearchLimitError } from './step-budget.ts'
+export { FOLD_POLICIES, GAP_POLICIES } from './time/dst-policy.ts'
+export type { DstPolicy, DstSpec, FoldPolicy, GapPolicy } from './time/dst-policy.ts'
 export type { Warning } from './warning.ts'

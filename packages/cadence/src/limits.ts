@@ -1,12 +1,11 @@
-import { MAX_RUNS } from './bounds-input.ts'
-import { SLOTS_MAX } from './cadence.ts'
-import { MINIMUM_SECONDS_DEFAULT } from './parse.ts'
-import { DATES_MAX } from './rrule/exceptions-input.ts'
-
-/** The limits that a wire contract repeats. */
+/** Limits that a wire contract repeats. */
 export const LIMITS = {
-  minimumSeconds: MINIMUM_SECONDS_DEFAULT,
-  maxRuns: MAX_RUNS,
-  exceptionDates: DATES_MAX,
-  slotsPerCall: SLOTS_MAX,
+  /** Least distance between two slots, unless the caller of `parse` sets `minimumSeconds`. */
+  minimumSeconds: 60,
+  /** Largest `maxRuns` of a cadence whose slots are counted one by one. */
+  maxRuns: 10_000,
+  /** Most `exdates` of a rule, and most `rdates`. */
+  exceptionDates: 1000,
+  /** Most slots that one call of `slots` returns. */
+  slotsPerCall: 10_000,
 } as const

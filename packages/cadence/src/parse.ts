@@ -1,27 +1,25 @@
-import { Cadence, SEARCH_STEPS } from './cadence.ts'
-import { findTooClose, lastSlot } from './draft-checks.ts'
-import { countOf } from './english/words.ts'
-import { InputReader } from './input-reader.ts'
+import { Cadence } from './cadence.ts'
+import { checkDraft } from './check-draft.ts'
+import type { CadenceDraft } from './input/cadence-draft.ts'
+import { InputReader } from './input/input-reader.ts'
+import type { ParseContext } from './input/parse-context.ts'
+import { ProblemList } from './input/problem.ts'
+import type { Problem } from './input/problem.ts'
 import { readCron } from './kinds/cron.ts'
 import { readFrequency } from './kinds/frequency.ts'
 import { readInterval } from './kinds/interval.ts'
 import { readOnce } from './kinds/once.ts'
 import { readRRule } from './kinds/rrule.ts'
-import type { CadenceDraft, ParseContext } from './parse-context.ts'
-import { ProblemList } from './problem.ts'
-import type { Problem } from './problem.ts'
+import { LIMITS } from './limits.ts'
+import { SEARCH_STEPS, SearchLimitError, StepBudget } from './rules/step-budget.ts'
 import { CADENCE_KINDS } from './spec.ts'
 import type { CadenceKind } from './spec.ts'
-import { SearchLimitError, StepBudget } from './step-budget.ts'
-import { FIRST_INSTANT, LAST_INSTANT, SECOND_MS } from './wall.ts'
-
-/** The least distance of two slots, unless told. */
-export const MINIMUM_SECONDS_DEFAULT = 60
+import { FIRST_INSTANT, LAST_INSTANT, SECOND_MS } from './time/wall-time.ts'
 
 export interface ParseOptions {
-  /** Epoch milliseconds; anchors what the input leaves open. Without it such input is a problem. */
+  /** Epoch milliseconds. Anchors an input that names no start. Without it such an input is a problem. */
   readonly now?: number
-  /** The least distance of two slots; 0 to load what was accepted before. @default 60 */
+  /** Least distance between two slots. Use 0 to load a spec that was accepted before. @default 60 */
   readonly minimumSeconds?: number
 }
 
@@ -32,7 +30,7 @@ export type ParseResult =
 interface KindRules {
   readonly read: (context: ParseContext) => CadenceDraft | undefined
   readonly fields: readonly string[]
-  /** The field to blame when the rule as a whole is at fault. */
+  /** The field that a problem names if the rule as a whole is at fault. */
   readonly ruleField: string
 }
 
@@ -51,13 +49,13 @@ const KINDS: Readonly<Record<CadenceKind, KindRules>> = {
 }
 
 /**
- * Reads any value as a cadence. Never throws, whatever the input; always ends within a fixed number of steps.
- * @throws RangeError if the options are out of range: they are the program's, not the user's.
+ * Reads any value as a cadence. Never throws because of the input, and always ends within a fixed number of steps.
+ * @throws RangeError if an option is out of range: the program sets the options, not the user
  */
 export function parse(input: unknown, options: ParseOptions = {}): ParseResult {
   checkOptions(options)
   const problems = new ProblemList()
-  const cadence = read(input, options, problems)
+  const cadence = readCadence(input, options, problems)
   if (cadence !== undefined && problems.isEmpty) return { ok: true, cadence }
   return { ok: false, problems: problems.toArray() }
 }
@@ -69,51 +67,25 @@ function checkOptions({ now = FIRST_INSTANT, minimumSeconds = 0 }: ParseOptions)
   if (!(minimumSeconds >= 0)) throw new RangeError(`expected "minimumSeconds" to be 0 or more, got ${minimumSeconds}`)
 }
 
-function read(input: unknown, options: ParseOptions, problems: ProblemList): Cadence | undefined {
+function readCadence(input: unknown, options: ParseOptions, problems: ProblemList): Cadence | undefined {
   const reader = InputReader.open(input, '', null, problems)
   if (reader === undefined) return undefined
   if (!reader.has('kind')) problems.add('missing_field', 'kind', `one of ${CADENCE_KINDS.join(', ')}`, 'nothing')
   const kind = reader.choice('kind', CADENCE_KINDS)
   if (kind === undefined) return undefined
-  const rules = KINDS[kind]
-  reader.refuseOthers(rules.fields)
-  const context = {
-    reader,
-    problems,
-    budget: new StepBudget(SEARCH_STEPS),
-    now: options.now ?? null,
-    chargedYears: new Set<number>(),
-  }
+  const { read, fields, ruleField } = KINDS[kind]
+  reader.rejectUnknownFields(fields)
+  const budget = new StepBudget(SEARCH_STEPS)
+  const context = { reader, problems, budget, now: options.now ?? null, chargedYears: new Set<number>() }
+  const minimumMs = (options.minimumSeconds ?? LIMITS.minimumSeconds) * SECOND_MS
   try {
-    const draft = rules.read(context)
-    return draft === undefined ? undefined : check(draft, options, context, rules.ruleField)
+    const draft = read(context)
+    const last = draft && checkDraft(draft, context, minimumMs, ruleField)
+    return draft === undefined || last === undefined ? undefined : new Cadence(draft, last)
   } catch (error) {
     if (!(error instanceof SearchLimitError)) throw error
     const expected = 'a rule whose slots are found in a fixed number of steps'
-    problems.add('too_complex', rules.ruleField, expected, 'one that takes more')
+    problems.add('too_complex', ruleField, expected, 'one that takes more')
     return undefined
   }
-}
-
-/** What no single field can tell. */
-function check(draft: CadenceDraft, options: ParseOptions, context: ParseContext, field: string): Cadence | undefined {
-  const to = lastSlot(draft, context)
-  if (to === undefined) {
-    const hasSlots = draft.source.next(FIRST_INSTANT - 1, context.budget) !== null
-    // A sound rule, but no slot between its bounds.
-    const blamed = hasSlots && context.reader.has('endAt') ? 'endAt' : field
-    context.problems.add('never_fires', blamed, 'at least one slot', 'none that ever comes due')
-    return undefined
-  }
-  const minimumMs = (options.minimumSeconds ?? MINIMUM_SECONDS_DEFAULT) * SECOND_MS
-  const close = findTooClose(draft, minimumMs, context.budget)
-  if (close !== undefined) {
-    context.problems.add(
-      'too_frequent',
-      field,
-      `at least ${countOf(minimumMs / SECOND_MS, 'second')} between two slots`,
-      close,
-    )
-  }
-  return new Cadence(draft, to)
 }

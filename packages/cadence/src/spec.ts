@@ -1,23 +1,17 @@
-import type { FoldPolicy, GapPolicy } from './dst-policy.ts'
-
-/** What changes of the clocks do; each half that is absent follows the default. */
-export interface DstSpec {
-  readonly gap?: GapPolicy
-  readonly fold?: FoldPolicy
-}
+import type { DstSpec } from './time/dst-policy.ts'
 
 interface ZonedSpec {
-  /** IANA name, canonical. */
+  /** Canonical IANA name. */
   readonly timezone: string
   readonly dst?: DstSpec
 }
 
 interface RecurringSpec extends ZonedSpec {
-  /** No slot before. An instant (`…Z`) or a local time in `timezone`. */
+  /** Earliest slot, inclusive: an instant (`…Z`) or a local time in `timezone`. */
   readonly startAt?: string
-  /** No slot after. */
+  /** Latest slot, inclusive: an instant or a local time. */
   readonly endAt?: string
-  /** At most so many slots, counted from `startAt`. */
+  /** Largest number of slots, counted from `startAt`. */
   readonly maxRuns?: number
 }
 
@@ -34,7 +28,7 @@ export interface CronSpec extends RecurringSpec {
 export interface RRuleSpec extends RecurringSpec {
   readonly kind: 'rrule'
   readonly rule: string
-  /** DTSTART in local time. */
+  /** DTSTART as a local time. */
   readonly start: string
   readonly exdates?: readonly string[]
   readonly rdates?: readonly string[]
@@ -44,7 +38,7 @@ export interface IntervalSpec extends RecurringSpec {
   readonly kind: 'interval'
   /** ISO 8601 duration. */
   readonly every: string
-  /** Slots lie at whole multiples of `every` from here, or from `startAt` where there is no anchor. */
+  /** Slots lie at whole multiples of `every` from here. @default `startAt` */
   readonly anchor?: string
 }
 
@@ -59,13 +53,24 @@ export interface FrequencySpec extends RecurringSpec {
   readonly dayOfWeek: number
   /** `HH:MM`. */
   readonly timeOfDay: string
-  /** Local date of one of the slots; only where the frequency needs one. */
+  /** Local date of one of the slots. Only a biweekly cadence has one. */
   readonly anchor?: string
 }
 
-/** The canonical form of a cadence: plain JSON, every default and anchor filled in. */
+/** The canonical form of a cadence: plain JSON with every default and anchor filled in. */
 export type CadenceSpec = OnceSpec | CronSpec | RRuleSpec | IntervalSpec | FrequencySpec
 
 export type CadenceKind = CadenceSpec['kind']
 
 export const CADENCE_KINDS: readonly CadenceKind[] = ['once', 'cron', 'rrule', 'interval', 'frequency']
+
+/** Makes the fields optional that `parse` fills in. */
+type WithOptional<Spec, Filled extends keyof Spec> = Omit<Spec, Filled> & Partial<Pick<Spec, Filled>>
+
+/** What `parse` accepts: a spec that may omit defaults and anchors. Use it to type-check literals. */
+export type CadenceInput =
+  | WithOptional<OnceSpec, 'timezone'>
+  | WithOptional<CronSpec, 'timezone'>
+  | WithOptional<RRuleSpec, 'start' | 'timezone'>
+  | (Omit<WithOptional<IntervalSpec, 'timezone'>, 'every'> & { readonly every: number | string })
+  | WithOptional<FrequencySpec, 'timezone'>

@@ -1,24 +1,24 @@
-import type { DstPolicy } from './dst-policy.ts'
-import { describeDate } from './english/moment-phrase.ts'
-import { formatTime } from './english/time-phrase.ts'
-import { formatWall } from './moment-text.ts'
-import type { SlotSource } from './slot-source.ts'
-import type { StepBudget } from './step-budget.ts'
-import type { WallRule } from './wall-rule.ts'
-import { DAY_MS, modulo } from './wall.ts'
-import type { Wall } from './wall.ts'
-import type { Segment, Zone } from './zone.ts'
+import { describeDate, formatTime } from './english/time-phrase.ts'
+import type { StepBudget } from './rules/step-budget.ts'
+import type { WallTimeRule } from './rules/wall-time-rule.ts'
+import type { SlotSource } from './slots/slot-source.ts'
+import type { DstPolicy } from './time/dst-policy.ts'
+import { formatWallTime } from './time/moment-text.ts'
+import { DAY_MS, modulo } from './time/wall-time.ts'
+import type { WallTime } from './time/wall-time.ts'
+import type { Segment, Zone } from './time/zone.ts'
 
-/** A date on which a change of the clocks touches a cadence. */
+/** A clock change that affects a cadence. */
 export interface Warning {
   readonly code: 'dst_gap' | 'dst_fold'
-  /** When the clocks change. */
+  /** The instant of the clock change. */
   readonly at: number
-  /** The first local time concerned, such as `2027-03-14T02:30:00`. */
+  /** The first local time it affects, such as `2027-03-14T02:30:00`. */
   readonly local: string
-  /** How many local times of the cadence are concerned (counted up to 1,000). */
+  /** How many local times of the cadence it affects; counting stops at 1,000. */
   readonly count: number
   readonly effect: 'shifted' | 'skipped' | 'first_pass' | 'second_pass' | 'both_passes'
+  /** A full sentence for the user. */
   readonly message: string
 }
 
@@ -31,9 +31,9 @@ export interface WarningRange {
   readonly to: number
 }
 
-/** The changes of the clocks in the two years from `from` on that touch a rule, in order. */
+/** The clock changes in the two years after `from` that affect a rule, in order. */
 export function findWarnings(
-  { rule, dst }: { readonly rule: WallRule; readonly dst: DstPolicy },
+  { rule, dst }: { readonly rule: WallTimeRule; readonly dst: DstPolicy },
   source: SlotSource,
   zone: Zone,
   { from, to }: WarningRange,
@@ -41,12 +41,12 @@ export function findWarnings(
 ): Warning[] {
   const warnings: Warning[] = []
   const horizon = Math.min(to, from + HORIZON_MS)
-  // A fold that began before `from` may not be over.
+  // Starts a day early, because a fold that began before `from` may still be going on.
   for (let before = zone.segmentAt(from - DAY_MS); before.end <= horizon;) {
     const after = zone.segmentAt(before.end)
-    // One for each change: there are few, and each is a search of its own.
+    // Each clock change has its own budget: there are few, and each is a separate search.
     const budget = createBudget()
-    const walls = touchedWalls(rule, before, after, budget)
+    const walls = affectedWallTimes(rule, before, after, budget)
     const isAhead = after.start + Math.max(0, before.offset - after.offset) > from
     if (walls.count > 0 && isAhead && hasSlots(source, dst, before, after, budget)) {
       warnings.push(describeChange(zone, dst, before, after, walls))
@@ -56,7 +56,7 @@ export function findWarnings(
   return warnings
 }
 
-/** Local times may have been left out as instants: then nothing runs that one could warn of. */
+/** False if every affected slot is excluded by an instant in `exdates`: then there is nothing to warn about. */
 function hasSlots(source: SlotSource, dst: DstPolicy, before: Segment, after: Segment, budget: StepBudget): boolean {
   const change = after.start
   const fold = before.offset - after.offset
@@ -65,14 +65,14 @@ function hasSlots(source: SlotSource, dst: DstPolicy, before: Segment, after: Se
   return slot !== null && slot < change + fold
 }
 
-interface TouchedWalls {
-  readonly first: Wall
-  readonly last: Wall
+interface AffectedWallTimes {
+  readonly first: WallTime
+  readonly last: WallTime
   readonly count: number
 }
 
-/** The local times of a rule that do not exist, or exist twice. */
-function touchedWalls(rule: WallRule, before: Segment, after: Segment, budget: StepBudget): TouchedWalls {
+/** The wall times of a rule that a clock change skips or repeats. */
+function affectedWallTimes(rule: WallTimeRule, before: Segment, after: Segment, budget: StepBudget): AffectedWallTimes {
   const edges = [after.start + before.offset, after.start + after.offset]
   const end = Math.max(...edges)
   let wall = rule.next(Math.min(...edges) - 1, budget)
@@ -87,12 +87,18 @@ function touchedWalls(rule: WallRule, before: Segment, after: Segment, budget: S
   return { first, last, count }
 }
 
-function describeChange(zone: Zone, dst: DstPolicy, before: Segment, after: Segment, walls: TouchedWalls): Warning {
+function describeChange(
+  zone: Zone,
+  dst: DstPolicy,
+  before: Segment,
+  after: Segment,
+  walls: AffectedWallTimes,
+): Warning {
   const { first, last, count } = walls
   const date = describeDate(first)
   const isMany = count > 1
   const times = isMany ? `${count} local times from ${clock(first)} to ${clock(last)}` : clock(first)
-  const shared = { at: after.start, local: formatWall(first), count }
+  const shared = { at: after.start, local: formatWallTime(first), count }
   if (after.offset > before.offset) {
     const fate = dst.gap === 'shift' ? `run once, at ${clock(after.start + after.offset)}` : 'do not run'
     const one = dst.gap === 'shift' ? fate.replace('run', 'runs') : 'does not run'
@@ -109,6 +115,6 @@ function describeChange(zone: Zone, dst: DstPolicy, before: Segment, after: Segm
   return { code: 'dst_fold', ...shared, effect: effects[dst.fold], message }
 }
 
-function clock(wall: Wall): string {
+function clock(wall: WallTime): string {
   return formatTime(modulo(wall, DAY_MS))
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 
 import { parse } from '../src/index.ts'
 import { frequentCronExpression } from './arbitrary/cron-expression.ts'
-import { placeAndTime } from './arbitrary/place-and-time.ts'
+import { zoneAndInstant } from './arbitrary/zone-and-instant.ts'
 import { cadenceOf, printAll, problemsOf } from './cadence-of.ts'
 import { PROPERTY_TIMEOUT, RUNS } from './runs.ts'
 
@@ -16,10 +16,10 @@ function slotsOf(input: unknown, now?: number): string[] {
 }
 
 describe('startAt, endAt and maxRuns', { timeout: PROPERTY_TIMEOUT }, () => {
-  test('leave exactly those slots of the unbounded cadence that lie within them', () => {
+  test('keep exactly the slots of the unbounded cadence that lie within them', () => {
     const bounded = fc.record({
       expression: frequentCronExpression(),
-      place: placeAndTime(),
+      place: zoneAndInstant(),
       length: fc.integer({ min: 0, max: 4 * DAY_MS }),
       maxRuns: fc.option(fc.integer({ min: 1, max: 40 }), { nil: undefined }),
     })
@@ -50,21 +50,21 @@ describe('startAt, endAt and maxRuns', { timeout: PROPERTY_TIMEOUT }, () => {
     )
   })
 
-  test('end at whichever of endAt and maxRuns comes first', () => {
+  test('end the cadence at endAt or after maxRuns slots, whichever comes first', () => {
     const rule = { kind: 'rrule', rule: 'FREQ=DAILY', start: '2026-01-01T09:00:00', startAt: '2026-01-01T00:00:00Z' }
 
     expect(slotsOf({ ...rule, endAt: '2026-01-03T00:00:00Z', maxRuns: 5 })).toHaveLength(2)
     expect(slotsOf({ ...rule, endAt: '2026-01-09T00:00:00Z', maxRuns: 5 })).toHaveLength(5)
   })
 
-  test('maxRuns reaches decades ahead where the clocks change, and says so where it cannot', () => {
+  test('maxRuns may reach decades ahead in a zone with clock changes; beyond that it is too complex', () => {
     const yearly = { kind: 'cron', expression: '0 9 1 1 *', timezone: NEW_YORK, startAt: '2027-01-01T00:00:00Z' }
 
     expect(cadenceOf({ ...yearly, maxRuns: 45 }).previous(Infinity)).toBe(Date.parse('2071-01-01T14:00:00Z'))
     expect(problemsOf({ ...yearly, maxRuns: 100 })).toMatchObject([{ code: 'too_complex', field: 'maxRuns' }])
   })
 
-  test('an end in a gap lies before it, an end in a fold takes in both passes', () => {
+  test('endAt in a gap ends before the gap, endAt in a fold includes both passes', () => {
     const daily = (expression: string, startAt: string, endAt: string): string[] =>
       slotsOf({ kind: 'cron', expression, timezone: NEW_YORK, startAt, endAt, dst: { fold: 'both' } })
 
@@ -88,7 +88,7 @@ describe('startAt, endAt and maxRuns', { timeout: PROPERTY_TIMEOUT }, () => {
 describe('UNTIL as an instant', () => {
   const halfHours = { kind: 'rrule', start: '2026-11-01T00:30:00', timezone: NEW_YORK }
 
-  test('ends a rule on the pass of a repeated hour that it names', () => {
+  test('ends a rule in the pass of a repeated hour that the instant lies in', () => {
     expect(slotsOf({ ...halfHours, rule: 'FREQ=MINUTELY;INTERVAL=30;UNTIL=20261101T061500Z' })).toEqual([
       '2026-11-01T04:30:00.000Z',
       '2026-11-01T05:00:00.000Z',
@@ -97,7 +97,7 @@ describe('UNTIL as an instant', () => {
     ])
   })
 
-  test('does not end the dates that were added one by one, and is not stretched by them', () => {
+  test('does not remove later rdates, and rdates do not extend the rule beyond it', () => {
     const rule = { ...halfHours, start: '2026-10-31T01:00:00', rule: 'FREQ=DAILY;UNTIL=20261101T051500Z' }
 
     expect(slotsOf({ ...rule, dst: { fold: 'both' }, rdates: ['2026-12-01T01:00:00'] })).toEqual([
@@ -109,10 +109,10 @@ describe('UNTIL as an instant', () => {
 })
 
 describe('exdates and rdates as instants', () => {
-  test('name slots as they are, where local times would be in doubt', () => {
+  test('name exact slots where a local time would be ambiguous', () => {
     const nightly = { kind: 'rrule', rule: 'FREQ=DAILY', timezone: NEW_YORK }
 
-    // 07:00Z is where 02:30, which does not exist that day, was shifted to.
+    // 02:30 does not exist that day and is shifted to 07:00Z.
     expect(
       slotsOf({ ...nightly, start: '2027-03-13T02:30:00', exdates: ['2027-03-14T07:00:00Z'] }).slice(0, 2),
     ).toEqual(['2027-03-13T07:30:00.000Z', '2027-03-15T06:30:00.000Z'])
@@ -123,7 +123,7 @@ describe('exdates and rdates as instants', () => {
     ])
   })
 
-  test('a date left out takes every slot of that local day with it, added ones included', () => {
+  test('an exdate without a time removes every slot of that local day, rdates included', () => {
     const rule = { kind: 'rrule', rule: 'FREQ=DAILY;COUNT=2', start: '2027-01-01T09:00:00', timezone: NEW_YORK }
 
     expect(
@@ -132,10 +132,10 @@ describe('exdates and rdates as instants', () => {
   })
 })
 
-describe('slots added one by one', () => {
+describe('rdates', () => {
   const daily = { kind: 'rrule', rule: 'FREQ=DAILY', start: '2026-01-05T09:00:00' }
 
-  test('are too close only to slots that there are', () => {
+  test('are too close only to slots that exist', () => {
     const hours = { kind: 'rrule', rule: 'FREQ=MINUTELY;UNTIL=20260101T090000Z', start: '2026-01-01T08:00:00' }
 
     expect(cadenceOf({ ...hours, rdates: ['2026-01-01T09:30:30Z'] }).previous(Infinity)).toBe(
@@ -147,29 +147,29 @@ describe('slots added one by one', () => {
     ).toEqual(['2026-01-05T09:00:00.000Z', '2026-01-06T09:00:30.000Z'])
   })
 
-  test('are taken out by exdates in whichever way these are written', () => {
+  test('are removed by exdates in any notation', () => {
     for (const exdate of ['2026-01-04T09:00:00', '2026-01-04T09:00:00Z', '2026-01-04']) {
       const input = { ...daily, rdates: ['2026-01-04T09:00:00Z'], exdates: [exdate] }
       expect(slotsOf(input)[0]).toBe('2026-01-05T09:00:00.000Z')
     }
   })
 
-  test('may be the first that there can be', () => {
+  test('may be at the first instant that a slot can have', () => {
     expect(slotsOf({ ...daily, rdates: ['1970-01-02T00:00:00'] })[0]).toBe('1970-01-02T00:00:00.000Z')
   })
 })
 
-describe('an instant asked for', () => {
+describe('an instant passed to next, previous or local', () => {
   const hourly = cadenceOf({ kind: 'cron', expression: '@hourly' })
   const slot = Date.UTC(2027, 0, 1, 9)
 
-  test('may have a fraction of a millisecond, which counts', () => {
+  test('may have a fraction of a millisecond, which is not rounded away', () => {
     expect(hourly.next(slot - 0.5)).toBe(slot)
     expect(hourly.previous(slot + 0.5)).toBe(slot)
     expect(hourly.slots(slot + 0.5, { limit: 1 })).toEqual([slot + 3_600_000])
   })
 
-  test('must be a number, and within the calendar to be shown', () => {
+  test('must be a number, and within the calendar to be formatted', () => {
     expect(() => hourly.next(NaN)).toThrow(RangeError)
     expect(() => hourly.local(Infinity)).toThrow(RangeError)
     expect(hourly.local(0)).toBe('1970-01-01T00:00:00+00:00[UTC]')
@@ -177,7 +177,7 @@ describe('an instant asked for', () => {
 })
 
 describe('an anchor', () => {
-  test('keeps the day of month that a calendar interval was created on, however short the months between', () => {
+  test('keeps the day of month that a calendar interval was created on, even after shorter months', () => {
     const now = Date.parse('2027-01-31T12:00:00Z')
 
     expect(slotsOf({ kind: 'interval', every: 'P1M' }, now).slice(0, 4)).toEqual([
@@ -198,7 +198,7 @@ describe('an anchor', () => {
     ).toMatchObject([{ code: 'out_of_range', field: 'start' }])
   })
 
-  test('is refused where its instant names a local time that happens twice', () => {
+  test('is rejected if it is an instant whose local time happens twice', () => {
     const instant = '2026-11-01T06:30:00Z'
 
     expect(problemsOf({ kind: 'interval', every: 'P1D', startAt: instant, timezone: NEW_YORK })).toMatchObject([
@@ -210,21 +210,21 @@ describe('an anchor', () => {
   })
 })
 
-describe('a wrong end', () => {
-  test('is not blamed on the times beside it', () => {
+describe('a wrong endAt', () => {
+  test('is the only problem: other times are not blamed', () => {
     const rule = { kind: 'rrule', rule: 'FREQ=DAILY', timezone: NEW_YORK, start: `2027-01-01T09:00:00[${NEW_YORK}]` }
 
     expect(problemsOf({ ...rule, endAt: 'never' })).toMatchObject([{ code: 'syntax', field: 'endAt' }])
   })
 })
 
-describe('the ends of time', () => {
+describe('the first and last slots of the calendar', () => {
   test.each([
     { kind: 'interval', every: 'P1D', startAt: '9990-01-01T01:00:00', timezone: 'Pacific/Auckland' },
     { kind: 'cron', expression: '0 1 * * *', timezone: 'Pacific/Auckland' },
     { kind: 'cron', expression: '30 19 31 12 *', timezone: NEW_YORK },
     { kind: 'rrule', rule: 'FREQ=YEARLY', start: '1970-01-01T00:00:00', timezone: 'Pacific/Kiritimati' },
-  ])('are the same forwards and backwards, and can be written: %j', (input) => {
+  ])('are the same from next and previous, and can be formatted: %j', (input) => {
     const cadence = cadenceOf(input)
     const first = cadence.next(-Infinity) ?? 0
     const last = cadence.previous(Infinity) ?? 0
@@ -237,17 +237,17 @@ describe('the ends of time', () => {
   })
 })
 
-describe('one meaning', () => {
+describe('the canonical spec', () => {
   test.each([
     ['cron', '0 9 * * MON-FRI', '00 09 * * 1,2,3,4,5'],
     ['cron', '*/15 * * * *', '0,15,30,45 0-23 * 1-12 *'],
     ['cron', '0 0 * * 7', '0 0 * * SUN'],
     ['cron', '@daily', '0 0 * * *'],
-  ])('has one spelling in the spec: %s %s is %s', (kind, one, other) => {
+  ])('is the same for equivalent inputs: %s %s and %s', (kind, one, other) => {
     expect(cadenceOf({ kind, expression: one }).spec).toEqual(cadenceOf({ kind, expression: other }).spec)
   })
 
-  test('of an RRULE does not depend on the order, the case or the repeats of its parts', () => {
+  test('of an RRULE does not depend on the order, the case or the repetition of its parts', () => {
     const start = '2027-01-01T00:00:00'
 
     expect(cadenceOf({ kind: 'rrule', rule: 'byhour=09,9,8;freq=daily;interval=01;', start }).spec).toEqual(
@@ -261,17 +261,17 @@ describe('one meaning', () => {
     { kind: 'rrule', rule: 'FREQ=DAILY', maxRuns: 3 },
     { kind: 'frequency', frequency: 'biweekly', dayOfWeek: 1, timeOfDay: '09:00' },
     { kind: 'cron', expression: '@daily', maxRuns: 3 },
-  ])('has one description, whether just written or read again: %j', (input) => {
+  ])('parses to a cadence with the same description: %j', (input) => {
     const written = cadenceOf(input, { now: Date.parse('2027-01-31T12:00:00Z') })
 
     expect(cadenceOf(written.spec).describe()).toBe(written.describe())
   })
 
-  test('cannot be changed afterwards', () => {
+  test('is frozen', () => {
     expect(Object.isFrozen(cadenceOf({ kind: 'cron', expression: '@daily' }).spec)).toBe(true)
   })
 
-  test('is accepted again under any minimum distance, if told that it was accepted before', () => {
+  test('is accepted again with minimumSeconds 0, whatever its distance', () => {
     const { spec } = cadenceOf({ kind: 'interval', every: 1, startAt: '2027-01-01T00:00:00Z' }, { minimumSeconds: 1 })
 
     expect(problemsOf(spec)).toMatchObject([{ code: 'too_frequent' }])

@@ -5,21 +5,21 @@ export type Cadence = Extract<Parsed, { ok: true }>['cadence']
 export type Problem = Extract<Parsed, { ok: false }>['problems'][number]
 type Options = NonNullable<Parameters<typeof parse>[1]>
 
-/** For input that must be accepted. */
+/** Parses an input that must be accepted. */
 export function cadenceOf(input: unknown, options: Options = {}): Cadence {
   const parsed = parse(input, options)
   if (parsed.ok) return parsed.cadence
-  throw new Error(`${JSON.stringify(input)} was refused: ${parsed.problems.map(({ message }) => message).join('; ')}`)
+  throw new Error(`${JSON.stringify(input)} was rejected: ${parsed.problems.map(({ message }) => message).join('; ')}`)
 }
 
-/** For input that must be refused. */
+/** Parses an input that must be rejected. */
 export function problemsOf(input: unknown, options: Options = {}): readonly Problem[] {
   const parsed = parse(input, options)
   if (!parsed.ok) return parsed.problems
   throw new Error(`${JSON.stringify(input)} was accepted`)
 }
 
-/** As `cadenceOf`, but a rule that has no slot at all is `null`: whether rightly is for the caller to check. */
+/** Like `cadenceOf`, but null for a rule that is rejected because it has no slot. The caller checks that this is right. */
 export function cadenceUnlessNever(input: unknown, options: Options = {}): Cadence | null {
   const parsed = parse(input, options)
   if (!parsed.ok && parsed.problems.every(({ code }) => code === 'never_fires')) return null
@@ -30,7 +30,7 @@ export function utc(instant: string): number {
   return Date.parse(`${instant}Z`)
 }
 
-/** For failures that a person must read. */
+/** Instants as ISO text, so that a failed assertion is readable. */
 export function printAll(instants: Iterable<number | null>): string[] {
   return [...instants].map((instant) => (instant === null ? 'none' : new Date(instant).toISOString()))
 }

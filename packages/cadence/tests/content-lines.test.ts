@@ -7,7 +7,7 @@ function specOf(lines: readonly string[], fields: object = {}): unknown {
 }
 
 describe('a block of iCalendar lines', () => {
-  test('says the same as the fields', () => {
+  test('gives the same cadence as the fields', () => {
     const block = [
       'DTSTART;TZID=America/New_York:20260105T090000',
       'RRULE:FREQ=WEEKLY;BYDAY=MO,FR',
@@ -31,7 +31,7 @@ describe('a block of iCalendar lines', () => {
     expect(specOf(block)).toMatchObject({ rule: 'FREQ=DAILY;COUNT=3', timezone: 'Europe/Madrid' })
   })
 
-  test('takes its zone from DTSTART alone: a date in another zone is refused, not read in the wrong one', () => {
+  test('takes its zone from DTSTART only: a date in another zone is rejected instead of read in the wrong zone', () => {
     const block = 'DTSTART:20260301T090000Z\nRRULE:FREQ=DAILY\nEXDATE;TZID=America/New_York:20260305T040000'
 
     expect(problemsOf({ kind: 'rrule', rule: block })).toMatchObject([
@@ -50,13 +50,13 @@ describe('a block of iCalendar lines', () => {
     ['RRULE:FREQ=DAILY\nRRULE:FREQ=WEEKLY', 'unsupported'],
     ['DTSTART:20260105T090000', 'syntax'],
     ['RRULE:FREQ=DAILY\nEXDATE:2026010', 'syntax'],
-  ])('with a line that says nothing here is refused: %j', (rule, code) => {
+  ])('is rejected if it has an unsupported line: %j', (rule, code) => {
     expect(problemsOf({ kind: 'rrule', rule }, { now: utc('2026-01-01T00:00:00') })).toMatchObject([
       { code, field: 'rule' },
     ])
   })
 
-  test('conflicts with a field that says the same thing again', () => {
+  test('conflicts with a field that it sets too', () => {
     const rule = 'DTSTART:20260105T090000\nRRULE:FREQ=DAILY'
 
     expect(problemsOf({ kind: 'rrule', rule, start: '2026-01-06T09:00:00' })).toMatchObject([

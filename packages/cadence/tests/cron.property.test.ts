@@ -2,29 +2,29 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
 import { cronExpression, frequentCronExpression } from './arbitrary/cron-expression.ts'
-import { placeAndTime, type PlaceAndTime } from './arbitrary/place-and-time.ts'
 import { partialPolicy } from './arbitrary/policy.ts'
+import { zoneAndInstant, type ZoneAndInstant } from './arbitrary/zone-and-instant.ts'
 import { cadenceUnlessNever, printAll, type Cadence } from './cadence-of.ts'
 import { CronMatcher } from './oracle/cron-matcher.ts'
 import type { Policy } from './oracle/dst.ts'
 import { DAY, zone } from './oracle/zone.ts'
 import { PROPERTY_TIMEOUT, RUNS } from './runs.ts'
 
-/** No slot lies before. */
+/** The start of the range that slots may lie in. */
 const EARLIEST = Date.UTC(1970, 0, 2)
 
-interface Case extends PlaceAndTime {
+interface Case extends ZoneAndInstant {
   readonly expression: string
   readonly dst: Partial<Policy>
 }
 
 function cases(expression: fc.Arbitrary<string>): fc.Arbitrary<Case> {
   return fc
-    .record({ expression, place: placeAndTime(), dst: partialPolicy() })
+    .record({ expression, place: zoneAndInstant(), dst: partialPolicy() })
     .map(({ place, ...rest }) => ({ ...place, ...rest }))
 }
 
-/** `null` when the expression names no date at all, which the oracle confirms. */
+/** Null if the expression names no date at all, which the oracle confirms. */
 function build({ expression, timezone, dst }: Case): { cadence: Cadence; matcher: CronMatcher } | null {
   const matcher = new CronMatcher(expression, zone(timezone), dst)
   const cadence = cadenceUnlessNever({ kind: 'cron', expression, timezone, dst })
@@ -47,12 +47,12 @@ function check(
 }
 
 describe('cron, against a matcher that looks at one minute at a time', { timeout: PROPERTY_TIMEOUT }, () => {
-  test('the next slot lies after the instant asked, and the matcher accepts it', () => {
+  test('the next slot lies after the given instant, and the matcher accepts it', () => {
     check(cronExpression(), (cadence, matcher, instant) => {
       const next = cadence.next(instant) ?? Number.NaN
 
       expect(next).toBeGreaterThan(instant)
-      expect(matcher.isSlot(next), matcherRefuses(next)).toBe(true)
+      expect(matcher.isSlot(next), matcherRejects(next)).toBe(true)
     })
   })
 
@@ -69,12 +69,12 @@ describe('cron, against a matcher that looks at one minute at a time', { timeout
       const previous = cadence.previous(instant)
 
       if (previous !== null) expect(previous).toBeLessThan(instant)
-      if (previous !== null) expect(matcher.isSlot(previous), matcherRefuses(previous)).toBe(true)
+      if (previous !== null) expect(matcher.isSlot(previous), matcherRejects(previous)).toBe(true)
       expect(printAll([matcher.firstSlot(previous ?? EARLIEST - 1, instant)])).toEqual(['none'])
     })
   })
 
-  test('previous and next undo each other, slot by slot', () => {
+  test('previous and next are inverse, slot by slot', () => {
     check(cronExpression(), (cadence, _matcher, instant) => {
       const next = cadence.next(instant) ?? Number.NaN
       const afterNext = cadence.next(next) ?? Number.NaN
@@ -102,7 +102,7 @@ describe('cron, against a matcher that looks at one minute at a time', { timeout
     )
   })
 
-  test('the canonical form read again, from JSON, gives the same cadence', () => {
+  test('parsing the canonical form again, from JSON, gives the same cadence', () => {
     check(cronExpression(), (cadence, _matcher, instant) => {
       const again = cadenceUnlessNever(JSON.parse(JSON.stringify(cadence.spec)), { minimumSeconds: 0 })
 
@@ -120,13 +120,13 @@ describe('cron, against a matcher that looks at one minute at a time', { timeout
     })
   })
 
-  test('the policy in force is the given one, completed by the default', () => {
+  test('the policy in effect is the given one, with defaults for absent fields', () => {
     check(cronExpression(), (cadence, matcher) => {
       expect(cadence.dst).toEqual(matcher.policy)
     })
   })
 
-  test('startAt, endAt and maxRuns cut the slots, both ends inclusive', () => {
+  test('startAt, endAt and maxRuns limit the slots, both bounds inclusive', () => {
     const bounds = fc.record({
       head: fc.nat({ max: 4 }),
       length: fc.integer({ min: 1, max: 12 }),
@@ -166,6 +166,6 @@ describe('cron, against a matcher that looks at one minute at a time', { timeout
   })
 })
 
-function matcherRefuses(slot: number): string {
-  return `the matcher refuses ${Number.isNaN(slot) ? 'no slot at all' : new Date(slot).toISOString()}`
+function matcherRejects(slot: number): string {
+  return `the matcher rejects ${Number.isNaN(slot) ? 'no slot at all' : new Date(slot).toISOString()}`
 }

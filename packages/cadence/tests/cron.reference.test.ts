@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
 import { cronExpression, frequentCronExpression } from './arbitrary/cron-expression.ts'
-import { anyInstant, placeAndTime } from './arbitrary/place-and-time.ts'
+import { anyInstant, zoneAndInstant } from './arbitrary/zone-and-instant.ts'
 import { cadenceOf, cadenceUnlessNever, printAll } from './cadence-of.ts'
 import { DAY, HOUR, zone } from './oracle/zone.ts'
 import { PROPERTY_TIMEOUT, RUNS } from './runs.ts'
@@ -27,7 +27,7 @@ describe('cron, against croner', { timeout: PROPERTY_TIMEOUT }, () => {
 
   test('in a zone the slots of six hours are those of croner, wherever both follow the same policy', () => {
     fc.assert(
-      fc.property(frequentCronExpression(), placeAndTime(), (expression, { timezone, instant }) => {
+      fc.property(frequentCronExpression(), zoneAndInstant(), (expression, { timezone, instant }) => {
         const cadence = cadenceOf({ kind: 'cron', expression, timezone })
         fc.pre(`${cadence.dst?.gap} ${cadence.dst?.fold}` === policyOfCroner(expression))
         const to = instant + 6 * HOUR
@@ -41,7 +41,7 @@ describe('cron, against croner', { timeout: PROPERTY_TIMEOUT }, () => {
   })
 })
 
-/** croner counts a step over a star as a restriction, Vixie cron does not: it is told which of its two rules applies. */
+/** croner counts a step over a star as a restriction, Vixie cron does not. So the test tells croner which rule to use. */
 function reference(expression: string, timezone: string): Cron {
   const [, , dayOfMonth = '*', , dayOfWeek = '*'] = expression.split(' ')
   const domAndDow = dayOfMonth.startsWith('*') || dayOfWeek.startsWith('*')
@@ -49,14 +49,14 @@ function reference(expression: string, timezone: string): Cron {
 }
 
 /**
- * croner calls a time fixed when minute and hour are single numbers, and everything else an interval; the README looks
- * at the times themselves, so `0 2,4 * * *` is fixed too, and knows a third class between the two.
+ * croner treats an expression as fixed if minute and hour are single numbers, and as an interval otherwise. This package
+ * looks at the times themselves, so `0 2,4 * * *` is fixed too, and it has a third class in between.
  */
 function policyOfCroner(expression: string): string {
   return /^\d+ \d+ /.test(expression) ? 'shift first' : 'skip both'
 }
 
-/** After a February that lacks the 30th or 31st it also names, croner overlooks the first days of March. */
+/** If an expression names the 30th or 31st, croner misses the first days of March after a February without them. */
 function isSeenByCroner(slot: number): boolean {
   return !/-03-0[12]T/.test(new Date(slot).toISOString())
 }

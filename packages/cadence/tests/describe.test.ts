@@ -10,7 +10,7 @@ import { PROPERTY_TIMEOUT, RUNS } from './runs.ts'
 const NEW_YORK = 'America/New_York'
 
 describe('a description', () => {
-  test('is the sentence of the README', () => {
+  test('is the sentence in the README', () => {
     expect(cadenceOf({ kind: 'cron', expression: '30 2 * * *', timezone: NEW_YORK }).describe()).toBe(
       'At 02:30 every day, in America/New_York',
     )
@@ -75,13 +75,13 @@ describe('a description', () => {
         words: ['1 January 2027', '3 February 2028', '7'],
       },
     ]),
-  )('names what counts: %s', (_, { input, words }) => {
+  )('contains the expected words: %s', (_, { input, words }) => {
     const description = cadenceOf(input).describe()
 
     for (const word of words) expect(description).toContain(word)
   })
 
-  test('differs where day of month and day of week are both needed or either will do', () => {
+  test('differs between day of month and day of week, and day of month or day of week', () => {
     const either = cadenceOf({ kind: 'cron', expression: '0 9 1-31/2 * MON' }).describe()
     const both = cadenceOf({ kind: 'cron', expression: '0 9 */2 * MON' }).describe()
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
-import { placeAndTime } from './arbitrary/place-and-time.ts'
 import { policy } from './arbitrary/policy.ts'
+import { zoneAndInstant } from './arbitrary/zone-and-instant.ts'
 import { cadenceOf, printAll, utc } from './cadence-of.ts'
 import { resolve } from './oracle/dst.ts'
 import { frequencyWalls, type Frequency } from './oracle/frequency.ts'
@@ -18,7 +18,7 @@ function frequencyCase() {
       frequency: fc.constantFrom('weekly', 'biweekly', 'monthly'),
       dayOfWeek: fc.nat({ max: 6 }),
       minute,
-      at: placeAndTime(),
+      at: zoneAndInstant(),
       before: fc.nat({ max: 60 }),
       dst: policy(),
     })
@@ -40,7 +40,7 @@ function frequencyCase() {
 }
 
 describe('frequencies', { timeout: PROPERTY_TIMEOUT }, () => {
-  test('the slots are the days an oracle picks one by one, put through the policy', () => {
+  test('the slots are the days that the oracle accepts, with the policy applied', () => {
     fc.assert(
       fc.property(frequencyCase(), ({ rule, input, place, dst }) => {
         const from = rule.anchor + 2 * DAY
@@ -75,11 +75,11 @@ describe('frequencies', { timeout: PROPERTY_TIMEOUT }, () => {
     )
   })
 
-  // Seed C-13: weekly = every 7 days; C-14: biweekly = every 14 days. Local days: the clock on the wall stays.
+  // Local days, so the time of day stays the same across clock changes.
   test.each([
     { frequency: 'weekly', days: 7 },
     { frequency: 'biweekly', days: 14 },
-  ])('$frequency is every $days local days, across every change of the clocks', ({ frequency, days }) => {
+  ])('$frequency is every $days local days, also across clock changes', ({ frequency, days }) => {
     const newYork = zone('America/New_York')
     const cadence = cadenceOf({
       kind: 'frequency',
@@ -98,11 +98,15 @@ describe('frequencies', { timeout: PROPERTY_TIMEOUT }, () => {
   })
 })
 
-describe('what a frequency means', () => {
-  // Seed C-15: monthly = first occurrence of that weekday in the month.
+describe('a frequency', () => {
+  // Monthly means the first such weekday of each month.
   test.each([
-    { now: '2027-03-01T08:59:59', next: '2027-03-01T09:00:00', why: 'this month’s is still ahead, by a second' },
-    { now: '2027-03-01T09:00:00', next: '2027-04-05T09:00:00', why: 'this month’s is now, so over' },
+    { now: '2027-03-01T08:59:59', next: '2027-03-01T09:00:00', why: 'the slot of this month is one second ahead' },
+    {
+      now: '2027-03-01T09:00:00',
+      next: '2027-04-05T09:00:00',
+      why: 'the slot of this month is now, which does not count',
+    },
     { now: '2027-02-28T00:00:00', next: '2027-03-01T09:00:00', why: 'the first of the month is a Monday' },
     { now: '2027-05-31T12:00:00', next: '2027-06-07T09:00:00', why: 'the last of the month was a Monday' },
     { now: '2027-01-01T00:00:00', next: '2027-01-04T09:00:00', why: 'a new year' },
@@ -115,13 +119,13 @@ describe('what a frequency means', () => {
     expect(cadence.next(utc(now))).toBe(utc(next))
   })
 
-  test.each([0, 1, 2, 3, 4, 5, 6])('dayOfWeek %i is that day, with 0 for Sunday', (dayOfWeek) => {
+  test.each([0, 1, 2, 3, 4, 5, 6])('dayOfWeek %i is that day of the week, counted from Sunday as 0', (dayOfWeek) => {
     const cadence = cadenceOf({ kind: 'frequency', frequency: 'weekly', dayOfWeek, timeOfDay: '23:59' })
 
     expect(new Date(cadence.next(utc('2027-03-01T00:00:00')) ?? 0).getUTCDay()).toBe(dayOfWeek)
   })
 
-  test('a biweekly without anchor begins with the first such day after now, and remembers it', () => {
+  test('a biweekly without an anchor starts on the first such day after now, and its spec has that anchor', () => {
     const now = utc('2027-03-03T12:00:00')
     const cadence = cadenceOf({ kind: 'frequency', frequency: 'biweekly', dayOfWeek: 1, timeOfDay: '09:00' }, { now })
 
@@ -129,7 +133,7 @@ describe('what a frequency means', () => {
     expect(cadenceOf(cadence.spec).slots(now, { limit: 9 })).toEqual(cadence.slots(now, { limit: 9 }))
   })
 
-  test('a biweekly whose anchor is another day of the week begins with the first such day after it', () => {
+  test('a biweekly whose anchor is another day of the week starts on the first such day after it', () => {
     const cadence = cadenceOf({
       kind: 'frequency',
       frequency: 'biweekly',
@@ -141,7 +145,7 @@ describe('what a frequency means', () => {
     expect(printAll(cadence.slots(0, { limit: 2 }))).toEqual(['2027-01-11T09:00:00.000Z', '2027-01-25T09:00:00.000Z'])
   })
 
-  test('a biweekly whose day is today begins today if its time is still ahead', () => {
+  test('a biweekly whose day is today starts today if its time is still ahead', () => {
     const now = utc('2027-03-01T08:00:00')
     const cadence = cadenceOf({ kind: 'frequency', frequency: 'biweekly', dayOfWeek: 1, timeOfDay: '09:00' }, { now })
 

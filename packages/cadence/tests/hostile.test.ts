@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 
-import { SEARCH_STEPS } from '../src/cadence.ts'
 import { PROBLEM_CODES, parse } from '../src/index.ts'
-import { Zone } from '../src/zone.ts'
+import { SEARCH_STEPS } from '../src/rules/step-budget.ts'
+import { Zone } from '../src/time/zone.ts'
 import { anything, mutatedInput, stringInput, validInput } from './arbitrary/hostile-input.ts'
 import { problemsOf, type Cadence, type Problem } from './cadence-of.ts'
 import { PROPERTY_TIMEOUT, RUNS } from './runs.ts'
@@ -12,25 +12,25 @@ import { HOSTILE } from './vectors/hostile.ts'
 const NOW = Date.UTC(2027, 0, 15, 10, 20, 30)
 /** `slots` has the budget of four searches. */
 const SLOTS_STEPS = 4 * SEARCH_STEPS
-/** `warnings` has a budget for each change of the clocks: fewer than ten in two years, the cuts between years included. */
+/** `warnings` has a budget for each segment of the zone: fewer than ten in two years, the ends of zone years included. */
 const WARNINGS_STEPS = 10 * SEARCH_STEPS
-/** The dearest step is a month of BYWEEKNO: it is charged 10 steps and takes some 70 units. */
+/** The most expensive step is a month with BYWEEKNO: it is charged 10 steps and takes about 70 units. */
 const UNITS_PER_STEP = 12
 /** One offset read from `Intl` takes as long as 20 calculations of the calendar. */
 const UNITS_PER_OFFSET = 20
 
 /**
- * Counts work where the library does it, not where it charges its budget: a loop that charges nothing is counted too. One
- * unit is one calculation of the calendar. The count does not depend on how busy the machine is.
+ * Counts the work the library does, independent of what it charges to its budget: a loop that charges nothing is counted
+ * too. One unit is one calendar calculation. The count does not depend on the load of the machine.
  */
 const work = vi.hoisted(() => {
-  // An earlier file of this process may have loaded the modules, uncounted.
+  // A test file that ran earlier in this process may have loaded the modules without the counters.
   vi.resetModules()
   return {
     unitsLeft: Infinity,
     do(units: number): void {
       this.unitsLeft -= units
-      // Throws during the call: a search without a budget may never end.
+      // Throws inside the call, because a search without a budget may never end.
       if (this.unitsLeft < 0) throw new Error('expected a bounded search, got more work than its steps allow')
     },
   }
@@ -43,7 +43,7 @@ function counting<Args extends unknown[], Result>(calculate: (...args: Args) => 
   }
 }
 
-vi.mock(import('../src/wall.ts'), async (importOriginal) => {
+vi.mock(import('../src/time/wall-time.ts'), async (importOriginal) => {
   const wall = await importOriginal()
   return {
     ...wall,
@@ -66,12 +66,12 @@ Object.defineProperty(Intl.DateTimeFormat.prototype, 'format', {
   },
 })
 afterAll(() => {
-  vi.doUnmock('../src/wall.ts')
+  vi.doUnmock('../src/time/wall-time.ts')
   vi.resetModules()
   if (format !== undefined) Object.defineProperty(Intl.DateTimeFormat.prototype, 'format', format)
 })
 
-/** Returns the call's answer. Throws if the call does more work than a search of so many steps may. */
+/** Returns the result of the call. Throws if the call does more work than `steps` search steps allow. */
 function within<Answer>(steps: number, call: () => Answer): Answer {
   work.unitsLeft = steps * UNITS_PER_STEP
   try {
@@ -81,22 +81,22 @@ function within<Answer>(steps: number, call: () => Answer): Answer {
   }
 }
 
-test('work is counted: what the calendar calculates, and each offset that is read', () => {
+test('the counters of this test see calendar calculations and offsets read from Intl', () => {
   const zone = new Zone('Europe/Rome')
 
   expect(() => within(0, () => parse({ kind: 'cron', expression: '0 9 * * *' }))).toThrow('expected a bounded search')
   expect(() => within(100, () => zone.offsetAt(NOW))).toThrow('expected a bounded search')
 })
 
-describe('bad input', () => {
-  test.each(HOSTILE)('$title is refused with $code in $field', ({ input, code, field }) => {
+describe('invalid input', () => {
+  test.each(HOSTILE)('$title is rejected with $code in $field', ({ input, code, field }) => {
     const problems = within(SEARCH_STEPS, () => problemsOf(input))
 
     for (const problem of problems) checkProblem(problem)
     expect(problems.map((problem) => ({ code: problem.code, field: problem.field }))).toContainEqual({ code, field })
   })
 
-  test('all problems that can be told apart are told at once', () => {
+  test('all independent problems are reported at once', () => {
     const problems = problemsOf({
       kind: 'cron',
       expression: '60 24 * * *',
@@ -116,14 +116,14 @@ describe('bad input', () => {
     ])
   })
 
-  test('a message quotes what was found, shortened and without control characters', () => {
+  test('a message quotes the value, shortened and without control characters', () => {
     const [problem] = problemsOf({ kind: 'cron', expression: `0 9 * * \u001b[31m\u202e${'x'.repeat(500)}` })
 
     expect(problem?.message).not.toMatch(/[\p{Cc}\p{Cf}]/u)
     expect(problem?.message.length).toBeLessThan(400)
   })
 
-  test('it leaves the prototype of objects alone', () => {
+  test('parsing does not change Object.prototype', () => {
     parse(
       JSON.parse(
         '{"kind":"cron","expression":"0 9 * * *","__proto__":{"polluted":true},"dst":{"__proto__":{"polluted":true}}}',
@@ -171,7 +171,7 @@ describe('zones', () => {
     expect(parsed.ok && parsed.cadence.spec.timezone).toBe(canonical)
   })
 
-  test('without a zone it is UTC', () => {
+  test('the default zone is UTC', () => {
     const parsed = parse({ kind: 'cron', expression: '0 9 * * *' })
 
     expect(parsed.ok && parsed.cadence.timezone).toBe('UTC')
@@ -185,12 +185,9 @@ describe('any input', { timeout: 2 * PROPERTY_TIMEOUT }, () => {
     { what: 'valid input', input: validInput() as fc.Arbitrary<unknown> },
     { what: 'valid input, changed', input: mutatedInput() as fc.Arbitrary<unknown> },
     { what: 'any text where text belongs', input: stringInput() as fc.Arbitrary<unknown> },
-  ])(
-    '$what is answered within a fixed number of steps, by a cadence that answers or by problems that explain',
-    ({ input }) => {
-      fc.assert(fc.property(input, checkAnswer), { numRuns: RUNS })
-    },
-  )
+  ])('$what gives a working cadence or a list of problems within a fixed number of steps', ({ input }) => {
+    fc.assert(fc.property(input, checkAnswer), { numRuns: RUNS })
+  })
 })
 
 function checkAnswer(input: unknown): void {
@@ -225,6 +222,6 @@ function checkProblem({ code, field, expected, found, message, position }: Probl
   expect(typeof field).toBe('string')
   expect(expected).not.toBe('')
   expect(found).not.toBe('')
-  expect(message).not.toBe('')
+  expect(message).toBe(`expected ${expected}, got ${found}${position === undefined ? '' : ` at position ${position}`}`)
   expect(position ?? 0).toBeGreaterThanOrEqual(0)
 }

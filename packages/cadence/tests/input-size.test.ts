@@ -29,22 +29,29 @@ describe('the size of an input', () => {
     ],
     ['a sparse list', { ...daily, rdates: Array.from({ length: 20_000_000 }) }, 'too_long', 'rdates'],
     ['a long text', { kind: 'once', at: 'x'.repeat(30_000) }, 'too_long', 'at'],
-  ])('is looked at before the input is: %s', (_name, input, code, field) => {
+  ])('is checked before the input is read: %s', (_name, input, code, field) => {
     expect(problemsOf(input)).toMatchObject([{ code, field }])
   })
 
-  test('tells 50 problems at most', () => {
+  test('does not raise the number of problems above 50', () => {
     const input = { kind: 'cron', expression: '@daily', ...Object.fromEntries(dates(90, '').map((name) => [name, 1])) }
 
     expect(problemsOf(input)).toHaveLength(50)
   })
 
-  test.each(['', 'Z', '-05:00[America/New_York]'])('takes 1,000 dates in and 1,000 out, written with %j', (suffix) => {
-    const isAnnotated = suffix.endsWith(']')
-    // Half the year has another offset there, and saying so wrongly is a conflict.
-    const written = isAnnotated ? dates(60, suffix) : dates(1000, suffix)
-    const cadence = cadenceOf({ ...daily, rdates: written, exdates: dates(1000, '').map((date) => date.slice(0, 10)) })
+  test.each(['', 'Z', '-05:00[America/New_York]'])(
+    'may include 1,000 rdates and 1,000 exdates, written with %j',
+    (suffix) => {
+      const isAnnotated = suffix.endsWith(']')
+      // New York has another offset for part of the year, and a wrong offset is a conflict.
+      const written = isAnnotated ? dates(60, suffix) : dates(1000, suffix)
+      const cadence = cadenceOf({
+        ...daily,
+        rdates: written,
+        exdates: dates(1000, '').map((date) => date.slice(0, 10)),
+      })
 
-    expect(cadence.next(Date.UTC(2026, 0, 1))).toBe(Date.UTC(2027, 11, 27, 14))
-  })
+      expect(cadence.next(Date.UTC(2026, 0, 1))).toBe(Date.UTC(2027, 11, 27, 14))
+    },
+  )
 })

@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
 import { calendarDuration, elapsedDuration } from './arbitrary/duration.ts'
-import { placeAndTime, type PlaceAndTime } from './arbitrary/place-and-time.ts'
 import { policy } from './arbitrary/policy.ts'
+import { zoneAndInstant, type ZoneAndInstant } from './arbitrary/zone-and-instant.ts'
 import { cadenceOf, printAll } from './cadence-of.ts'
 import { resolve } from './oracle/dst.ts'
 import { addTimes, printDuration, timeOf, type Duration } from './oracle/interval.ts'
@@ -16,22 +16,22 @@ function calendarCase() {
     fc
       .record({
         duration: calendarDuration(),
-        at: placeAndTime(),
+        at: zoneAndInstant(),
         daysBefore: fc.nat({ max: 5 }),
         minutesLater: fc.nat({ max: 180 }),
         dst: policy(),
       })
       .map(({ at, daysBefore, minutesLater, ...rest }) => ({
         ...rest,
-        place: zone(at.timezone),
+        zoneUnderTest: zone(at.timezone),
         start: startWall(at) - daysBefore * DAY + minutesLater * MINUTE,
       }))
-      // A start that happens twice, or never, is a question of its own.
-      .filter(({ place, start }) => place.instantsOf(start).length === 1)
+      // Other tests cover a start that happens twice or does not exist.
+      .filter(({ zoneUnderTest, start }) => zoneUnderTest.instantsOf(start).length === 1)
   )
 }
 
-function startWall({ timezone, instant }: PlaceAndTime): number {
+function startWall({ timezone, instant }: ZoneAndInstant): number {
   return Math.floor(zone(timezone).wallAt(instant) / MINUTE) * MINUTE
 }
 
@@ -40,11 +40,11 @@ function wallsOf(start: number, duration: Duration, count: number): number[] {
 }
 
 describe('intervals', { timeout: PROPERTY_TIMEOUT }, () => {
-  test('in hours, minutes and seconds, slot n is the start plus n times the interval, whatever the clocks do', () => {
+  test('in hours, minutes and seconds, slot n is the start plus n times the interval of elapsed time', () => {
     fc.assert(
       fc.property(
         elapsedDuration(),
-        placeAndTime(),
+        zoneAndInstant(),
         fc.nat({ max: 1_000_000 }),
         fc.boolean(),
         (duration, at, times, isNumber) => {
@@ -69,22 +69,22 @@ describe('intervals', { timeout: PROPERTY_TIMEOUT }, () => {
     )
   })
 
-  test('in years, months, weeks and days, slot n is the local start plus n times the interval, put through the policy', () => {
+  test('in years, months, weeks and days, slot n is the local start plus n times the interval, with the policy applied', () => {
     fc.assert(
-      fc.property(calendarCase(), ({ duration, place, start, dst }) => {
+      fc.property(calendarCase(), ({ duration, zoneUnderTest, start, dst }) => {
         const walls = wallsOf(start, duration, 20)
         const to = (walls.at(-1) ?? 0) - 2 * DAY
-        const [startAt = 0] = place.instantsOf(start)
+        const [startAt = 0] = zoneUnderTest.instantsOf(start)
 
         const cadence = cadenceOf({
           kind: 'interval',
           every: printDuration(duration),
           startAt: new Date(startAt).toISOString(),
-          timezone: place.name,
+          timezone: zoneUnderTest.name,
           dst,
         })
 
-        const expected = resolve(walls, place, dst).filter((slot) => slot < to)
+        const expected = resolve(walls, zoneUnderTest, dst).filter((slot) => slot < to)
         expect(printAll(cadence.slots(0, { to, limit: 1_000 }))).toEqual(printAll(expected))
         expect(cadence.previous(to)).toBe(expected.at(-1) ?? null)
       }),
@@ -115,11 +115,11 @@ describe('intervals', { timeout: PROPERTY_TIMEOUT }, () => {
     )
   })
 
-  test('the canonical form read again, from JSON and without now, gives the same cadence', () => {
+  test('parsing the canonical form again, from JSON and without now, gives the same cadence', () => {
     fc.assert(
       fc.property(
         fc.oneof(calendarDuration(), elapsedDuration()),
-        placeAndTime(),
+        zoneAndInstant(),
         (duration, { timezone, instant }) => {
           const cadence = cadenceOf({ kind: 'interval', every: printDuration(duration), timezone }, { now: instant })
 
@@ -134,7 +134,7 @@ describe('intervals', { timeout: PROPERTY_TIMEOUT }, () => {
   })
 })
 
-describe('what an interval means', () => {
+describe('an interval', () => {
   test('31 January plus a month is the last of February, then 31 March', () => {
     const cadence = cadenceOf({ kind: 'interval', every: 'P1M', startAt: '2027-01-31T09:00:00Z' })
 
@@ -159,7 +159,7 @@ describe('what an interval means', () => {
     ])
   })
 
-  test('a day is a local day, 23 hours across a gap; 24 hours are 24 hours', () => {
+  test('P1D is a local day, 23 hours across a gap; PT24H is always 24 hours', () => {
     const start = { kind: 'interval', startAt: '2027-03-13T17:00:00Z', timezone: 'America/New_York' }
 
     expect(printAll(cadenceOf({ ...start, every: 'P1D' }).slots(0, { limit: 2 }))[1]).toBe('2027-03-14T16:00:00.000Z')
@@ -177,7 +177,6 @@ describe('what an interval means', () => {
     },
   )
 
-  // Seeds D-03 and D-04: an ISO 8601 duration, coarse (P1D, P1M), and a hard cap on runs.
   test.each(['P1D', 'P1M'])('%s with maxRuns 3 runs three times and no more', (every) => {
     const cadence = cadenceOf({ kind: 'interval', every, startAt: '2027-01-31T09:00:00Z', maxRuns: 3 })
     const slots = cadence.slots(0)
@@ -187,7 +186,7 @@ describe('what an interval means', () => {
     expect(cadence.isExhausted(slots[2] ?? 0)).toBe(true)
   })
 
-  test('with an anchor, slots are counted from there, and startAt only says from when on they run', () => {
+  test('with an anchor, slots are counted from the anchor, and startAt is only the earliest slot', () => {
     const anchored = { kind: 'interval', anchor: '2027-01-31T09:00:00Z', startAt: '2027-04-01T00:00:00Z' }
 
     expect(
@@ -196,7 +195,7 @@ describe('what an interval means', () => {
     expect(printAll([cadenceOf({ ...anchored, every: 'PT7H' }).next(0)])).toEqual(['2027-04-01T04:00:00.000Z'])
   })
 
-  test('the slots of an elapsed interval are instants, and know no policy', () => {
+  test('the slots of an elapsed interval are instants, so it has no dst policy', () => {
     expect(cadenceOf({ kind: 'interval', every: 'PT6H', startAt: '2027-01-01T00:00:00Z' }).dst).toBeNull()
     expect(cadenceOf({ kind: 'interval', every: 'P1D', startAt: '2027-01-01T00:00:00Z' }).dst).toEqual({
       gap: 'shift',
@@ -222,7 +221,7 @@ describe('what an interval means', () => {
     expect(cadence.next(Date.UTC(2500, 0, 1, 4))).toBe(Date.UTC(2500, 0, 1, 9))
   })
 
-  test('the last of a billion elapsed intervals is calculated, not counted', () => {
+  test('the last of a billion elapsed slots is computed by arithmetic, not by counting', () => {
     const cadence = cadenceOf({ kind: 'interval', every: 60, startAt: '2026-01-01T00:00:00Z', maxRuns: 1_000_000_000 })
     const last = Date.UTC(2026, 0, 1) + 999_999_999 * MINUTE
 

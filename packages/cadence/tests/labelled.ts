@@ -1,4 +1,4 @@
-/** Inputs with a title each, for `test.each` and `%s`: the whole input, cut short where it is monstrous. */
+/** Pairs each input with a title for `test.each` and `%s`: its JSON, shortened if it is long. */
 export function labelled<Input>(inputs: readonly Input[]): [label: string, input: Input][] {
   return inputs.map((input) => {
     const label = JSON.stringify(input)

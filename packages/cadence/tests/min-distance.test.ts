@@ -15,7 +15,7 @@ const DAY_SECONDS = 86_400
 const START = { start: '2027-01-01T00:00:00' }
 const START_AT = { startAt: '2027-01-31T00:00:00Z' }
 
-describe('the minimum distance of two slots', () => {
+describe('the minimum distance between two slots', () => {
   test.each(
     labelled([
       { kind: 'cron', expression: '* * * * *' },
@@ -26,7 +26,7 @@ describe('the minimum distance of two slots', () => {
       { kind: 'interval', every: 60, ...START_AT },
       { kind: 'interval', every: 'PT1M', ...START_AT },
     ]),
-  )('is 60 seconds unless told: %s is accepted', (_, input) => {
+  )('is 60 seconds by default: %s is accepted', (_, input) => {
     expect(parse(input).ok).toBe(true)
   })
 
@@ -47,7 +47,7 @@ describe('the minimum distance of two slots', () => {
       { kind: 'interval', every: 'PT59S', ...START_AT },
       { kind: 'interval', every: 'R/2027-01-01T00:00:00Z/PT30S' },
     ]),
-  )('is 60 seconds unless told: %s is too frequent', (_, input) => {
+  )('is 60 seconds by default: %s is too frequent', (_, input) => {
     expect(problemsOf(input).map(({ code }) => code)).toEqual(['too_frequent'])
   })
 
@@ -76,12 +76,12 @@ describe('the minimum distance of two slots', () => {
         seconds: 28 * DAY_SECONDS,
       },
     ]),
-  )('may be told: %s', (_, { input, seconds }) => {
+  )('can be set by the caller: %s', (_, { input, seconds }) => {
     expect(parse(input, { minimumSeconds: seconds }).ok).toBe(true)
     expect(problemsOf(input, { minimumSeconds: seconds + 1 }).map(({ code }) => code)).toEqual(['too_frequent'])
   })
 
-  test('is measured on local times: a day of 23 hours does not count', () => {
+  test('is measured in local time: a day of 23 hours counts as 24', () => {
     const input = { kind: 'cron', expression: '0 9 * * *', timezone: 'America/New_York' }
     const cadence = cadenceOf(input, { minimumSeconds: DAY_SECONDS })
     const [before = 0, after = 0] = cadence.slots(Date.UTC(2027, 2, 13), { limit: 2 })
@@ -89,7 +89,7 @@ describe('the minimum distance of two slots', () => {
     expect(after - before).toBe(23 * 3_600 * SECOND)
   })
 
-  test('does not concern a cadence of one slot', () => {
+  test('does not apply to a cadence with one slot', () => {
     const one = [
       { kind: 'once', at: '2027-01-01T00:00:00Z' },
       { kind: 'rrule', rule: 'FREQ=SECONDLY;COUNT=1', ...START },
@@ -100,7 +100,7 @@ describe('the minimum distance of two slots', () => {
 })
 
 describe('the minimum distance, by brute force', { timeout: PROPERTY_TIMEOUT }, () => {
-  test('a cron expression is refused for one second more than its closest two local times', () => {
+  test('a cron expression is rejected if the minimum exceeds its smallest local distance by one second', () => {
     fc.assert(
       fc.property(frequentCronExpression(), (expression) => {
         const seconds = closest(expression) / SECOND
@@ -114,7 +114,7 @@ describe('the minimum distance, by brute force', { timeout: PROPERTY_TIMEOUT }, 
     )
   })
 
-  test('an elapsed interval is refused for one second more than itself', () => {
+  test('an elapsed interval is rejected if the minimum exceeds it by one second', () => {
     fc.assert(
       fc.property(elapsedDuration(), (duration) => {
         const input = { kind: 'interval', every: printDuration(duration), ...START_AT }
@@ -128,7 +128,7 @@ describe('the minimum distance, by brute force', { timeout: PROPERTY_TIMEOUT }, 
   })
 })
 
-/** The least distance of two slots in UTC: within a day, or from the last time of a day to the first of the next one. */
+/** The smallest distance between two slots in UTC: within a day, or from the last time of a day to the first of the next. */
 function closest(expression: string): number {
   const matcher = new CronMatcher(expression, zone('UTC'))
   const days = daysOf(expression)
@@ -140,7 +140,7 @@ function closest(expression: string): number {
 
 const knownDays = new Map<string, number[]>()
 
-/** Eight years hold every distance of the day patterns in use. */
+/** Eight years contain every distance that the day patterns of this test produce. */
 function daysOf(expression: string): number[] {
   const pattern = `0 0 ${expression.split(' ').slice(2).join(' ')}`
   let days = knownDays.get(pattern)

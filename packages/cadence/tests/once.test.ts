@@ -13,7 +13,7 @@ describe('once', () => {
     {
       at: '2026-12-24T18:00:00+01:00[Europe/Madrid]',
       slot: '2026-12-24T17:00:00.000Z',
-      why: 'all three, in agreement',
+      why: 'a local time with a matching offset and zone',
     },
     {
       at: '2026-12-24T18:00:00',
@@ -31,7 +31,7 @@ describe('once', () => {
       at: '2011-12-31T00:00:00',
       timezone: 'Pacific/Apia',
       slot: '2011-12-30T10:00:00.000Z',
-      why: 'the day after the one Samoa left out',
+      why: 'the day after the one that Samoa skipped',
     },
   ])('$at is $why', ({ at, timezone, slot }) => {
     const cadence = cadenceOf({ kind: 'once', at, ...(timezone === undefined ? {} : { timezone }) })
@@ -39,7 +39,7 @@ describe('once', () => {
     expect(printAll(cadence.slots(0))).toEqual([slot])
   })
 
-  test('it is next before its instant, previous after, and nothing at it', () => {
+  test('its slot is the next one before it, the previous one after it, and neither at it', () => {
     const cadence = cadenceOf({ kind: 'once', at: '2026-12-24T18:00:00Z' })
     const at = Date.UTC(2026, 11, 24, 18)
 
@@ -65,20 +65,20 @@ describe('once', () => {
     expect(printAll(cadence.slots(0))).toEqual([slot])
   })
 
-  test('a local time that is skipped never fires, and is refused', () => {
+  test('a local time in a gap with the policy skip never fires and is rejected', () => {
     const problems = problemsOf({ kind: 'once', at: GAP, timezone: 'America/New_York', dst: { gap: 'skip' } })
 
     expect(problems.map(({ code }) => code)).toEqual(['never_fires'])
   })
 
-  test('it knows no both', () => {
+  test('the fold policy both is rejected', () => {
     const problems = problemsOf({ kind: 'once', at: FOLD, timezone: 'America/New_York', dst: { fold: 'both' } })
 
     expect(problems.map(({ field }) => field)).toEqual(['dst.fold'])
   })
 
   test.each(['2026-12-24T18:00:00+02:00[Europe/Madrid]', '2026-07-24T18:00:00+01:00[Europe/Madrid]'])(
-    '%s says two things at once',
+    '%s has an offset that contradicts its zone',
     (at) => {
       expect(problemsOf({ kind: 'once', at }).map(({ code, field }) => ({ code, field }))).toEqual([
         { code: 'conflict', field: 'at' },
@@ -86,7 +86,7 @@ describe('once', () => {
     },
   )
 
-  test('two zones that differ are a conflict', () => {
+  test('a zone in brackets that differs from timezone is a conflict', () => {
     const problems = problemsOf({ kind: 'once', at: '2026-12-24T18:00:00[Europe/Madrid]', timezone: 'Europe/Paris' })
 
     expect(problems.map(({ code }) => code)).toEqual(['conflict'])

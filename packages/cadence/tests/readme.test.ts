@@ -13,7 +13,7 @@ const SOURCE = new URL('../src/index.ts', import.meta.url)
 const folder = await mkdtemp(join(tmpdir(), 'cadence-readme-'))
 afterAll(() => rm(folder, { recursive: true }))
 
-/** Every `expression // value` line reports what it gave beside what the README says it gives. */
+/** Makes every `expression // value` line report its actual value and the value that the README gives. */
 function instrument(code: string): string {
   const withImport = code.replace("'@carillon/cadence'", JSON.stringify(SOURCE.href))
   const reporting = withImport.replace(
@@ -23,7 +23,7 @@ function instrument(code: string): string {
   return `export const answers: [unknown, unknown][] = []\n${reporting}`
 }
 
-test('the example in the README runs and answers what the README says', async () => {
+test('the example in the README runs and gives the results in its comments', async () => {
   const markdown = await readFile(README, 'utf8')
   const code = /```ts\n([\s\S]*?)```/.exec(markdown)?.[1] ?? ''
   const file = join(folder, 'example.ts')
@@ -35,7 +35,7 @@ test('the example in the README runs and answers what the README says', async ()
   for (const [given, said] of answers) expect(given).toBe(said)
 })
 
-test('the README names every code of a problem, and no other', async () => {
+test('the README lists exactly the problem codes that exist', async () => {
   const markdown = await readFile(README, 'utf8')
   const list = markdown.slice(markdown.indexOf(`\`${PROBLEM_CODES[0]}\``))
   const codes = [...list.matchAll(/`([a-z_]+)`/g)].map((match) => match[1])

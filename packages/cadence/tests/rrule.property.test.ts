@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
 import { parse } from '../src/index.ts'
-import { placeAndTime } from './arbitrary/place-and-time.ts'
 import { policy } from './arbitrary/policy.ts'
 import { anyRule, frequentRule } from './arbitrary/rrule-text.ts'
+import { zoneAndInstant } from './arbitrary/zone-and-instant.ts'
 import { cadenceOf, printAll, type Cadence } from './cadence-of.ts'
 import { resolve, type Policy } from './oracle/dst.ts'
 import { expand, readRule } from './oracle/rrule-matcher.ts'
@@ -26,11 +26,13 @@ function zonedCase(rule: fc.Arbitrary<string>): fc.Arbitrary<Case> {
     fc.integer({ min: 0, max: 6 * 24 * 4 }).map((quarters) => quarters * 15 * MINUTE),
     fc.integer({ min: 0, max: 6 * 24 * 60 }).map((minutes) => minutes * MINUTE),
   )
-  return fc.record({ rule, at: placeAndTime(), before, dst: policy() }).map(({ rule: text, at, before: away, dst }) => {
-    const place = zone(at.timezone)
-    const start = Math.floor((place.wallAt(at.instant) - away) / SECOND) * SECOND
-    return { rule: text, place, start: Math.floor(start / (15 * MINUTE)) * 15 * MINUTE, dst }
-  })
+  return fc
+    .record({ rule, at: zoneAndInstant(), before, dst: policy() })
+    .map(({ rule: text, at, before: away, dst }) => {
+      const place = zone(at.timezone)
+      const start = Math.floor((place.wallAt(at.instant) - away) / SECOND) * SECOND
+      return { rule: text, place, start: Math.floor(start / (15 * MINUTE)) * 15 * MINUTE, dst }
+    })
 }
 
 function build({ rule, place, start, dst }: Case, more: object = {}): Cadence {
@@ -41,7 +43,7 @@ function build({ rule, place, start, dst }: Case, more: object = {}): Cadence {
 }
 
 describe('rrule in a zone', { timeout: PROPERTY_TIMEOUT }, () => {
-  test('the slots are the local times of the rule, put through the policy', () => {
+  test('the slots are the local times of the rule, with the policy applied', () => {
     fc.assert(
       fc.property(zonedCase(frequentRule()), (chosen) => {
         const { rule, place, start, dst } = chosen
@@ -56,7 +58,7 @@ describe('rrule in a zone', { timeout: PROPERTY_TIMEOUT }, () => {
     )
   })
 
-  test('COUNT counts local times before exdates are taken out; rdates are added', () => {
+  test('COUNT counts local times before exdates are removed, and does not count rdates', () => {
     const extras = fc.record({
       count: fc.integer({ min: 1, max: 40 }),
       dropped: fc.uniqueArray(fc.nat({ max: 45 }), { maxLength: 5 }),
@@ -92,13 +94,13 @@ describe('rrule in a zone', { timeout: PROPERTY_TIMEOUT }, () => {
     )
   })
 
-  test('next, previous and slots tell the same story, and a restart changes nothing', () => {
+  test('next, previous and slots agree, and parsing the spec again changes nothing', () => {
     const share = fc.double({ min: 0, max: 1, noNaN: true })
     fc.assert(
-      fc.property(anyRule(), placeAndTime(), policy(), share, ({ rule, start }, { timezone }, dst, part) => {
+      fc.property(anyRule(), zoneAndInstant(), policy(), share, ({ rule, start }, { timezone }, dst, part) => {
         const input = { kind: 'rrule', rule, start: printWall(start), timezone, dst }
         const parsed = parse(input, { minimumSeconds: 1 })
-        // That refusals are right is the reference test's business.
+        // The reference test checks that rejections are right.
         if (!parsed.ok) return
         const { cadence } = parsed
 
@@ -119,7 +121,7 @@ describe('rrule in a zone', { timeout: PROPERTY_TIMEOUT }, () => {
     )
   })
 
-  test('the canonical form read again, from JSON, gives the same cadence', () => {
+  test('parsing the canonical form again, from JSON, gives the same cadence', () => {
     fc.assert(
       fc.property(zonedCase(frequentRule()), (chosen) => {
         const cadence = build(chosen)
@@ -134,8 +136,8 @@ describe('rrule in a zone', { timeout: PROPERTY_TIMEOUT }, () => {
   })
 })
 
-describe('what an rrule may carry', () => {
-  test('a block of lines says the same as the fields', () => {
+describe('the fields of an rrule', () => {
+  test('a block of iCalendar lines gives the same cadence as the fields', () => {
     const block = [
       'DTSTART;TZID=America/New_York:20270312T023000',
       'RRULE:FREQ=DAILY;COUNT=6',
@@ -160,9 +162,9 @@ describe('what an rrule may carry', () => {
 
   test.each([
     { until: '20270312T010000Z', last: '2027-03-11T20:00:00-05:00', why: 'an instant, inclusive' },
-    { until: '20270312T005959Z', last: '2027-03-10T20:00:00-05:00', why: 'an instant, a second short' },
+    { until: '20270312T005959Z', last: '2027-03-10T20:00:00-05:00', why: 'an instant, one second before a slot' },
     { until: '20270312T200000', last: '2027-03-12T20:00:00-05:00', why: 'a local time, inclusive' },
-    { until: '20270312T195959', last: '2027-03-11T20:00:00-05:00', why: 'a local time, a second short' },
+    { until: '20270312T195959', last: '2027-03-11T20:00:00-05:00', why: 'a local time, one second before a slot' },
     { until: '20270312', last: '2027-03-12T20:00:00-05:00', why: 'a date, the whole day' },
   ])('UNTIL=$until is $why', ({ until, last }) => {
     const cadence = cadenceOf({
@@ -177,7 +179,7 @@ describe('what an rrule may carry', () => {
     expect(zone('America/New_York').print(end ?? 0)).toBe(last)
   })
 
-  test('an exdate as an instant takes out the local time it names', () => {
+  test('an exdate that is an instant removes exactly that slot', () => {
     const cadence = cadenceOf({
       kind: 'rrule',
       rule: 'FREQ=DAILY;COUNT=3',
@@ -189,7 +191,7 @@ describe('what an rrule may carry', () => {
     expect(printAll(cadence.slots(0))).toEqual(['2027-03-14T01:00:00.000Z', '2027-03-16T00:00:00.000Z'])
   })
 
-  test('an rdate as an instant is a slot as it is, on either pass of a fold', () => {
+  test('an rdate that is an instant is exactly that slot, in either pass of a fold', () => {
     const cadence = cadenceOf({
       kind: 'rrule',
       rule: 'FREQ=DAILY;COUNT=1',
@@ -205,7 +207,7 @@ describe('what an rrule may carry', () => {
     ])
   })
 
-  test('without start the rule begins at now, to the second, and says so in its canonical form', () => {
+  test('without start the rule starts at now, to the second, and the spec contains that start', () => {
     const now = Date.UTC(2027, 2, 12, 14, 30, 15, 678)
 
     const cadence = cadenceOf({ kind: 'rrule', rule: 'FREQ=DAILY', timezone: 'Asia/Kolkata' }, { now })
@@ -235,14 +237,14 @@ describe('what an rrule may carry', () => {
     { rule: 'FREQ=HOURLY;BYHOUR=9', policy: 'shift first' },
     { rule: 'FREQ=HOURLY;BYHOUR=9,10', policy: 'shift both' },
     { rule: 'FREQ=HOURLY;BYMINUTE=0,30', policy: 'skip both' },
-  ])('$rule follows $policy by default', ({ rule, policy: expected }) => {
+  ])('$rule has the default policy $policy', ({ rule, policy: expected }) => {
     const { dst } = cadenceOf({ kind: 'rrule', rule, start: '2027-01-01T00:00:00', timezone: 'Europe/London' })
 
     expect(`${dst?.gap} ${dst?.fold}`).toBe(expected)
   })
 
   test.each([{ hours: HOUR }, { hours: 3 * HOUR }])(
-    'a start in the gap is a local time like any other ($hours ms apart)',
+    'a start in a gap is handled like any other local time ($hours ms apart)',
     ({ hours }) => {
       const rule = `FREQ=HOURLY;INTERVAL=${hours / HOUR}`
       const cadence = cadenceOf({

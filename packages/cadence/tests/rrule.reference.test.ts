@@ -13,7 +13,7 @@ const LIMIT = 10
 const HORIZON = 12 * 365 * DAY
 
 describe('rrule in UTC, every part of RFC 5545', { timeout: PROPERTY_TIMEOUT }, () => {
-  test('the slots are those of a brute-force reading of the RFC', () => {
+  test('the slots are those of the brute-force matcher', () => {
     fc.assert(
       fc.property(anyRule(), (chosen) => {
         const expansion = expandInUtc(chosen)
@@ -46,7 +46,7 @@ function expandInUtc({ rule, start }: RuleAndStart): Expansion {
   return expand(readRule(rule), start, start + HORIZON, LIMIT, 3_000)
 }
 
-/** A refusal is right only when the oracle, too, found nothing in years or has to walk far from slot to slot. */
+/** A rejection is right only if the oracle finds no slot in years either, or has to search far from slot to slot. */
 function buildInUtc(chosen: RuleAndStart, expansion: Expansion): Cadence | null {
   const input = { kind: 'rrule', rule: chosen.rule, start: printWall(chosen.start) }
   const parsed = parse(input, { minimumSeconds: 1 })
@@ -57,7 +57,7 @@ function buildInUtc(chosen: RuleAndStart, expansion: Expansion): Cadence | null 
   return null
 }
 
-/** What may be too far from one slot to the next: this long, or this many periods of FREQ and INTERVAL. */
+/** A distance between two slots that may exceed the budget: this long, or this many periods of FREQ and INTERVAL. */
 const FAR = 5 * 365 * DAY
 const MANY_PERIODS = 1_000
 
@@ -77,7 +77,7 @@ function slotsOf(cadence: Cadence, { start }: RuleAndStart, { through }: Expansi
   return cadence.slots(start, { to: through, limit: LIMIT })
 }
 
-/** `null` when rrule-temporal gives up by its own limit of iterations. */
+/** Null if rrule-temporal stops at its own limit of iterations. */
 function referenceSlots({ rule, start }: RuleAndStart, through: number): number[] | null {
   const reference = new RRuleTemporal({ rruleString: `DTSTART:${basic(start)}Z\nRRULE:${rule}` })
   try {
@@ -90,10 +90,10 @@ function referenceSlots({ rule, start }: RuleAndStart, through: number): number[
 }
 
 /**
- * Where rrule-temporal 2.2.7 departs from the RFC, in YEARLY rules only: it unites two parts that name days where the
- * table in section 3.3.10 says the second one limits; it drops `TH` from `TH,-12TU`; a 53rd weekday that the year lacks
- * spills into the next. The days of a week that lies in two years are given to the week's year, here to their own: seen
- * where years are skipped or counted, and in the first days of the first year.
+ * Where rrule-temporal 2.2.7 differs from the RFC, in YEARLY rules only. It unites two parts that name days where the table
+ * in section 3.3.10 says that the second one limits. It drops `TH` from `TH,-12TU`. A 53rd weekday that the year lacks
+ * moves into the next year. It assigns the days of a week that spans two years to the week's year, this package to the
+ * year of each day: that shows if years are skipped or counted, and in the first days of the first year.
  */
 function isBeyondReference(rule: string): boolean {
   if (!rule.startsWith('FREQ=YEARLY')) return false

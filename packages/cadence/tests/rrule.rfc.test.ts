@@ -17,7 +17,7 @@ describe('the examples of RFC 5545, section 3.8.5.3', () => {
   })
 
   test.each(RFC_EXAMPLES)('the oracle agrees: $title', ({ rule, start, dates, isComplete }) => {
-    // UNTIL is an instant in these, the oracle knows wall times only.
+    // UNTIL is an instant in these examples, but the oracle knows wall times only.
     const localRule = rule.replace(/UNTIL=(\d+T\d+)Z/, (_, until: string) => `UNTIL=${toLocal(until)}`)
     const from = wall(`${start}T09:00:00`)
 
@@ -27,7 +27,7 @@ describe('the examples of RFC 5545, section 3.8.5.3', () => {
   })
 })
 
-/** `19971224T000000` in UTC as New York's clocks showed it. */
+/** `19971224T000000` in UTC as local time in New York. */
 function toLocal(basic: string): string {
   const [, year, month, day, hour, minute] = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)/.exec(basic) ?? []
   const instant = wall(`${year}-${month}-${day}T${hour}:${minute}:00`)

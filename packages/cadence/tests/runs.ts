@@ -1,5 +1,5 @@
-/** How often each property is tried: `CADENCE_RUNS=100000 npx vitest run packages/cadence` is the long run. */
+/** How many cases each property test tries. For a long run: `CADENCE_RUNS=100000 npx vitest run packages/cadence`. */
 export const RUNS = Number(process.env['CADENCE_RUNS'] ?? 2_000)
 
-/** For a property, so that a long run is not cut short by the test runner's own clock. */
+/** The timeout of a property test, scaled so that a long run does not time out. */
 export const PROPERTY_TIMEOUT = 120_000 * Math.max(1, RUNS / 2_000)

@@ -29,7 +29,7 @@ describe('every minute of the two days either side of a transition', { timeout: 
     for (const expression of [...PATTERNS, ...edges(place)]) for (const dst of POLICIES) sweep(place, expression, dst)
   })
 
-  // So that the sweep cannot pass by finding nothing to sweep.
+  // Ensures that the sweep does not pass because it found no transitions.
   test.each([
     { name: 'America/New_York', count: 32 },
     { name: 'Australia/Lord_Howe', count: 32 },
@@ -53,7 +53,7 @@ function sweep(place: Zone, expression: string, dst: Partial<Policy>): void {
   }
 }
 
-/** Daily at the minutes where each gap and each fold begins and ends, and at those just before. */
+/** Daily expressions at the minutes in which each gap and fold begins and ends, and at the minutes just before. */
 function edges(place: Zone): string[] {
   const found = new Set<string>()
   for (const instant of moments(place)) {
@@ -66,7 +66,7 @@ function edges(place: Zone): string[] {
   return [...found]
 }
 
-/** The transitions of 2020 to 2035 and the day that Samoa left out; a zone without any is swept in spring and autumn. */
+/** The transitions of 2020 to 2035 and the day that Samoa skipped. A zone without any is swept in spring and autumn. */
 function moments(place: Zone): number[] {
   const transitions = [
     ...place.transitions(Date.UTC(2011, 11, 1), Date.UTC(2012, 0, 15)),
@@ -86,13 +86,13 @@ describe('a local time that comes once a year, in the hour that is repeated', ()
   const first = Date.parse('2026-11-01T05:30:00Z')
   const second = Date.parse('2026-11-01T06:30:00Z')
 
-  // W4 in slot-walk.ts: the rule's own next time lies a year on, yet the fold brings this one back.
-  test('is found again on the second pass, however far the next one lies', () => {
+  // W4 in slot-walk.ts: the next wall time of the rule is a year ahead, but the fold repeats this one.
+  test('is found again in the second pass, however far away the next one is', () => {
     expect(yearly.next(first)).toBe(second)
     expect(yearly.next(first + 15 * 60_000)).toBe(second)
   })
 
-  test('is found on the first pass from before it comes the second time, looking back', () => {
+  test('is found in the first pass by previous, from before the second pass', () => {
     expect(yearly.previous(second)).toBe(first)
     expect(yearly.previous(second - 15 * 60_000)).toBe(first)
   })

@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
 import { frequentCronExpression } from './arbitrary/cron-expression.ts'
-import { placeAndTime } from './arbitrary/place-and-time.ts'
 import { partialPolicy } from './arbitrary/policy.ts'
+import { zoneAndInstant } from './arbitrary/zone-and-instant.ts'
 import { cadenceOf, utc } from './cadence-of.ts'
 import { CronMatcher } from './oracle/cron-matcher.ts'
 import { DAY, zone } from './oracle/zone.ts'
@@ -64,11 +64,11 @@ describe('warnings', () => {
     { input: { kind: 'once', at: '2027-03-14T02:30:00' }, expected: [gap('2027-03-14T02:30:00', 'shifted')] },
     { input: { kind: 'once', at: '2027-11-07T01:30:00' }, expected: [fold('2027-11-07T01:30:00', 'first_pass')] },
     { input: { kind: 'once', at: '2027-11-07T05:30:00Z' }, expected: [] },
-  ])('$input touch the clocks of 2027 as $expected', ({ input, expected }) => {
+  ])('$input gives the warnings $expected for 2027', ({ input, expected }) => {
     expect(warn(input)).toEqual(expected)
   })
 
-  test('each says in a sentence what happens, where and when', () => {
+  test('have a message that says what happens, in which zone and when', () => {
     const [warning] = cadenceOf({ kind: 'cron', expression: '30 2 * * *', timezone: NEW_YORK }).warnings(
       utc('2027-01-01T00:00:00'),
     )
@@ -80,15 +80,15 @@ describe('warnings', () => {
 })
 
 describe('warnings, against the transitions themselves', { timeout: PROPERTY_TIMEOUT }, () => {
-  test('a transition of the next year is warned of exactly if some local time it touches is one of the cadence', () => {
+  test('a transition of the next year has a warning if and only if it affects a local time of the cadence', () => {
     fc.assert(
       fc.property(
         frequentCronExpression(),
-        placeAndTime(),
+        zoneAndInstant(),
         partialPolicy(),
         (expression, { timezone, instant }, dst) => {
           const place = zone(timezone)
-          // Every local time as an instant of UTC, where none is lost or doubled.
+          // Local times as instants in UTC, where none is skipped or repeated.
           const matcher = new CronMatcher(expression, zone('UTC'))
           const touched = place.transitions(instant + 1, instant + 365 * DAY).filter(({ at, before, after }) => {
             const [low = 0, high = 0] = [at + before, at + after].toSorted((a, b) => a - b)
@@ -113,7 +113,7 @@ describe('warnings of a rule with exceptions', () => {
       .warnings(utc(from))
       .map(({ code, at }) => `${code} ${new Date(at).toISOString().slice(0, 10)}`)
 
-  test('are not given for what UNTIL or exdates have taken out', () => {
+  test('are not given for slots that UNTIL or exdates removed', () => {
     const untilMarch = { ...madrid, rule: 'FREQ=DAILY;UNTIL=20260328T120000Z' }
     const without = {
       ...untilMarch,
@@ -125,13 +125,13 @@ describe('warnings of a rule with exceptions', () => {
     expect(codes(without, '2026-04-01T00:00:00')).toEqual([])
   })
 
-  test('are given for dates that were added in a gap', () => {
+  test('are given for rdates in a gap', () => {
     const added = { ...madrid, rule: 'FREQ=DAILY;COUNT=1', rdates: ['2026-03-29T02:30:00'] }
 
     expect(codes(added, '2026-01-02T00:00:00')).toEqual(['dst_gap 2026-03-29'])
   })
 
-  test('are given until the second pass of a repeated hour is over', () => {
+  test('are given until the second pass of a repeated hour ends', () => {
     const second = { ...madrid, dst: { fold: 'second' } }
 
     expect(codes(second, '2026-10-25T01:15:00')[0]).toBe('dst_fold 2026-10-25')

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Plain JavaScript that old Nodes understand: the sources are TypeScript, which Node runs by itself from 24 on.
+// Plain JavaScript that also runs on old versions of Node. The sources are TypeScript, which Node runs from 24 on.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import * as nodeModule from 'node:module'
@@ -10,12 +10,12 @@ const NODE_MAJOR_MIN = 24
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
 if (Number(process.versions.node.split('.')[0]) >= NODE_MAJOR_MIN) {
-  // Compiled code is kept in the system's temporary folder: half of what a command takes would be compiling it again.
+  // Keeps compiled code in the system's temporary folder, so that a command does not compile all sources at each start.
   nodeModule.enableCompileCache()
   await import('../src/main.ts')
 } else runOn(findNode())
 
-/** The binary of the npm package `node`, which the install brings; undefined if it did not. */
+/** The binary of the npm package `node`, a dependency of the repository; undefined if it is not installed. */
 function findNode() {
   try {
     const folder = dirname(nodeModule.createRequire(import.meta.url).resolve('node/package.json'))
@@ -30,14 +30,14 @@ function findNode() {
 function runOn(binary) {
   if (binary === undefined) {
     process.stderr.write(
-      `error: expected Node ${NODE_MAJOR_MIN} or later, got ${process.versions.node}: install it, or run npm install, which brings it\n`,
+      `error: expected Node ${NODE_MAJOR_MIN} or later, got ${process.versions.node}: install it, or run npm install, which installs it here\n`,
     )
     process.exitCode = 1
     return
   }
   const child = spawn(binary, [main, ...process.argv.slice(2)], { stdio: 'inherit' })
   process.on('SIGTERM', () => child.kill('SIGTERM'))
-  // A terminal has sent it to the child as well; the child takes both for one.
+  // A terminal also sends it to the child; the child treats both as one interrupt.
   process.on('SIGINT', () => child.kill('SIGINT'))
   child.on('error', (error) => {
     process.stderr.write(`error: ${binary} does not start: ${error.message}\n`)

@@ -2,18 +2,18 @@ import { ApiError, INSTALLATION_KEY, UnreachableError, type FieldProblem } from 
 import type { ServiceError } from '@carillon/server'
 import { CommanderError } from 'commander'
 
-import { CliError } from './cli-error.ts'
-import type { Cli } from './cli.ts'
-import { findKey } from './connection.ts'
-import { EXIT_OF_ERROR, type ErrorCode } from './exit-codes.ts'
-import { harmlessText } from './output/harmless-text.ts'
 import { styled } from './output/style.ts'
+import { escapeControls } from './output/text.ts'
+import { CliError, messageOf } from './process/cli-error.ts'
+import type { Cli } from './process/cli.ts'
+import type { ErrorCode } from './process/exit-codes.ts'
+import { findKey } from './service/connect.ts'
 
 interface ErrorReport {
   readonly code: ErrorCode
   readonly message: string
   readonly errors: readonly FieldProblem[]
-  /** What to do about it. */
+  /** What the user can do; null if the message says it. */
   readonly advice: string | null
 }
 
@@ -25,21 +25,18 @@ export function reportOf(error: unknown, cli: Pick<Cli, 'env' | 'cwd' | 'signal'
     return { code, message, errors, advice: adviceFor(error, cli) }
   }
   if (error instanceof UnreachableError) {
-    const advice = 'start it with `npm start`, or say in CARILLON_URL where it is'
+    const advice = 'start it with `npm start`, or set CARILLON_URL to its address'
     return { code: 'unreachable', message: error.message, errors: [], advice }
   }
   if (error instanceof CommanderError) return usageReport(error)
   if (isServiceError(error)) return { code: error.code, message: error.message, errors: [], advice: null }
-  const message = error instanceof Error ? error.message : String(error)
-  const advice = 'this is a fault of the command line: set CARILLON_DEBUG=1 to see where'
-  return { code: 'unexpected', message, errors: [], advice }
+  const advice = 'this is a bug of the command line: set CARILLON_DEBUG=1 to see the stack trace'
+  return { code: 'unexpected', message: messageOf(error), errors: [], advice }
 }
 
-/** By its name: to import the class would load the whole server for every command. */
+/** Compares the name: importing the class would load the whole server for every command. */
 function isServiceError(error: unknown): error is ServiceError {
-  return (
-    error instanceof Error && error.name === 'ServiceError' && 'code' in error && String(error.code) in EXIT_OF_ERROR
-  )
+  return error instanceof Error && error.name === 'ServiceError' && 'code' in error
 }
 
 function usageReport({ message }: CommanderError): ErrorReport {
@@ -50,11 +47,11 @@ function usageReport({ message }: CommanderError): ErrorReport {
 function adviceFor({ code, message, retryAfterSeconds }: ApiError, cli: Pick<Cli, 'env' | 'cwd'>): string | null {
   switch (code) {
     case 'unauthenticated':
-      return `the key was taken from ${findKey(cli).source}: correct it, or set CARILLON_API_KEY`
+      return `the key comes from ${findKey(cli).source}: correct it, or set CARILLON_API_KEY`
     case 'forbidden':
-      return `the key was taken from ${findKey(cli).source}: ${betterKey(message)}`
+      return `the key comes from ${findKey(cli).source}: ${sufficientKey(message)}`
     case 'revision_conflict':
-      return 'somebody changed it meanwhile: look at it, and do it again'
+      return 'another client changed it in the meantime: look at it, and try again'
     case 'rate_limited':
     case 'unavailable':
     case 'idempotency_in_flight':
@@ -64,31 +61,32 @@ function adviceFor({ code, message, retryAfterSeconds }: ApiError, cli: Pick<Cli
   }
 }
 
-/** By what the service said: it alone knows which of the two is missing. */
-function betterKey(message: string): string {
-  if (message.includes(INSTALLATION_KEY)) return `${INSTALLATION_KEY} is needed, no role of another is enough`
-  return 'use one with the role admin (`carillon keys create --role admin`)'
+/** Only the message of the service says whether a role or the installation key is missing. */
+function sufficientKey(message: string): string {
+  if (message.includes(INSTALLATION_KEY)) return `use ${INSTALLATION_KEY}; no role of another key is enough`
+  return 'use a key with the role admin (`carillon keys create --role admin`)'
 }
 
-/** For programs. */
+/** The report for programs. */
 export function reportJson({ code, message, errors }: ErrorReport): string {
   return `${JSON.stringify({ error: { code, message, errors } })}\n`
 }
 
-/** For people: what went wrong, which fields are at fault, what to do. */
+/** The report for people: the error, the fields at fault, and advice. */
 export function reportText(report: ErrorReport, terminal: { readonly hasColor: boolean }): string {
   const { code, message, errors, advice } = report
   if (code === 'interrupted') return `${message}\n`
-  // The service's message tells the first fault: it is not told twice.
-  const isTold = errors.some((problem) => message.includes(problem.message))
-  const headline = isTold && errors.length > 1 ? `${errors.length} things are wrong` : message
-  const told = isTold && errors.length === 1 ? [] : errors
+  // The message of the service repeats the first field error: print it once.
+  const isRepeated = errors.some((problem) => message.includes(problem.message))
+  const headline = isRepeated && errors.length > 1 ? `the request has ${errors.length} errors` : message
+  const listed = isRepeated && errors.length === 1 ? [] : errors
   const lines = [
-    `${styled(terminal, 'red', 'error:')} ${harmlessText(headline)}`,
-    ...told.map(
-      (problem) => `  ${harmlessText(problem.field === '' ? problem.message : `${problem.field}: ${problem.message}`)}`,
+    `${styled(terminal, 'red', 'error:')} ${escapeControls(headline)}`,
+    ...listed.map(
+      (problem) =>
+        `  ${escapeControls(problem.field === '' ? problem.message : `${problem.field}: ${problem.message}`)}`,
     ),
-    ...(advice === null ? [] : [harmlessText(advice)]),
+    ...(advice === null ? [] : [escapeControls(advice)]),
   ]
   return `${lines.join('\n')}\n`
 }

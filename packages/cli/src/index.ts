@@ -1,3 +1,3 @@
-export type { Cli } from './cli.ts'
-export { systemClock } from './clock.ts'
+export type { Cli } from './process/cli.ts'
+export { systemClock } from './process/clock.ts'
 export { runCli } from './run-cli.ts'

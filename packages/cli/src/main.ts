@@ -1,10 +1,10 @@
-import { CliError } from './cli-error.ts'
-import type { Cli } from './cli.ts'
-import { systemClock } from './clock.ts'
-import { EXIT_CODES } from './exit-codes.ts'
-import { watchInterrupts } from './interrupts.ts'
 import { createTerminal } from './output/terminal.ts'
-import { endWith, runCli } from './run-cli.ts'
+import { CliError } from './process/cli-error.ts'
+import type { Cli } from './process/cli.ts'
+import { systemClock } from './process/clock.ts'
+import { EXIT_CODES } from './process/exit-codes.ts'
+import { watchInterrupts } from './process/interrupts.ts'
+import { reportError, runCli } from './run-cli.ts'
 
 const args = process.argv.slice(2)
 const cli: Cli = {
@@ -17,12 +17,12 @@ const cli: Cli = {
 }
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  // A terminal that was closed does not hurry an orderly end.
+  // The terminal was closed during an orderly stop: let the stop continue.
   if (cli.signal.aborted) return
-  // Whoever read the output has enough of it (`| head`).
+  // The reader closed the pipe, as `| head` does: that is no error.
   if (error.code === 'EPIPE') process.exit(EXIT_CODES.ok.code)
-  const message = `the output cannot be written: ${error.message}`
-  process.exit(endWith(new CliError('output_unwritable', message, { cause: error }), args, cli))
+  const message = `cannot write to standard output: ${error.message}`
+  process.exit(reportError(new CliError('output_unwritable', message, { cause: error }), args, cli))
 })
 process.stderr.on('error', () => undefined)
 

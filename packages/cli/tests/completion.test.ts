@@ -2,10 +2,8 @@ import { execFileSync } from 'node:child_process'
 
 import { describe, expect, test } from 'vitest'
 
-import { bashCompletion } from '../src/completion/bash.ts'
-import { commandNodes } from '../src/completion/command-tree.ts'
-import { fishCompletion } from '../src/completion/fish.ts'
-import { zshCompletion } from '../src/completion/zsh.ts'
+import { commandNodes } from '../src/commands/completion.ts'
+import { completionScripts } from '../src/output/completion-scripts.ts'
 import { leavesOf, pathOf, recordedProgram } from './recorded-program.ts'
 
 const { program } = recordedProgram()
@@ -16,11 +14,11 @@ function bash(...args: string[]): string {
   return execFileSync('bash', args, { encoding: 'utf8' })
 }
 
-/** What bash offers for the last word. */
+/** The words that bash offers for the last word. */
 function completed(...words: string[]): string[] {
   const quoted = words.map((word) => `'${word}'`).join(' ')
   const script = [
-    bashCompletion(nodes),
+    completionScripts.bash(nodes),
     `COMP_WORDS=(${quoted}); COMP_CWORD=${words.length - 1}; _carillon; printf '%s\\n' "\${COMPREPLY[@]}"`,
   ]
   return bash('-c', script.join('\n'))
@@ -29,24 +27,24 @@ function completed(...words: string[]): string[] {
 }
 
 describe('the completion for bash', () => {
-  test('is a script that bash can read', () => {
-    expect(bash('-n', '-c', bashCompletion(nodes))).toBe('')
+  test('is valid bash', () => {
+    expect(bash('-n', '-c', completionScripts.bash(nodes))).toBe('')
   })
 
   test.each([
-    ['subcommands that begin so', ['carillon', 'schedules', 'p'], ['pause', 'preview']],
+    ['subcommands with this prefix', ['carillon', 'schedules', 'p'], ['pause', 'preview']],
     ['commands', ['carillon', 'wor'], ['worker']],
     ['options', ['carillon', 'schedules', 'create', '--time'], ['--timezone', '--timeout']],
-    ['options behind arguments', ['carillon', 'schedules', 'create', 'name', '--method', 'GET', '--ur'], ['--url']],
-    ['the option of all commands', ['carillon', 'export', '--js'], ['--json']],
+    ['options after arguments', ['carillon', 'schedules', 'create', 'name', '--method', 'GET', '--ur'], ['--url']],
+    ['the global option', ['carillon', 'export', '--js'], ['--json']],
     [
       'the choices of an option',
       ['carillon', 'schedules', 'edit', 'x', '--overlap', ''],
       ['forbid', 'queue', 'allow', 'replace'],
     ],
-    ['nothing for a value that it cannot know', ['carillon', 'schedules', 'create', '--url', ''], []],
+    ['nothing for a value that it does not know', ['carillon', 'schedules', 'create', '--url', ''], []],
     [
-      'a subcommand though a value before it is called like one',
+      'options of the right command if an option value equals the name of a command',
       ['carillon', 'worker', '--name', 'runs', '--conc'],
       ['--concurrency'],
     ],
@@ -57,9 +55,9 @@ describe('the completion for bash', () => {
 
 describe('the completion for every shell', () => {
   test.each([
-    ['bash', bashCompletion(nodes)],
-    ['zsh', zshCompletion(nodes)],
-    ['fish', fishCompletion(nodes)],
+    ['bash', completionScripts.bash(nodes)],
+    ['zsh', completionScripts.zsh(nodes)],
+    ['fish', completionScripts.fish(nodes)],
   ])('%s knows every command and every option', (shell, script) => {
     for (const leaf of leaves) {
       expect(script, pathOf(leaf)).toContain(leaf.name())

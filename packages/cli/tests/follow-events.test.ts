@@ -2,9 +2,9 @@ import { PassThrough } from 'node:stream'
 
 import { describe, expect, test } from 'vitest'
 
-import type { Cli } from '../src/cli.ts'
-import { followEvents } from '../src/follow-events.ts'
+import type { Cli } from '../src/process/cli.ts'
 import { runCli } from '../src/run-cli.ts'
+import { followEvents } from '../src/service/follow-events.ts'
 import { eventText, openStream, startScriptedService } from './scripted-service.ts'
 
 const RUN_ID = '01995c0e-0000-7000-8000-000000000001'
@@ -14,7 +14,7 @@ function runOf(state: string): object {
   return { id: RUN_ID, scheduleId: SCHEDULE_ID, state, attempts: [] }
 }
 
-/** A command line whose waits are over at once, and are written down. */
+/** A command line whose clock records each wait instead of waiting. */
 function setup(url: string) {
   const waits: number[] = []
   let [stdout, stderr] = ['', '']
@@ -42,7 +42,7 @@ function setup(url: string) {
 }
 
 describe('following events', () => {
-  test('goes on after the last event when the connection breaks, and says so', async () => {
+  test('reconnects after the last event when the connection breaks, with a note', async () => {
     await using service = await startScriptedService((response, { headers }) => {
       const isBack = headers['last-event-id'] === '7'
       openStream(response, eventText(isBack ? '8' : '7', 'reset', { reason: isBack ? 'second' : 'first' }))
@@ -54,15 +54,15 @@ describe('following events', () => {
 
     expect(exitCode).toBe(0)
     expect(output().stdout).toBe('reset     first\nreset     second\n')
-    expect(output().stderr).toBe('following…\nthe connection broke: trying again in 500 ms\nfollowing…\n')
+    expect(output().stderr).toBe('following events…\nthe connection broke: reconnecting in 500 ms\nfollowing events…\n')
     expect(waits).toEqual([500])
   })
 
-  test('tries again ever more slowly while nobody answers, and as fast as at first once somebody has', async () => {
+  test('doubles the delay while the service is down, and starts again with the first delay after a connection', async () => {
     let count = 0
     await using service = await startScriptedService((response) => {
       count++
-      // Opened, then away for four tries, back, and gone once more.
+      // The service accepts, fails four times, accepts, closes, and accepts again.
       if (count === 1 || count === 6) {
         openStream(response)
         response.end()
@@ -76,7 +76,7 @@ describe('following events', () => {
     expect(waits).toEqual([500, 1000, 2000, 4000, 8000, 500])
   })
 
-  test('throws what is wrong from the start', async () => {
+  test('throws if the first connection fails', async () => {
     const { cli } = setup('http://127.0.0.1:1')
 
     await expect(followEvents(cli, { signal: cli.signal }).next()).rejects.toThrow('nobody answers')
@@ -84,7 +84,7 @@ describe('following events', () => {
 })
 
 describe('waiting for a run', () => {
-  test('looks only once it follows, so that no end is missed in between', async () => {
+  test('reads the run only after the event stream is open, so that it cannot miss the end', async () => {
     let feed: { write: (text: string) => void } | undefined
     await using service = await startScriptedService((response, { url = '', method }) => {
       const json = (value: unknown): void => {
@@ -99,7 +99,7 @@ describe('waiting for a run', () => {
       else if (url.includes('/schedules/')) json({ id: SCHEDULE_ID, name: 'x', cadence: {} })
       else if (feed === undefined) json(runOf('running'))
       else {
-        // The look comes too early, and the run ends right after it.
+        // The first read comes too early: the run ends right after it.
         json(
           runOf(
             service.requests.filter((request) => request.url?.includes('/runs/')).length > 1 ? 'succeeded' : 'running',
@@ -124,8 +124,8 @@ describe('waiting for a run', () => {
     ])
   })
 
-  test('looks again after a connection that broke, in which the end may have been told', async () => {
-    let looks = 0
+  test('reads the run again after a reconnect, because the event of its end may be lost', async () => {
+    let reads = 0
     await using service = await startScriptedService((response, { url = '', method }) => {
       const json = (value: unknown): void => {
         response
@@ -134,12 +134,12 @@ describe('waiting for a run', () => {
       }
       if (url.endsWith('/events')) {
         openStream(response)
-        if (looks === 0) response.end()
+        if (reads === 0) response.end()
       } else if (url.endsWith('/run')) json(runOf('pending'))
       else if (url.includes('/schedules/')) json({ id: SCHEDULE_ID, name: 'x', cadence: {} })
       else {
-        looks++
-        json(runOf(looks === 1 ? 'running' : 'failed'))
+        reads++
+        json(runOf(reads === 1 ? 'running' : 'failed'))
       }
     })
     const { cli } = setup(service.url)

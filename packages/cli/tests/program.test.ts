@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import type { Command } from 'commander'
 import { describe, expect, test } from 'vitest'
 
-import { EXIT_CODES } from '../src/exit-codes.ts'
 import { splitShellWords } from '../src/import/shell-words.ts'
+import { EXIT_CODES } from '../src/process/exit-codes.ts'
 import { leavesOf, pathOf, recordedProgram } from './recorded-program.ts'
 
 const REPOSITORY = join(import.meta.dirname, '../../..')
@@ -21,7 +21,7 @@ function helpOf(command: Command): string {
   return help
 }
 
-/** What stands behind `carillon` in the examples of a help, up to what a shell does with it. */
+/** The arguments after `carillon` in the examples of a help text, up to the next shell operator. */
 function examplesIn(help: string): string[] {
   return [...help.matchAll(/^ {2}\$ (.*)$/gm)].flatMap(([, line = '']) =>
     [...line.matchAll(/(?<=^|[\s(])carillon ((?:(?! \| | > |\)).)*)/g)].map(([, words = '']) => words),
@@ -32,7 +32,7 @@ const { program } = recordedProgram()
 const leaves = leavesOf(program).map((leaf) => [pathOf(leaf), leaf] as const)
 
 describe('every command', () => {
-  test.each(leaves)('%s says what it does, and shows examples that do precisely that', async (path, leaf) => {
+  test.each(leaves)('%s has a description, and examples that run this command', async (path, leaf) => {
     const examples = examplesIn(helpOf(leaf))
 
     expect(leaf.description()).not.toBe('')
@@ -45,7 +45,7 @@ describe('every command', () => {
     expect(examples.some((example) => example.startsWith(path))).toBe(true)
   })
 
-  test.each(leaves)('%s is run by a test, as a program', (path) => {
+  test.each(leaves)('%s is run as a process by a test', (path) => {
     const tests = globSync('tests/cli/*.test.ts', { cwd: REPOSITORY }).map((file) =>
       readFileSync(join(REPOSITORY, file), 'utf8'),
     )
@@ -56,7 +56,7 @@ describe('every command', () => {
     ).toBe(true)
   })
 
-  test.each(leaves)('%s has a line in the table of the README', (path) => {
+  test.each(leaves)('%s has a row in the table of the README', (path) => {
     const readme = readFileSync(join(REPOSITORY, 'packages/cli/README.md'), 'utf8')
 
     expect(readme).toMatch(new RegExp(`^\\| \`${path}\\b`, 'm'))
@@ -66,14 +66,14 @@ describe('every command', () => {
 describe('the help', () => {
   const help = helpOf(program)
 
-  test.each(Object.values(EXIT_CODES))('tells that exit code $code means: $meaning', ({ code, meaning }) => {
+  test.each(Object.values(EXIT_CODES))('lists exit code $code: $meaning', ({ code, meaning }) => {
     expect(help).toMatch(new RegExp(`^ +${code} {2}${meaning.replaceAll(/[`]/g, '.')}$`, 'm'))
   })
 
-  test.each(['README.md', '../../docs/guides/command-line.md'])('and %s name the same exit codes', (page) => {
+  test.each(['README.md', '../../docs/guides/command-line.md'])('lists the same exit codes as %s', (page) => {
     const text = readFileSync(join(import.meta.dirname, '..', page), 'utf8')
-    const told = [...text.matchAll(/^\| (\d+) +\|/gm)].map(([, code]) => Number(code))
+    const listed = [...text.matchAll(/^\| (\d+) +\|/gm)].map(([, code]) => Number(code))
 
-    expect(told).toEqual(Object.values(EXIT_CODES).map(({ code }) => code))
+    expect(listed).toEqual(Object.values(EXIT_CODES).map(({ code }) => code))
   })
 })

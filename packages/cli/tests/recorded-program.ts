@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 
 import { createProgram } from '../src/program.ts'
 
-/** The tree of commands, doing nothing: a command that would act is written down instead. */
+/** The tree of commands with actions that only record which command ran. */
 export function recordedProgram(): { program: Command; acted: string[] } {
   const acted: string[] = []
   const program = createProgram({
@@ -17,7 +17,7 @@ export function pathOf(command: Command): string {
   return parent === null ? '' : `${pathOf(parent)} ${command.name()}`.trim()
 }
 
-/** The commands that do something. */
+/** The commands that have an action. */
 export function leavesOf(command: Command): Command[] {
   return command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf)
 }

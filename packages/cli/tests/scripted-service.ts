@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 
 export type Answer = (response: ServerResponse, request: IncomingMessage) => void
 
-/** Answers requests as a test says, to show what the command line does when a connection breaks. */
+/** An HTTP server whose answers the test writes, for example to break a connection. */
 export async function startScriptedService(
   answer: Answer,
 ): Promise<{ readonly url: string; readonly requests: readonly IncomingMessage[] } & AsyncDisposable> {

@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { inject } from 'vitest'
 
-import { createDb } from '../src/store/database.ts'
-import { migrate } from '../src/store/migrate.ts'
-import { ensurePartitions } from '../src/store/partitions.ts'
-import { createPool } from '../src/store/pool.ts'
+import { createDb } from '../src/db/database.ts'
+import { migrate } from '../src/db/migrate.ts'
+import { ensurePartitions } from '../src/db/months.ts'
+import { createPool } from '../src/db/pool.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

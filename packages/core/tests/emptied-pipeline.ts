@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll } from 'vitest'
 
-import type { SchedulerOptions } from '../src/facade/scheduler-options.ts'
+import type { SchedulerOptions } from '../src/schedules/options.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { Pipeline } from './pipeline.ts'
 

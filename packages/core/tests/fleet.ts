@@ -1,17 +1,17 @@
 import type pg from 'pg'
 
-import { systemClock } from '../src/clock.ts'
-import { Events, type EventMap } from '../src/events.ts'
-import type { SchedulerOptions } from '../src/facade/scheduler-options.ts'
-import { Scheduler } from '../src/facade/scheduler.ts'
-import { Keeper } from '../src/keeper/keeper.ts'
-import { Lease } from '../src/lease.ts'
-import { Auditor, type AuditCounts } from '../src/services/auditor.ts'
-import { Heartbeat } from '../src/services/heartbeat.ts'
-import { Rescuer } from '../src/services/rescuer.ts'
-import { createDb, type Db } from '../src/store/database.ts'
-import { createPool } from '../src/store/pool.ts'
-import type { Target } from '../src/target.ts'
+import { Auditor, type AuditCounts } from '../src/audit/auditor.ts'
+import { createDb, type Db } from '../src/db/database.ts'
+import { createPool } from '../src/db/pool.ts'
+import { systemClock } from '../src/kernel/clock.ts'
+import { Events, type EventMap } from '../src/kernel/events.ts'
+import { Lease } from '../src/kernel/lease.ts'
+import { Heartbeat } from '../src/pipeline/heartbeat.ts'
+import { PipelineLoop } from '../src/pipeline/loop.ts'
+import { Rescuer } from '../src/pipeline/rescuer.ts'
+import type { Target } from '../src/ports/target.ts'
+import { Scheduler } from '../src/scheduler.ts'
+import type { SchedulerOptions } from '../src/schedules/options.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { ManualClock } from './manual-clock.ts'
 import { DAY, HOUR } from './pipeline.ts'
@@ -32,7 +32,7 @@ class SteppedClock extends ManualClock {
 export class FleetWorker {
   readonly events = new Events()
   readonly failures: EventMap['service.failed'][] = []
-  readonly keeper: Keeper
+  readonly loop: PipelineLoop
   readonly rescuer: Rescuer
   readonly scheduler: Scheduler
   /** With the rights of a worker, and no others. */
@@ -48,11 +48,11 @@ export class FleetWorker {
     this.#schedulerPool = createPool({ connectionString: url, maxConnections: 8 })
     const lease = new Lease(clock)
     const deps = { db: this.#db, clock, targets, lease, events: this.events }
-    this.keeper = new Keeper(deps, { retentionMs: 90 * DAY })
+    this.loop = new PipelineLoop(deps, { retentionMs: 90 * DAY })
     this.rescuer = new Rescuer(deps, { periodMs: HOUR })
     const schedulerDeps = { db: createDb(this.#schedulerPool), clock, targets, events: this.events }
     this.scheduler = new Scheduler(schedulerDeps, options)
-    const heart = { failing: () => null, onCancel: (runId: string) => this.keeper.cancel(runId) }
+    const heart = { failing: () => null, onCancel: (runId: string) => this.loop.cancel(runId) }
     // A lease that outlasts the test: nobody dies here.
     this.#heartbeat = new Heartbeat(
       { ...deps, ...heart },
@@ -72,7 +72,7 @@ export class FleetWorker {
   }
 
   async stop(): Promise<void> {
-    await this.keeper.drain(0)
+    await this.loop.drain(0)
     await Promise.all([this.#pool.end(), this.#schedulerPool.end()])
   }
 }
@@ -110,10 +110,10 @@ export class Fleet implements AsyncDisposable {
     })
   }
 
-  /** Time moves on, and every keeper looks. */
+  /** Time moves on, and every loop looks. */
   step(ms: number): void {
     this.clock.advance(ms)
-    for (const { keeper } of this.workers) keeper.wake()
+    for (const { loop } of this.workers) loop.wake()
   }
 
   /** What an audit finds that looks at everything there is. */

@@ -1,6 +1,7 @@
-import type { OverlapPolicy } from '../src/policy/overlap.ts'
-import type { Schedule } from '../src/schedule.ts'
-import type { Outcome } from '../src/target.ts'
+import type { OverlapPolicy } from '@carillon/api'
+
+import type { Schedule } from '../src/ledger/records.ts'
+import type { Outcome } from '../src/ports/target.ts'
 import { MINUTE, type Pipeline, type TestWorker } from './pipeline.ts'
 import { heldEach } from './scripted-target.ts'
 

@@ -1,10 +1,10 @@
 import { expect } from 'vitest'
 
-import { Events } from '../src/events.ts'
-import { Scheduler } from '../src/facade/scheduler.ts'
-import { SlotBook } from '../src/keeper/slot-book.ts'
-import { BacklogWriter } from '../src/services/backlog-writer.ts'
-import type { Db } from '../src/store/database.ts'
+import { CadenceCache } from '../src/cadences/cadence-cache.ts'
+import type { Db } from '../src/db/database.ts'
+import { Events } from '../src/kernel/events.ts'
+import { BacklogWriter } from '../src/ledger/backlogs.ts'
+import { Scheduler } from '../src/scheduler.ts'
 import { ANY_NUMBER, DAY, type Pipeline } from './pipeline.ts'
 import { watchedDb } from './query-plan.ts'
 
@@ -35,7 +35,7 @@ export async function changeAndDie(
 
 /** What a worker has for backlogs, with its rights unless told otherwise. */
 export function writerOf({ workerDb, clock, events }: Pipeline, db = workerDb): BacklogWriter {
-  return new BacklogWriter({ db, clock, events, source: new SlotBook() }, { retentionMs: RETENTION_MS })
+  return new BacklogWriter({ db, clock, events, source: new CadenceCache() }, { retentionMs: RETENTION_MS })
 }
 
 /** @returns how many lines it wrote */

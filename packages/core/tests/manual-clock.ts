@@ -1,4 +1,4 @@
-import type { Clock } from '../src/clock.ts'
+import type { Clock } from '../src/kernel/clock.ts'
 
 interface Timer {
   readonly dueMs: number
@@ -53,7 +53,7 @@ export class ManualClock implements Clock {
     this.#elapsedMs = untilMs
   }
 
-  gather(): Promise<void> {
+  batchDelay(): Promise<void> {
     return Promise.resolve()
   }
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
-import { Grants } from '../src/facade/grants.ts'
-import type { Schedule } from '../src/schedule.ts'
+import { Grants } from '../src/access/grants.ts'
+import type { Schedule } from '../src/ledger/records.ts'
 import { CALLER, type Pipeline } from './pipeline.ts'
 
 /**

@@ -1,18 +1,18 @@
 import { setImmediate } from 'node:timers/promises'
 
-import type { AuthorizationPort } from '../src/authorization.ts'
-import type { Caller } from '../src/caller.ts'
-import { Events } from '../src/events.ts'
-import type { SchedulerOptions } from '../src/facade/scheduler-options.ts'
-import { Scheduler } from '../src/facade/scheduler.ts'
-import { Keeper } from '../src/keeper/keeper.ts'
-import { Lease } from '../src/lease.ts'
-import type { Run, Schedule } from '../src/schedule.ts'
-import { Heartbeat } from '../src/services/heartbeat.ts'
-import { Rescuer } from '../src/services/rescuer.ts'
-import { createDb, type Db } from '../src/store/database.ts'
-import { createPool } from '../src/store/pool.ts'
-import type { Target } from '../src/target.ts'
+import { createDb, type Db } from '../src/db/database.ts'
+import { createPool } from '../src/db/pool.ts'
+import { Events } from '../src/kernel/events.ts'
+import { Lease } from '../src/kernel/lease.ts'
+import type { Caller } from '../src/kernel/scope.ts'
+import type { Run, Schedule } from '../src/ledger/records.ts'
+import { Heartbeat } from '../src/pipeline/heartbeat.ts'
+import { PipelineLoop } from '../src/pipeline/loop.ts'
+import { Rescuer } from '../src/pipeline/rescuer.ts'
+import type { AuthorizationPort } from '../src/ports/authorization.ts'
+import type { Target } from '../src/ports/target.ts'
+import { Scheduler } from '../src/scheduler.ts'
+import type { SchedulerOptions } from '../src/schedules/options.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { ManualClock } from './manual-clock.ts'
 import { ProcessClock } from './process-clock.ts'
@@ -49,7 +49,7 @@ interface WorkerParts {
 export class TestWorker {
   readonly events = new Events()
   readonly lease: Lease
-  readonly keeper: Keeper
+  readonly loop: PipelineLoop
   readonly heartbeat: Heartbeat
   readonly rescuer: Rescuer
   /** Stop it, and this worker is as good as dead, or asleep. */
@@ -64,10 +64,10 @@ export class TestWorker {
     this.process = clock
     this.lease = new Lease(clock)
     const deps = { db, clock, targets, events: this.events, lease: this.lease }
-    this.keeper = new Keeper({ ...deps, authorization }, { retentionMs: 90 * DAY, concurrency, batchSize })
-    const onCancel = (runId: string): void => this.keeper.cancel(runId)
+    this.loop = new PipelineLoop({ ...deps, authorization }, { retentionMs: 90 * DAY, concurrency, batchSize })
+    const onCancel = (runId: string): void => this.loop.cancel(runId)
     this.heartbeat = new Heartbeat(
-      { ...deps, failing: () => null, fullMsAgo: () => this.keeper.fullMsAgo, onCancel },
+      { ...deps, failing: () => null, fullMsAgo: () => this.loop.fullMsAgo, onCancel },
       { name, targetKinds: [...targets.keys()], heartbeatMs: HEARTBEAT_MS },
     )
     this.rescuer = new Rescuer(deps, { periodMs: HEARTBEAT_MS / 2 })
@@ -76,7 +76,7 @@ export class TestWorker {
   /** Begins everything that is due, takes the runs that wait, and sees all of it through. */
   async keep(): Promise<void> {
     await this.begin()
-    await this.keeper.whenIdle()
+    await this.loop.whenIdle()
   }
 
   /** Begins everything that is due, until the target has been called; does not wait for what hangs. */
@@ -84,8 +84,8 @@ export class TestWorker {
     await this.heartbeat.runOnce()
     for (;;) {
       // As time would: what a claim found locked a moment ago may be free, though the test's clock stands still.
-      this.keeper.wake()
-      const { begun, skipped, taken } = await this.keeper.runOnce()
+      this.loop.wake()
+      const { begun, skipped, taken } = await this.loop.runOnce()
       if (begun + skipped + taken === 0) break
     }
     await this.#whenCalled()
@@ -95,7 +95,7 @@ export class TestWorker {
   async #whenCalled(): Promise<void> {
     const sum = (count: (target: WatchedTarget) => number): number =>
       this.#targets.reduce((total, target) => total + count(target), 0)
-    while (sum(({ approaching }) => approaching) > 0 && this.keeper.inFlight > sum(({ busy }) => busy)) {
+    while (sum(({ approaching }) => approaching) > 0 && this.loop.inFlight > sum(({ busy }) => busy)) {
       await setImmediate()
     }
   }

@@ -1,4 +1,4 @@
-import type { Clock } from '../src/clock.ts'
+import type { Clock } from '../src/kernel/clock.ts'
 
 /** The clock of one process among several that share the test's time. Stopped, as by SIGSTOP, none of its timers fires. */
 export class ProcessClock implements Clock {
@@ -30,8 +30,8 @@ export class ProcessClock implements Clock {
     return this.#time.monotonicMs()
   }
 
-  gather(): Promise<void> {
-    return this.#time.gather()
+  batchDelay(): Promise<void> {
+    return this.#time.batchDelay()
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {

@@ -1,8 +1,7 @@
-import { CompiledQuery, Kysely, PostgresDialect } from 'kysely'
+import { CompiledQuery } from 'kysely'
 import type pg from 'pg'
 
-import type { Db, Tx } from '../src/store/database.ts'
-import type { DB } from '../src/store/schema.generated.ts'
+import { createDb, type Db, type Queryable } from '../src/db/database.ts'
 
 export interface PlanNode {
   readonly 'Node Type': string
@@ -18,7 +17,7 @@ interface ExplainRow {
   readonly 'QUERY PLAN': readonly [{ readonly Plan: PlanNode }]
 }
 
-/** A database that keeps the statements that were run on it. */
+/** A database that records the statements it runs. */
 export function recordingDb(pool: pg.Pool): { readonly db: Db; readonly queries: CompiledQuery[] } {
   const queries: CompiledQuery[] = []
   return { db: watchedDb(pool, (query) => void queries.push(query)), queries }
@@ -26,14 +25,15 @@ export function recordingDb(pool: pg.Pool): { readonly db: Db; readonly queries:
 
 /** A database that calls back after each statement, before the sender gets the answer. */
 export function watchedDb(pool: pg.Pool, onAnswer: (query: CompiledQuery) => void | Promise<void>): Db {
-  return new Kysely<DB>({ dialect: new PostgresDialect({ pool }), log: ({ query }) => onAnswer(query) })
+  return createDb(pool, { log: ({ query }) => onAnswer(query) })
 }
 
-/** How Postgres goes about a statement for whoever runs this: with its parameters, and with any. */
-export async function plansOf(db: Db | Tx, { sql, parameters }: CompiledQuery): Promise<PlanNode[]> {
+/** The plan of a statement for these parameters, and its generic plan, for the role of this connection. */
+export async function plansOf(db: Queryable, { sql, parameters }: CompiledQuery): Promise<PlanNode[]> {
+  const executor = db.getExecutor()
   const explained = [
-    await db.executeQuery<ExplainRow>(CompiledQuery.raw(`explain (format json) ${sql}`, [...parameters])),
-    await db.executeQuery<ExplainRow>(CompiledQuery.raw(`explain (generic_plan, format json) ${sql}`)),
+    await executor.executeQuery<ExplainRow>(CompiledQuery.raw(`explain (format json) ${sql}`, [...parameters])),
+    await executor.executeQuery<ExplainRow>(CompiledQuery.raw(`explain (generic_plan, format json) ${sql}`)),
   ]
   return explained.flatMap(({ rows }) => rows.map((row) => row['QUERY PLAN'][0].Plan))
 }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import type { Db } from '../src/store/database.ts'
+import type { Db } from '../src/db/database.ts'
 
 /**
  * How many rows of the ledger some work reads.

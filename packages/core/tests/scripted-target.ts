@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 import type { RetryPolicy } from '../src/policy/retry.ts'
-import type { Outcome, Target, TargetContext } from '../src/target.ts'
+import type { Outcome, Target, TargetContext } from '../src/ports/target.ts'
 
 const SPEC = z.looseObject({ kind: z.literal('test'), timeoutSeconds: z.number().optional() })
 

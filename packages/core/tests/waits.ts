@@ -1,12 +1,12 @@
+import type { RunWait } from '@carillon/api'
 import { sql } from 'kysely'
 
-import { beginBatch, type BegunBatch } from '../src/keeper/begin-batch.ts'
-import { lanesOf } from '../src/keeper/lanes.ts'
-import { SlotBook } from '../src/keeper/slot-book.ts'
-import type { RunWait } from '../src/policy/run-state.ts'
-import type { Db, Tx } from '../src/store/database.ts'
-import { takeDue } from '../src/store/take.ts'
-import type { TakenRun } from '../src/store/taken-run.ts'
+import { CadenceCache } from '../src/cadences/cadence-cache.ts'
+import type { Db, Tx } from '../src/db/database.ts'
+import type { HeldRun } from '../src/ledger/held-run.ts'
+import { beginBatch, type BegunBatch } from '../src/pipeline/begin.ts'
+import { takeDue } from '../src/pipeline/store/take.ts'
+import { lanesOf } from '../src/policy/lane-names.ts'
 import { DAY, type Pipeline, type TestWorker } from './pipeline.ts'
 
 /** A run that waits, as its row says. */
@@ -37,14 +37,14 @@ export async function listWaits({ db }: Pick<Pipeline, 'db'>): Promise<Wait[]> {
 export async function takeAs(
   { workerDb, clock }: Pick<Pipeline, 'clock'> & { readonly workerDb: Db | Tx },
   worker: Pick<TestWorker, 'lease'>,
-): Promise<readonly TakenRun[]> {
+): Promise<readonly HeldRun[]> {
   const asked = { lanes: LANES, perLane: 100, workerId: workerIdOf(worker), now: clock.databaseNow() }
   return (await takeDue(workerDb, asked)).runs
 }
 
 /** Begins the slots that are due in the name of a worker, before anybody takes what waits. Nobody sees through what runs. */
 export async function beginSlotsAs({ workerDb: db, clock }: Pipeline, worker: TestWorker): Promise<BegunBatch> {
-  const deps = { db, clock, book: new SlotBook(), retentionMs: 90 * DAY }
+  const deps = { db, clock, cadences: new CadenceCache(), retentionMs: 90 * DAY }
   return beginBatch(deps, { lanes: LANES, perLane: 100, workerId: workerIdOf(worker), slotAt: null })
 }
 

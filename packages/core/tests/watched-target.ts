@@ -1,4 +1,4 @@
-import type { Outcome, Target, TargetContext } from '../src/target.ts'
+import type { Outcome, Target, TargetContext } from '../src/ports/target.ts'
 
 interface Spec {
   readonly kind: string

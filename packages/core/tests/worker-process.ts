@@ -1,4 +1,4 @@
-import { Worker } from '../src/facade/worker.ts'
+import { Worker } from '../src/worker.ts'
 import { ScriptedTarget } from './scripted-target.ts'
 
 /** A worker in a process of its own, with room for one run, which never ends. Says what it does, a line each. */

@@ -1,4 +1,4 @@
-/** Calls back after `ms`, unless the returned function was called before. Does not keep the process alive. */
+/** Calls back after `ms` unless the returned function is called first. The timer does not keep the process alive. */
 export function after(ms: number, callback: () => void): () => void {
   const timer = setTimeout(callback, ms)
   timer.unref()
@@ -7,7 +7,7 @@ export function after(ms: number, callback: () => void): () => void {
   }
 }
 
-/** Resolves after `ms`, or as soon as the signal fires; never rejects. */
+/** Resolves after `ms`, or as soon as the signal aborts. Never rejects. */
 export function delay(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted === true) {
@@ -24,7 +24,7 @@ export function delay(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** Milliseconds that only ever grow, for durations. */
+/** Monotonic milliseconds, for measuring durations. */
 export function monotonicMs(): number {
   return performance.now()
 }

@@ -27,37 +27,37 @@ import { runToEnd } from './server-process.ts'
 import { findObstacle, type ServerUser } from './server-user.ts'
 
 /**
- * Where a new database is made before it is moved up, with a random end: the initdb of a process that was killed may still
- * write to the one before. Its presence says that the move did not end.
+ * Prefix of the folder in which initdb creates a new database before it is moved up. A random suffix follows, because the
+ * initdb of a killed process may still write to the previous folder. If the folder exists, the move did not finish.
  */
 const STAGING_PREFIX = '.initialising'
-/** An initdb that is ending may add files while they are removed. */
-const REMOVED_FOR_GOOD = { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }
-/** In the data directory, which only its owner may read. A database that was made elsewhere has none. */
+/** Retries, because an initdb that is still ending may add files during the removal. */
+const REMOVE_OPTIONS = { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }
+/** In the data directory, which only its owner may read. A database that something else created has no such file. */
 const PASSWORD_FILE = 'superuser-password'
 /**
- * The folder that a process works in, by a name that its user can open although folders above it are closed: Linux goes
- * straight to the folder and does not walk the path. Processes that Postgres starts work in the same folder.
+ * A name for the working directory of a process that works even if its user may not enter a parent folder: Linux opens the
+ * folder directly and does not resolve the path. The processes that Postgres starts have the same working directory.
  */
 const WORKING_FOLDER = '/proc/self/cwd'
 
-/** A folder for a database, claimed by this process until `release`. */
+/** A data directory that this process has claimed until `release`. */
 export interface DataDirectory {
   readonly path: string
   readonly user: ServerUser
-  /** A folder above it that the server's user may not enter. The server then works in it without walking its path. */
+  /** A parent folder that the server's user may not enter. If there is one, the server never resolves the full path. */
   readonly obstacle: string | undefined
-  /** Claims the folder again if its claim is gone: somebody may have put a backup in its place. */
+  /** Claims the folder again if the claim file is gone, for instance because a backup replaced the folder. */
   readonly renewClaim: () => Promise<void>
   readonly release: () => void
 }
 
-/** Claims a folder for the server's user, and makes it if it is not there. Throws if it holds something else. */
+/** Claims a folder for the server's user and creates it if needed. Throws if it holds files but no database. */
 export async function openDataDirectory(given: string, user: ServerUser): Promise<DataDirectory> {
   let path = given
   try {
     makeDirectory(path)
-    // Through links, so that rights are looked at, and given, where the data really are.
+    // Resolves links, so ownership and permissions are checked and changed on the real folder.
     path = realpathSync(path)
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
     const obstacle = findObstacle(path, user)
@@ -68,7 +68,7 @@ export async function openDataDirectory(given: string, user: ServerUser): Promis
       if (!claim.isHeld()) claim = await claimDirectory(path)
     }
     try {
-      takeOver(path, user)
+      takeOwnership(path, user)
       return { path, user, obstacle, renewClaim, release: () => claim.release() }
     } catch (error) {
       claim.release()
@@ -79,12 +79,12 @@ export async function openDataDirectory(given: string, user: ServerUser): Promis
   }
 }
 
-/** Makes a new database unless there is one. `sync` is off where losing it in a power cut does not matter. */
+/** Creates a database unless there is one. Without `sync` a power failure may lose it. */
 export async function ensureDatabase(directory: DataDirectory, program: Program, sync: boolean): Promise<void> {
   const { path } = directory
   try {
     if (!hasDatabase(path)) await initialise(directory, program, sync)
-    for (const entry of entriesOf(path).filter(isStaging)) rmSync(join(path, entry), REMOVED_FOR_GOOD)
+    for (const entry of entriesOf(path).filter(isStaging)) rmSync(join(path, entry), REMOVE_OPTIONS)
     requireMajor(path, program.major)
   } catch (error) {
     throw describe(error, path)
@@ -93,7 +93,7 @@ export async function ensureDatabase(directory: DataDirectory, program: Program,
 
 /**
  * Prepares a restart of the server. The data directory may have been removed, or replaced by a backup, since the last start.
- * Makes no new database: an empty one in the place of the old one would look like the loss of all schedules.
+ * It never creates a database: an empty one would look as if all schedules were lost.
  */
 export async function requireDatabase({ path, user, renewClaim }: DataDirectory): Promise<void> {
   try {
@@ -102,24 +102,24 @@ export async function requireDatabase({ path, user, renewClaim }: DataDirectory)
       throw new PostgresError('database_missing', message)
     }
     await renewClaim()
-    takeOver(path, user)
+    takeOwnership(path, user)
   } catch (error) {
     throw describe(error, path)
   }
 }
 
-/** What the server is to call a folder that it works in. */
+/** The name by which the server opens its working directory. */
 export function nameForServer(folder: string, { obstacle }: DataDirectory): string {
   return obstacle === undefined ? folder : WORKING_FOLDER
 }
 
-/** Undefined if the database was made by somebody else. */
+/** The password of the superuser; undefined if something else created the database. */
 export function readPassword(path: string): string | undefined {
   const passwordFile = join(path, PASSWORD_FILE)
   return existsSync(passwordFile) ? readFileSync(passwordFile, 'utf8').trim() : undefined
 }
 
-/** Every failure of the system here means the same to the person who chose the directory. */
+/** Turns any system error into one that names the data directory. */
 function describe(error: unknown, path: string): unknown {
   const code = systemCodeOf(error)
   if (error instanceof PostgresError || code === undefined) return error
@@ -147,7 +147,7 @@ function requireDatabaseOrNothing(path: string): void {
   throw new PostgresError('directory_foreign', `the data directory ${path} holds files that are no Postgres database`)
 }
 
-/** What Carillon keeps beside the database does not count. */
+/** The entries of a data directory without the files that Carillon keeps there. */
 function entriesOf(path: string): string[] {
   return readdirSync(path).filter((entry) => !isOwnEntry(entry))
 }
@@ -157,12 +157,12 @@ function isStaging(entry: string): boolean {
 }
 
 /**
- * A crash in the middle leaves no half-made database that looks whole: it is made in a folder below, moved up entry by
- * entry, and PG_VERSION, by which we know a database, comes last.
+ * Creates a database such that a crash never leaves a partial one that looks complete. initdb writes to a staging folder.
+ * Its entries are then moved up one by one, and PG_VERSION, which marks a database, is moved last.
  */
 async function initialise(directory: DataDirectory, program: Program, sync: boolean): Promise<void> {
   const { path, user, obstacle } = directory
-  for (const entry of entriesOf(path)) rmSync(join(path, entry), REMOVED_FOR_GOOD)
+  for (const entry of entriesOf(path)) rmSync(join(path, entry), REMOVE_OPTIONS)
   const staging = join(path, `${STAGING_PREFIX}-${randomBytes(4).toString('hex')}`)
   mkdirSync(staging, { mode: 0o700 })
   if (user) lchownSync(staging, user.uid, user.gid)
@@ -176,22 +176,25 @@ async function initialise(directory: DataDirectory, program: Program, sync: bool
       '--auth=scram-sha-256',
       `--pwfile=${obstacle === undefined ? passwordFile : '/proc/self/fd/3'}`,
       '--encoding=UTF8',
-      // The same order of text on every machine, whatever its C library.
+      // Sorts text the same way on every machine, independent of its C library.
       '--locale-provider=builtin',
       '--builtin-locale=C.UTF-8',
       '--locale=C',
       '--no-instructions',
-      // Many iterations slow down guessing a weak password; this one has 192 random bits, and every connection pays.
+      // Many iterations protect weak passwords and slow down every connection. This password has 192 random bits.
       '--set=scram_iterations=1',
       ...(sync ? [] : ['--no-sync']),
     ],
     { user, cwd: staging, inherited: [password] },
   ).finally(() => closeSync(password))
-  const made = readdirSync(staging).filter((entry) => entry !== 'PG_VERSION')
-  for (const entry of [...made, 'PG_VERSION']) renameSync(join(staging, entry), join(path, entry))
+  const created = readdirSync(staging).filter((entry) => entry !== 'PG_VERSION')
+  for (const entry of [...created, 'PG_VERSION']) renameSync(join(staging, entry), join(path, entry))
 }
 
-/** An open file. By its descriptor alone: the folder may be another user's, who could put a link in the name's place. */
+/**
+ * Creates the password file and returns its descriptor. Everything happens through the descriptor: the folder may belong
+ * to another user, who could replace the file by a link.
+ */
 function createPassword(path: string, user: ServerUser): number {
   const { O_CREAT, O_EXCL, O_RDWR } = constants
   const file = openSync(path, O_CREAT | O_EXCL | O_RDWR, 0o600)
@@ -210,14 +213,14 @@ function requireMajor(path: string, major: string): void {
   )
 }
 
-/** Postgres insists on a directory that is its user's and closed to others. */
-function takeOver(path: string, user: ServerUser): void {
+/** Postgres requires a data directory that its user owns and others cannot enter. */
+function takeOwnership(path: string, user: ServerUser): void {
   const { uid, mode } = statSync(path)
   if (user && uid !== user.uid) chownTree(path, user)
   if (process.platform !== 'win32' && (mode & 0o027) !== 0) chmodSync(path, 0o700)
 }
 
-/** Follows no link out of the folder. */
+/** Changes the owner of a folder and its content. Does not follow links. */
 function chownTree(folder: string, user: NonNullable<ServerUser>): void {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name)

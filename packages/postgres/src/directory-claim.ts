@@ -6,27 +6,27 @@ import { delay } from './clock.ts'
 import { PostgresError } from './postgres-error.ts'
 import { isAlive, startOf } from './process-table.ts'
 
-/** In a data directory: where a copy of Postgres lies while it runs. */
+/** The folder inside a data directory that holds a copy of Postgres while it runs. */
 export const PROGRAM_FOLDER = '.carillon-program'
 const CLAIM = /^\.carillon-claim-(\d+)-([0-9a-f]{12})-[0-9a-f]{8}$/
 
-/** Two processes that start at the same instant may each see the other and give way: they try again. */
+/** Two processes that start at the same instant may each see the other and back off, so each tries several times. */
 const TRIES = 4
 const PAUSE_MS = 50
 
 export interface Claim {
   readonly release: () => void
-  /** False once somebody has removed the claim, for instance with the whole directory. */
+  /** False once the claim file was removed, for instance with the whole directory. */
   readonly isHeld: () => boolean
 }
 
 /**
- * Reserves a data directory for this process until `release`: nothing else may make, serve or remove the database in it.
+ * Reserves a data directory for this process until `release`: no other process may create, serve or remove the database.
  *
- * A claim is an empty file whose name says which process made it, so it appears whole or not at all, and the claim of a
- * process that has ended counts for nothing. Each process writes its claim first and looks for others second. So of two at
- * least one sees the other, and never do both go on. Postgres' own `postmaster.pid` cannot do this: it does not exist yet
- * while the database is made. Neither knows of processes in another container: a volume belongs to one container at a time.
+ * A claim is an empty file whose name identifies its process, so it is created atomically, and the claim of a process that
+ * has ended is ignored. Each process writes its claim before it looks for others. So of two processes at least one sees the
+ * other, and never do both continue. The `postmaster.pid` of Postgres cannot do this: it does not exist while initdb runs.
+ * Neither of them sees processes in another container: a volume must belong to one container at a time.
  */
 export async function claimDirectory(dataDir: string): Promise<Claim> {
   for (let tries = 1; ; tries += 1) {
@@ -45,12 +45,12 @@ export async function claimDirectory(dataDir: string): Promise<Claim> {
   }
 }
 
-/** Whether an entry of a data directory is ours, and no part of the database. */
+/** True if Carillon keeps this entry in the data directory; it is not part of the database. */
 export function isOwnEntry(name: string): boolean {
   return name === PROGRAM_FOLDER || CLAIM.test(name)
 }
 
-/** The process that serves a data directory, or is about to; undefined if there is none. */
+/** The id of the process that serves a data directory or is about to; undefined if there is none. */
 export function findClaimant(dataDir: string): number | undefined {
   return claimsOf(dataDir)[0]?.pid
 }
@@ -60,7 +60,7 @@ export function directoryInUse(dataDir: string, pid?: number): PostgresError {
   return new PostgresError('directory_in_use', `the data directory ${dataDir} is in use by ${holder}`)
 }
 
-/** Removes the claims of processes that have ended. Their names never come back, so this races with nothing. */
+/** Removes the claims of processes that have ended. Claim names are unique, so this cannot remove a later claim. */
 function removeDeadClaims(dataDir: string): void {
   const living = new Set(claimsOf(dataDir).map(({ name }) => name))
   for (const name of readdirSync(dataDir)) {
@@ -68,7 +68,7 @@ function removeDeadClaims(dataDir: string): void {
   }
 }
 
-/** Of processes that are alive. */
+/** The claims of processes that are alive. */
 function claimsOf(dataDir: string): { name: string; pid: number }[] {
   return readdirSync(dataDir).flatMap((name) => {
     const [, pid, start] = CLAIM.exec(name) ?? []
@@ -76,7 +76,7 @@ function claimsOf(dataDir: string): { name: string; pid: number }[] {
   })
 }
 
-/** Whether the process that made a claim still runs. One whose start the system does not tell is believed to be it. */
+/** True if the process that wrote a claim still runs. If the system does not report start times, the id alone decides. */
 function isSame(pid: number, start: string | undefined): boolean {
   return isAlive(pid) && (startOf(pid) === '' || hashedStart(pid) === start)
 }

@@ -1,6 +1,6 @@
 export { findClaimant } from './directory-claim.ts'
 export { makeDirectory } from './make-directory.ts'
 export { PostgresError, type PostgresErrorCode } from './postgres-error.ts'
-export { findRunningPostgres, type RunningPostgres } from './running-postgres.ts'
+export { findRunningPostgres, type RunningPostgres } from './server-address.ts'
 export { startPostgres, type EmbeddedPostgres, type PostgresOptions } from './start-postgres.ts'
 export type { RestartListener } from './supervisor.ts'

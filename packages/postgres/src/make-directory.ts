@@ -2,9 +2,9 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
- * Makes a folder and those above it that are not there. One by one: the recursive call of Node never ends where the system
- * says of a folder that exists that it does not, as below /proc.
- * @returns whether the folder itself was made
+ * Creates a folder and its missing parents. Node's recursive `mkdirSync` never returns below /proc, where the system reports
+ * existing folders as missing, so this creates them one by one.
+ * @returns true if this call created the folder itself
  */
 export function makeDirectory(path: string, mode?: number): boolean {
   if (existsSync(path)) return false
@@ -14,7 +14,7 @@ export function makeDirectory(path: string, mode?: number): boolean {
     mkdirSync(path, mode)
     return true
   } catch (error) {
-    // Somebody else made it in between.
+    // Another process created it in the meantime.
     if (existsSync(path)) return false
     throw error
   }

@@ -5,19 +5,19 @@ import { basename } from 'node:path'
 import { after } from './clock.ts'
 import { commandLineOf, isAlive, parentOf } from './process-table.ts'
 
-/** Processes of a killed server notice by themselves as soon as they wait for something. After it they are told. */
+/** A backend notices that its server is gone as soon as it waits for something. One that does not gets SIGQUIT after this. */
 const QUIT_AFTER_MS = 500
-/** As long as Postgres itself waits before it kills. */
+/** Postgres itself waits as long before it sends SIGKILL. */
 const KILL_AFTER_MS = 5000
-/** Anything else that still holds the log of the server by then, such as a program that a statement started, is left alone. */
+/** After this, other processes that hold the server's log, such as a program that a statement started, are left alone. */
 const LEAVE_AFTER_MS = 10_000
 
 /**
- * Ends the processes that a killed server leaves behind, as the server itself does when one of them crashes: it tells all
- * of them to quit, and kills those that do not. One that computes for minutes would otherwise keep the shared memory,
- * without which the next server does not start, and would outlive a stop.
+ * Ends the backends that a killed server leaves behind, the way a server does if one of its backends crashes: SIGQUIT to
+ * all, then SIGKILL to those that remain. A backend that computes for minutes would otherwise keep the shared memory, which
+ * blocks the next server, and would survive a stop.
  *
- * The server's log ends with the last process that holds it, and so does the `close` of `child`.
+ * The `close` event of `child` fires when the last process that holds the server's log has ended.
  * @param isOrphan see `orphansIn`
  */
 export function endOrphans(child: ChildProcess, isOrphan: (pid: number) => boolean): void {
@@ -34,8 +34,8 @@ export function endOrphans(child: ChildProcess, isOrphan: (pid: number) => boole
 }
 
 /**
- * Tells which processes are left of a server in `folder`. By the folder they work in, whatever it is called by then:
- * somebody may have renamed or removed it. Linux only.
+ * Returns a function that recognises the orphaned backends of a server in `folder`. It compares the working directory by
+ * inode, because the folder may have been renamed or removed since. Linux only.
  */
 export function orphansIn(folder: string): (pid: number) => boolean {
   const { dev, ino } = statSync(folder, { bigint: true })
@@ -49,12 +49,12 @@ export function orphansIn(folder: string): (pid: number) => boolean {
   }
 }
 
-/** `postgres: checkpointer` and the like. A server itself is called by the path of its program. */
+/** A backend has a title such as `postgres: checkpointer`. A server has the path of its program instead. */
 function isBackend(pid: number): boolean {
   return commandLineOf(pid)[0]?.startsWith('postgres: ') === true
 }
 
-/** Somebody may have started another server on the folder by now. */
+/** Another server may have been started on the folder in the meantime; its backends are no orphans. */
 function isBackendOfLivingServer(pid: number): boolean {
   return basename(commandLineOf(parentOf(pid) ?? 0)[0] ?? '') === 'postgres'
 }
@@ -68,7 +68,7 @@ function signalAll(isOrphan: (pid: number) => boolean, signal: NodeJS.Signals): 
     try {
       process.kill(pid, signal)
     } catch {
-      // It has ended meanwhile.
+      // The process has ended in the meantime.
     }
   }
 }

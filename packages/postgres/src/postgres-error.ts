@@ -1,28 +1,28 @@
-/** Closed: callers may switch on it. */
+/** The closed list of codes: callers may switch on it. */
 export type PostgresErrorCode =
-  /** npm has no binaries for this system, or did not install them. */
+  /** npm has no Postgres binaries for this system, or did not install them. */
   | 'binaries_missing'
-  /** The system knows no name for the user that Postgres would run as, and initdb wants one. */
+  /** The user that Postgres would run as has no name on this system, and initdb requires one. */
   | 'user_unnamed'
-  /** The user that Postgres runs as can neither run the installed program nor a copy of it, or not get to the data. */
+  /** The user that Postgres runs as cannot run the installed program or a copy of it, or cannot reach the data. */
   | 'path_blocked'
   | 'directory_unwritable'
-  /** Another process that is alive serves it, or is about to. */
+  /** Another live process serves the data directory or is about to. */
   | 'directory_in_use'
-  /** It holds something, but no database. */
+  /** The data directory holds files, but no database. */
   | 'directory_foreign'
   | 'wrong_version'
-  /** The server is to be started again, but somebody has removed its database meanwhile. */
+  /** At a restart: the database was removed in the meantime. */
   | 'database_missing'
   | 'port_in_use'
-  /** Postgres ended for a reason of its own; the message quotes it. */
+  /** Postgres did not start for another reason; the message quotes it. */
   | 'start_failed'
 
-/** Why there is no Postgres. The message is one sentence for the person who started it. */
+/** Why Postgres did not start. The message is written for the user who started it. */
 export class PostgresError extends Error {
   override readonly name = 'PostgresError'
   readonly code: PostgresErrorCode
-  /** What Postgres wrote to its log before it ended; empty if it was not started. */
+  /** The last log lines of Postgres; empty if it was not started. */
   readonly log: readonly string[]
 
   constructor(
@@ -36,7 +36,7 @@ export class PostgresError extends Error {
   }
 }
 
-/** `ENOENT` and the like; undefined for what is no error of the system. */
+/** The code of a system error, such as `ENOENT`; undefined for any other error. */
 export function systemCodeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }

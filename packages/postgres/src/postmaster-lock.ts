@@ -4,28 +4,31 @@ import { basename, join } from 'node:path'
 import { systemCodeOf } from './postgres-error.ts'
 import { commandLineOf, isAlive, readOr } from './process-table.ts'
 
-/** Who holds a data directory. */
-export type Holder = 'nobody' | { readonly pid: number; readonly isStopping: boolean }
+/** The server that is alive in a data directory. */
+export interface LockHolder {
+  readonly pid: number
+  readonly isStopping: boolean
+}
 
 /**
- * Clears the way for a server in `dataDir`, unless one is alive there. Postgres itself starts over the `postmaster.pid` of a
- * server that was killed, but not if the same user runs anything under that process id by now: after a restart of the
- * machine or of a container that is likely.
+ * Removes a stale `postmaster.pid`, or returns the server that is alive in `dataDir`. Postgres itself ignores the lock of a
+ * killed server, but not if the same user now runs any other process with that id. That is likely after a restart of the
+ * machine or of a container.
  */
-export function releaseStaleLock(dataDir: string): Holder {
+export function releaseStaleLock(dataDir: string): LockHolder | undefined {
   const lockFile = join(dataDir, 'postmaster.pid')
   const { pid, isStopping = false } = readLock(lockFile)
-  if (pid === undefined || !isAlive(pid)) return 'nobody'
+  if (pid === undefined || !isAlive(pid)) return undefined
   if (isPostmasterOf(pid, dataDir)) return { pid, isStopping }
-  // Renamed, not removed: should another process have started a server since we looked, its lock goes back.
+  // Renames the file before removing it: if another server wrote its lock in the meantime, the lock is put back.
   const removed = `${lockFile}.${process.pid}`
   renameSync(lockFile, removed)
   if (readLock(removed).pid === pid) rmSync(removed)
   else renameSync(removed, lockFile)
-  return 'nobody'
+  return undefined
 }
 
-/** The port of the server that is alive in `dataDir`, and not on its way out; undefined if there is none. */
+/** The port of the server that is alive in `dataDir` and not stopping; undefined if there is none. */
 export function findPostmasterPort(dataDir: string): number | undefined {
   const { pid, port, isStopping } = readLock(join(dataDir, 'postmaster.pid'))
   if (pid === undefined || isStopping === true || !isAlive(pid) || !isPostmasterOf(pid, dataDir)) return undefined
@@ -38,7 +41,7 @@ interface Lock {
   readonly isStopping?: boolean
 }
 
-/** The first line is the process id of the server, negative in single-user mode; the fourth its port; the eighth its state. */
+/** Line 1 is the process id of the server, negative in single-user mode. Line 4 is its port, line 8 its state. */
 function readLock(lockFile: string): Lock {
   try {
     const lines = readFileSync(lockFile, 'utf8').split('\n')
@@ -55,10 +58,10 @@ function isPostmasterOf(pid: number, dataDir: string): boolean {
   switch (process.platform) {
     case 'linux':
       if (basename(command) !== 'postgres') return false
-      // A server works in its data directory. Another user's may not be asked where it does; then its arguments tell.
+      // The working directory of a server is its data directory. For a server of another user only its arguments are readable.
       return args.includes(dataDir) || readOr('', () => readlinkSync(`/proc/${pid}/cwd`)) === realpathSync(dataDir)
     case 'win32':
-      return true // Not asked there: a process that is alive is believed to be the server.
+      return true // Command lines are not read on Windows: any live process with that id counts as the server.
     default: {
       const line = [command, ...args].join(' ')
       return line.includes('postgres') && line.includes(dataDir)

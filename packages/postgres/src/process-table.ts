@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 
 import { systemCodeOf } from './postgres-error.ts'
 
-/** True while a process runs. A zombie does not: it has ended, and waits only for its parent to notice. */
+/** True while a process runs. A zombie has ended, so it is not alive. */
 export function isAlive(pid: number): boolean {
   if (process.platform === 'linux') {
     const state = statOf(pid)?.state
@@ -17,8 +17,8 @@ export function isAlive(pid: number): boolean {
 }
 
 /**
- * When a process started, in words that only compare for equality. The system reuses process ids, so an id and this name a
- * process for good. Empty if the process has ended, or the system does not say.
+ * The start of a process, as text for comparison only. The system reuses process ids, but the id and the start together are
+ * unique. Empty if the process has ended or the system does not report it.
  */
 export function startOf(pid: number): string {
   switch (process.platform) {
@@ -33,7 +33,7 @@ export function startOf(pid: number): string {
   }
 }
 
-/** The command and arguments of a process; empty if it has ended. Split at spaces where the system does not say better. */
+/** The command and arguments of a process; empty if it has ended. Only Linux separates arguments that contain spaces. */
 export function commandLineOf(pid: number): string[] {
   switch (process.platform) {
     case 'linux':
@@ -45,10 +45,10 @@ export function commandLineOf(pid: number): string[] {
   }
 }
 
-/** A new id at each start of the machine, from which on ticks are counted. */
+/** Changes at each boot. Start ticks count from the boot. */
 const BOOT_ID = '/proc/sys/kernel/random/boot_id'
 
-/** The process that started another one, or has inherited it; undefined if the system does not say. */
+/** The parent of a process; undefined if the system does not report it. */
 export function parentOf(pid: number): number | undefined {
   const parent = process.platform === 'linux' ? statOf(pid)?.parent : ps(pid, 'ppid=').trim()
   return parent === undefined || parent === '' ? undefined : Number(parent)
@@ -56,7 +56,7 @@ export function parentOf(pid: number): number | undefined {
 
 function statOf(pid: number): { state: string; parent: string; startTicks: string } | undefined {
   const text = readOr('', () => readFileSync(`/proc/${pid}/stat`, 'utf8'))
-  // The second field is the program's name, in parentheses, and may hold spaces and parentheses itself.
+  // The second field is the program's name in parentheses, which may itself contain spaces and parentheses.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   const [state, parent, startTicks] = [fields[0], fields[1], fields[19]]
   return state && parent && startTicks ? { state, parent, startTicks } : undefined
@@ -66,7 +66,7 @@ function ps(pid: number, column: string): string {
   return readOr('', () => execFileSync('ps', ['-o', column, '-p', String(pid)], { encoding: 'utf8' }))
 }
 
-/** The process may end while we look at it. */
+/** Returns the fallback if `read` throws: the process may end during the read. */
 export function readOr(fallback: string, read: () => string): string {
   try {
     return read()

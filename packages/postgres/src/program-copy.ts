@@ -20,10 +20,10 @@ import { PostgresError, systemCodeOf } from './postgres-error.ts'
 import { completeProgram, isRunnable } from './program-folder.ts'
 import type { ServerUser } from './server-user.ts'
 
-/** A copy of Postgres that lives as long as its server: made at the start, removed at the stop. */
+/** A copy of Postgres that exists as long as its server: created at the start, removed at the stop. */
 export interface CopiedProgram {
   readonly folder: string
-  /** Why it does not run where npm installed it, as half a sentence. */
+  /** Why Postgres does not run where npm installed it, as a clause for a message. */
   readonly reason: string
   remove(): void
 }
@@ -31,30 +31,30 @@ export interface CopiedProgram {
 interface CopyOptions {
   readonly installed: string
   readonly version: string
-  /** Claimed by this process, so nothing else copies for it. */
+  /** Claimed by this process, so no other process makes a copy for it. */
   readonly dataDir: string
   readonly user: ServerUser
   readonly reason: string
 }
 
-/** Root's place for what programs keep. Other copies of Carillon have theirs beside it. */
+/** Holds the copies that root makes, one folder per data directory. */
 const SYSTEM_FOLDER = '/var/lib/carillon-postgres'
 const TEMPORARY_PREFIX = 'carillon-postgres-'
-/** In each copy, written last: of which version it is. Without it a copy is not whole. */
+/** In each copy, written last: its version. A copy without this file is incomplete. */
 const VERSION_FILE = 'version'
-/** In each copy outside of its data directory: to which one it belongs. */
-const BELONGS_FILE = 'data-directory'
+/** In each copy: the path of the data directory it belongs to. */
+const DATA_DIRECTORY_FILE = 'data-directory'
 
 /**
- * Copies Postgres to where the server's user can run it: into the data directory, or outside of it if that is another user's.
- * After a kill the next start finds the copy and uses it again.
+ * Copies Postgres to a folder from which the server's user can run it: inside the data directory, or outside if another user
+ * owns the data directory. After a kill the next start finds the copy and uses it again.
  */
 export function copyProgram({ installed, version, dataDir, user, reason }: CopyOptions): CopiedProgram {
   removeAbandoned()
   const causes: unknown[] = []
   for (const folder of foldersFor(dataDir, user)) {
     try {
-      if (!isWhole(folder, version)) makeCopy({ installed, version, folder, dataDir })
+      if (!isComplete(folder, version)) makeCopy({ installed, version, folder, dataDir })
       if (isRunnable(folder, user)) return { folder, reason, remove: () => removeFolder(folder) }
       removeFolder(folder)
     } catch (error) {
@@ -69,21 +69,21 @@ export function copyProgram({ installed, version, dataDir, user, reason }: CopyO
   )
 }
 
-/** A copy that cannot be removed harms nothing: the next start uses it again. */
+/** Removes a copy. A copy that cannot be removed does no harm: the next start uses it again. */
 function removeFolder(folder: string): void {
   try {
-    // First, so that a copy that is only half removed is not taken for a whole one.
+    // Removed first, so a partly removed copy is not mistaken for a complete one.
     rmSync(join(folder, VERSION_FILE), { force: true })
     rmSync(folder, { recursive: true, force: true })
     if (dirname(folder) === SYSTEM_FOLDER && readdirSync(SYSTEM_FOLDER).length === 0) rmdirSync(SYSTEM_FOLDER)
   } catch {
-    // Left for the next start.
+    // The next start uses or removes it.
   }
 }
 
 function foldersFor(dataDir: string, user: ServerUser): string[] {
   const id = createHash('sha256').update(dataDir).digest('hex').slice(0, 16)
-  // Not as root in a folder of the server's user, who could put links in the way of what root writes.
+  // Root must not write to a folder of the server's user, who could place links there.
   const inside = user ? [] : [join(dataDir, PROGRAM_FOLDER)]
   return [...inside, join(SYSTEM_FOLDER, id), join(tmpdir(), `${TEMPORARY_PREFIX}${id}`)]
 }
@@ -96,23 +96,23 @@ function makeCopy({
 }: Omit<CopyOptions, 'user' | 'reason'> & { folder: string }): void {
   requireOwn(folder)
   rmSync(folder, { recursive: true, force: true })
-  // Whatever the umask takes away.
+  // The umask may have removed permissions.
   if (makeDirectory(dirname(folder), 0o755)) chmodSync(dirname(folder), 0o755)
   mkdirSync(folder, 0o755)
-  writeFileSync(join(folder, BELONGS_FILE), dataDir)
+  writeFileSync(join(folder, DATA_DIRECTORY_FILE), dataDir)
   cpSync(join(installed, 'native'), join(folder, 'native'), { recursive: true, verbatimSymlinks: true })
   completeProgram(folder)
   openForReading(folder)
   writeFileSync(join(folder, VERSION_FILE), version)
 }
 
-function isWhole(folder: string, version: string): boolean {
+function isComplete(folder: string, version: string): boolean {
   requireOwn(folder)
   const file = join(folder, VERSION_FILE)
   return existsSync(file) && readFileSync(file, 'utf8') === version
 }
 
-/** In a folder that everybody may write to, another user could have laid a program under our name. */
+/** In a folder that all users may write to, another user could have placed a program under this name. */
 function requireOwn(folder: string): void {
   try {
     const stat = lstatSync(folder)
@@ -121,10 +121,10 @@ function requireOwn(folder: string): void {
     if (systemCodeOf(error) === 'ENOENT') return
     throw error
   }
-  throw new Error(`${folder} belongs to another user`)
+  throw new Error(`expected a folder of this user, got ${folder} of another user`)
 }
 
-/** What was installed under a strict umask is closed to the server's user; the copy is ours to open. */
+/** Makes a copy readable for the server's user. A strict umask during installation may have closed the original. */
 function openForReading(folder: string): void {
   chmodSync(folder, 0o755)
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
@@ -135,13 +135,13 @@ function openForReading(folder: string): void {
   }
 }
 
-/** Copies whose data directory is gone: their server was killed, and then somebody removed the data. */
+/** Removes copies whose data directory is gone: their server was killed, and the data was removed later. */
 function removeAbandoned(): void {
   for (const folder of copiesOutside()) {
     try {
-      if (!existsSync(readFileSync(join(folder, BELONGS_FILE), 'utf8'))) removeFolder(folder)
+      if (!existsSync(readFileSync(join(folder, DATA_DIRECTORY_FILE), 'utf8'))) removeFolder(folder)
     } catch {
-      // Another process removes or makes it at this moment, or it is another user's.
+      // Another process is creating or removing the copy, or another user owns it.
     }
   }
 }

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 
 import { linkLibraries } from './program-folder.ts'
 
-test('links that npm could not deliver are made where the list says, and twice does no harm', () => {
+test('linkLibraries creates the listed symbolic links, and a second call changes nothing', () => {
   const folder = mkdtempSync(join(tmpdir(), 'carillon-links-'))
   mkdirSync(join(folder, 'native/lib'), { recursive: true })
   writeFileSync(join(folder, 'native/lib/libpq.so.5.18'), '')
@@ -20,7 +20,7 @@ test('links that npm could not deliver are made where the list says, and twice d
   rmSync(folder, { recursive: true })
 })
 
-test('a system whose libraries need no links has no list of them', () => {
+test('linkLibraries does nothing if the package has no list of links', () => {
   const folder = mkdtempSync(join(tmpdir(), 'carillon-links-'))
 
   linkLibraries(folder)

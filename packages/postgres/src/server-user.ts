@@ -2,22 +2,22 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** The user that Postgres runs as; undefined: the one that we run as. */
+/** The user that Postgres runs as; undefined for the user of this process. */
 export type ServerUser = { readonly uid: number; readonly gid: number } | undefined
 
-/** No user of the system is made or needed: a process may run under any number. This one is `nobody` almost everywhere. */
+/** The id of `nobody` on almost every system. A process may run under any id, so the user need not exist. */
 const NOBODY = 65_534
 
 /**
- * Postgres refuses to run as root. Started by root, it runs as the owner of the data directory, or of the nearest folder
- * above that exists, so that what `sudo` started once can be started without. As nobody if that is root again, or a
- * number without a name, as folders of the host have in a container: initdb insists on a name.
+ * Postgres does not run as root. If this process is root, Postgres runs as the owner of the data directory or of its nearest
+ * existing parent, so a later start without `sudo` works. If that owner is root, or has no name, as the owner of a mounted
+ * folder in a container, it runs as nobody: initdb requires a user with a name.
  */
 export function chooseServerUser(dataDir: string): ServerUser {
   if (process.geteuid?.() !== 0) return undefined
   const { uid, gid } = nearestExisting(dataDir)
-  const isFit = uid !== 0 && (existsSync(join(dataDir, 'PG_VERSION')) || hasName(uid))
-  return isFit ? { uid, gid } : { uid: NOBODY, gid: NOBODY }
+  const isUsable = uid !== 0 && (existsSync(join(dataDir, 'PG_VERSION')) || hasName(uid))
+  return isUsable ? { uid, gid } : { uid: NOBODY, gid: NOBODY }
 }
 
 function hasName(uid: number): boolean {
@@ -29,7 +29,7 @@ function hasName(uid: number): boolean {
   }
 }
 
-/** The folder above `path` that the server's user may not enter, nearest first; undefined if it can get there. */
+/** The nearest parent of `path` that the server's user may not enter; undefined if the user can reach `path`. */
 export function findObstacle(path: string, user: ServerUser): string | undefined {
   if (!user) return undefined
   for (let folder = dirname(path); ; folder = dirname(folder)) {

@@ -3,40 +3,40 @@ import { resolve } from 'node:path'
 
 import { ensureDatabase, openDataDirectory, readPassword, requireDatabase } from './data-directory.ts'
 import { openProgram, type Program } from './program.ts'
-import { superuserUrl } from './running-postgres.ts'
+import { superuserUrl } from './server-address.ts'
 import type { ServerProcess } from './server-process.ts'
 import { chooseServerUser } from './server-user.ts'
 import { startServer } from './start-server.ts'
 import { supervise, type RestartListener } from './supervisor.ts'
 
 export interface PostgresOptions {
-  /** Made if it is not there. The data in it survives stops, crashes and restarts. */
+  /** Created if missing. The data survives stops, crashes and restarts. */
   readonly dataDir: string
-  /** @default a free one */
+  /** @default a free port */
   readonly port?: number
-  /** Settings as in `postgresql.conf`: `{ max_connections: '200' }`. Where it listens and logs is not theirs to say. */
+  /** Settings as in `postgresql.conf`: `{ max_connections: '200' }`. Addresses and logging cannot be changed. */
   readonly settings?: Readonly<Record<string, string>>
   /**
-   * If given, a server that ends without being asked to is started again on the same data and port, until `stop`, and the
-   * listener hears of it. @default it is not started again
+   * If given, a server that ends unexpectedly is restarted on the same data and port until `stop`, and the listener is
+   * called for each step. @default no restarts
    */
   readonly restarts?: RestartListener
 }
 
-/** A Postgres of our own, on loopback. Stop it before the process ends; should the process crash, it stops by itself. */
+/** A Postgres on loopback. Stop it before the process ends; if the process crashes, it stops by itself. */
 export interface EmbeddedPostgres extends AsyncDisposable {
-  /** Of the superuser, with the password, to the database `postgres`. */
+  /** Connects as the superuser, with its password, to the database `postgres`. */
   readonly url: string
   readonly port: number
-  /** The folder of the copy that runs, and why a copy runs; null if Postgres runs where npm installed it. */
+  /** The folder of the copy that runs, and why; null if Postgres runs from where npm installed it. */
   readonly copiedProgram: { readonly folder: string; readonly reason: string } | null
-  /** Fulfilled once the server has ended for good: because of `stop`, or by itself if it is not started again. */
+  /** Resolves once the server has ended and will not be restarted. */
   readonly ended: Promise<void>
-  /** Ends all sessions and the server, also in the middle of a restart. Safe to call twice. */
+  /** Ends all sessions and the server, also during a restart. Safe to call twice. */
   stop(): Promise<void>
 }
 
-/** Starts the Postgres that npm installed on the data in a folder; throws `PostgresError`. */
+/** Starts the Postgres that npm installed on the data in a folder. Throws `PostgresError`. */
 export async function startPostgres(options: PostgresOptions): Promise<EmbeddedPostgres> {
   const { settings = {}, restarts: listener } = options
   const given = resolve(options.dataDir)
@@ -45,7 +45,7 @@ export async function startPostgres(options: PostgresOptions): Promise<EmbeddedP
   const stopping = new AbortController()
   const { signal } = stopping
   let program: Program | undefined
-  // In this order: a copy of the program is used by no other process until the directory is released.
+  // The copy goes first: once the directory is released, another process may use a copy for it.
   const release = (): void => {
     program?.copy?.remove()
     directory.release()
@@ -56,12 +56,12 @@ export async function startPostgres(options: PostgresOptions): Promise<EmbeddedP
     const { server, port } = await startServer({ ...options, settings, directory, postgres: program.postgres, signal })
     const restart = async (): Promise<ServerProcess> => {
       await requireDatabase(directory)
-      // Somebody may have removed the copy, or installed anew.
+      // The copy may have been removed, or npm may have reinstalled the program.
       if (program === undefined || !existsSync(program.postgres)) program = openProgram(path, user)
       return (await startServer({ settings, directory, postgres: program.postgres, port, signal })).server
     }
     const ended = (listener ? supervise({ server, signal, restart, listener }) : server.ended).then(release)
-    // Whoever calls `stop` hears why the directory was not released.
+    // Not an unhandled rejection: the caller of `stop` gets the error.
     ended.catch(() => undefined)
     const stop = (): Promise<void> => {
       stopping.abort()

@@ -3,32 +3,32 @@ import { basename } from 'node:path'
 import { delay } from './clock.ts'
 import { nameForServer, type DataDirectory } from './data-directory.ts'
 import { directoryInUse } from './directory-claim.ts'
-import { findFreePort, LOOPBACK } from './free-port.ts'
 import { PostgresError } from './postgres-error.ts'
 import { releaseStaleLock } from './postmaster-lock.ts'
 import { commandLineOf, parentOf } from './process-table.ts'
+import { findFreePort, LOOPBACK } from './server-address.ts'
 import { ServerProcess } from './server-process.ts'
 
 const PORT_TRIES = 5
-/** A server that was killed or told to stop writes what is dirty and lets go of its memory: 30 seconds for it. */
-const LETTING_GO_TRIES = 300
+/** A server that is stopping, or was killed, gets 30 seconds to write dirty pages and release its shared memory. */
+const STOPPING_TRIES = 300
 const PAUSE_MS = 100
 
 interface StartServerOptions {
-  /** The program. */
+  /** The path of the server program. */
   readonly postgres: string
   readonly directory: DataDirectory
-  /** @default a free one */
+  /** @default a free port */
   readonly port?: number
   readonly settings: Readonly<Record<string, string>>
-  /** Calls the start off when it fires, and stops the server that was started. */
+  /** Cancels the start when it aborts, and stops the server. */
   readonly signal: AbortSignal
 }
 
-/** Starts a server on a database that is there. Throws why if it does not start, or if the signal fires first. */
+/** Starts a server on an existing database. Throws if it does not start, or if the signal aborts first. */
 export async function startServer(options: StartServerOptions): Promise<{ server: ServerProcess; port: number }> {
   const { path } = options.directory
-  const triesLeft = { port: options.port === undefined ? PORT_TRIES : 1, lettingGo: LETTING_GO_TRIES }
+  const triesLeft = { port: options.port === undefined ? PORT_TRIES : 1, stopping: STOPPING_TRIES }
   for (;;) {
     const outcome = await tryStart(options)
     if ('server' in outcome) return outcome
@@ -39,9 +39,9 @@ export async function startServer(options: StartServerOptions): Promise<{ server
   }
 }
 
-/** Why there is no server yet. */
+/** Why a try did not start a server, if another try may. */
 interface NotStarted {
-  readonly reason: 'port' | 'lettingGo'
+  readonly reason: 'port' | 'stopping'
   readonly error?: PostgresError
 }
 
@@ -54,21 +54,22 @@ async function tryStart({
 }: StartServerOptions): Promise<{ server: ServerProcess; port: number } | NotStarted> {
   const { path, user } = directory
   const holder = releaseStaleLock(path)
-  if (holder !== 'nobody') {
+  if (holder !== undefined) {
     const error = directoryInUse(path, holder.pid)
     if (!holder.isStopping) stopOrphan(holder.pid, error)
-    return { reason: 'lettingGo', error }
+    return { reason: 'stopping', error }
   }
   const port = wantedPort ?? (await findFreePort())
   const args = ['-D', nameForServer(path, directory), '-p', String(port), ...settingArguments(settings)]
   const server = new ServerProcess(postgres, args, { user, cwd: path, signal })
-  return (await server.waitUntilReady()) ? { server, port } : explain(server.log, path, port)
+  return (await server.waitUntilReady()) ? { server, port } : explainFailure(server.log, path, port)
 }
 
 /**
- * We hold the directory, so the process that started this server has ended, and its guard has told the server to stop. It is
- * told again, should the guard have been killed as well. A server that somebody started by other means is left alone, and
- * so is that of an earlier Carillon, which claimed nothing: it is no orphan while a Node is its parent.
+ * Stops a server whose process has ended. This process holds the claim, so the process that started the server is gone, and
+ * its watchdog has stopped the server, unless the watchdog was killed too. A server that was started by other means is left
+ * alone: it throws `error`. So is a server of an older Carillon, which wrote no claims, as long as a Node process is its
+ * parent.
  */
 function stopOrphan(pid: number, error: PostgresError): void {
   const parent = parentOf(pid) ?? 0
@@ -77,15 +78,15 @@ function stopOrphan(pid: number, error: PostgresError): void {
   process.kill(pid, 'SIGINT')
 }
 
-/** We start no server without this argument, and hardly anybody else starts one with it. */
+/** Carillon starts every server with this argument. A server that was started by hand hardly ever has it. */
 const SIGNATURE = 'unix_socket_directories='
 
 function settingArguments(settings: Readonly<Record<string, string>>): string[] {
   const fixed = {
     listen_addresses: LOOPBACK,
-    // No socket file: its path must be short, and its folder open to the server's user.
+    // No socket file: its path must be short, and the server's user must be able to enter its folder.
     unix_socket_directories: '',
-    // We read the log to know when it is ready, and why not.
+    // `ServerProcess` reads the log to learn when the server is ready, or why it ended.
     logging_collector: 'off',
     log_destination: 'stderr',
     lc_messages: 'C',
@@ -94,10 +95,10 @@ function settingArguments(settings: Readonly<Record<string, string>>): string[] 
   return pairs.flatMap(([name, value]) => ['-c', `${name}=${value}`])
 }
 
-/** Postgres says why it ended in its log and nowhere else. Throws if another try would end alike. */
-function explain(log: readonly string[], path: string, port: number): NotStarted {
+/** Finds the reason in the log, the only place where Postgres reports it. Throws if another try would fail too. */
+function explainFailure(log: readonly string[], path: string, port: number): NotStarted {
   const text = log.join('\n')
-  if (text.includes('pre-existing shared memory block')) return { reason: 'lettingGo' }
+  if (text.includes('pre-existing shared memory block')) return { reason: 'stopping' }
   if (text.includes('lock file "postmaster.pid" already exists')) throw directoryInUse(path)
   if (/could not bind .*: Address already in use/.test(text)) {
     const message = `port ${port} of ${LOOPBACK} is in use by another program`
@@ -106,7 +107,7 @@ function explain(log: readonly string[], path: string, port: number): NotStarted
   throw new PostgresError('start_failed', `Postgres did not start on ${path}: ${reasonIn(log)}`, { log: [...log] })
 }
 
-/** Without the time and the process id. The lines after a FATAL or PANIC, and all of a server that was killed, give no reason. */
+/** The last FATAL or PANIC line, else the last line that is not LOG, without time and process id. */
 function reasonIn(log: readonly string[]): string {
   const reason =
     log.findLast((line) => /(FATAL|PANIC):/.test(line)) ?? log.findLast((line) => !/ LOG: /.test(line)) ?? ''

@@ -1,37 +1,37 @@
 import { delay, monotonicMs } from './clock.ts'
 import type { ServerProcess } from './server-process.ts'
 
-/** Hears of a server that ends without being asked to, and of its restarts. */
+/** Called when a server ends unexpectedly, and for each restart. */
 export interface RestartListener {
-  /** It ended, and is about to be started again. `log` are its last lines, without those of statements. */
+  /** The server ended and will be restarted. `log` has its last lines, without lines about statements. */
   ended(log: readonly string[]): void
-  /** It did not start, and is tried again after `retryInMs`. A `PostgresError` quotes what Postgres said. */
+  /** A restart failed; the next try follows after `retryInMs`. A `PostgresError` quotes the log of Postgres. */
   failed(error: unknown, retryInMs: number): void
-  /** It accepts connections again, where it did before. */
+  /** The server accepts connections again, on the same port. */
   restarted(): void
 }
 
 interface SupervisorOptions {
   readonly server: ServerProcess
-  /** Stops it for good when it fires. */
+  /** Ends the supervision when it aborts. */
   readonly signal: AbortSignal
-  /** Starts it again; throws if it does not start. */
+  /** Starts the server again. Throws if it does not start. */
   readonly restart: () => Promise<ServerProcess>
   readonly listener: RestartListener
 }
 
 const PAUSE_MIN_MS = 200
 const PAUSE_MAX_MS = 5000
-/** A server that ended sooner after its start is started again as after a failed try, so that no crash loop is a fast one. */
+/** A server that runs shorter than this does not reset the pause, so a crash loop slows down. */
 const STEADY_MS = 10_000
 
-/** Keeps a server running until the signal fires, for as long as that takes. Resolves once it has ended for good. */
+/** Restarts a server until the signal aborts. Resolves once the server has ended after that. */
 export async function supervise({ server, signal, restart, listener }: SupervisorOptions): Promise<void> {
   let [running, pauseMs, startedAt] = [server, PAUSE_MIN_MS, monotonicMs()]
   for (;;) {
     await running.ended
     if (signal.aborted) return
-    tell(() => listener.ended(running.logOfServer))
+    notify(() => listener.ended(running.logOfServer))
     if (monotonicMs() - startedAt >= STEADY_MS) pauseMs = PAUSE_MIN_MS
     for (;;) {
       await delay(pauseMs, signal)
@@ -42,19 +42,19 @@ export async function supervise({ server, signal, restart, listener }: Superviso
         break
       } catch (error) {
         if (signal.aborted) return
-        tell(() => listener.failed(error, pauseMs))
+        notify(() => listener.failed(error, pauseMs))
       }
     }
     startedAt = monotonicMs()
-    if (!signal.aborted) tell(() => listener.restarted())
+    if (!signal.aborted) notify(() => listener.restarted())
   }
 }
 
-/** A listener that throws must not keep the server from being started again. */
-function tell(report: () => void): void {
+/** Calls the listener. A listener that throws must not prevent the restart. */
+function notify(report: () => void): void {
   try {
     report()
   } catch {
-    // The listener knows; there is nobody else to tell.
+    // The error is the listener's own; there is no other place to report it.
   }
 }

@@ -7,18 +7,18 @@ import type { EmbeddedPostgres } from '../src/index.ts'
 
 interface ChildOptions {
   readonly user?: { readonly uid: number; readonly gid: number }
-  /** `start-in-child.ts`, of this checkout unless another is given. */
+  /** @default `start-in-child.ts` of this checkout */
   readonly script?: string
 }
 
 interface StartedChild {
   readonly child: ChildProcess
-  /** The address of its Postgres, or why there is none. */
+  /** The URL of its Postgres, or the error. */
   readonly said: string
   readonly copied: EmbeddedPostgres['copiedProgram']
 }
 
-/** Starts a Postgres from a process of its own, under another user if given one. */
+/** Starts a Postgres from a child process, as another user if given one. */
 export async function startInChild(dataDir: string, { user, script }: ChildOptions = {}): Promise<StartedChild> {
   const file = script ?? fileURLToPath(new URL('./start-in-child.ts', import.meta.url))
   const child = spawn(process.execPath, [file, dataDir], { ...user, cwd: '/', stdio: ['pipe', 'pipe', 'inherit'] })

@@ -13,10 +13,10 @@ import { install } from './installed.ts'
 import { query } from './query.ts'
 
 const settings = { fsync: 'off' }
-/** `daemon`, which every system has. */
+/** `daemon` exists on every system. */
 const DAEMON = { uid: 1, gid: 1 }
 
-/** A folder that only its owner may enter, as root's home is on most servers. */
+/** A folder that only its owner may enter, like root's home on most servers. */
 function createClosedFolder(): string {
   const folder = createFolder()
   chmodSync(folder, 0o700)
@@ -24,7 +24,7 @@ function createClosedFolder(): string {
 }
 
 describe.runIf(isRoot)('root in a folder that is closed to other users', () => {
-  test('serves data in it, which stays there through stops and kills, and opens no folder', async () => {
+  test('serves data in the folder, keeps it through stops and kills, and opens no folder to others', async () => {
     const folder = createClosedFolder()
     const dataDir = join(folder, 'deeper', 'data')
 
@@ -41,7 +41,7 @@ describe.runIf(isRoot)('root in a folder that is closed to other users', () => {
     expect(statSync(dataDir)).toMatchObject({ uid: 65_534 })
   })
 
-  test('runs a copy of what is installed in it, says where and why, and leaves none behind', async () => {
+  test('runs a copy of the program installed in the folder, reports where and why, and removes it at the stop', async () => {
     const folder = createClosedFolder()
     const [dataDir, script] = [join(folder, 'data'), install(folder)]
     const { child, said: url, copied } = await startInChild(dataDir, { script })
@@ -59,7 +59,7 @@ describe.runIf(isRoot)('root in a folder that is closed to other users', () => {
     expect(statSync(folder).mode & 0o777).toBe(0o700)
   })
 
-  test('starts a server that was killed again, also from a new copy if somebody removed the one it ran from', async () => {
+  test('restarts a killed server, also from a new copy if its copy was removed', async () => {
     const folder = createClosedFolder()
     const [dataDir, script] = [join(folder, 'data'), install(folder)]
     const { child, said: url, copied } = await startInChild(dataDir, { script })
@@ -81,7 +81,7 @@ describe.runIf(isRoot)('root in a folder that is closed to other users', () => {
     expect(statSync(folder).mode & 0o777).toBe(0o700)
   })
 
-  test('uses the copy of a process that was killed, and removes it if its data are gone', async () => {
+  test('reuses the copy of a killed process, and removes it if its data is gone', async () => {
     const folder = createClosedFolder()
     const [dataDir, script] = [join(folder, 'data'), install(folder)]
     const killed = await startInChild(dataDir, { script })
@@ -108,7 +108,7 @@ describe.runIf(isRoot)('root in a folder that is closed to other users', () => {
 })
 
 describe.runIf(canBecomeOthers)('another user', () => {
-  test('starts what root installed and they may not write to, from a copy in their own data', async () => {
+  test('starts a program that root installed read-only, from a copy in its own data directory', async () => {
     const folder = createFolder()
     chmodSync(folder, 0o755)
     const script = install(folder)

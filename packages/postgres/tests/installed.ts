@@ -3,8 +3,8 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
 /**
- * This package as npm would install it in `folder`, before its first start: without the links that a start makes.
- * @returns the script `start-in-child.ts` of it
+ * Installs this package in `folder` as npm would, without the symbolic links that the first start creates.
+ * @returns its script `start-in-child.ts`
  */
 export function install(folder: string): string {
   const require = createRequire(import.meta.url)

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 
 import { makeDirectory } from '../src/make-directory.ts'
 
-test('a folder is made with those above it, once, and as open as it was asked for', () => {
+test('a folder is created with its parents, once, with the given mode', () => {
   const root = mkdtempSync(join(tmpdir(), 'carillon-directory-'))
   const path = join(root, 'a/b/c')
 
@@ -17,8 +17,8 @@ test('a folder is made with those above it, once, and as open as it was asked fo
   rmSync(root, { recursive: true })
 })
 
-test('where no folder can be made it says so, and does not try for ever', () => {
-  // Below /dev/null nothing can be; below /proc the system says that what exists is not there.
+test('a folder that cannot be created throws, and the call ends', () => {
+  // Nothing can exist below /dev/null. Below /proc the system reports existing folders as missing.
   expect(() => makeDirectory('/dev/null/a/b')).toThrow(/ENOTDIR|ENOENT/)
   expect(() => makeDirectory('/proc/carillon/a')).toThrow(/ENOENT|EACCES|ENOTDIR|EROFS/)
 })

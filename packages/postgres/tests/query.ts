@@ -1,6 +1,6 @@
 import pg from 'pg'
 
-/** The first row of what a statement returns, over a connection of its own. */
+/** Returns the first row of a statement, over a new connection. */
 export async function query(url: string, statement: string): Promise<unknown> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()

@@ -13,47 +13,47 @@ import { query } from './query.ts'
 const settings = { fsync: 'off' }
 const isLinux = process.platform === 'linux'
 
-type Told =
+type ListenerCall =
   | { readonly kind: 'ended'; readonly log: readonly string[] }
   | { readonly kind: 'failed'; readonly error: unknown; readonly retryInMs: number }
   | { readonly kind: 'restarted' }
 
-/** Keeps what it hears. `hook` is called at once, before anything else happens. */
+/** Records all calls. `hook` runs synchronously within each call. */
 class Recorder implements RestartListener {
-  readonly told: Told[] = []
-  hook: (told: Told) => void = () => undefined
+  readonly calls: ListenerCall[] = []
+  hook: (call: ListenerCall) => void = () => undefined
   #grown = Promise.withResolvers<void>()
 
   ended(log: readonly string[]): void {
-    this.#tell({ kind: 'ended', log })
+    this.#record({ kind: 'ended', log })
   }
 
   failed(error: unknown, retryInMs: number): void {
-    this.#tell({ kind: 'failed', error, retryInMs })
+    this.#record({ kind: 'failed', error, retryInMs })
   }
 
   restarted(): void {
-    this.#tell({ kind: 'restarted' })
+    this.#record({ kind: 'restarted' })
   }
 
   get kinds(): string[] {
-    return this.told.map(({ kind }) => kind)
+    return this.calls.map(({ kind }) => kind)
   }
 
-  /** Resolves once it has heard of so many of a kind; with the last of them. */
-  async heard<Kind extends Told['kind']>(kind: Kind, count = 1): Promise<Told & { kind: Kind }> {
+  /** Resolves with the last call once there were `count` calls of a kind. */
+  async waitFor<Kind extends ListenerCall['kind']>(kind: Kind, count = 1): Promise<ListenerCall & { kind: Kind }> {
     for (;;) {
-      const found = this.told.filter((told): told is Told & { kind: Kind } => told.kind === kind)[count - 1]
+      const found = this.calls.filter((call): call is ListenerCall & { kind: Kind } => call.kind === kind)[count - 1]
       if (found !== undefined) return found
       await this.#grown.promise
     }
   }
 
-  #tell(told: Told): void {
-    this.told.push(told)
+  #record(call: ListenerCall): void {
+    this.calls.push(call)
     this.#grown.resolve()
     this.#grown = Promise.withResolvers()
-    this.hook(told)
+    this.hook(call)
   }
 }
 
@@ -71,7 +71,7 @@ function kill(dataDir: string): void {
   process.kill(Number.parseInt(readFileSync(join(dataDir, 'postmaster.pid'), 'utf8'), 10), 'SIGKILL')
 }
 
-/** All processes of a server, by the folder they work in. */
+/** All processes of a server, found by their working directory. */
 function processesIn(dataDir: string): number[] {
   const { ino } = statSync(dataDir)
   return readdirSync('/proc')
@@ -87,7 +87,7 @@ function inodeOf(path: string): number | undefined {
   }
 }
 
-/** Has a connection compute for minutes, without ever waiting for anything. */
+/** Lets a connection compute for minutes without ever waiting for anything. */
 async function compute({ url }: EmbeddedPostgres): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   client.on('error', () => undefined)
@@ -98,14 +98,14 @@ async function compute({ url }: EmbeddedPostgres): Promise<void> {
   while (JSON.stringify(await query(url, isActive)) !== '{"active":2}');
 }
 
-test('a server that is killed, again and again, comes back on the same port with its data', async () => {
+test('a server that is killed repeatedly comes back on the same port with its data', async () => {
   const { dataDir, restarts, postgres } = await setup()
   const claimants: unknown[] = []
   restarts.hook = () => claimants.push(findClaimant(dataDir))
 
   for (const times of [1, 2, 3]) {
     kill(dataDir)
-    await restarts.heard('restarted', times)
+    await restarts.waitFor('restarted', times)
     expect(await query(postgres.url, 'select content from kept')).toEqual({ content: 'data' })
   }
 
@@ -116,7 +116,7 @@ test('a server that is killed, again and again, comes back on the same port with
   expect(existsSync(join(dataDir, 'postmaster.pid'))).toBe(false)
 })
 
-test('a server whose process for a connection is killed goes on by itself', async () => {
+test('a server recovers by itself if one of its backends is killed', async () => {
   const { restarts, postgres } = await setup()
   const { url } = postgres
   const client = new pg.Client({ connectionString: url })
@@ -127,7 +127,7 @@ test('a server whose process for a connection is killed goes on by itself', asyn
   const disconnected = new Promise((resolve) => client.once('end', resolve))
   process.kill(rows[0]?.pid ?? 0, 'SIGKILL')
   await disconnected
-  // It tells nobody when it is back; each question is a connection of its own, and the test's limit is the bound.
+  // Postgres does not report when it is back, so this polls with new connections; the timeout of the test is the bound.
   let answer: unknown
   while (answer === undefined) answer = await query(url, 'select content from kept').catch(() => undefined)
 
@@ -135,46 +135,46 @@ test('a server whose process for a connection is killed goes on by itself', asyn
   expect(restarts.kinds).toEqual([])
 })
 
-test('what it says of an end tells nothing of the statements before it', async () => {
+test('the log passed to the listener contains nothing about statements', async () => {
   const { dataDir, restarts, postgres } = await setup()
   await query(postgres.url, 'create table rows (id int check (id > 0))')
   await expect(query(postgres.url, 'insert into rows values (-42)')).rejects.toMatchObject({ code: '23514' })
 
   kill(dataDir)
-  const { log } = await restarts.heard('ended')
+  const { log } = await restarts.waitFor('ended')
 
   expect(log.length).toBeGreaterThan(0)
   expect(log.join('\n')).not.toMatch(/-42|insert into/)
-  await restarts.heard('restarted')
+  await restarts.waitFor('restarted')
 })
 
 test.runIf(isLinux)(
-  'a statement that computes on without its server does not keep the next one from starting',
+  'a backend that still computes after its server was killed does not prevent the restart',
   async () => {
     const { dataDir, restarts, postgres } = await setup()
     await compute(postgres)
 
     kill(dataDir)
-    await restarts.heard('restarted')
+    await restarts.waitFor('restarted')
 
     expect(await query(postgres.url, 'select content from kept')).toEqual({ content: 'data' })
   },
 )
 
-test('a database that is moved away is missed, is not replaced by a new one, and is used again once it is back', async () => {
+test('a database that was moved away is reported, not replaced by an empty one, and used again once it is back', async () => {
   const { folder, dataDir, restarts, postgres } = await setup()
   const [away, copy] = [join(folder, 'away'), join(folder, 'copy')]
   const lock = readFileSync(join(dataDir, 'postmaster.pid'), 'utf8')
   renameSync(dataDir, away)
 
   process.kill(Number.parseInt(lock, 10), 'SIGKILL')
-  const [first, third] = [await restarts.heard('failed', 1), await restarts.heard('failed', 3)]
+  const [first, third] = [await restarts.waitFor('failed', 1), await restarts.waitFor('failed', 3)]
   const isMade = existsSync(dataDir)
-  // As somebody does who puts a backup back: without our claim, and as a whole.
+  // Like a restored backup: a complete folder without the claim file.
   const isOfDatabase = (path: string): boolean => !path.includes('.carillon-claim')
   cpSync(away, copy, { recursive: true, filter: isOfDatabase, preserveTimestamps: true })
   renameSync(copy, dataDir)
-  await restarts.heard('restarted')
+  await restarts.waitFor('restarted')
 
   expect(first.error).toMatchObject({
     code: 'database_missing',
@@ -192,16 +192,16 @@ test.each([
   ['global/pg_control', /could not open file/],
   ['pg_wal', /required WAL directory "pg_wal" does not exist/],
 ])(
-  'a database without its %s is tried again and again, with what Postgres says, until it is whole',
+  'a restart of a database without its %s is retried, with the message of Postgres, until the database is complete',
   async (part, reason) => {
     const { folder, dataDir, restarts, postgres } = await setup()
     const [path, away] = [join(dataDir, part), join(folder, 'away')]
     renameSync(path, away)
 
     kill(dataDir)
-    const { error } = await restarts.heard('failed', 2)
+    const { error } = await restarts.waitFor('failed', 2)
     renameSync(away, path)
-    await restarts.heard('restarted')
+    await restarts.waitFor('restarted')
 
     expect(error).toMatchObject({ code: 'start_failed', message: expect.stringMatching(reason) as string })
     expect((error as { log: string[] }).log.join('\n')).toMatch(reason)
@@ -209,10 +209,10 @@ test.each([
   },
 )
 
-test('a start that ends in a panic is told by its reason, not by the lines after it', async () => {
+test('a start that ends in a panic reports the reason, not the log lines after it', async () => {
   const { dataDir, postgres } = await setup()
   await postgres.stop()
-  // An empty file in the place of the only segment of the log from which it would recover.
+  // Truncates the only WAL segment that recovery would read.
   for (const name of readdirSync(join(dataDir, 'pg_wal'))) {
     if (/^[0-9A-F]{24}$/.test(name)) writeFileSync(join(dataDir, 'pg_wal', name), '')
   }
@@ -223,7 +223,7 @@ test('a start that ends in a panic is told by its reason, not by the lines after
   })
 })
 
-test('a port that something else takes meanwhile is waited for: the addresses of those who are connected stay as they are', async () => {
+test('a restart waits for its port if another program has taken it, so client URLs stay valid', async () => {
   const { dataDir, restarts, postgres } = await setup()
   const taker = createServer()
   restarts.hook = ({ kind }) => {
@@ -231,39 +231,49 @@ test('a port that something else takes meanwhile is waited for: the addresses of
   }
 
   kill(dataDir)
-  const { error } = await restarts.heard('failed', 2)
+  const { error } = await restarts.waitFor('failed', 2)
   taker.close()
-  await restarts.heard('restarted')
+  await restarts.waitFor('restarted')
 
   expect(error).toMatchObject({ code: 'port_in_use' })
   expect(await query(postgres.url, 'select content from kept')).toEqual({ content: 'data' })
 })
 
-test('a listener that throws does not keep the server from being started again', async () => {
+test('a listener that throws does not prevent the restart', async () => {
   const { dataDir, restarts, postgres } = await setup()
   restarts.hook = () => {
     throw new Error('the log is full')
   }
 
   kill(dataDir)
-  await restarts.heard('restarted')
+  await restarts.waitFor('restarted')
 
   expect(await query(postgres.url, 'select content from kept')).toEqual({ content: 'data' })
 })
 
-/** Moments of a restart at which somebody may ask for a stop. */
+/** Points of a restart at which `stop` may be called. */
 const MOMENTS: Record<string, (setup: Awaited<ReturnType<typeof createMoment>>) => Promise<void>> = {
   'before anybody knows': async () => undefined,
-  'while it waits for the next try': async ({ restarts }) => void (await restarts.heard('ended')),
+  'while it waits for the next try': async ({ restarts }) => void (await restarts.waitFor('ended')),
   'once the new server is there': async ({ dataDir, restarts, pid }) => {
-    await restarts.heard('ended')
+    await restarts.waitFor('ended')
     while (processesIn(dataDir).every((other) => other === pid)) await setImmediate()
   },
   'once the new server has its lock': async ({ dataDir, pid }) => {
-    const lock = join(dataDir, 'postmaster.pid')
-    while (!existsSync(lock) || Number.parseInt(readFileSync(lock, 'utf8'), 10) === pid) await setImmediate()
+    while ([undefined, pid].includes(lockHolderOf(dataDir))) await setImmediate()
   },
-  'when it is back': async ({ restarts }) => void (await restarts.heard('restarted')),
+  'when it is back': async ({ restarts }) => void (await restarts.waitFor('restarted')),
+}
+
+/** The process id in the server's lock file; undefined without one. The server may remove the file at any moment. */
+function lockHolderOf(dataDir: string): number | undefined {
+  try {
+    const pid = Number.parseInt(readFileSync(join(dataDir, 'postmaster.pid'), 'utf8'), 10)
+    return Number.isNaN(pid) ? undefined : pid
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
 }
 
 async function createMoment() {
@@ -273,7 +283,7 @@ async function createMoment() {
 }
 
 test.runIf(isLinux).each(Object.keys(MOMENTS))(
-  'a stop in the middle of a restart, %s, leaves no process, and a database that can be started',
+  'a stop during a restart, %s, leaves no process, and the database can be started again',
   async (moment) => {
     const made = await createMoment()
     const { dataDir, restarts, postgres, pid } = made
@@ -281,16 +291,16 @@ test.runIf(isLinux).each(Object.keys(MOMENTS))(
     process.kill(pid, 'SIGKILL')
     await MOMENTS[moment]?.(made)
     await postgres.stop()
-    const [left, claimant, told] = [processesIn(dataDir), findClaimant(dataDir), restarts.kinds]
+    const [left, claimant, kinds] = [processesIn(dataDir), findClaimant(dataDir), restarts.kinds]
     await using next = await startPostgres({ dataDir, settings })
 
     expect({ left, claimant }).toEqual({ left: [], claimant: undefined })
     expect(await query(next.url, 'select content from kept')).toEqual({ content: 'data' })
-    expect(restarts.kinds).toEqual(told)
+    expect(restarts.kinds).toEqual(kinds)
   },
 )
 
-test.runIf(isLinux)('a stop ends what computes on without its server', async () => {
+test.runIf(isLinux)('stop ends a backend that still computes after its server was killed', async () => {
   const { dataDir, postgres } = await setup()
   await compute(postgres)
 
@@ -306,7 +316,7 @@ test('a server that cannot be started again can be stopped', async () => {
   rmSync(dataDir, { recursive: true, force: true, maxRetries: 20 })
 
   process.kill(Number.parseInt(lock, 10), 'SIGKILL')
-  await restarts.heard('failed')
+  await restarts.waitFor('failed')
   await postgres.stop()
 
   expect(existsSync(dataDir)).toBe(false)

@@ -10,7 +10,7 @@ import { query } from './query.ts'
 
 const settings = { fsync: 'off' }
 
-test('a server is found by its folder while it runs, whoever started it, and not after it', async () => {
+test('a server is found by its folder while it runs, whatever process started it, and not after its stop', async () => {
   const dataDir = join(createFolder(), 'data')
   expect(findRunningPostgres(dataDir)).toBeUndefined()
   const { child, said: url } = await startInChild(dataDir)
@@ -23,12 +23,12 @@ test('a server is found by its folder while it runs, whoever started it, and not
   await new Promise((resolve) => child.on('exit', resolve))
 
   expect(findRunningPostgres(dataDir)).toBeUndefined()
-  // As a kill leaves it, with a process id that something else has by now.
+  // The lock of a killed server whose process id another process has now.
   writeFileSync(join(dataDir, 'postmaster.pid'), lock.replace(/^\d+/, String(process.pid)))
   expect(findRunningPostgres(dataDir)).toBeUndefined()
 })
 
-test('a server that is on its way out, or that was killed, is not one to use', async () => {
+test('a server that is stopping or was killed is not found', async () => {
   const dataDir = join(createFolder(), 'data')
   const postgres = await startPostgres({ dataDir, settings })
   const lockFile = join(dataDir, 'postmaster.pid')
@@ -54,7 +54,7 @@ test('a folder that is a file, or that holds no database, has no server', () => 
   expect(findRunningPostgres(join(folder, 'empty'))).toBeUndefined()
 })
 
-test.runIf(isRoot)('who may not read the folder is told so', async () => {
+test.runIf(isRoot)('a user who may not read the folder gets an error that says so', async () => {
   const dataDir = join(createFolder(), 'data')
   await using postgres = await startPostgres({ dataDir, settings })
 

@@ -1,6 +1,6 @@
 import { startPostgres } from '../src/index.ts'
 
-/** Starts a Postgres in the folder it is given and tells its address, and each restart; stops it when its input ends. */
+/** Starts a Postgres in the given folder, prints its URL and each restart, and stops it when stdin ends. */
 try {
   const restarts = {
     ended: () => undefined,

@@ -10,14 +10,14 @@ import { startInChild } from './child.ts'
 import { canBecomeOthers, createFolder, isRoot } from './folder.ts'
 import { query } from './query.ts'
 
-// What these tests prove does not depend on the disk, and making a database is twice as fast without waiting for it.
+// These tests do not depend on durable writes, and initdb is faster without fsync.
 const settings = { fsync: 'off' }
 
 function pidOf(dataDir: string): number {
   return Number.parseInt(readFileSync(join(dataDir, 'postmaster.pid'), 'utf8'), 10)
 }
 
-/** The shell that stops the server when its process dies. Its last argument is the server's process id. */
+/** The watchdog shell of a server. Its last argument is the server's process id. */
 function killGuardOf(pid: number): void {
   const guard = readdirSync('/proc').find((name) => {
     const args = /^\d+$/.test(name) ? readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0') : []
@@ -26,7 +26,7 @@ function killGuardOf(pid: number): void {
   process.kill(Number(guard), 'SIGKILL')
 }
 
-test('data survives stops, a kill of the server, and a process id that something else has by then', async () => {
+test('data survives stops, a kill of the server, and the reuse of its process id', async () => {
   const dataDir = join(createFolder(), 'made/by/start')
 
   const first = await startPostgres({ dataDir, settings })
@@ -56,7 +56,7 @@ test('data survives stops, a kill of the server, and a process id that something
   stranger.kill()
 })
 
-test('it listens on loopback alone, asks for a password, and takes every other setting', async () => {
+test('the server listens on loopback only, requires a password, and applies all other settings', async () => {
   const dataDir = createFolder()
   await using postgres = await startPostgres({
     dataDir,
@@ -76,7 +76,7 @@ test('it listens on loopback alone, asks for a password, and takes every other s
   expect(statSync(dataDir).mode & 0o077).toBe(0)
 })
 
-test('a directory that a living server serves is refused by name, and that server goes on', async () => {
+test('a directory in use is rejected with the id of its process, and its server keeps running', async () => {
   const dataDir = join(createFolder(), 'data')
   await using postgres = await startPostgres({ dataDir, settings })
 
@@ -92,7 +92,7 @@ test('a directory that a living server serves is refused by name, and that serve
   })
 })
 
-test('a process that is killed takes its Postgres with it, and the next one can start at once', async () => {
+test('a killed process takes its Postgres with it, and the next process can start at once', async () => {
   const dataDir = join(createFolder(), 'data')
   const { child } = await startInChild(dataDir)
   expect(findClaimant(dataDir)).toBe(child.pid)
@@ -103,7 +103,7 @@ test('a process that is killed takes its Postgres with it, and the next one can 
   expect(await query(next.url, 'select 1 as one')).toEqual({ one: 1 })
 })
 
-test('of two processes that make the same database at the same time one does, and the other names it', async () => {
+test('of two processes that create the same database at once, one does, and the other names it in its error', async () => {
   const dataDir = join(createFolder(), 'data')
 
   const started = await Promise.all([startInChild(dataDir), startInChild(dataDir)])
@@ -120,7 +120,7 @@ test('of two processes that make the same database at the same time one does, an
 })
 
 test.runIf(process.platform === 'linux')(
-  'a server whose process and guard were both killed is stopped by the next start',
+  'the next start stops a server whose process and watchdog were both killed',
   async () => {
     const dataDir = join(createFolder(), 'data')
     const { child } = await startInChild(dataDir)
@@ -136,24 +136,27 @@ test.runIf(process.platform === 'linux')(
   },
 )
 
-test.runIf(canBecomeOthers)('an ordinary user can start it, and root then goes on with that user’s data', async () => {
-  // `daemon`, which every system has.
-  const user = { uid: 1, gid: 1 }
-  const folder = createFolder()
-  chownSync(folder, user.uid, user.gid)
-  const dataDir = join(folder, 'data')
+test.runIf(canBecomeOthers)(
+  'an ordinary user can start a server, and root can then serve that user’s data',
+  async () => {
+    // `daemon` exists on every system.
+    const user = { uid: 1, gid: 1 }
+    const folder = createFolder()
+    chownSync(folder, user.uid, user.gid)
+    const dataDir = join(folder, 'data')
 
-  const { child, said: url } = await startInChild(dataDir, { user })
-  await query(url, `create table kept as select 'data' as content`)
-  child.stdin?.end()
-  await once(child, 'exit')
+    const { child, said: url } = await startInChild(dataDir, { user })
+    await query(url, `create table kept as select 'data' as content`)
+    child.stdin?.end()
+    await once(child, 'exit')
 
-  await using postgres = await startPostgres({ dataDir, settings })
-  expect(await query(postgres.url, 'select content from kept')).toEqual({ content: 'data' })
-  expect(statSync(join(dataDir, 'postmaster.pid')).uid).toBe(user.uid)
-})
+    await using postgres = await startPostgres({ dataDir, settings })
+    expect(await query(postgres.url, 'select content from kept')).toEqual({ content: 'data' })
+    expect(statSync(join(dataDir, 'postmaster.pid')).uid).toBe(user.uid)
+  },
+)
 
-test('a database that was only half made, because the process died, is made anew', async () => {
+test('a partly created database of a process that died is created again', async () => {
   const dataDir = createFolder()
   mkdirSync(join(dataDir, '.initialising/base'), { recursive: true })
   mkdirSync(join(dataDir, 'global'))

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 
 import { expect, test } from 'vitest'
 
-import { addressRefusal } from '../src/http/host-check.ts'
-import { readSigningKeys, webhookHeaders } from '../src/http/webhook-signature.ts'
+import { readSigningKeys, webhookHeaders } from '../src/http/auth/webhook-signature.ts'
+import { addressRefusal } from '../src/http/guard/destinations.ts'
 
 const GUIDE = readFileSync(new URL('../../../docs/guides/http-targets.md', import.meta.url), 'utf8')
 

@@ -76,8 +76,7 @@ describe('a host', () => {
     expect(target.check?.(attemptAt({ url: 'http://169.254.169.254:8080/latest/meta-data' }).spec, NO_LIMITS)).toEqual([
       {
         path: 'url',
-        message:
-          'Expected a host that this installation may call (CARILLON_ALLOWED_TARGETS), but found 169.254.169.254:8080.',
+        message: 'expected a host that this installation may call (CARILLON_ALLOWED_TARGETS), got 169.254.169.254:8080',
       },
     ])
   })
@@ -159,7 +158,7 @@ describe('an address that is not public', () => {
       {
         path: 'url',
         message:
-          'Expected a public address, or one that this installation lists (CARILLON_ALLOWED_TARGETS), but found 10.0.0.7:8080.',
+          'expected a public address, or one that this installation lists (CARILLON_ALLOWED_TARGETS), got 10.0.0.7:8080',
       },
     ])
   })
@@ -227,7 +226,7 @@ describe('the list of a tenant', () => {
     const target = createHttpTarget({ allowedHosts: ['*'] })
 
     expect(target.check?.(attemptAt({ url: 'https://a.example/' }).spec, { allowedHosts: ['b.example'] })).toEqual([
-      { path: 'url', message: 'Expected a host that this tenant may call (its allowedHosts), but found a.example.' },
+      { path: 'url', message: 'expected a host that this tenant may call (its allowedHosts), got a.example' },
     ])
   })
 

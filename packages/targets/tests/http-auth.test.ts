@@ -271,7 +271,7 @@ describe('without a store of secrets', () => {
     const { spec } = attemptAt({ url: 'http://127.0.0.1/', auth })
 
     expect(httpTarget().check?.(spec, NO_LIMITS)).toEqual([
-      { path: 'auth', message: expect.stringMatching(/^Expected no auth, .+ set up a store of secrets\.$/) as string },
+      { path: 'auth', message: expect.stringMatching(/^expected no auth, .+ set up a store of secrets$/) as string },
     ])
     expect(httpTarget({ secrets: SECRETS }).check?.(spec, NO_LIMITS)).toEqual([])
   })

@@ -65,7 +65,7 @@ describe('with every host allowed, nothing is connected to', () => {
     const url = `http://${host}:${canary.port}/`
 
     expect(problemsOf(url)).toEqual([
-      { path: 'url', message: expect.stringContaining('Expected a public address, or one that') as string },
+      { path: 'url', message: expect.stringContaining('expected a public address, or one that') as string },
     ])
     expect(await dispatchUnchecked(url)).toMatchObject(ADDRESS_REFUSED)
     expect(canary.connectionCount).toBe(0)

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
 
-import { readSigningKeys, webhookHeaders } from '../src/http/webhook-signature.ts'
+import { readSigningKeys, webhookHeaders } from '../src/http/auth/webhook-signature.ts'
 
 // The example that the reference libraries are tested with.
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'

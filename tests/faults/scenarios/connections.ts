@@ -10,7 +10,7 @@ const LOOK_EVERY_MS = 500
 /** In looks. */
 const SAY_EVERY = 20
 const PROVOKE_EVERY = 6
-/** How many faults come when every cell has been tried, at least, as a share of those wanted. */
+/** The minimum of faults after every cell has been tried, as a share of those wanted. */
 const AGAIN_SHARE = 0.3
 const AGAIN_LIMIT_MS = 90_000
 const ROUNDS_MAX = 3
@@ -42,13 +42,13 @@ export const silences: Scenario = {
   inflict: breakConnections,
 }
 
-/** Learns which statements workers send in all of their life, then breaks connections until each has seen its faults. */
+/** Learns which statements workers send from start to stop, then breaks connections until each statement was cut at each moment. */
 async function breakConnections(rig: Rig, plan: FaultPlan): Promise<Inflicted> {
   const { settings, say } = rig
   const wanted = plan.moments.includes('silence') ? settings.silences : settings.cuts
   await warmUp(rig, plan)
   say(`the warm-up saw ${plan.rows.length} statements`)
-  // A rare statement may be seen often enough to count only while the workers live on: then there is one more round for it.
+  // A rare statement may reach the required count only late in a round. Then there is one more round for it.
   for (let round = 1; round === 1 || (plan.missing.length > 0 && round <= ROUNDS_MAX); round += 1) {
     await breakEach(rig, plan)
     await breakAgain(rig, plan, Math.max(wanted, plan.total + Math.ceil(AGAIN_SHARE * wanted)))
@@ -81,7 +81,7 @@ async function breakEach(rig: Rig, plan: FaultPlan): Promise<void> {
   }
 }
 
-/** Some more while no worker is started or ended: a restart would repair what a fault has left behind in a living worker. */
+/** More faults while no worker is started or stopped: a restart would repair what a fault left behind in a living worker. */
 async function breakAgain({ say, workload }: Rig, plan: FaultPlan, wanted: number): Promise<void> {
   plan.aimAt('again')
   say(`${plan.missing.length} cells are missing; ${wanted - plan.total} more faults while the workers live on`)

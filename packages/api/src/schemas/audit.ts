@@ -1,21 +1,11 @@
 import { z } from 'zod'
 
 import { component } from '../component.ts'
-import { INSTALLATION_KEY } from '../installation-key.ts'
-import { instant } from './instant.ts'
+import { FINDING_KINDS, INSTALLATION_KEY } from '../words.ts'
+import { instant } from './fields.ts'
 
 const finding = z.object({
-  kind: z.enum([
-    'slot_lost',
-    'slot_unknown',
-    'schedule_past_due',
-    'run_without_lease',
-    'run_stuck',
-    'attempt_missing',
-    'revision_missing',
-    'run_contradicted',
-    'count_wrong',
-  ]),
+  kind: z.enum(FINDING_KINDS),
   scheduleId: z.uuid().nullable(),
   scheduledFor: instant.nullable(),
   detail: z.string().meta({ description: 'What was found, and what to do.' }),
@@ -24,12 +14,12 @@ const finding = z.object({
   seenAt: instant.meta({ description: 'When the last audit that found it ended.' }),
 })
 
-/** I9: a count over all tenants tells each of them about the others. */
+/** I9: a count over all tenants would tell each of them about the others. */
 const total = (what: string) =>
   z
     .int()
     .nullable()
-    .meta({ description: `${what} Over all projects; null but for ${INSTALLATION_KEY}.` })
+    .meta({ description: `${what} Over all projects; null unless the request has ${INSTALLATION_KEY}.` })
 
 export const auditReport = component(
   'AuditReport',
@@ -42,30 +32,30 @@ export const auditReport = component(
         startedAt: instant,
         completedAt: instant,
         isWhole: z.boolean().meta({
-          description: 'False for a report of what was found before an audit looked at everything for the first time.',
+          description: 'False until an audit has looked at everything once.',
         }),
         schedules: total('Schedules that were compared.'),
         slots: total('Slots that were compared.'),
         unreadable: total('Schedules whose spec could not be read.'),
         truncated: total('Schedules of which only the earliest slots were compared.'),
-        findings: total('What was found, by this audit and since it ended, and slots that were lost within a day.'),
-        repaired: total('What of it was repaired.'),
+        findings: total('Findings of this audit and since it ended, and slots that were lost within a day.'),
+        repaired: total('Findings that were repaired.'),
       })
       .nullable()
       .meta({
         description:
-          'When it was; its counts are over all projects, and null but for the key of the installation. Null before the first.',
+          'The latest audit. Its counts are over all projects, and null unless the request has the key of the installation. Null before the first audit.',
       }),
     auditedUntil: instant.nullable().meta({
       description:
-        'Every slot that came due up to this instant was compared with its spec; some minutes ago unless the audit is behind. Null before the first.',
+        'Every slot that came due before this instant was compared with its spec. It is some minutes ago unless the audit is behind. Null before the first audit.',
     }),
     findings: z.array(finding).meta({
       description:
-        'Of the caller’s project, the newest first; with the key of the installation also those of no project. In a sound system none.',
+        'Findings in the caller’s project, the newest first; with the key of the installation also those of no project. A healthy system has none.',
     }),
   }),
-  'Whether every slot that came due has its line.',
+  'Whether every slot that came due has its row in the ledger.',
 )
 
 export const auditRequested = component('AuditRequested', z.object({ requestedAt: instant }))

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 
 import { component } from '../component.ts'
+import { CADENCE_RUNS } from '../limits.ts'
+import { wholeNumber } from './fields.ts'
 
 const moment = z.string()
 
@@ -8,7 +10,7 @@ const zoned = {
   timezone: z
     .string()
     .optional()
-    .meta({ description: 'IANA name. Without it UTC.', examples: ['Europe/Madrid'] }),
+    .meta({ description: 'IANA name. UTC if absent.', examples: ['Europe/Madrid'] }),
   dst: z
     .object({
       gap: z.enum(['shift', 'skip']).optional(),
@@ -22,7 +24,7 @@ const recurring = {
   ...zoned,
   startAt: moment.optional().meta({ description: 'No slot before. An instant, or a local time in `timezone`.' }),
   endAt: moment.optional().meta({ description: 'No slot after.' }),
-  maxRuns: z.int().min(1).max(10_000).optional().meta({ description: 'At most so many slots.' }),
+  maxRuns: wholeNumber(CADENCE_RUNS).optional().meta({ description: 'At most this many slots.' }),
 }
 
 const once = component(
@@ -60,10 +62,10 @@ const interval = component(
     every: z
       .union([z.string(), z.number()])
       .meta({ description: 'ISO 8601 duration, or seconds.', examples: ['PT15M'] }),
-    anchor: moment.optional().meta({ description: 'Slots lie at whole multiples of `every` from here.' }),
+    anchor: moment.optional().meta({ description: 'Slots lie at whole multiples of `every` from this instant.' }),
     ...recurring,
   }),
-  'Every so often.',
+  'At a fixed interval.',
 )
 
 const frequency = component(
@@ -76,10 +78,10 @@ const frequency = component(
     anchor: z.string().optional(),
     ...recurring,
   }),
-  'On a day of the week, every week, every second or the first of a month.',
+  'On a day of the week: every week, every second week, or the first such day of a month.',
 )
 
-/** When. What is left open is filled in: an answer shows the whole. */
+/** Answers show every default filled in. */
 export const cadence = component(
   'Cadence',
   z.discriminatedUnion('kind', [once, cron, rrule, interval, frequency]).meta({
@@ -94,7 +96,7 @@ export const cadence = component(
       },
     },
   }),
-  'The rule of time.',
+  'When a schedule is due.',
 )
 
 export type CadenceInput = z.input<typeof cadence>

@@ -2,50 +2,54 @@ import { z } from 'zod'
 
 import { component } from '../component.ts'
 import { expected } from '../expected.ts'
-import { instant, instantInput } from './instant.ts'
+import { BILLING_ACCOUNT_MAX_LENGTH, GRANT_SCOPE_MAX_LENGTH, GRANT_SCOPES } from '../limits.ts'
+import { GRANT_WARNINGS } from '../words.ts'
+import { instant, instantInput, isStorable, storableText, typedSubject } from './fields.ts'
 import { pageOf } from './page.ts'
 
-const SCOPES = expected('a list of 1 to 50 scopes')
+/** A star is a whole object or the first label of a host. Anywhere else it would cover nothing, so it is refused. */
+const SCOPE = /^[^\s:*]+:[^\s:*]+:((\*\.)?[^\s*]+|\*)$/
+
+const SCOPE_SHAPE = expected(
+  'a scope such as http:dispatch:example.com, http:dispatch:*.example.com for every name below it, or http:dispatch:* for every object of that kind and verb',
+)
+const SCOPES_SHAPE = expected(`a list of ${GRANT_SCOPES.min} to ${GRANT_SCOPES.max} scopes`)
 
 export const grantInput = component(
   'GrantInput',
   z.strictObject(
     {
-      subject: z
-        .string(expected('a typed subject such as user:alice'))
+      subject: typedSubject
         .optional()
-        .meta({ description: 'In whose name. Without it the caller’s.', examples: ['user:alice'] }),
+        .meta({ description: 'The subject that runs act as. The caller if absent.', examples: ['user:alice'] }),
       scopes: z
-        .array(z.string(expected('a scope such as http:dispatch:example.com')), SCOPES)
-        .min(1, SCOPES)
-        .max(50, SCOPES)
+        .array(z.string(SCOPE_SHAPE).refine(isScope, SCOPE_SHAPE), SCOPES_SHAPE)
+        .min(GRANT_SCOPES.min, SCOPES_SHAPE)
+        .max(GRANT_SCOPES.max, SCOPES_SHAPE)
         .meta({ examples: [['http:dispatch:digest.internal']] }),
-      billingAccountId: z
-        .string(expected('the id of an account'))
+      billingAccountId: storableText(BILLING_ACCOUNT_MAX_LENGTH)
         .nullable()
         .optional()
-        .meta({ description: 'Who pays.' }),
-      expiresAt: instantInput.nullable().optional().meta({ description: 'Without it never.' }),
+        .meta({ description: 'The account that pays.' }),
+      expiresAt: instantInput.nullable().optional().meta({ description: 'Never if absent or null.' }),
     },
     expected('an object'),
   ),
-  'A right to execute that is to be given.',
+  'A grant to create.',
 )
 
-const WARNINGS = ['expires_soon', 'expired', 'revoked'] as const
-
 export const grantWarning = z
-  .enum(WARNINGS)
+  .enum(GRANT_WARNINGS)
   .nullable()
-  .meta({ description: '`expires_soon` within 7 days; renew it. Null: nothing is amiss.' })
+  .meta({ description: '`expires_soon` within 7 days; renew it. Null: the grant is in order.' })
 
 export const grantRenewal = component(
   'GrantRenewal',
   z.strictObject(
-    { expiresAt: instantInput.nullable().meta({ description: 'Until when. Null: for ever.' }) },
+    { expiresAt: instantInput.nullable().meta({ description: 'When the grant expires. Null: never.' }) },
     expected('an object'),
   ),
-  'How long a grant is to last.',
+  'The new expiry of a grant.',
 )
 
 export const grant = component(
@@ -55,10 +59,9 @@ export const grant = component(
     subject: z.string(),
     scopes: z.array(z.string()),
     billingAccountId: z.string().nullable(),
-    scheduleId: z
-      .uuid()
-      .nullable()
-      .meta({ description: 'The one schedule that it was made for and ends with; null if any may be given it.' }),
+    scheduleId: z.uuid().nullable().meta({
+      description: 'The one schedule that the grant was created for and ends with; null if any schedule may use it.',
+    }),
     expiresAt: instant.nullable(),
     warning: grantWarning,
     revokedAt: instant.nullable(),
@@ -66,7 +69,7 @@ export const grant = component(
     createdBy: z.string(),
     createdAt: instant,
   }),
-  'A durable, scoped, revocable right to execute.',
+  'A durable, scoped, revocable permission to execute.',
 )
 
 export const grantPage = component('GrantPage', pageOf(grant))
@@ -74,3 +77,7 @@ export const grantPage = component('GrantPage', pageOf(grant))
 export type GrantInput = z.input<typeof grantInput>
 export type GrantRenewal = z.input<typeof grantRenewal>
 export type Grant = z.infer<typeof grant>
+
+function isScope(scope: string): boolean {
+  return scope.length <= GRANT_SCOPE_MAX_LENGTH && SCOPE.test(scope) && isStorable(scope)
+}

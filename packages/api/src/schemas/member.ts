@@ -2,18 +2,13 @@ import { z } from 'zod'
 
 import { component } from '../component.ts'
 import { expected } from '../expected.ts'
-import { instant } from './instant.ts'
-import { ROLES } from './key.ts'
+import { instant, role } from './fields.ts'
 import { pageOf } from './page.ts'
 
 export const memberInput = component(
   'MemberInput',
   z.strictObject(
-    {
-      role: z
-        .enum(ROLES, expected(`one of ${ROLES.join(', ')}`))
-        .meta({ description: 'The most that the subject may do, whatever its key or token says.' }),
-    },
+    { role: role.meta({ description: 'The most that the subject may do, whatever its key or token says.' }) },
     expected('an object'),
   ),
 )
@@ -22,13 +17,13 @@ export const member = component(
   'Member',
   z.object({
     subject: z.string().meta({ examples: ['user:alice'] }),
-    role: z.enum(ROLES),
+    role,
     addedBy: z.string(),
     addedAt: instant,
     removedBy: z.string().nullable(),
-    removedAt: instant.nullable().meta({ description: 'Since when it may do nothing; null unless it was removed.' }),
+    removedAt: instant.nullable().meta({ description: 'When the subject lost all access; null unless removed.' }),
   }),
-  'Somebody of whom a project knows. Who is not listed may do what their key or token says.',
+  'A subject whose role the project limits. A subject without an entry may do what its key or token says.',
 )
 
 export const memberPage = component('MemberPage', pageOf(member))

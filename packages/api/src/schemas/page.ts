@@ -1,33 +1,32 @@
 import { z } from 'zod'
 
 import { expected } from '../expected.ts'
+import { PAGE_SIZE } from '../limits.ts'
+import { wholeNumber } from './fields.ts'
 
-const LIMIT_MAX = 200
-
-/** A whole number in a query, where everything is text. */
-export function countInput(max: number): z.ZodType<number> {
-  const range = expected(`a whole number from 1 to ${max}`)
+/** A whole number in a query, where every value is text. */
+export function countInput(range: { readonly min: number; readonly max: number }): z.ZodType<number> {
   return z.preprocess(
     (text) => (typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : text),
-    z.int(range).min(1, range).max(max, range),
+    wholeNumber(range),
   )
 }
 
-/** How to ask for a page. */
+/** The parameters of every list. */
 export const pageQuery = {
   cursor: z
     .string(expected('the nextCursor of the page before'))
     .optional()
     .meta({ description: 'The `nextCursor` of the page before.' }),
-  limit: countInput(LIMIT_MAX)
+  limit: countInput(PAGE_SIZE)
     .optional()
-    .meta({ description: `How many at most, 1 to ${LIMIT_MAX}. Without it 50.` }),
+    .meta({ description: `At most this many, 1 to ${PAGE_SIZE.max}. ${PAGE_SIZE.default} if absent.` }),
 }
 
-/** A page of something, in the order that its list has. */
+/** A page of a list. */
 export function pageOf<Item extends z.ZodType>(item: Item) {
   return z.object({
     items: z.array(item),
-    nextCursor: z.string().nullable().meta({ description: 'Asks for the next page; null on the last.' }),
+    nextCursor: z.string().nullable().meta({ description: 'The cursor of the next page; null on the last.' }),
   })
 }

@@ -1,32 +1,66 @@
 import { z } from 'zod'
 
 import { component } from '../component.ts'
+import { expected } from '../expected.ts'
+import {
+  AUTO_PAUSE_THRESHOLD,
+  RETRY_ATTEMPTS,
+  RETRY_SECONDS,
+  SPREAD_SECONDS,
+  STARTING_DEADLINE_SECONDS,
+} from '../limits.ts'
+import { MISSED_POLICIES, OVERLAP_POLICIES } from '../words.ts'
+import { wholeNumber } from './fields.ts'
 
-const OVERLAP = ['forbid', 'queue', 'allow', 'replace'] as const
-const MISSED = ['skip', 'run_once'] as const
+const OBJECT = expected('an object')
 
-const retry = {
-  maxAttempts: z.int().min(1).max(100),
-  baseSeconds: z.int().min(1).max(86_400),
-  capSeconds: z.int().min(1).max(86_400),
-}
+const { min: THRESHOLD_MIN, max: THRESHOLD_MAX } = AUTO_PAUSE_THRESHOLD
+const THRESHOLD = expected(`0 (never) or a whole number from ${THRESHOLD_MIN} to ${THRESHOLD_MAX}`)
 
 const fields = {
-  overlap: z.enum(OVERLAP).meta({ description: 'What happens to a slot while the run before it is under way.' }),
-  missed: z.enum(MISSED).meta({ description: 'What happens to a slot that could not begin in time.' }),
-  startingDeadlineSeconds: z.int().min(1).max(604_800).meta({ description: 'How late a slot may begin.' }),
+  overlap: z
+    .enum(OVERLAP_POLICIES, expected(`one of ${OVERLAP_POLICIES.join(', ')}`))
+    .meta({ description: 'What happens to a slot while the run before it is under way.' }),
+  missed: z
+    .enum(MISSED_POLICIES, expected(`one of ${MISSED_POLICIES.join(', ')}`))
+    .meta({ description: 'What happens to a slot that could not begin in time.' }),
+  startingDeadlineSeconds: wholeNumber(STARTING_DEADLINE_SECONDS).meta({ description: 'How late a slot may begin.' }),
   autoPauseThreshold: z
-    .union([z.literal(0), z.int().min(3).max(100)])
+    .union([z.literal(0), z.int(THRESHOLD).min(THRESHOLD_MIN, THRESHOLD).max(THRESHOLD_MAX, THRESHOLD)], THRESHOLD)
     .meta({ description: 'Failed runs in a row after which the schedule pauses itself; 0 is never.' }),
-  spreadSeconds: z.int().min(0).max(3600).meta({ description: 'Over how many seconds equal slots are spread.' }),
+  spreadSeconds: wholeNumber(SPREAD_SECONDS).meta({
+    description: 'Schedules with the same slot are spread over this many seconds.',
+  }),
 }
 
-/** In answers: nothing is left open. */
-export const policy = component('Policy', z.object({ ...fields, retry: z.object(retry) }), 'How a schedule behaves.')
+/** Without the rule that `capSeconds` is at least `baseSeconds`: in a request either may be left to its default. */
+export const retryPolicy = z.object(
+  {
+    maxAttempts: wholeNumber(RETRY_ATTEMPTS),
+    baseSeconds: wholeNumber(RETRY_SECONDS),
+    capSeconds: wholeNumber(RETRY_SECONDS),
+  },
+  OBJECT,
+)
 
-/** In requests: any part of it. */
+/** In answers: every field is present. */
+export const policy = component(
+  'Policy',
+  z.object({ ...fields, retry: retryPolicy }, OBJECT),
+  'How a schedule behaves.',
+)
+
+/** In requests: any part of a policy. */
 export const policyInput = component(
   'PolicyInput',
-  z.object({ ...fields, retry: z.object(retry).partial() }).partial(),
+  z.object({ ...fields, retry: retryPolicy.partial() }, OBJECT).partial(),
   'Any part of a policy; the rest is default.',
 )
+
+/**
+ * `policyInput` as it is enforced: a misspelt field is refused. The documented one is open, so that a client generated
+ * from this release accepts the fields of a later one.
+ */
+export const strictPolicyInput = policyInput.extend({ retry: retryPolicy.partial().strict().optional() }).strict()
+
+export type PolicyInput = z.input<typeof policyInput>

@@ -1,20 +1,21 @@
 import { z } from 'zod'
 
-import { component } from '../component.ts'
+import { checkedByCore, component } from '../component.ts'
 import { expected } from '../expected.ts'
+import { BATCH_MAX, PAUSE_REASON_MAX_LENGTH, SCHEDULE_NAME_MAX_LENGTH } from '../limits.ts'
+import { SCHEDULE_STATES } from '../words.ts'
 import { cadence } from './cadence.ts'
+import { instant } from './fields.ts'
 import { grantWarning } from './grant.ts'
-import { instant, instantInput } from './instant.ts'
-import { countInput, pageOf, pageQuery } from './page.ts'
+import { pageOf, pageQuery } from './page.ts'
 import { policy, policyInput } from './policy.ts'
+import { outlook, slot } from './slot.ts'
 import { target } from './target.ts'
-
-const SCHEDULE_STATES = ['active', 'paused', 'completed'] as const
 
 const scheduleState = z.enum(SCHEDULE_STATES, expected(`one of ${SCHEDULE_STATES.join(', ')}`))
 
 const content = {
-  name: z.string().min(1).max(200),
+  name: z.string().min(1).max(SCHEDULE_NAME_MAX_LENGTH),
   cadence,
   target,
 }
@@ -33,15 +34,16 @@ export const scheduleInput = component(
       ...content,
       policy: policyInput.optional(),
       grantId: z.uuid().nullable().optional().meta({
-        description: 'By what right it runs. Without it, or null: by a grant of its own, which ends with it.',
+        description:
+          'The grant that its runs act by. Absent or null: a grant of its own, which ends with the schedule.',
       }),
       ownerSubject: z
         .string()
         .optional()
-        .meta({ description: 'Whose it is. Without it the caller’s.', examples: ['user:alice'] }),
+        .meta({ description: 'The owner. The caller if absent.', examples: ['user:alice'] }),
     })
     .meta({ examples: [EXAMPLE] }),
-  'A schedule to be made.',
+  'A schedule to create.',
 )
 
 export const scheduleEdit = component(
@@ -50,13 +52,12 @@ export const scheduleEdit = component(
     .object({
       ...content,
       policy: policyInput,
-      grantId: z
-        .uuid()
-        .nullable()
-        .meta({ description: 'Null: a grant of its own, made anew unless it has one in force.' }),
+      grantId: z.uuid().nullable().meta({
+        description: 'Null: a grant of its own. A new one is created unless the schedule has one in force.',
+      }),
     })
     .partial(),
-  'What is to change. What is left out stays; a policy is merged field by field.',
+  'The fields to change. Absent fields stay as they are; a policy is merged field by field.',
 )
 
 export const schedule = component(
@@ -73,12 +74,12 @@ export const schedule = component(
     description: z.string().meta({ description: 'The cadence in plain English.' }),
     target,
     policy,
-    grantId: z.uuid().meta({ description: 'By what right it runs.' }),
+    grantId: z.uuid().meta({ description: 'The grant that its runs act by.' }),
     grantExpiresAt: instant.nullable().meta({ description: 'Null: never.' }),
     grantWarning,
     nextSlotAt: instant.nullable().meta({ description: 'Null unless active.' }),
-    dueAt: instant.nullable().meta({ description: 'The next slot plus the share of the spread.' }),
-    skippedSlots: z.array(instant).meta({ description: 'Slots ahead that somebody took out.' }),
+    dueAt: instant.nullable().meta({ description: 'The next slot plus the schedule’s offset within its spread.' }),
+    skippedSlots: z.array(instant).meta({ description: 'Slots ahead that a caller skipped.' }),
     runCount: z.int(),
     failureCount: z.int(),
     consecutiveFailures: z.int(),
@@ -87,10 +88,13 @@ export const schedule = component(
     updatedBy: z.string().nullable(),
     updatedAt: instant.nullable(),
     pausedBy: z.string().nullable(),
-    pausedReason: z.string().nullable().meta({ description: 'Begins with `auto:` if it paused itself.' }),
+    pausedReason: z
+      .string()
+      .nullable()
+      .meta({ description: 'Begins with `auto:` if the schedule paused itself after too many failures.' }),
     pausedAt: instant.nullable(),
   }),
-  'A schedule: who, when, what, by what right, under which policy.',
+  'A schedule: its owner, its cadence, its target, its grant and its policy.',
 )
 
 export const schedulePage = component('SchedulePage', pageOf(schedule))
@@ -102,31 +106,50 @@ export const scheduleQuery = z.strictObject({
   ...pageQuery,
 })
 
-const slot = z.object({
-  scheduledFor: instant,
-  local: z.string().meta({ description: 'With offset and zone, as in RFC 9557.' }),
-})
-
-export const upcomingSlots = component(
-  'UpcomingSlots',
+export const schedulePreview = component(
+  'SchedulePreview',
   z.object({
-    items: z.array(
-      slot.extend({ isSkipped: z.boolean().meta({ description: 'Somebody took it out: it will not run.' }) }),
-    ),
+    name: z.string(),
+    cadence,
+    target,
+    policy,
+    grantId: z.uuid().nullable().meta({ description: 'Null: a grant of its own.' }),
+    ownerSubject: z.string(),
+    ...outlook,
   }),
-  'What a cadence says of a span of time.',
+  'The schedule that a create would make, with every default filled in.',
 )
 
-export const slotsQuery = z.strictObject({
-  from: instantInput.optional().meta({ description: 'Without it now.' }),
-  to: instantInput.optional(),
-  limit: countInput(1000).optional().meta({ description: 'How many at most, 1 to 1000. Without it 50.' }),
-})
+const BATCH = expected(`a list of 1 to ${BATCH_MAX} schedules`)
+
+export const scheduleBatch = component(
+  'ScheduleBatch',
+  z.strictObject(
+    {
+      schedules: z
+        .array(checkedByCore(scheduleInput), BATCH)
+        .min(1, BATCH)
+        .max(BATCH_MAX, { error: ({ input }) => `expected at most ${BATCH_MAX} schedules, got ${countOf(input)}` }),
+    },
+    expected('an object'),
+  ),
+  'Schedules to create together. The body has the same size limit as any other, a little more than 1 MiB.',
+)
+
+export const createdBatch = component(
+  'CreatedBatch',
+  z.object({ ids: z.array(z.uuid()).meta({ description: 'In the order of the request.' }) }),
+)
+
+export const previewedBatch = component(
+  'PreviewedBatch',
+  z.object({ items: z.array(schedulePreview).meta({ description: 'In the order of the request.' }) }),
+)
 
 export const editPlan = component(
   'EditPlan',
   z.object({
-    schedule: schedule.meta({ description: 'As it would be.' }),
+    schedule: schedule.meta({ description: 'The schedule after the edit.' }),
     added: z.array(slot),
     removed: z.array(slot),
     comparedUntil: instant.nullable().meta({ description: 'Slots after it were not compared; null if all were.' }),
@@ -145,16 +168,12 @@ export const pauseRequest = component(
   'PauseRequest',
   z.strictObject(
     {
-      reason: z.string(expected('a reason of 1 to 500 characters')).meta({ examples: ['The provider is down'] }),
+      reason: z
+        .string(expected(`a reason of 1 to ${PAUSE_REASON_MAX_LENGTH} characters`))
+        .meta({ examples: ['The provider is down'] }),
     },
     expected('an object'),
   ),
-)
-
-export const slotRequest = component(
-  'SlotRequest',
-  z.strictObject({ scheduledFor: instantInput }, expected('an object')),
-  'Names one slot.',
 )
 
 export const scheduleHistory = component(
@@ -171,7 +190,7 @@ export const scheduleHistory = component(
       }),
     ),
   }),
-  'Who did what to a schedule, the first first.',
+  'The changes of a schedule, the oldest first.',
 )
 
 export const deletedSchedules = component('DeletedSchedules', z.object({ deleted: z.int() }))
@@ -179,4 +198,9 @@ export const deletedSchedules = component('DeletedSchedules', z.object({ deleted
 export type ScheduleInput = z.input<typeof scheduleInput>
 export type ScheduleEdit = z.input<typeof scheduleEdit>
 export type Schedule = z.infer<typeof schedule>
+export type SchedulePreview = z.infer<typeof schedulePreview>
 export type EditPlan = z.infer<typeof editPlan>
+
+function countOf(input: unknown): string {
+  return Array.isArray(input) ? String(input.length) : 'more'
+}

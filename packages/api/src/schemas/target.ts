@@ -1,42 +1,63 @@
 import { z } from 'zod'
 
 import { component } from '../component.ts'
-import { json } from './json.ts'
+import { expected, foundText } from '../expected.ts'
+import { HTTP_TIMEOUT_SECONDS } from '../limits.ts'
+import { HTTP_METHODS } from '../words.ts'
+import { json, NAME_PATTERN, NAME_SHAPE, wholeNumber } from './fields.ts'
+
+const SECRET_REF_SHAPE = `the name of a secret: ${NAME_SHAPE}`
 
 const secretRef = z
-  .string()
-  .regex(/^[A-Za-z\d][A-Za-z\d._-]{0,99}$/)
+  .string({ error: ({ input }) => `expected ${SECRET_REF_SHAPE}, got ${withheldText(input)}` })
+  .regex(NAME_PATTERN, { error: ({ input }) => `expected ${SECRET_REF_SHAPE}, got ${withheldText(input)}` })
   .meta({ description: 'The name of a secret of the project, never the secret itself.' })
 
+const noAuth = z.object({ kind: z.literal('none') })
+const bearerAuth = z.object({ kind: z.literal('bearer'), secretRef })
+const hmacAuth = z.object({ kind: z.literal('hmac'), secretRef })
+
+/** How a request proves its origin. A schedule holds the name of a secret, never the secret itself (I8). */
 const httpAuth = component(
   'HttpAuth',
-  z.union([
-    z.object({ kind: z.literal('none') }),
-    z.object({ kind: z.literal('bearer'), secretRef }),
-    z.object({ kind: z.literal('hmac'), secretRef }),
-  ]),
+  z.union([noAuth, bearerAuth, hmacAuth]),
   '`bearer`: sent in Authorization. `hmac`: signed by Standard Webhooks.',
 )
+
+const strictHttpAuth = z.discriminatedUnion('kind', [noAuth.strict(), bearerAuth.strict(), hmacAuth.strict()], {
+  error: ({ code, input }) =>
+    code === 'invalid_union'
+      ? 'expected the kind bearer, hmac or none, got another'
+      : `expected an object such as { "kind": "bearer", "secretRef": "…" }, got ${withheldText(input)}`,
+})
 
 const httpTarget = component(
   'HttpTarget',
   z.object({
-    kind: z.literal('http'),
-    url: z.string().meta({ examples: ['https://digest.internal/run'] }),
+    kind: z.literal('http', expected('"http"')),
+    url: z.string(expected('a URL')).meta({ examples: ['https://digest.internal/run'] }),
     method: z
-      .enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])
+      .enum(HTTP_METHODS, expected(`one of ${HTTP_METHODS.join(', ')}`))
       .optional()
-      .meta({ description: 'Without it POST.' }),
+      .meta({ description: 'POST if absent.' }),
     headers: z
       .record(z.string(), z.string())
       .optional()
-      .meta({ description: 'Besides those that Carillon sets; no credentials.' }),
+      .meta({ description: 'In addition to those that Carillon sets; no credentials.' }),
     payload: json.optional().meta({ description: 'Sent unchanged as the JSON body.' }),
-    auth: httpAuth.optional().meta({ description: 'How the request proves who sends it. Without it, not at all.' }),
-    timeoutSeconds: z.int().min(1).max(300).optional().meta({ description: 'Of one attempt. Without it 30.' }),
+    auth: httpAuth.optional().meta({ description: 'How the request proves its origin. Absent: it does not.' }),
+    timeoutSeconds: wholeNumber(HTTP_TIMEOUT_SECONDS)
+      .optional()
+      .meta({ description: `Of one attempt. ${HTTP_TIMEOUT_SECONDS.default} if absent.` }),
   }),
   'An HTTP request. The slot, the attempt and the Idempotency-Key are in its headers.',
 )
+
+/**
+ * `HttpTarget` as it is enforced: a misspelt field is refused. The HTTP target adds its rules for the URL, the headers and
+ * the payload, which no JSON schema can express.
+ */
+export const strictHttpTarget = httpTarget.extend({ auth: strictHttpAuth.optional() }).strict()
 
 const otherTarget = component(
   'OtherTarget',
@@ -44,10 +65,17 @@ const otherTarget = component(
     kind: z
       .string()
       .regex(/^(?!http$)[a-z][a-z0-9_]{0,30}$/)
-      .meta({ description: 'A kind that this installation serves besides http.' }),
+      .meta({ description: 'A kind other than http that this installation serves.' }),
   }),
-  'What a target of another kind wants to know.',
+  'The fields that a target of that kind needs.',
 )
 
-/** What is called. */
+/** What a schedule calls. */
 export const target = component('Target', z.union([httpTarget, otherTarget]), 'What is called.')
+
+export type HttpAuth = z.infer<typeof strictHttpAuth>
+
+/** A text in the place of an auth or a secret's name may be the secret itself, so no message shows it. */
+function withheldText(input: unknown): string {
+  return typeof input === 'string' ? 'another text' : foundText(input)
+}

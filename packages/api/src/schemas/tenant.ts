@@ -1,46 +1,56 @@
 import { z } from 'zod'
 
-import { checkedByCore, component } from '../component.ts'
-import { instant } from './instant.ts'
+import { component } from '../component.ts'
+import { expected } from '../expected.ts'
+import {
+  TENANT_HOST_MAX_LENGTH,
+  TENANT_HOSTS_MAX,
+  TENANT_MINIMUM_SECONDS,
+  TENANT_REQUESTS_PER_MINUTE,
+  TENANT_SCHEDULES,
+} from '../limits.ts'
+import { instant, storableText, wholeNumber } from './fields.ts'
+
+const OR_NULL = ', or null'
+const HOSTS = expected(`a list of 0 to ${TENANT_HOSTS_MAX} hosts`)
 
 const limits = {
-  maxSchedulesPerProject: z.int().min(1).max(1_000_000).nullable(),
-  maxSchedulesPerUser: z.int().min(1).max(1_000_000).nullable().meta({ description: 'Of one `user:…` in a project.' }),
-  minimumSeconds: z.int().min(1).max(86_400).nullable().meta({ description: 'The least between two slots.' }),
-  requestsPerMinute: z
-    .int()
-    .min(1)
-    .max(1_000_000_000)
+  maxSchedulesPerProject: wholeNumber(TENANT_SCHEDULES, OR_NULL).nullable(),
+  maxSchedulesPerUser: wholeNumber(TENANT_SCHEDULES, OR_NULL)
     .nullable()
-    .meta({ description: 'Of each key, or of who has a token. Holds within 10 seconds.' }),
+    .meta({ description: 'Of one `user:…` in a project.' }),
+  minimumSeconds: wholeNumber(TENANT_MINIMUM_SECONDS, OR_NULL)
+    .nullable()
+    .meta({ description: 'The least distance between two slots of a cadence.' }),
+  requestsPerMinute: wholeNumber(TENANT_REQUESTS_PER_MINUTE, OR_NULL)
+    .nullable()
+    .meta({ description: 'Of each key, or of each subject with a token. A change takes effect within 10 seconds.' }),
   allowedHosts: z
-    .array(z.string().min(1).max(300))
-    .max(200)
+    .array(storableText(TENANT_HOST_MAX_LENGTH).meta({ minLength: 1, maxLength: TENANT_HOST_MAX_LENGTH }), HOSTS)
+    .max(TENANT_HOSTS_MAX, HOSTS)
     .nullable()
     .meta({
-      description: 'Host patterns that HTTP targets may reach, within what the installation allows; empty: none.',
+      description: 'Host patterns that HTTP targets may call, within those that the installation allows; empty: none.',
       examples: [['*.example.com']],
     }),
 }
 
-const input = component(
+export const tenantInput = component(
   'TenantInput',
-  z.strictObject(limits).partial(),
-  'What a tenant may have. What is null or left out is as the installation says.',
+  z.strictObject(limits, expected('an object')).partial(),
+  'The limits of a tenant. One that is null or absent is the installation’s.',
 )
-
-export const tenantInput = checkedByCore(input)
 
 export const tenant = component(
   'Tenant',
   z.object({
     tenant: z.string(),
     ...limits,
-    updatedBy: z.string().nullable().meta({ description: 'Null as long as nobody has said anything about it.' }),
+    updatedBy: z.string().nullable().meta({ description: 'Null if the tenant never had limits of its own.' }),
     updatedAt: instant.nullable(),
   }),
-  'What a tenant may have, where it differs from what the installation allows to all. Null: as the installation says.',
+  'The limits of a tenant, where they differ from the installation’s. Null: the installation’s.',
 )
 
-export type TenantInput = z.input<typeof input>
+export type TenantInput = z.input<typeof tenantInput>
 export type Tenant = z.infer<typeof tenant>

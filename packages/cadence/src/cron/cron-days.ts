@@ -1,19 +1,19 @@
-import { DaySet, allDays } from '../day-set.ts'
-import type { Month } from '../day-set.ts'
-import { MINUTE_MS, modulo, weekdayOf } from '../wall.ts'
-import type { CronExpression } from './cron-fields.ts'
+import { DaySet, allDays } from '../rules/day-set.ts'
+import type { Month } from '../rules/day-set.ts'
+import { MINUTE_MS, modulo, weekdayOf } from '../time/wall-time.ts'
+import type { CronExpression } from './cron-expression.ts'
 
-/** Milliseconds since midnight, ascending. */
+/** The times of day of an expression, in milliseconds since midnight, ascending. */
 export function cronTimesOfDay({ hour, minute }: CronExpression): number[] {
   return hour.values.flatMap((hours) => minute.values.map((minutes) => (hours * 60 + minutes) * MINUTE_MS))
 }
 
-/** The days that day of month, month and day of week admit together. */
+/** The days that match the fields day of month, month and day of week. */
 export function cronDays({ month: months, dayOfMonth, dayOfWeek }: CronExpression): DaySet {
   const monthBits = bitSet(months.values)
   const dateBits = bitSet(dayOfMonth.values)
   const weekdayBits = bitSet(dayOfWeek.values)
-  // Vixie cron: two restricted day fields mean either, a field that begins with a star restricts nothing by itself.
+  // Vixie cron: if both day fields are restricted, a day matches either. A field that begins with `*` is unrestricted here.
   const isEither = !dayOfMonth.isStar && !dayOfWeek.isStar
 
   const byDate = (month: Month): number => (dateBits & allDays(month)) | (dayOfMonth.hasLastDay ? 1 << month.length : 0)

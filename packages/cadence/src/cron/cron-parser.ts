@@ -1,8 +1,8 @@
-import type { ProblemCode, ProblemList } from '../problem.ts'
-import { quote } from '../problem.ts'
-import { ascending } from '../sorted-list.ts'
-import type { CronExpression, CronField, CronFieldShape } from './cron-fields.ts'
-import { DAY_OF_MONTH_FIELD, DAY_OF_WEEK_FIELD, HOUR_FIELD, MINUTE_FIELD, MONTH_FIELD } from './cron-fields.ts'
+import { quote } from '../input/problem.ts'
+import type { ProblemCode, ProblemList } from '../input/problem.ts'
+import { ascending } from '../rules/sorted-list.ts'
+import { DAY_OF_MONTH_FIELD, DAY_OF_WEEK_FIELD, HOUR_FIELD, MINUTE_FIELD, MONTH_FIELD } from './cron-expression.ts'
+import type { CronExpression, CronField, CronFieldShape } from './cron-expression.ts'
 
 const CRON_MAX_LENGTH = 1000
 
@@ -23,7 +23,7 @@ interface Token {
   readonly position: number
 }
 
-/** Reads an expression; every problem goes to `problems` with its position, and then the answer is undefined. */
+/** Parses an expression. Adds every problem with its position and returns undefined if there is one. */
 export function parseCron(source: string, field: string, problems: ProblemList): CronExpression | undefined {
   if (source.length > CRON_MAX_LENGTH) {
     problems.add('too_long', field, `at most ${CRON_MAX_LENGTH} characters`, `${source.length} characters`)
@@ -61,7 +61,7 @@ function parseMacro(
   const name = macro.text.toLowerCase()
   const expansion = Object.hasOwn(MACROS, name) ? MACROS[name] : undefined
   if (expansion === undefined || tokenCount !== 1) {
-    const hint = name === '@every' ? ' (for a fixed distance use the kind "interval")' : ''
+    const hint = name === '@every' ? ' (use the kind "interval" for a fixed distance)' : ''
     const isKnown = name === '@reboot' || name === '@every'
     const expected = `one of ${Object.keys(MACROS).join(', ')} alone${hint}`
     problems.add(isKnown ? 'unsupported' : 'syntax', field, expected, quote(source.trim()), macro.position)
@@ -88,9 +88,9 @@ function parseFields(tokens: readonly Token[], field: string, problems: ProblemL
   return { minute, hour, dayOfMonth, month, dayOfWeek }
 }
 
-/** What other dialects write and this one does not, with what to write instead. */
-const FOREIGN: readonly { readonly pattern: RegExp; readonly hint: string }[] = [
-  { pattern: /^H(\(.*\))?(\/\d+)?$/i, hint: 'a number ("H" is another time on every server; use "spread" for jitter)' },
+/** Syntax of other cron dialects that is not supported, with what to write instead. */
+const UNSUPPORTED_SYNTAX: readonly { readonly pattern: RegExp; readonly hint: string }[] = [
+  { pattern: /^H(\(.*\))?(\/\d+)?$/i, hint: 'a number ("H" differs between servers; use "spread" for jitter)' },
   { pattern: /^\?$/, hint: '"*"' },
   { pattern: /^(\d+|L)?W$/i, hint: 'a day of month (nearest-weekday "W" is not supported)' },
   { pattern: /^L-\d+$/i, hint: 'a number, or "L" alone for the last day of the month' },
@@ -100,7 +100,7 @@ class FieldReader {
   readonly #shape: CronFieldShape
   readonly #field: string
   readonly #problems: ProblemList
-  #isSound = true
+  #isValid = true
 
   constructor(shape: CronFieldShape, field: string, problems: ProblemList) {
     this.#shape = shape
@@ -121,8 +121,8 @@ class FieldReader {
       else if (this.#isDayOfWeek && text.includes('#')) this.#readNthWeekday(item, nthWeekdays)
       else this.#readRange(item, values)
       position += text.length + 1
-      // One problem tells more than forty of the same kind.
-      if (!this.#isSound) return undefined
+      // One problem per field is enough: the next ones would mostly repeat it.
+      if (!this.#isValid) return undefined
     }
     return {
       text: token.text.toUpperCase(),
@@ -153,7 +153,7 @@ class FieldReader {
     if (weekday === undefined) return
     if (rest.length > 0 || !/^[1-5]$/.test(nthText)) {
       const code = /^\d+$/.test(nthText) && rest.length === 0 ? 'out_of_range' : 'syntax'
-      this.#refuse(
+      this.#reject(
         code,
         'a number from 1 to 5 after "#"',
         text.slice(dayText.length + 1),
@@ -166,7 +166,7 @@ class FieldReader {
 
   #readRange({ text, position }: Token, into: Set<number>): void {
     const [rangeText = '', stepText, ...rest] = text.split('/')
-    if (rest.length > 0) return this.#refuse('syntax', 'one step at most', text, position)
+    if (rest.length > 0) return this.#reject('syntax', 'one step at most', text, position)
     const range = this.#readBounds({ text: rangeText, position }, stepText !== undefined)
     if (range === undefined) return
     const step =
@@ -177,23 +177,23 @@ class FieldReader {
 
   #readBounds({ text, position }: Token, hasStep: boolean): { low: number; high: number } | undefined {
     const { min, max } = this.#shape
-    // Sunday is both 0 and 7; "*" means each day once.
+    // Sunday is both 0 and 7, but `*` contains each day once.
     if (text === '*') return { low: min, high: this.#isDayOfWeek ? 6 : max }
     const [lowText = '', highText, ...rest] = text.split('-')
-    const foreign = FOREIGN.find(({ pattern }) => pattern.test(text))
+    const foreign = UNSUPPORTED_SYNTAX.find(({ pattern }) => pattern.test(text))
     if (foreign !== undefined) {
-      this.#refuse('unsupported', foreign.hint, text, position)
+      this.#reject('unsupported', foreign.hint, text, position)
       return undefined
     }
     if (rest.length > 0) {
-      this.#refuse('syntax', 'a range of two values', text, position)
+      this.#reject('syntax', 'a range of two values', text, position)
       return undefined
     }
     const low = this.#readValue({ text: lowText, position })
     if (low === undefined) return undefined
     if (highText === undefined) {
       if (!hasStep) return { low, high: low }
-      this.#refuse(
+      this.#reject(
         'unsupported',
         `a range such as ${lowText}-${this.#isDayOfWeek ? 6 : max} before the step`,
         text,
@@ -206,7 +206,7 @@ class FieldReader {
     if (named === undefined) return undefined
     const high = this.#isDayOfWeek && named === 0 && low > 0 ? 7 : named
     if (high < low) {
-      this.#refuse('out_of_range', `a range that ends at or after ${lowText}`, highText, highPosition)
+      this.#reject('out_of_range', `a range that ends at or after ${lowText}`, highText, highPosition)
       return undefined
     }
     return { low, high }
@@ -216,13 +216,13 @@ class FieldReader {
     const most = this.#shape.max
     const expected = `a step from 1 to ${most}`
     if (!/^\d{1,4}$/.test(text)) {
-      this.#refuse('syntax', expected, text, position)
+      this.#reject('syntax', expected, text, position)
       return undefined
     }
     const step = Number(text)
     if (step >= 1 && step <= most) return step
     const hint = step > most ? ' (for longer distances use the kind "interval")' : ''
-    this.#refuse('out_of_range', `${expected}${hint}`, text, position)
+    this.#reject('out_of_range', `${expected}${hint}`, text, position)
     return undefined
   }
 
@@ -234,17 +234,17 @@ class FieldReader {
     if (!/^\d{1,2}$/.test(text)) {
       const isLast = this.#isDayOfWeek && /^L$/i.test(text)
       const hint = isLast ? ' (the last Saturday of the month is 6L)' : ''
-      this.#refuse(/^\d+$/.test(text) ? 'out_of_range' : 'syntax', `${expected}${hint}`, text, position)
+      this.#reject(/^\d+$/.test(text) ? 'out_of_range' : 'syntax', `${expected}${hint}`, text, position)
       return undefined
     }
     const value = Number(text)
     if (value >= min && value <= max) return value
-    this.#refuse('out_of_range', expected, text, position)
+    this.#reject('out_of_range', expected, text, position)
     return undefined
   }
 
-  #refuse(code: ProblemCode, expected: string, found: string, position: number): void {
-    this.#isSound = false
+  #reject(code: ProblemCode, expected: string, found: string, position: number): void {
+    this.#isValid = false
     const what = found === '' ? 'nothing' : quote(found)
     this.#problems.add(code, this.#field, `${expected} in the ${this.#shape.name} field`, what, position)
   }

@@ -1,9 +1,9 @@
 import { cronTimesOfDay } from '../cron/cron-days.ts'
-import type { CronExpression, CronField } from '../cron/cron-fields.ts'
+import type { CronExpression, CronField } from '../cron/cron-expression.ts'
 import { describeTimesOnDays } from './time-phrase.ts'
 import { MONTHS, joinRuns, joinWords, ordinal, weekdayName } from './words.ts'
 
-/** A cron expression in English, said from what it means, not from how it is spelt. */
+/** A cron expression in English. Derived from its meaning, so equivalent expressions read the same. */
 export function describeCron(expression: CronExpression): string {
   const days = [describeDays(expression), describeMonths(expression.month)].filter((phrase) => phrase !== '')
   return describeTimesOnDays(cronTimesOfDay(expression), days)
@@ -27,7 +27,7 @@ function describeDates({ values, hasLastDay }: CronField): string {
 }
 
 function describeWeekdays({ values, lastWeekdays, nthWeekdays }: CronField): string {
-  // A week that begins on Monday keeps the weekend together.
+  // Counted from Monday, so Saturday and Sunday are neighbours.
   const fromMonday = values.map((weekday) => (weekday === 0 ? 7 : weekday)).toSorted((a, b) => a - b)
   return joinWords([
     ...(values.length > 0 ? [joinRuns(fromMonday, weekdayName)] : []),

@@ -1,16 +1,15 @@
 import type { Exceptions } from '../rrule/exceptions-input.ts'
+import { timesOfDayOf } from '../rrule/rrule-days.ts'
 import { isDayBased } from '../rrule/rrule-parts.ts'
-import type { ByDay, Frequency, RRuleParts } from '../rrule/rrule-parts.ts'
+import type { ByDay, RRuleFrequency, RRuleParts } from '../rrule/rrule-parts.ts'
 import { TimeBasedRule } from '../rrule/time-based-rule.ts'
-import { timesOfDayOf } from '../rrule/times-of-day.ts'
-import { ascending } from '../sorted-list.ts'
-import { DAY_MS, dateOf, dayOf, modulo, weekdayOf } from '../wall.ts'
-import type { Wall } from '../wall.ts'
-import { describeDate } from './moment-phrase.ts'
-import { describeTimes, describeTimesOnDays, formatTime } from './time-phrase.ts'
+import { ascending } from '../rules/sorted-list.ts'
+import { DAY_MS, dateOf, dayOf, modulo, weekdayOf } from '../time/wall-time.ts'
+import type { WallTime } from '../time/wall-time.ts'
+import { describeDate, describeTimes, describeTimesOnDays, formatTime } from './time-phrase.ts'
 import { MONTHS, WEEKDAYS, countOf, joinRuns, joinWords, ordinal, runNames, weekdayName } from './words.ts'
 
-const UNITS: Readonly<Record<Frequency, string>> = {
+const UNITS: Readonly<Record<RRuleFrequency, string>> = {
   SECONDLY: 'second',
   MINUTELY: 'minute',
   HOURLY: 'hour',
@@ -21,20 +20,20 @@ const UNITS: Readonly<Record<Frequency, string>> = {
 }
 
 /** An RRULE in English: `Every 2 weeks on Monday and Friday at 09:00, 10 times`. */
-export function describeRRule(parts: RRuleParts, start: Wall, exceptions: Exceptions): string {
+export function describeRRule(parts: RRuleParts, start: WallTime, exceptions: Exceptions): string {
   const rule = isDayBased(parts.freq) ? describeDayBased(parts, start) : describeTimeBased(parts, start)
-  // What BYSETPOS picks of an hour is among the times of day already.
-  const positions = isDayBased(parts.freq) ? picked(parts) : []
-  return [rule, ...positions, ...ends(parts), ...excepted(exceptions)].join(', ')
+  // For shorter periods the times of day already reflect BYSETPOS.
+  const positions = isDayBased(parts.freq) ? setPositionPhrase(parts) : []
+  return [rule, ...positions, ...endPhrase(parts), ...exceptionPhrase(exceptions)].join(', ')
 }
 
-function describeDayBased(parts: RRuleParts, start: Wall): string {
+function describeDayBased(parts: RRuleParts, start: WallTime): string {
   const times = describeTimes(timesOfDayOf(parts, start))
   return [everyPeriod(parts), ...daysOf(parts, start), times.charAt(0).toLowerCase() + times.slice(1)].join(' ')
 }
 
-/** Hours, minutes and seconds come down to times of day, if those are the same every day. */
-function describeTimeBased(parts: RRuleParts, start: Wall): string {
+/** A rule of hours, minutes or seconds reads as times of day, if those are the same every day. */
+function describeTimeBased(parts: RRuleParts, start: WallTime): string {
   const timesOfDay = new TimeBasedRule(parts, start).timesOfDay()
   if (timesOfDay !== null) return describeTimesOnDays(timesOfDay, daysOf(parts, start))
   const limits = [
@@ -50,7 +49,7 @@ function everyPeriod({ freq, interval }: RRuleParts): string {
   return interval === 1 ? `Every ${UNITS[freq]}` : `Every ${countOf(interval, UNITS[freq])}`
 }
 
-function daysOf(parts: RRuleParts, start: Wall): string[] {
+function daysOf(parts: RRuleParts, start: WallTime): string[] {
   const { byMonth, byWeekNo, byYearDay, byMonthDay, byDay } = parts
   const days = [
     ...(byDay.length > 0 ? [`on ${weekdaysPhrase(parts)}`] : []),
@@ -58,15 +57,15 @@ function daysOf(parts: RRuleParts, start: Wall): string[] {
     ...(byYearDay.length > 0 ? [`on the ${ordinals(byYearDay)} day of the year`] : []),
   ]
   return [
-    // Several limits hold at once.
+    // A day must satisfy all limits at once.
     ...(days.length > 0 ? [days.join(' that is also ')] : dayOfStart(parts, start)),
     ...(byWeekNo.length > 0 ? [`in the ${ordinals(byWeekNo)} week of the year`] : []),
     ...(byMonth.length > 0 ? [`in ${joinRuns(byMonth, (month) => MONTHS[month - 1] ?? '')}`] : []),
   ]
 }
 
-/** What the rule leaves open, its start says. */
-function dayOfStart({ freq, byMonth, byWeekNo }: RRuleParts, start: Wall): string[] {
+/** The day that the rule takes from its start because it names none. */
+function dayOfStart({ freq, byMonth, byWeekNo }: RRuleParts, start: WallTime): string[] {
   const { month, day } = dateOf(dayOf(start))
   if (freq === 'WEEKLY' || byWeekNo.length > 0) return [`on ${WEEKDAYS[weekdayOf(dayOf(start))]}`]
   if (freq === 'MONTHLY') return [`on the ${ordinal(day)} day of the month`]
@@ -75,7 +74,7 @@ function dayOfStart({ freq, byMonth, byWeekNo }: RRuleParts, start: Wall): strin
 }
 
 function weekdaysPhrase({ byDay, byMonth, freq }: RRuleParts): string {
-  // A week that begins on Monday keeps the weekend together.
+  // Counted from Monday, so Saturday and Sunday are neighbours.
   const plain = ascending(byDay.filter((day) => day.ordinal === null).map(({ weekday }) => weekday || 7))
   const isLong = freq === 'MONTHLY' || freq === 'YEARLY'
   const span = freq === 'YEARLY' && byMonth.length === 0 ? 'year' : 'month'
@@ -89,7 +88,7 @@ function weekdaysPhrase({ byDay, byMonth, freq }: RRuleParts): string {
   ])
 }
 
-/** Counted from the end comes after counted from the start. */
+/** Sort key: ordinals counted from the end come after those counted from the start. */
 function rank({ ordinal: nth }: ByDay): number {
   return nth !== null && nth < 0 ? 100 - nth : (nth ?? 0)
 }
@@ -100,11 +99,11 @@ function ordinals(numbers: readonly number[]): string {
   return joinWords([...runNames(forward, ordinal), ...backward.map(ordinal)])
 }
 
-function picked({ bySetPos, freq }: RRuleParts): string[] {
+function setPositionPhrase({ bySetPos, freq }: RRuleParts): string[] {
   return bySetPos.length === 0 ? [] : [`only the ${ordinals(bySetPos)} of each ${UNITS[freq]}`]
 }
 
-function ends({ count, until }: RRuleParts): string[] {
+function endPhrase({ count, until }: RRuleParts): string[] {
   if (count !== null) return [count === 1 ? 'once' : `${count} times`]
   if (until === null) return []
   const time = modulo(until.at, DAY_MS)
@@ -114,9 +113,15 @@ function ends({ count, until }: RRuleParts): string[] {
   ]
 }
 
-function excepted({ removedDays, removedWalls, removedInstants, addedWalls, addedInstants }: Exceptions): string[] {
-  const removed = removedDays.size + removedWalls.size + removedInstants.size
-  const added = addedWalls.length + addedInstants.length
+function exceptionPhrase({
+  removedDays,
+  removedWallTimes,
+  removedInstants,
+  addedWallTimes,
+  addedInstants,
+}: Exceptions): string[] {
+  const removed = removedDays.size + removedWallTimes.size + removedInstants.size
+  const added = addedWallTimes.length + addedInstants.length
   return [
     ...(added > 0 ? [`and on ${countOf(added, 'more date')}`] : []),
     ...(removed > 0 ? [`except on ${countOf(removed, 'date')}`] : []),

@@ -1,4 +1,4 @@
-import { runsOf } from '../sorted-list.ts'
+import { runsOf } from '../rules/sorted-list.ts'
 
 /** 0 is Sunday. */
 export const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'] as const
@@ -38,7 +38,7 @@ export function ordinal(number: number): string {
   return number < 0 ? `${size}${tail} to last` : `${size}${tail}`
 }
 
-/** Numbers in a row as ranges, each named: `Monday through Friday`, `Sunday`. */
+/** Names numbers and shows consecutive ones as ranges: `Monday through Friday`, `Sunday`. */
 export function runNames(numbers: readonly number[], name: (number: number) => string): string[] {
   return runsOf(numbers).map(({ from, to }) => (from === to ? name(from) : `${name(from)} through ${name(to)}`))
 }

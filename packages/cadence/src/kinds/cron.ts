@@ -1,14 +1,15 @@
 import { cronDays, cronTimesOfDay } from '../cron/cron-days.ts'
+import { formatCron } from '../cron/cron-expression.ts'
 import { parseCron } from '../cron/cron-parser.ts'
-import { formatCron } from '../cron/cron-text.ts'
-import { DailyRule } from '../daily-rule.ts'
 import { describeCron } from '../english/cron-phrase.ts'
-import { localDraft } from '../local-draft.ts'
-import type { CadenceDraft, ParseContext } from '../parse-context.ts'
-import { readRecurrence, recurrenceSpec } from '../recurrence-input.ts'
-import { densityOf, spacingOnCircle } from '../spacing.ts'
-import { DAY_MS } from '../wall.ts'
-import { dstPolicy } from '../zoned-input.ts'
+import { createLocalDraft } from '../input/cadence-draft.ts'
+import type { CadenceDraft } from '../input/cadence-draft.ts'
+import type { ParseContext } from '../input/parse-context.ts'
+import { readRecurrence, recurrenceSpec } from '../input/recurrence-input.ts'
+import { DailyRule } from '../rules/day-set.ts'
+import { densityOf, spacingOnCircle } from '../rules/spacing.ts'
+import { resolveDst } from '../time/dst-policy.ts'
+import { DAY_MS } from '../time/wall-time.ts'
 
 export function readCron(context: ParseContext): CadenceDraft | undefined {
   const text = context.reader.requiredText('expression', 'a cron expression such as 0 9 * * 1-5')
@@ -18,11 +19,11 @@ export function readCron(context: ParseContext): CadenceDraft | undefined {
   const { zone, bounds } = recurrence
   const timesOfDay = cronTimesOfDay(expression)
   const rule = new DailyRule(cronDays(expression), timesOfDay)
-  const dst = dstPolicy(recurrence.dst, densityOf(timesOfDay))
+  const dst = resolveDst(recurrence.dst, densityOf(timesOfDay))
   return {
     spec: { kind: 'cron', expression: formatCron(expression), ...recurrenceSpec(recurrence) },
-    ...localDraft(rule, dst, zone, bounds),
-    closest: spacingOnCircle(timesOfDay, DAY_MS).min,
+    ...createLocalDraft(rule, dst, zone, bounds),
+    closestMs: spacingOnCircle(timesOfDay, DAY_MS).min,
     phrase: () => describeCron(expression),
   }
 }

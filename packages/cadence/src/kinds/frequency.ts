@@ -1,22 +1,23 @@
-import type { Bounds } from '../bounds-input.ts'
 import { WEEKDAYS } from '../english/words.ts'
-import { localDraft } from '../local-draft.ts'
-import { formatDate, formatWall, isRefusal, parseMoment } from '../moment-text.ts'
-import { wallOf } from '../moment.ts'
-import type { CadenceDraft, ParseContext } from '../parse-context.ts'
-import { quote } from '../problem.ts'
-import { readRecurrence, recurrenceSpec } from '../recurrence-input.ts'
+import { createLocalDraft } from '../input/cadence-draft.ts'
+import type { CadenceDraft } from '../input/cadence-draft.ts'
+import type { ParseContext } from '../input/parse-context.ts'
+import { quote } from '../input/problem.ts'
+import { readRecurrence, recurrenceSpec } from '../input/recurrence-input.ts'
+import type { Bounds } from '../input/recurrence-input.ts'
 import { parseRRule } from '../rrule/rrule-parser.ts'
 import { WEEKDAY_CODES } from '../rrule/rrule-parts.ts'
-import { createRRuleRule } from '../rrule/rrule-rule.ts'
+import { createRRule } from '../rrule/rrule.ts'
+import { wallTimeOf } from '../slots/moment.ts'
 import { FREQUENCIES } from '../spec.ts'
 import type { Frequency } from '../spec.ts'
-import { DAY_MS, FIRST_WALL, HOUR_MS, MINUTE_MS, dayOf, modulo, weekdayOf } from '../wall.ts'
-import type { Wall } from '../wall.ts'
-import type { Zone } from '../zone.ts'
-import { dstPolicy } from '../zoned-input.ts'
+import { resolveDst } from '../time/dst-policy.ts'
+import { formatDate, formatWallTime, isMomentProblem, parseMoment } from '../time/moment-text.ts'
+import { DAY_MS, FIRST_WALL_TIME, HOUR_MS, MINUTE_MS, dayOf, modulo, weekdayOf } from '../time/wall-time.ts'
+import type { WallTime } from '../time/wall-time.ts'
+import type { Zone } from '../time/zone.ts'
 
-/** Each frequency is an RRULE by another name. */
+/** Each frequency is a shorthand for an RRULE. */
 const RULES: Readonly<Record<Frequency, (day: string) => string>> = {
   weekly: (day) => `FREQ=WEEKLY;BYDAY=${day}`,
   biweekly: (day) => `FREQ=WEEKLY;INTERVAL=2;BYDAY=${day}`,
@@ -42,12 +43,12 @@ export function readFrequency(context: ParseContext): CadenceDraft | undefined {
   const anchor = readAnchor(context, frequency, zone, bounds)
   const parts = parseRRule(RULES[frequency](WEEKDAY_CODES[dayOfWeek] ?? ''), 'frequency', context.problems)
   if (anchor === undefined || parts === undefined) return undefined
-  const first = onWeekday(anchor, dayOfWeek, timeOfDay)
-  // Two weeks later is the same rhythm, and within the calendar.
-  const start = first < FIRST_WALL ? first + 14 * DAY_MS : first
-  const { rule, closest } = createRRuleRule(parts, start, null, context.budget)
-  const dst = dstPolicy(recurrence.dst, 'fixed')
-  const time = formatWall(timeOfDay).slice(11, 16)
+  const first = firstSlotFrom(anchor, dayOfWeek, timeOfDay)
+  // A start before the calendar moves two weeks later, which keeps the parity of a biweekly cadence.
+  const start = first < FIRST_WALL_TIME ? first + 14 * DAY_MS : first
+  const { rule, closestMs } = createRRule(parts, start, null, context.budget)
+  const dst = resolveDst(recurrence.dst, 'fixed')
+  const time = formatWallTime(timeOfDay).slice(11, 16)
   return {
     spec: {
       kind: 'frequency',
@@ -57,8 +58,8 @@ export function readFrequency(context: ParseContext): CadenceDraft | undefined {
       ...(frequency === 'biweekly' ? { anchor: formatDate(start) } : {}),
       ...recurrenceSpec(recurrence),
     },
-    ...localDraft(rule, dst, zone, bounds),
-    closest,
+    ...createLocalDraft(rule, dst, zone, bounds),
+    closestMs,
     phrase: () => `${PHRASES[frequency](WEEKDAYS[dayOfWeek] ?? '')} at ${time}`,
   }
 }
@@ -84,36 +85,38 @@ function readTimeOfDay({ reader, problems }: ParseContext): number | undefined {
   return undefined
 }
 
-/** The local time from which on the first slot is sought: the anchor or, without one, the start or creation. */
+/** The wall time to search the first slot from: the anchor, else `startAt`, else `now`. */
 function readAnchor(
   { reader, problems, now }: ParseContext,
   frequency: Frequency,
   zone: Zone,
   bounds: Bounds,
-): Wall | undefined {
+): WallTime | undefined {
   const text = reader.text('anchor')
   if (frequency !== 'biweekly') {
-    // Every week and every month are what they are, wherever one starts to count.
-    if (reader.has('anchor')) problems.add('conflict', 'anchor', 'none, because only biweekly needs one', quote(text))
+    // Weekly and monthly slots do not depend on where counting starts.
+    if (reader.has('anchor')) {
+      problems.add('conflict', 'anchor', 'no anchor, because only biweekly needs one', quote(text))
+    }
     return 0
   }
   if (text !== undefined) {
     const written = parseMoment(text)
-    if (!isRefusal(written) && written.isDateOnly) return written.wall
-    const isDay = isRefusal(written) && written.code === 'out_of_range'
+    if (!isMomentProblem(written) && written.isDateOnly) return written.wall
+    const isDay = isMomentProblem(written) && written.code === 'out_of_range'
     const expected = isDay ? written.expected : 'a local date such as 2026-01-05'
     problems.add(isDay ? 'out_of_range' : 'syntax', 'anchor', expected, quote(text))
     return undefined
   }
   if (reader.has('anchor')) return undefined
   const origin = bounds.startAt ?? (now === null ? null : { kind: 'instant' as const, at: now })
-  if (origin !== null) return wallOf(origin, zone)
+  if (origin !== null) return wallTimeOf(origin, zone)
   problems.add('missing_field', 'anchor', 'a local date to count the two weeks from', 'nothing')
   return undefined
 }
 
-/** The first slot at or after. */
-function onWeekday(wall: Wall, dayOfWeek: number, timeOfDay: number): Wall {
+/** The first slot at or after a wall time. */
+function firstSlotFrom(wall: WallTime, dayOfWeek: number, timeOfDay: number): WallTime {
   const day = dayOf(wall) + modulo(dayOfWeek - weekdayOf(dayOf(wall)), 7)
   const slot = day * DAY_MS + timeOfDay
   return slot >= wall ? slot : slot + 7 * DAY_MS

@@ -1,47 +1,51 @@
-import { MAX_RUNS, readBounds } from '../bounds-input.ts'
-import type { Bounds } from '../bounds-input.ts'
-import { CalendarIntervalRule } from '../calendar-interval-rule.ts'
-import { formatDuration, isElapsed, parseDuration, shortestMs } from '../duration-text.ts'
-import type { Duration } from '../duration-text.ts'
-import { ElapsedSource } from '../elapsed-source.ts'
-import { describeDuration } from '../english/duration-phrase.ts'
-import { describeMoment } from '../english/moment-phrase.ts'
-import { localDraft } from '../local-draft.ts'
-import { anchorWallOf, firstInstantOf, formatMoment, readMoment } from '../moment.ts'
-import type { Moment } from '../moment.ts'
-import type { CadenceDraft, ParseContext } from '../parse-context.ts'
-import { quote } from '../problem.ts'
-import { DAY_MS, SECOND_MS } from '../wall.ts'
-import type { Wall } from '../wall.ts'
-import { UTC } from '../zone.ts'
-import type { Zone } from '../zone.ts'
-import { dstPolicy, readDst, readZone, refuseDst } from '../zoned-input.ts'
+import { describeDuration, describeMoment } from '../english/time-phrase.ts'
+import { createLocalDraft } from '../input/cadence-draft.ts'
+import type { CadenceDraft } from '../input/cadence-draft.ts'
+import { anchorWallTimeOf, readMoment } from '../input/moment-input.ts'
+import type { ParseContext } from '../input/parse-context.ts'
+import { quote } from '../input/problem.ts'
+import { readBounds } from '../input/recurrence-input.ts'
+import type { Bounds } from '../input/recurrence-input.ts'
+import { readDst, readZone, rejectDst } from '../input/zone-input.ts'
+import { CalendarIntervalRule } from '../rules/calendar-interval-rule.ts'
+import { firstInstantOf, formatMoment } from '../slots/moment.ts'
+import type { Moment } from '../slots/moment.ts'
+import { ElapsedSource } from '../slots/slot-source.ts'
+import { resolveDst } from '../time/dst-policy.ts'
+import { formatDuration, isElapsed, parseDuration, shortestMs } from '../time/duration.ts'
+import type { Duration } from '../time/duration.ts'
+import { DAY_MS, SECOND_MS } from '../time/wall-time.ts'
+import type { WallTime } from '../time/wall-time.ts'
+import { UTC } from '../time/zone.ts'
+import type { Zone } from '../time/zone.ts'
 
-// Elapsed slots are counted by arithmetic, not one by one.
+// Elapsed slots are counted by arithmetic instead of one by one, so the limit is higher than `LIMITS.maxRuns`.
 const ELAPSED_MAX_RUNS = 1_000_000_000
 
 export function readInterval(context: ParseContext): CadenceDraft | undefined {
   const duration = readEvery(context)
   const zone = readZone(context)
   if (duration === undefined || zone === undefined) {
-    // Read all the same, so that their problems are told as well.
+    // The other fields are read anyway, so the caller gets their problems too.
     readBounds(context, zone ?? UTC, { maxRunsMax: ELAPSED_MAX_RUNS })
     readDst(context)
     readAnchor(context, zone ?? UTC)
     return undefined
   }
-  return isElapsed(duration) ? elapsedDraft(context, duration, zone) : calendarDraft(context, duration, zone)
+  return isElapsed(duration)
+    ? createElapsedDraft(context, duration, zone)
+    : createCalendarDraft(context, duration, zone)
 }
 
-function elapsedDraft(context: ParseContext, duration: Duration, zone: Zone): CadenceDraft | undefined {
-  refuseDst(context)
+function createElapsedDraft(context: ParseContext, duration: Duration, zone: Zone): CadenceDraft | undefined {
+  rejectDst(context)
   const every = duration.timeMs
   const anchor = readAnchor(context, zone)
   const now = secondOf(context.now)
   const bounds = readBounds(context, zone, {
     maxRunsMax: ELAPSED_MAX_RUNS,
     isStartNeeded: anchor === null,
-    // "Every 15 minutes", said now, means for the first time in 15 minutes.
+    // Without a start, "every 15 minutes" comes due for the first time 15 minutes from now.
     ...(anchor === null ? { defaultStart: now === null ? null : { kind: 'instant', at: now + every } } : {}),
   })
   const origin = anchor ?? bounds?.startAt
@@ -57,21 +61,20 @@ function elapsedDraft(context: ParseContext, duration: Duration, zone: Zone): Ca
     to: bounds.to,
     maxRuns: bounds.maxRuns,
     last: lastCounted,
-    closest: every,
+    closestMs: every,
     phrase: () => intervalPhrase(duration, anchor, zone),
   }
 }
 
-function calendarDraft(context: ParseContext, duration: Duration, zone: Zone): CadenceDraft | undefined {
+function createCalendarDraft(context: ParseContext, duration: Duration, zone: Zone): CadenceDraft | undefined {
   const dstSpec = readDst(context)
   const anchor = readAnchor(context, zone)
   const now = secondOf(context.now)
-  // A month from 31 January is 28 February, and the month after that 31 March: what counts is the day it was said on, so
-  // that day is the anchor, and the first slot lies one interval after it.
+  // Without a start the anchor is today, and the first slot lies one interval later. Anchoring at the first slot instead
+  // would lose the day of month: one month after 31 January is 28 February, and the slot after that must be 31 March.
   const isAnchoredNow = anchor === null && !context.reader.has('startAt') && now !== null
   const nowWall = isAnchoredNow ? now + zone.offsetAt(now) : 0
   const bounds = readBounds(context, zone, {
-    maxRunsMax: MAX_RUNS,
     isStartNeeded: anchor === null,
     ...(isAnchoredNow ? { defaultStart: oneIntervalAfter(nowWall, duration) } : {}),
   })
@@ -79,16 +82,16 @@ function calendarDraft(context: ParseContext, duration: Duration, zone: Zone): C
   if (bounds === undefined || given === null || given === undefined) return undefined
   const origin: Moment = isAnchoredNow ? { kind: 'wall', at: nowWall } : given
   const path = context.reader.pathOf(anchor === null ? 'startAt' : 'anchor')
-  const start = anchorWallOf(context, origin, path, zone)
+  const start = anchorWallTimeOf(context, origin, path, zone)
   if (start === undefined) return undefined
   const rule = new CalendarIntervalRule(start, duration)
-  const dst = dstPolicy(dstSpec, 'fixed')
+  const dst = resolveDst(dstSpec, 'fixed')
   const counted = isAnchoredNow ? origin : anchor
   const spec = intervalSpec(duration, zone, counted, bounds)
   return {
     spec: dstSpec === undefined ? spec : { ...spec, dst: dstSpec },
-    ...localDraft(rule, dst, zone, bounds),
-    closest: shortestMs(duration),
+    ...createLocalDraft(rule, dst, zone, bounds),
+    closestMs: shortestMs(duration),
     phrase: () => intervalPhrase(duration, counted, zone),
   }
 }
@@ -98,7 +101,7 @@ function intervalPhrase(duration: Duration, anchor: Moment | null, zone: Zone): 
   return `Every ${describeDuration(duration)}${counted}`
 }
 
-function oneIntervalAfter(wall: Wall, duration: Duration): Moment | null {
+function oneIntervalAfter(wall: WallTime, duration: Duration): Moment | null {
   const next = new CalendarIntervalRule(wall, duration).next(wall)
   return next === null ? null : { kind: 'wall', at: next }
 }
@@ -107,7 +110,7 @@ function secondOf(now: number | null): number | null {
   return now === null ? null : Math.floor(now / SECOND_MS) * SECOND_MS
 }
 
-/** Null if absent or wrong; what is wrong was told. */
+/** Null if the field is absent or wrong; a wrong one adds a problem. */
 function readAnchor(context: ParseContext, zone: Zone): Moment | null {
   const text = context.reader.text('anchor')
   return (text === undefined ? undefined : readMoment(context, text, 'anchor', zone)) ?? null
@@ -154,7 +157,7 @@ function readEvery(context: ParseContext): Duration | undefined {
     ) {
       return duration
     } else {
-      problems.add('out_of_range', 'every', 'more than nothing and at most 100 years', quote(value))
+      problems.add('out_of_range', 'every', 'more than 0 and at most 100 years', quote(value))
     }
   }
   return undefined
@@ -162,12 +165,12 @@ function readEvery(context: ParseContext): Duration | undefined {
 
 function seconds(value: number): Duration | undefined {
   const timeMs = Math.round(value * SECOND_MS)
-  // Arithmetic on fractions is never exact, but a tenth of a microsecond was not meant.
+  // Tolerates rounding errors below a tenth of a microsecond; a real fraction of a millisecond is rejected.
   const isWhole = !(Math.abs(timeMs - value * SECOND_MS) > 1e-4)
   return isWhole ? { months: 0, days: 0, timeMs } : undefined
 }
 
-/** Splits `R[n]/start/duration` into the fields that say the same; returns the duration's text. */
+/** Sets `startAt` and `maxRuns` from `R[n]/start/duration` and returns the text of the duration. */
 function readRepetition({ reader }: ParseContext, every: string): string {
   const match = /^R(\d{0,9})\/([^/]+)\/([^/]+)$/i.exec(every)
   const [, count = '', start = '', duration = ''] = match ?? []

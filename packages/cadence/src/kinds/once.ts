@@ -1,46 +1,49 @@
-import { describeMoment } from '../english/moment-phrase.ts'
-import { localDraft } from '../local-draft.ts'
-import { isRefusal, MOMENT_EXPECTED, parseMoment } from '../moment-text.ts'
-import { formatMoment, readMoment } from '../moment.ts'
-import type { Moment } from '../moment.ts'
-import type { CadenceDraft, ParseContext } from '../parse-context.ts'
-import { quote } from '../problem.ts'
-import { WallList } from '../wall-list.ts'
-import { FIRST_INSTANT, LAST_INSTANT } from '../wall.ts'
-import { findZone } from '../zone.ts'
-import { dstPolicy, readDst, readZone, refuseDst } from '../zoned-input.ts'
+import { describeMoment } from '../english/time-phrase.ts'
+import { createLocalDraft } from '../input/cadence-draft.ts'
+import type { CadenceDraft } from '../input/cadence-draft.ts'
+import { readMoment } from '../input/moment-input.ts'
+import type { ParseContext } from '../input/parse-context.ts'
+import { quote } from '../input/problem.ts'
+import { readDst, readZone, rejectDst } from '../input/zone-input.ts'
+import { WallTimeList } from '../rules/wall-time-rule.ts'
+import { formatMoment } from '../slots/moment.ts'
+import type { Moment } from '../slots/moment.ts'
+import { resolveDst } from '../time/dst-policy.ts'
+import { MOMENT_EXPECTED, isMomentProblem, parseMoment } from '../time/moment-text.ts'
+import { FIRST_INSTANT, LAST_INSTANT } from '../time/wall-time.ts'
+import { findZone } from '../time/zone.ts'
 
-const ALWAYS = { from: FIRST_INSTANT, to: LAST_INSTANT, maxRuns: null }
+const UNBOUNDED = { from: FIRST_INSTANT, to: LAST_INSTANT, maxRuns: null }
 
 export function readOnce(context: ParseContext): CadenceDraft | undefined {
   const { reader } = context
   const text = reader.requiredText('at', MOMENT_EXPECTED)
-  // Twice makes no sense for what happens once.
+  // No `both`: a cadence of one slot cannot run in both passes.
   const dstSpec = readDst(context, ['first', 'second'])
   const zone = readZone(context, zoneNameIn(text))
   const moment = text === undefined || zone === undefined ? undefined : readMoment(context, text, 'at', zone)
   if (text === undefined || zone === undefined || moment === undefined) return undefined
-  if (!isSound(context, moment, text)) return undefined
+  if (!isValid(context, moment, text)) return undefined
   const spec = { kind: 'once', at: formatMoment(moment), timezone: zone.name } as const
-  const shared = { closest: Infinity, phrase: () => `Once, on ${describeMoment(moment, zone)}` }
-  const list = new WallList([moment.at])
+  const shared = { closestMs: Infinity, phrase: () => `Once, on ${describeMoment(moment, zone)}` }
+  const list = new WallTimeList([moment.at])
   if (moment.kind === 'instant') {
-    refuseDst(context)
-    // Instants need no walk: the list of them is the source.
-    return { ...shared, ...ALWAYS, spec, zone, source: list, local: null }
+    rejectDst(context)
+    // The slot is an instant already, so the list serves as the source and no zone is involved.
+    return { ...shared, ...UNBOUNDED, spec, zone, source: list, local: null }
   }
-  const local = localDraft(list, dstPolicy(dstSpec, 'fixed'), zone, ALWAYS)
+  const local = createLocalDraft(list, resolveDst(dstSpec, 'fixed'), zone, UNBOUNDED)
   return { ...shared, ...local, spec: dstSpec === undefined ? spec : { ...spec, dst: dstSpec } }
 }
 
-/** A zone in brackets is the cadence's, unless it has one of its own. */
+/** The zone in brackets, which is the default for `timezone`. */
 function zoneNameIn(text: string | undefined): string | undefined {
   const written = text === undefined ? undefined : parseMoment(text)
-  if (written === undefined || isRefusal(written) || written.zoneName === null) return undefined
+  if (written === undefined || isMomentProblem(written) || written.zoneName === null) return undefined
   return findZone(written.zoneName)?.name
 }
 
-function isSound({ reader, problems }: ParseContext, { kind, at }: Moment, text: string): boolean {
+function isValid({ reader, problems }: ParseContext, { kind, at }: Moment, text: string): boolean {
   if (at < FIRST_INSTANT || at > LAST_INSTANT) {
     problems.add('out_of_range', 'at', 'a day from 1970-01-02 to 9999-12-30', quote(text))
     return false

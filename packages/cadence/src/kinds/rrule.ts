@@ -1,31 +1,31 @@
-import { BoundedSource } from '../bounded-source.ts'
 import { describeRRule } from '../english/rrule-phrase.ts'
-import { localDraft } from '../local-draft.ts'
-import { formatWall } from '../moment-text.ts'
-import { anchorWallOf, chargeYear, readMoment, wallOf } from '../moment.ts'
-import type { CadenceDraft, ParseContext } from '../parse-context.ts'
-import { quote } from '../problem.ts'
-import { readRecurrence, recurrenceSpec } from '../recurrence-input.ts'
-import { AmendedSource } from '../rrule/amended-source.ts'
+import { createLocalDraft } from '../input/cadence-draft.ts'
+import type { CadenceDraft } from '../input/cadence-draft.ts'
+import { anchorWallTimeOf, readMoment } from '../input/moment-input.ts'
+import type { ParseContext } from '../input/parse-context.ts'
+import { chargeYear } from '../input/parse-context.ts'
+import { quote } from '../input/problem.ts'
+import { readRecurrence, recurrenceSpec } from '../input/recurrence-input.ts'
 import { readContentLines } from '../rrule/content-lines.ts'
 import { readExceptions } from '../rrule/exceptions-input.ts'
 import type { Exceptions } from '../rrule/exceptions-input.ts'
-import { ExcludedRule } from '../rrule/excluded-rule.ts'
 import { parseRRule } from '../rrule/rrule-parser.ts'
+import { formatRRule } from '../rrule/rrule-parts.ts'
 import type { RRuleParts } from '../rrule/rrule-parts.ts'
-import { createRRuleRule } from '../rrule/rrule-rule.ts'
-import { formatRRule } from '../rrule/rrule-text.ts'
-import type { SlotSource } from '../slot-source.ts'
-import { SlotWalk } from '../slot-walk.ts'
-import { ascending } from '../sorted-list.ts'
-import { WallList } from '../wall-list.ts'
-import type { WallRule } from '../wall-rule.ts'
-import { WallUnion } from '../wall-union.ts'
-import { DAY_MS, FIRST_INSTANT, FIRST_WALL, SECOND_MS, dayOf } from '../wall.ts'
-import type { Wall } from '../wall.ts'
-import { UTC } from '../zone.ts'
-import type { Zone } from '../zone.ts'
-import { dstPolicy } from '../zoned-input.ts'
+import { createRRule } from '../rrule/rrule.ts'
+import { ascending } from '../rules/sorted-list.ts'
+import { ExcludingRule, WallTimeList, WallTimeUnion } from '../rules/wall-time-rule.ts'
+import type { WallTimeRule } from '../rules/wall-time-rule.ts'
+import { wallTimeOf } from '../slots/moment.ts'
+import { MergedSource, BoundedSource } from '../slots/slot-source.ts'
+import type { SlotSource } from '../slots/slot-source.ts'
+import { SlotWalk } from '../slots/slot-walk.ts'
+import { resolveDst } from '../time/dst-policy.ts'
+import { formatWallTime } from '../time/moment-text.ts'
+import { DAY_MS, FIRST_INSTANT, FIRST_WALL_TIME, SECOND_MS, dayOf } from '../time/wall-time.ts'
+import type { WallTime } from '../time/wall-time.ts'
+import { UTC } from '../time/zone.ts'
+import type { Zone } from '../time/zone.ts'
 
 export function readRRule(context: ParseContext): CadenceDraft | undefined {
   const parts = readRule(context)
@@ -34,24 +34,25 @@ export function readRRule(context: ParseContext): CadenceDraft | undefined {
   const exceptions = readExceptions(context, zone)
   if (parts === undefined || recurrence === undefined || start === undefined) return undefined
   const { bounds } = recurrence
-  const { rule, closest, density } = createRRuleRule(parts, start, lastWall(parts, zone), context.budget)
-  const dst = dstPolicy(recurrence.dst, density)
-  const excluded = (from: WallRule): WallRule => new ExcludedRule(from, exceptions.removedWalls, exceptions.removedDays)
+  const { rule, closestMs, density } = createRRule(parts, start, lastWall(parts, zone), context.budget)
+  const dst = resolveDst(recurrence.dst, density)
+  const excluded = (from: WallTimeRule): WallTimeRule =>
+    new ExcludingRule(from, exceptions.removedWallTimes, exceptions.removedDays)
   const until = parts.until?.kind === 'instant' ? parts.until.at : Infinity
   const walk = new BoundedSource(new SlotWalk(excluded(rule), zone, dst), until)
-  const addedWalls = new WallList(exceptions.addedWalls)
-  const added = admitted(context, exceptions, zone, new SlotWalk(excluded(addedWalls), zone, dst))
+  const addedWallTimes = new WallTimeList(exceptions.addedWallTimes)
+  const added = resolveAddedSlots(context, exceptions, zone, new SlotWalk(excluded(addedWallTimes), zone, dst))
   return {
     spec: {
       kind: 'rrule',
       rule: formatRRule(parts),
-      start: formatWall(start),
+      start: formatWallTime(start),
       ...exceptions.spec,
       ...recurrenceSpec(recurrence),
     },
-    ...localDraft(excluded(new WallUnion(rule, addedWalls)), dst, zone, bounds),
-    source: new AmendedSource([walk, new WallList(added)], exceptions.removedInstants),
-    closest,
+    ...createLocalDraft(excluded(new WallTimeUnion(rule, addedWallTimes)), dst, zone, bounds),
+    source: new MergedSource([walk, new WallTimeList(added)], exceptions.removedInstants),
+    closestMs,
     added,
     phrase: () => describeRRule(parts, start, exceptions),
   }
@@ -63,7 +64,7 @@ function readRule({ reader, problems }: ParseContext): RRuleParts | undefined {
   return rule === undefined ? undefined : parseRRule(rule.text, 'rule', problems, rule.position)
 }
 
-function readStart(context: ParseContext, zone: Zone): Wall | undefined {
+function readStart(context: ParseContext, zone: Zone): WallTime | undefined {
   const { reader, problems, now } = context
   const path = reader.pathOf('start')
   if (!reader.has('start')) {
@@ -73,36 +74,36 @@ function readStart(context: ParseContext, zone: Zone): Wall | undefined {
   }
   const text = reader.text('start')
   const moment = text === undefined ? undefined : readMoment(context, text, path, zone)
-  const wall = moment === undefined ? undefined : anchorWallOf(context, moment, path, zone)
+  const wall = moment === undefined ? undefined : anchorWallTimeOf(context, moment, path, zone)
   if (wall === undefined) return undefined
-  if (wall === toSecond(wall) && wall >= FIRST_WALL) return wall
+  if (wall === toSecond(wall) && wall >= FIRST_WALL_TIME) return wall
   problems.add('out_of_range', path, 'whole seconds, in local time from 1970 on', quote(text))
   return undefined
 }
 
-function toSecond(wall: Wall): Wall {
+function toSecond(wall: WallTime): WallTime {
   return Math.floor(wall / SECOND_MS) * SECOND_MS
 }
 
-/** UNTIL in local time. As an instant it cuts between two passes of an hour, so here it is only a bound not too near. */
-function lastWall({ until }: RRuleParts, zone: Zone): Wall | null {
+/** UNTIL as a wall time. An instant can end a rule between two passes of an hour, so here it gives a loose bound only. */
+function lastWall({ until }: RRuleParts, zone: Zone): WallTime | null {
   if (until === null) return null
-  return until.kind === 'wall' ? until.at : wallOf(until, zone) + DAY_MS
+  return until.kind === 'wall' ? until.at : wallTimeOf(until, zone) + DAY_MS
 }
 
 /**
- * The slots that were added one by one and not taken out again, ascending. They are resolved once, so that asking for the
- * next slot does not look for them years ahead.
+ * The slots from `rdates` that `exdates` does not remove, ascending. They are resolved once here, so a search for the next
+ * slot need not look for them years ahead.
  */
-function admitted(context: ParseContext, exceptions: Exceptions, zone: Zone, walk: SlotSource): number[] {
-  const { addedInstants, removedDays, removedWalls, removedInstants } = exceptions
+function resolveAddedSlots(context: ParseContext, exceptions: Exceptions, zone: Zone, walk: SlotSource): number[] {
+  const { addedInstants, removedDays, removedWallTimes, removedInstants } = exceptions
   const slots: number[] = []
   const { budget } = context
   for (let at = walk.next(FIRST_INSTANT - 1, budget); at !== null; at = walk.next(at, budget)) slots.push(at)
   for (const at of addedInstants) {
     if (zone !== UTC) chargeYear(context, at)
     const wall = at + zone.offsetAt(at)
-    if (!removedWalls.has(wall) && !removedDays.has(dayOf(wall))) slots.push(at)
+    if (!removedWallTimes.has(wall) && !removedDays.has(dayOf(wall))) slots.push(at)
   }
   return ascending(slots.filter((at) => !removedInstants.has(at)))
 }

@@ -1,8 +1,8 @@
-import type { InputReader } from '../input-reader.ts'
-import { quote } from '../problem.ts'
-import { findZone } from '../zone.ts'
+import type { InputReader } from '../input/input-reader.ts'
+import { quote } from '../input/problem.ts'
+import { findZone } from '../time/zone.ts'
 
-/** The RRULE's own text, and where it begins in the field. */
+/** A line or value, and where it begins in the field. */
 export interface RuleText {
   readonly text: string
   readonly position: number
@@ -11,8 +11,8 @@ export interface RuleText {
 const KNOWN_LINES = 'only DTSTART, RRULE, EXDATE and RDATE lines'
 
 /**
- * Reads `rule` as a block of iCalendar lines: `DTSTART` supplies `start` (its TZID the `timezone`), `EXDATE` and `RDATE`
- * supply the lists. A bare `FREQ=…` is a block of one line.
+ * Reads `rule` as a block of iCalendar lines. `DTSTART` sets `start`, its TZID sets `timezone`, and `EXDATE` and `RDATE`
+ * set the lists. A bare `FREQ=…` is a block of one line.
  */
 export function readContentLines(reader: InputReader, text: string): RuleText | undefined {
   const rules: RuleText[] = []
@@ -45,7 +45,7 @@ export function readContentLines(reader: InputReader, text: string): RuleText | 
   return undefined
 }
 
-/** Long lines may be folded: a line that begins with a blank continues the one before. */
+/** Unfolds long lines: a line that begins with a space or tab continues the previous one. */
 function splitLines(text: string): RuleText[] {
   const lines: RuleText[] = []
   let position = 0
@@ -62,12 +62,12 @@ function splitLines(text: string): RuleText[] {
   return lines
 }
 
-/** DTSTART's zone is the rule's. */
+/** The zone of DTSTART is the zone of the rule. */
 function supplyZone(reader: InputReader, zoneName: string): void {
   if (!isSameZone(reader.value('timezone'), zoneName)) reader.supply('timezone', zoneName, 'rule')
 }
 
-/** A date in another zone would be read in the wrong one. */
+/** Rejects dates in another zone than the rule's: they would be read in the wrong zone. */
 function checkZone(reader: InputReader, { text, position }: RuleText): void {
   const zoneName = reader.value('timezone') ?? 'UTC'
   if (isSameZone(zoneName, text)) return

@@ -1,37 +1,37 @@
-import type { DaySet } from '../day-set.ts'
-import { SEARCH_DAYS } from '../day-set.ts'
-import { ascending, firstAbove, lastBelow } from '../sorted-list.ts'
-import { StepBudget } from '../step-budget.ts'
-import type { WallRule } from '../wall-rule.ts'
-import { DAY_MS, dateOf, dayNumberOf, dayOf } from '../wall.ts'
-import type { DayNumber, Wall } from '../wall.ts'
+import { SEARCH_DAYS } from '../rules/day-set.ts'
+import type { DaySet } from '../rules/day-set.ts'
+import { ascending, firstAbove, lastBelow } from '../rules/sorted-list.ts'
+import { StepBudget } from '../rules/step-budget.ts'
+import type { WallTimeRule } from '../rules/wall-time-rule.ts'
+import { DAY_MS, dateOf, dayNumberOf, dayOf } from '../time/wall-time.ts'
+import type { DayNumber, WallTime } from '../time/wall-time.ts'
 import { rruleDays } from './rrule-days.ts'
-import type { Frequency, RRuleParts } from './rrule-parts.ts'
+import type { RRuleFrequency, RRuleParts } from './rrule-parts.ts'
 
-/** Periods of a day or more: the days a period admits, times the times of day. */
-export class DayBasedRule implements WallRule {
+/** An RRULE with periods of a day or more: the matching days of each period, each with the same times of day. */
+export class DayBasedRule implements WallTimeRule {
   readonly #parts: RRuleParts
-  /** BYSETPOS asks for positions that no period has. */
-  readonly #hasNone: boolean
+  /** True if BYSETPOS names only positions that no period is long enough to have. */
+  readonly #matchesNothing: boolean
   readonly #days: DaySet
   /** Milliseconds since midnight, ascending. */
   readonly #timesOfDay: readonly number[]
   readonly #calendar: PeriodCalendar
   readonly #firstPeriod: number
-  // The period that BYSETPOS picked from last: neighbouring questions fall into the same one.
-  #picked: { readonly period: number; readonly walls: readonly Wall[] } | undefined
+  // The latest period and what BYSETPOS selected from it, cached because consecutive calls mostly ask about one period.
+  #selected: { readonly period: number; readonly walls: readonly WallTime[] } | undefined
 
-  constructor(parts: RRuleParts, start: Wall, timesOfDay: readonly number[]) {
-    this.#parts = { ...parts, bySetPos: withinReach(parts, timesOfDay.length) }
-    this.#hasNone = parts.bySetPos.length > 0 && this.#parts.bySetPos.length === 0
+  constructor(parts: RRuleParts, start: WallTime, timesOfDay: readonly number[]) {
+    this.#parts = { ...parts, bySetPos: reachablePositions(parts, timesOfDay.length) }
+    this.#matchesNothing = parts.bySetPos.length > 0 && this.#parts.bySetPos.length === 0
     this.#days = rruleDays(parts)
     this.#timesOfDay = timesOfDay
     this.#calendar = periodCalendar(parts.freq, parts.weekStart)
     this.#firstPeriod = this.#calendar.periodOf(dayOf(start))
   }
 
-  next(after: Wall, budget: StepBudget): Wall | null {
-    if (this.#hasNone) return null
+  next(after: WallTime, budget: StepBudget): WallTime | null {
+    if (this.#matchesNothing) return null
     const { interval } = this.#parts
     let from = dayOf(after)
     const horizon = from + SEARCH_DAYS
@@ -52,8 +52,8 @@ export class DayBasedRule implements WallRule {
     }
   }
 
-  previous(before: Wall, budget: StepBudget): Wall | null {
-    if (this.#hasNone) return null
+  previous(before: WallTime, budget: StepBudget): WallTime | null {
+    if (this.#matchesNothing) return null
     const { interval } = this.#parts
     let until = dayOf(before)
     const horizon = until - SEARCH_DAYS
@@ -74,7 +74,7 @@ export class DayBasedRule implements WallRule {
     }
   }
 
-  #firstInPeriod(period: number, from: DayNumber, after: Wall, budget: StepBudget): Wall | undefined {
+  #firstInPeriod(period: number, from: DayNumber, after: WallTime, budget: StepBudget): WallTime | undefined {
     if (this.#parts.bySetPos.length > 0) return firstAbove(this.#positionsOf(period, budget), after)
     const end = this.#calendar.firstDayOf(period + 1)
     for (let day: DayNumber | null = from; day !== null && day < end; day = this.#days.firstFrom(day + 1, budget)) {
@@ -84,7 +84,7 @@ export class DayBasedRule implements WallRule {
     return undefined
   }
 
-  #lastInPeriod(period: number, until: DayNumber, before: Wall, budget: StepBudget): Wall | undefined {
+  #lastInPeriod(period: number, until: DayNumber, before: WallTime, budget: StepBudget): WallTime | undefined {
     if (this.#parts.bySetPos.length > 0) return lastBelow(this.#positionsOf(period, budget), before)
     const start = this.#calendar.firstDayOf(period)
     for (let day: DayNumber | null = until; day !== null && day >= start; day = this.#days.lastUntil(day - 1, budget)) {
@@ -94,45 +94,45 @@ export class DayBasedRule implements WallRule {
     return undefined
   }
 
-  /** What BYSETPOS picks of a period, found by its index: a year may hold 366 days × 86,400 times. */
-  #positionsOf(period: number, budget: StepBudget): readonly Wall[] {
-    // Charged for what is at hand too, or the answer would depend on earlier questions.
-    budget.spend(daysIn(this.#parts.freq))
-    if (this.#picked?.period === period) return this.#picked.walls
+  /** The wall times that BYSETPOS selects from a period, by index: a year may hold 366 days × 86,400 times. */
+  #positionsOf(period: number, budget: StepBudget): readonly WallTime[] {
+    // A cached period costs the same: the result must not depend on earlier calls.
+    budget.spend(maxDaysIn(this.#parts.freq))
+    if (this.#selected?.period === period) return this.#selected.walls
     const first = this.#calendar.firstDayOf(period)
     const days = this.#days.within(first, this.#calendar.firstDayOf(period + 1) - 1, new StepBudget(Infinity))
     const size = days.length * this.#timesOfDay.length
-    const walls: Wall[] = []
+    const walls: WallTime[] = []
     for (const position of this.#parts.bySetPos) {
       const index = position > 0 ? position - 1 : size + position
       const day = days[Math.floor(index / this.#timesOfDay.length)]
       const time = this.#timesOfDay[index % this.#timesOfDay.length]
       if (day !== undefined && time !== undefined) walls.push(day * DAY_MS + time)
     }
-    this.#picked = { period, walls: ascending(walls) }
-    return this.#picked.walls
+    this.#selected = { period, walls: ascending(walls) }
+    return this.#selected.walls
   }
 }
 
-const DAYS_MAX: Readonly<Partial<Record<Frequency, number>>> = { DAILY: 1, WEEKLY: 7, MONTHLY: 31 }
+const DAYS_MAX: Readonly<Partial<Record<RRuleFrequency, number>>> = { DAILY: 1, WEEKLY: 7, MONTHLY: 31 }
 
-/** The longest that a period can be. */
-function daysIn(freq: Frequency): number {
+/** The most days that a period can have. */
+function maxDaysIn(freq: RRuleFrequency): number {
   return DAYS_MAX[freq] ?? 366
 }
 
-function withinReach({ freq, bySetPos }: RRuleParts, timesPerDay: number): readonly number[] {
-  const most = daysIn(freq) * timesPerDay
+function reachablePositions({ freq, bySetPos }: RRuleParts, timesPerDay: number): readonly number[] {
+  const most = maxDaysIn(freq) * timesPerDay
   return bySetPos.filter((position) => Math.abs(position) <= most)
 }
 
-/** Numbers the periods of a frequency without gaps. */
+/** Numbers the periods of a frequency consecutively. */
 interface PeriodCalendar {
   periodOf(day: DayNumber): number
   firstDayOf(period: number): DayNumber
 }
 
-function periodCalendar(freq: Frequency, weekStart: number): PeriodCalendar {
+function periodCalendar(freq: RRuleFrequency, weekStart: number): PeriodCalendar {
   switch (freq) {
     case 'YEARLY':
       return { periodOf: (day) => dateOf(day).year, firstDayOf: (year) => dayNumberOf(year, 1, 1) }

@@ -1,25 +1,23 @@
-import { formatDate, formatInstant, formatWall, isRefusal, parseMoment } from '../moment-text.ts'
-import { readMoment } from '../moment.ts'
-import type { ParseContext } from '../parse-context.ts'
-import { ascending } from '../sorted-list.ts'
-import { DAY_MS, dayOf } from '../wall.ts'
-import type { DayNumber, Wall } from '../wall.ts'
-import type { Zone } from '../zone.ts'
+import { readMoment } from '../input/moment-input.ts'
+import type { ParseContext } from '../input/parse-context.ts'
+import { LIMITS } from '../limits.ts'
+import { ascending } from '../rules/sorted-list.ts'
+import { formatDate, formatInstant, formatWallTime, isMomentProblem, parseMoment } from '../time/moment-text.ts'
+import { DAY_MS, dayOf } from '../time/wall-time.ts'
+import type { DayNumber, WallTime } from '../time/wall-time.ts'
+import type { Zone } from '../time/zone.ts'
 
-/** At most so many `exdates`, and so many `rdates`. */
-export const DATES_MAX = 1000
-
-/** EXDATE and RDATE. Local times follow the DST policy; instants name a slot beyond doubt. */
+/** The dates that EXDATE removes and RDATE adds. Wall times follow the DST policy; instants are exact slots. */
 export interface Exceptions {
-  readonly removedWalls: ReadonlySet<Wall>
-  /** A date alone: nothing happens all day. */
+  readonly removedWallTimes: ReadonlySet<WallTime>
+  /** Dates without a time: the whole day is removed. */
   readonly removedDays: ReadonlySet<DayNumber>
   readonly removedInstants: ReadonlySet<number>
   /** Ascending. */
-  readonly addedWalls: readonly Wall[]
+  readonly addedWallTimes: readonly WallTime[]
   /** Ascending. */
   readonly addedInstants: readonly number[]
-  /** For the spec. */
+  /** The same dates in their canonical form. */
   readonly spec: { readonly exdates?: readonly string[]; readonly rdates?: readonly string[] }
 }
 
@@ -28,10 +26,10 @@ export function readExceptions(context: ParseContext, zone: Zone): Exceptions {
   const added = readAdded(context, zone)
   const exdates = [
     ...[...removed.removedDays].map((day) => formatDate(day * DAY_MS)),
-    ...[...removed.removedWalls].map(formatWall),
+    ...[...removed.removedWallTimes].map(formatWallTime),
     ...[...removed.removedInstants].map(formatInstant),
   ].toSorted()
-  const rdates = [...added.addedWalls.map(formatWall), ...added.addedInstants.map(formatInstant)]
+  const rdates = [...added.addedWallTimes.map(formatWallTime), ...added.addedInstants.map(formatInstant)]
   const spec = { ...(exdates.length > 0 ? { exdates } : {}), ...(rdates.length > 0 ? { rdates } : {}) }
   return { ...removed, ...added, spec }
 }
@@ -39,27 +37,27 @@ export function readExceptions(context: ParseContext, zone: Zone): Exceptions {
 function readRemoved(
   context: ParseContext,
   zone: Zone,
-): Pick<Exceptions, 'removedWalls' | 'removedDays' | 'removedInstants'> {
-  const removedWalls = new Set<Wall>()
+): Pick<Exceptions, 'removedWallTimes' | 'removedDays' | 'removedInstants'> {
+  const removedWallTimes = new Set<WallTime>()
   const removedDays = new Set<DayNumber>()
   const removedInstants = new Set<number>()
-  for (const { text, path } of context.reader.texts('exdates', DATES_MAX)) {
+  for (const { text, path } of context.reader.texts('exdates', LIMITS.exceptionDates)) {
     const written = parseMoment(text)
-    if (!isRefusal(written) && written.isDateOnly) {
+    if (!isMomentProblem(written) && written.isDateOnly) {
       removedDays.add(dayOf(written.wall))
       continue
     }
     const moment = readMoment(context, text, path, zone)
-    if (moment?.kind === 'wall') removedWalls.add(moment.at)
+    if (moment?.kind === 'wall') removedWallTimes.add(moment.at)
     if (moment?.kind === 'instant') removedInstants.add(moment.at)
   }
-  return { removedWalls, removedDays, removedInstants }
+  return { removedWallTimes, removedDays, removedInstants }
 }
 
-function readAdded(context: ParseContext, zone: Zone): Pick<Exceptions, 'addedWalls' | 'addedInstants'> {
-  const texts = context.reader.texts('rdates', DATES_MAX)
+function readAdded(context: ParseContext, zone: Zone): Pick<Exceptions, 'addedWallTimes' | 'addedInstants'> {
+  const texts = context.reader.texts('rdates', LIMITS.exceptionDates)
   const moments = texts.flatMap(({ text, path }) => readMoment(context, text, path, zone) ?? [])
   const walls = moments.filter(({ kind }) => kind === 'wall').map(({ at }) => at)
   const instants = moments.filter(({ kind }) => kind === 'instant').map(({ at }) => at)
-  return { addedWalls: ascending(walls), addedInstants: ascending(instants) }
+  return { addedWallTimes: ascending(walls), addedInstants: ascending(instants) }
 }

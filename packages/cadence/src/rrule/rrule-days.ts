@@ -1,16 +1,16 @@
-import { DaySet, allDays } from '../day-set.ts'
-import type { MonthDays } from '../day-set.ts'
-import { dayNumberOf, daysInYear, modulo, weekdayOf } from '../wall.ts'
-import type { DayNumber } from '../wall.ts'
+import { DaySet, allDays } from '../rules/day-set.ts'
+import type { MonthDays } from '../rules/day-set.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, dayNumberOf, daysInYear, modulo, weekdayOf } from '../time/wall-time.ts'
+import type { DayNumber, WallTime } from '../time/wall-time.ts'
 import type { ByDay, RRuleParts } from './rrule-parts.ts'
 
 /**
- * The days that an RRULE's BYMONTH, BYWEEKNO, BYYEARDAY, BYMONTHDAY and BYDAY admit. The RFC's table of "expand" and
- * "limit" comes to one filter over all days, because a period's days are expanded before they are limited.
+ * The days that match the BYMONTH, BYWEEKNO, BYYEARDAY, BYMONTHDAY and BYDAY of an RRULE. The table of "expand" and
+ * "limit" in RFC 5545 reduces to one filter over all days, because a period's days are expanded before they are limited.
  */
 export function rruleDays(parts: RRuleParts): DaySet {
   const months = new Set(parts.byMonth)
-  // An ordinal counts within the month, or within the year where no month is named.
+  // An ordinal such as 2MO counts within the month, or within the year if the rule is yearly and names no month.
   const isOrdinalOfYear = parts.freq === 'YEARLY' && parts.byMonth.length === 0
   const filters = [
     ...(parts.byMonthDay.length > 0 ? [monthDayFilter(parts.byMonthDay)] : []),
@@ -39,7 +39,7 @@ function monthDayFilter(byMonthDay: readonly number[]): MonthDays {
   }
 }
 
-// Membership in a set, not a loop over the list: a hostile list is long, and this runs for every month of a search.
+// A set lookup instead of a loop over the list: a hostile list is long, and this runs for every month of a search.
 function yearDayFilter(byYearDay: readonly number[]): MonthDays {
   const yearDays = new Set(byYearDay)
   return ({ year, first, length }) => {
@@ -57,7 +57,7 @@ function weekNumberFilter(byWeekNo: readonly number[], weekStart: number): Month
   const weekNumbers = new Set(byWeekNo)
   return ({ year, first, length }) => {
     let days = 0
-    // A week at a time: all its days have the same number.
+    // Week by week, because all days of a week have the same number.
     for (let week = first - modulo(weekdayOf(first) - weekStart, 7); week < first + length; week += 7) {
       if (!isNumbered(week, year, weekStart, weekNumbers)) continue
       for (let day = Math.max(week, first); day < Math.min(week + 7, first + length); day += 1) {
@@ -91,7 +91,7 @@ function weekdayFilter(byDay: readonly ByDay[], isOrdinalOfYear: boolean): Month
   }
 }
 
-/** A week belongs to the year that holds at least four of its days: not always the year of the month that shows it. */
+/** A week belongs to the year that holds at least four of its days, which may differ from the year of the month. */
 function isNumbered(week: DayNumber, year: number, weekStart: number, weekNumbers: ReadonlySet<number>): boolean {
   let weekYear = year
   if (week < firstWeekStart(year, weekStart)) weekYear = year - 1
@@ -102,8 +102,18 @@ function isNumbered(week: DayNumber, year: number, weekStart: number, weekNumber
   return weekNumbers.has(weekNumber) || weekNumbers.has(weekNumber - weekCount - 1)
 }
 
-/** The first day of week 1: the week with 4 January in it. */
+/** The first day of week 1, which is the week that contains 4 January. */
 function firstWeekStart(year: number, weekStart: number): DayNumber {
   const fourth = dayNumberOf(year, 1, 4)
   return fourth - modulo(weekdayOf(fourth) - weekStart, 7)
+}
+
+/** The times of day of a rule with periods of a day or more, ascending. Hours, minutes and seconds default to the start's. */
+export function timesOfDayOf({ byHour, byMinute, bySecond }: RRuleParts, start: WallTime): number[] {
+  const hours = byHour.length > 0 ? byHour : [Math.floor(modulo(start, DAY_MS) / HOUR_MS)]
+  const minutes = byMinute.length > 0 ? byMinute : [Math.floor(modulo(start, HOUR_MS) / MINUTE_MS)]
+  const seconds = bySecond.length > 0 ? bySecond : [Math.floor(modulo(start, MINUTE_MS) / SECOND_MS)]
+  return hours.flatMap((hour) =>
+    minutes.flatMap((minute) => seconds.map((second) => hour * HOUR_MS + minute * MINUTE_MS + second * SECOND_MS)),
+  )
 }

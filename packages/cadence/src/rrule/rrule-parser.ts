@@ -1,17 +1,17 @@
-import { isRefusal, parseMoment } from '../moment-text.ts'
-import type { Moment } from '../moment.ts'
-import { quote } from '../problem.ts'
-import type { ProblemCode, ProblemList } from '../problem.ts'
-import { ascending } from '../sorted-list.ts'
-import { DAY_MS } from '../wall.ts'
-import type { ByDay, Frequency, RRuleParts } from './rrule-parts.ts'
-import { FREQUENCIES, WEEKDAY_CODES } from './rrule-parts.ts'
+import { quote } from '../input/problem.ts'
+import type { ProblemCode, ProblemList } from '../input/problem.ts'
+import { ascending } from '../rules/sorted-list.ts'
+import type { Moment } from '../slots/moment.ts'
+import { isMomentProblem, parseMoment } from '../time/moment-text.ts'
+import { DAY_MS } from '../time/wall-time.ts'
+import { RRULE_FREQUENCIES, WEEKDAY_CODES } from './rrule-parts.ts'
+import type { ByDay, RRuleFrequency, RRuleParts } from './rrule-parts.ts'
 
 const RULE_MAX_LENGTH = 4000
 const COUNT_MAX = 10_000
 
-/** An interval may span 100 years: beyond that a search for the next slot has no end in sight. */
-const INTERVAL_MAX: Readonly<Record<Frequency, number>> = {
+/** An interval may span at most 100 years, because a search for the next slot has to end. */
+const INTERVAL_MAX: Readonly<Record<RRuleFrequency, number>> = {
   SECONDLY: 3_155_760_000,
   MINUTELY: 52_596_000,
   HOURLY: 876_600,
@@ -26,7 +26,7 @@ const UNTIL_EXPECTED = '20261231, 20261231T235959 or 20261231T235959Z for UNTIL'
 interface Part {
   readonly name: string
   readonly value: string
-  /** Of the value, in the rule's text. */
+  /** Where the value begins in the text of the rule. */
   readonly position: number
 }
 
@@ -37,7 +37,7 @@ interface NumberRange {
 }
 
 const NUMBER_LISTS: Readonly<Record<string, NumberRange>> = {
-  // RFC 5545 allows second 60; no slot lies in a leap second.
+  // RFC 5545 allows second 60, but slots never lie in a leap second.
   BYSECOND: { min: 0, max: 59, isSigned: false },
   BYMINUTE: { min: 0, max: 59, isSigned: false },
   BYHOUR: { min: 0, max: 23, isSigned: false },
@@ -51,8 +51,8 @@ const NUMBER_LISTS: Readonly<Record<string, NumberRange>> = {
 const PART_NAMES = ['FREQ', 'INTERVAL', 'COUNT', 'UNTIL', 'BYDAY', 'WKST', ...Object.keys(NUMBER_LISTS)]
 
 /**
- * Reads `FREQ=…;…`; every problem goes to `problems` with its position, and then the answer is undefined.
- * `base` is where the text begins in the field.
+ * Parses `FREQ=…;…`. Adds every problem with its position and returns undefined if there is one.
+ * @param base where the text begins in the field
  */
 export function parseRRule(text: string, field: string, problems: ProblemList, base = 0): RRuleParts | undefined {
   if (text.length > RULE_MAX_LENGTH) {
@@ -68,7 +68,7 @@ class RRuleReader {
   readonly #problems: ProblemList
   readonly #base: number
   readonly #parts = new Map<string, Part>()
-  #isSound = true
+  #isValid = true
 
   constructor(text: string, field: string, problems: ProblemList, base: number) {
     this.#text = text
@@ -98,7 +98,7 @@ class RRuleReader {
       weekStart: this.#weekStart(),
     }
     this.#checkCombinations(parts)
-    return this.#isSound ? parts : undefined
+    return this.#isValid ? parts : undefined
   }
 
   #split(): void {
@@ -110,27 +110,27 @@ class RRuleReader {
       const name = text.slice(0, equals).toUpperCase()
       const value = text.slice(equals + 1).toUpperCase()
       if (equals < 1 || value === '') {
-        // A trailing semicolon is common and harmless.
+        // Many programs write a trailing semicolon.
         if (text === '' && at > 0 && position > this.#text.length) continue
-        this.#refuse('syntax', 'NAME=value', text, at)
+        this.#reject('syntax', 'NAME=value', text, at)
       } else if (!PART_NAMES.includes(name)) {
-        this.#refuse('unsupported', `one of ${PART_NAMES.join(', ')}`, name, at)
+        this.#reject('unsupported', `one of ${PART_NAMES.join(', ')}`, name, at)
       } else if (this.#parts.has(name)) {
-        this.#refuse('conflict', `${name} once`, `${name} again`, at)
+        this.#reject('conflict', `${name} once`, `${name} again`, at)
       } else {
         this.#parts.set(name, { name, value, position: at + equals + 1 })
       }
     }
   }
 
-  #freq(): Frequency | undefined {
+  #freq(): RRuleFrequency | undefined {
     const part = this.#parts.get('FREQ')
     if (part === undefined) {
-      if (this.#isSound) this.#refuse('syntax', 'FREQ, such as FREQ=DAILY', this.#text, 0)
+      if (this.#isValid) this.#reject('syntax', 'FREQ, such as FREQ=DAILY', this.#text, 0)
       return undefined
     }
-    const freq = FREQUENCIES.find((known) => known === part.value)
-    if (freq === undefined) this.#refuse('syntax', `one of ${FREQUENCIES.join(', ')}`, part.value, part.position)
+    const freq = RRULE_FREQUENCIES.find((known) => known === part.value)
+    if (freq === undefined) this.#reject('syntax', `one of ${RRULE_FREQUENCIES.join(', ')}`, part.value, part.position)
     return freq
   }
 
@@ -140,7 +140,7 @@ class RRuleReader {
     const value = Number(part.value)
     if (/^\d{1,10}$/.test(part.value) && value >= 1 && value <= max) return value
     const code = /^-?\d+$/.test(part.value) ? 'out_of_range' : 'syntax'
-    this.#refuse(code, `a whole number from 1 to ${max} for ${name}`, part.value, part.position)
+    this.#reject(code, `a whole number from 1 to ${max} for ${name}`, part.value, part.position)
     return undefined
   }
 
@@ -156,11 +156,11 @@ class RRuleReader {
       const value = Number(item)
       const size = range.isSigned ? Math.abs(value) : value
       if (!/^[+-]?\d{1,3}$/.test(item) || (!range.isSigned && !/^\d+$/.test(item))) {
-        this.#refuse(/^[+-]?\d+$/.test(item) ? 'out_of_range' : 'syntax', expected, item, position)
+        this.#reject(/^[+-]?\d+$/.test(item) ? 'out_of_range' : 'syntax', expected, item, position)
         return []
       }
       if (size < range.min || size > range.max) {
-        this.#refuse('out_of_range', expected, item, position)
+        this.#reject('out_of_range', expected, item, position)
         return []
       }
       numbers.push(value)
@@ -179,11 +179,11 @@ class RRuleReader {
       const weekday = WEEKDAY_CODES.findIndex((code) => code === match?.[2])
       const ordinal = match?.[1] === undefined ? null : Number(match[1])
       if (match === null || weekday < 0) {
-        this.#refuse('syntax', `a weekday such as ${WEEKDAY_CODES.join(', ')}, 2MO or -1FR for BYDAY`, item, position)
+        this.#reject('syntax', `a weekday such as ${WEEKDAY_CODES.join(', ')}, 2MO or -1FR for BYDAY`, item, position)
         return []
       }
       if (ordinal !== null && (ordinal === 0 || Math.abs(ordinal) > 53)) {
-        this.#refuse('out_of_range', 'an ordinal from 1 to 53 or -53 to -1 for BYDAY', item, position)
+        this.#reject('out_of_range', 'an ordinal from 1 to 53 or -53 to -1 for BYDAY', item, position)
         return []
       }
       days.set(`${ordinal} ${weekday}`, { weekday, ordinal })
@@ -196,7 +196,7 @@ class RRuleReader {
     const part = this.#parts.get('WKST')
     if (part === undefined) return 1
     const weekday = WEEKDAY_CODES.findIndex((code) => code === part.value)
-    if (weekday < 0) this.#refuse('syntax', `one of ${WEEKDAY_CODES.join(', ')} for WKST`, part.value, part.position)
+    if (weekday < 0) this.#reject('syntax', `one of ${WEEKDAY_CODES.join(', ')} for WKST`, part.value, part.position)
     return weekday
   }
 
@@ -205,25 +205,25 @@ class RRuleReader {
     if (part === undefined) return null
     const { value, position } = part
     const written = parseMoment(value)
-    if (isRefusal(written)) {
+    if (isMomentProblem(written)) {
       const isSyntax = written.code === 'syntax'
-      this.#refuse(written.code, isSyntax ? UNTIL_EXPECTED : written.expected, value, position)
+      this.#reject(written.code, isSyntax ? UNTIL_EXPECTED : written.expected, value, position)
       return null
     }
-    // A date alone means the whole of that day.
+    // A date without a time includes that whole day.
     if (written.isDateOnly) return { kind: 'wall', at: written.wall + DAY_MS - 1 }
     return written.offset === null
       ? { kind: 'wall', at: written.wall }
       : { kind: 'instant', at: written.wall - written.offset }
   }
 
-  /** The combinations that RFC 5545 forbids: libraries guess, and guess differently. */
+  /** Rejects combinations that RFC 5545 forbids. Other libraries accept them and disagree about their meaning. */
   #checkCombinations(parts: RRuleParts): void {
     const { freq } = parts
     const has = (name: string): boolean => this.#parts.has(name)
     const forbid = (name: string, isForbidden: boolean, expected: string): void => {
       const part = this.#parts.get(name)
-      if (part !== undefined && isForbidden) this.#refuse('conflict', expected, `${name}=${part.value}`, part.position)
+      if (part !== undefined && isForbidden) this.#reject('conflict', expected, `${name}=${part.value}`, part.position)
     }
     forbid('COUNT', has('UNTIL'), 'either COUNT or UNTIL')
     forbid('BYWEEKNO', freq !== 'YEARLY', 'BYWEEKNO only with FREQ=YEARLY')
@@ -240,8 +240,8 @@ class RRuleReader {
     forbid('BYSETPOS', !hasOtherBy, 'another BY part beside BYSETPOS')
   }
 
-  #refuse(code: ProblemCode, expected: string, found: string, position: number): void {
-    this.#isSound = false
+  #reject(code: ProblemCode, expected: string, found: string, position: number): void {
+    this.#isValid = false
     this.#problems.add(code, this.#field, expected, found === '' ? 'nothing' : quote(found), this.#base + position)
   }
 }

@@ -1,19 +1,20 @@
-import type { Moment } from '../moment.ts'
+import type { Moment } from '../slots/moment.ts'
+import { formatWallTime } from '../time/moment-text.ts'
 
-/** How often an RRULE's period comes, coarsest last. */
-export type Frequency = 'SECONDLY' | 'MINUTELY' | 'HOURLY' | 'DAILY' | 'WEEKLY' | 'MONTHLY' | 'YEARLY'
+/** The unit of an RRULE's period. */
+export type RRuleFrequency = 'SECONDLY' | 'MINUTELY' | 'HOURLY' | 'DAILY' | 'WEEKLY' | 'MONTHLY' | 'YEARLY'
 
 /** `MO`, or with an ordinal `2MO`, `-1FR`. */
 export interface ByDay {
   /** 0 is Sunday. */
   readonly weekday: number
-  /** Null for every such weekday. */
+  /** Null means every such weekday of the period. */
   readonly ordinal: number | null
 }
 
-/** An RRULE, read; an absent BY part is an empty list. Numbers are as in RFC 5545, negatives included. */
+/** A parsed RRULE. An absent BY part is an empty list. Negative numbers count from the end, as in RFC 5545. */
 export interface RRuleParts {
-  readonly freq: Frequency
+  readonly freq: RRuleFrequency
   readonly interval: number
   readonly count: number | null
   readonly until: Moment | null
@@ -30,7 +31,8 @@ export interface RRuleParts {
   readonly weekStart: number
 }
 
-export const FREQUENCIES: readonly Frequency[] = [
+/** Shortest first. */
+export const RRULE_FREQUENCIES: readonly RRuleFrequency[] = [
   'SECONDLY',
   'MINUTELY',
   'HOURLY',
@@ -42,7 +44,40 @@ export const FREQUENCIES: readonly Frequency[] = [
 
 export const WEEKDAY_CODES = ['SU', 'MO', 'TU', 'WE', 'TH', 'FR', 'SA'] as const
 
-/** Whether a period is a day or longer. */
-export function isDayBased(freq: Frequency): boolean {
-  return FREQUENCIES.indexOf(freq) >= FREQUENCIES.indexOf('DAILY')
+/** True if a period is a day or longer. */
+export function isDayBased(freq: RRuleFrequency): boolean {
+  return RRULE_FREQUENCIES.indexOf(freq) >= RRULE_FREQUENCIES.indexOf('DAILY')
+}
+
+/** The canonical text of a rule: parts in a fixed order, lists ascending, defaults omitted. */
+export function formatRRule(parts: RRuleParts): string {
+  const byDay = parts.byDay.map(({ ordinal, weekday }) => `${ordinal ?? ''}${WEEKDAY_CODES[weekday]}`)
+  return [
+    `FREQ=${parts.freq}`,
+    ...(parts.interval === 1 ? [] : [`INTERVAL=${parts.interval}`]),
+    ...(parts.count === null ? [] : [`COUNT=${parts.count}`]),
+    ...(parts.until === null ? [] : [`UNTIL=${formatUntil(parts.until)}`]),
+    ...list('BYMONTH', parts.byMonth),
+    ...list('BYWEEKNO', parts.byWeekNo),
+    ...list('BYYEARDAY', parts.byYearDay),
+    ...list('BYMONTHDAY', parts.byMonthDay),
+    ...list('BYDAY', byDay),
+    ...list('BYHOUR', parts.byHour),
+    ...list('BYMINUTE', parts.byMinute),
+    ...list('BYSECOND', parts.bySecond),
+    ...list('BYSETPOS', parts.bySetPos),
+    ...(parts.weekStart === 1 ? [] : [`WKST=${WEEKDAY_CODES[parts.weekStart]}`]),
+  ].join(';')
+}
+
+function list(name: string, values: readonly (number | string)[]): string[] {
+  return values.length === 0 ? [] : [`${name}=${values.join(',')}`]
+}
+
+/** The last millisecond of a day is written as the date only, which the parser reads back as the whole day. */
+function formatUntil({ kind, at }: Moment): string {
+  const text = formatWallTime(at)
+    .replace(/T23:59:59\.999$/, '')
+    .replaceAll(/[-:]/g, '')
+  return kind === 'instant' ? `${text}Z` : text
 }

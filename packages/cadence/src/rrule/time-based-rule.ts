@@ -1,54 +1,54 @@
-import type { DaySet } from '../day-set.ts'
-import { SEARCH_DAYS } from '../day-set.ts'
-import { ascending, firstAbove, lastBelow } from '../sorted-list.ts'
-import type { StepBudget } from '../step-budget.ts'
-import type { WallRule } from '../wall-rule.ts'
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, dayOf, modulo } from '../wall.ts'
-import type { Wall } from '../wall.ts'
+import { SEARCH_DAYS } from '../rules/day-set.ts'
+import type { DaySet } from '../rules/day-set.ts'
+import { ascending, firstAbove, lastBelow } from '../rules/sorted-list.ts'
+import type { StepBudget } from '../rules/step-budget.ts'
+import type { WallTimeRule } from '../rules/wall-time-rule.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, dayOf, modulo } from '../time/wall-time.ts'
+import type { WallTime } from '../time/wall-time.ts'
 import { rruleDays } from './rrule-days.ts'
-import type { Frequency, RRuleParts } from './rrule-parts.ts'
+import type { RRuleFrequency, RRuleParts } from './rrule-parts.ts'
 
-const UNIT_MS: Readonly<Partial<Record<Frequency, number>>> = {
+const UNIT_MS: Readonly<Partial<Record<RRuleFrequency, number>>> = {
   HOURLY: HOUR_MS,
   MINUTELY: MINUTE_MS,
   SECONDLY: SECOND_MS,
 }
 
-// Every minute. What repeats more often is searched period by period, which is quick because there is one at hand.
+// One per minute. A rule with more times a day is searched period by period, which is fast because periods are close.
 const TIMES_LISTED_MAX = 1440
 
 const SIXTY = Array.from({ length: 60 }, (_, index) => index)
 
-// What looking at one period costs.
+// Search steps charged for checking one period.
 const STEPS_PER_PERIOD = 2
 
-/** Periods of an hour, a minute or a second, counted in wall time from the start. */
-export class TimeBasedRule implements WallRule {
+/** An RRULE with periods of an hour, a minute or a second, counted in wall time from the start. */
+export class TimeBasedRule implements WallTimeRule {
   readonly #days: DaySet
-  /** Length of a period. */
-  readonly #unit: number
-  /** Distance of two periods. */
-  readonly stride: number
-  readonly #firstPeriodStart: Wall
-  /** Offsets into a period, ascending. */
+  /** Length of a period, without INTERVAL. */
+  readonly #unitMs: number
+  /** Distance between two periods. */
+  readonly strideMs: number
+  readonly #firstPeriodStart: WallTime
+  /** Offsets of the members within a period, ascending. */
   readonly offsets: readonly number[]
   readonly #hours: ReadonlySet<number>
   readonly #minutes: ReadonlySet<number>
   readonly #seconds: ReadonlySet<number>
 
-  constructor(parts: RRuleParts, start: Wall) {
+  constructor(parts: RRuleParts, start: WallTime) {
     this.#days = rruleDays(parts)
-    this.#unit = UNIT_MS[parts.freq] ?? SECOND_MS
-    this.stride = this.#unit * parts.interval
-    this.#firstPeriodStart = start - modulo(start, this.#unit)
+    this.#unitMs = UNIT_MS[parts.freq] ?? SECOND_MS
+    this.strideMs = this.#unitMs * parts.interval
+    this.#firstPeriodStart = start - modulo(start, this.#unitMs)
     this.offsets = offsetsOf(parts, start)
     this.#hours = new Set(parts.byHour)
-    // What is finer than the period expands it (and is in the offsets); what is as fine or coarser limits it.
-    this.#minutes = new Set(this.#unit < HOUR_MS ? parts.byMinute : [])
-    this.#seconds = new Set(this.#unit < MINUTE_MS ? parts.bySecond : [])
+    // BY parts shorter than the period expand it and are in `offsets`. The others limit it and are in these sets.
+    this.#minutes = new Set(this.#unitMs < HOUR_MS ? parts.byMinute : [])
+    this.#seconds = new Set(this.#unitMs < MINUTE_MS ? parts.bySecond : [])
   }
 
-  /** The times of day, if they are the same every day and few enough to list. */
+  /** The times of day if they are the same every day and few enough to list; otherwise null. */
   timesOfDay(): number[] | null {
     const periods = this.#periodsOfDay()
     const [offset] = this.offsets
@@ -58,17 +58,17 @@ export class TimeBasedRule implements WallRule {
   }
 
   #periodsOfDay(): number[] | null {
-    if (DAY_MS % this.stride !== 0) return null
-    const first = modulo(this.#firstPeriodStart, this.stride)
-    const count = DAY_MS / this.stride
+    if (DAY_MS % this.strideMs !== 0) return null
+    const first = modulo(this.#firstPeriodStart, this.strideMs)
+    const count = DAY_MS / this.strideMs
     if (count <= TIMES_LISTED_MAX) {
       const periods: number[] = []
-      for (let period = first; period < DAY_MS; period += this.stride) {
+      for (let period = first; period < DAY_MS; period += this.strideMs) {
         if (this.#excludedTime(period) === null) periods.push(period)
       }
       return periods
     }
-    // Many seconds, of which the limits may leave few.
+    // There are too many seconds to check one by one, but the limits may leave only a few of them.
     const hours = [...this.#hours]
     const minutes = this.#minutes.size > 0 ? [...this.#minutes] : SIXTY
     const seconds = this.#seconds.size > 0 ? [...this.#seconds] : SIXTY
@@ -76,14 +76,14 @@ export class TimeBasedRule implements WallRule {
     const times = (hours.length > 0 ? hours : SIXTY.slice(0, 24)).flatMap((hour) =>
       minutes.flatMap((minute) => seconds.map((second) => hour * HOUR_MS + minute * MINUTE_MS + second * SECOND_MS)),
     )
-    return times.filter((time) => (time - first) % this.stride === 0)
+    return times.filter((time) => (time - first) % this.strideMs === 0)
   }
 
-  next(after: Wall, budget: StepBudget): Wall | null {
-    // BYSETPOS may ask for a position that no period has.
+  next(after: WallTime, budget: StepBudget): WallTime | null {
+    // BYSETPOS may name only positions that no period has.
     if (this.offsets.length === 0) return null
-    // The period that holds `after` may still have something to offer.
-    let period = this.#periodFrom(after - this.#unit + 1)
+    // Starts with the period that contains `after`: it may have a later member.
+    let period = this.#periodFrom(after - this.#unitMs + 1)
     const horizon = after + SEARCH_DAYS * DAY_MS
     while (period <= horizon) {
       budget.spend(STEPS_PER_PERIOD)
@@ -91,7 +91,7 @@ export class TimeBasedRule implements WallRule {
       if (block === null) {
         const offset = firstAbove(this.offsets, after - period)
         if (offset !== undefined) return period + offset
-        period += this.stride
+        period += this.strideMs
       } else if (block === DAY_MS) {
         const day = this.#days.firstFrom(dayOf(period) + 1, budget)
         if (day === null) return null
@@ -103,7 +103,7 @@ export class TimeBasedRule implements WallRule {
     return null
   }
 
-  previous(before: Wall, budget: StepBudget): Wall | null {
+  previous(before: WallTime, budget: StepBudget): WallTime | null {
     if (this.offsets.length === 0) return null
     let period = this.#periodUntil(before)
     const horizon = before - SEARCH_DAYS * DAY_MS
@@ -113,7 +113,7 @@ export class TimeBasedRule implements WallRule {
       if (block === null) {
         const offset = lastBelow(this.offsets, before - period)
         if (offset !== undefined) return period + offset
-        period -= this.stride
+        period -= this.strideMs
       } else if (block === DAY_MS) {
         const day = this.#days.lastUntil(dayOf(period) - 1, budget)
         if (day === null) return null
@@ -125,8 +125,8 @@ export class TimeBasedRule implements WallRule {
     return null
   }
 
-  /** The length of the day, hour, minute or second around a period that the rule leaves out as a whole, or null. */
-  #excludedBlock(period: Wall, budget: StepBudget): number | null {
+  /** The length of the day, hour, minute or second around a period that the rule excludes entirely; null if none. */
+  #excludedBlock(period: WallTime, budget: StepBudget): number | null {
     return this.#days.has(dayOf(period), budget) ? this.#excludedTime(modulo(period, DAY_MS)) : DAY_MS
   }
 
@@ -137,18 +137,18 @@ export class TimeBasedRule implements WallRule {
     return null
   }
 
-  /** The first period that starts at or after. */
-  #periodFrom(wall: Wall): Wall {
-    return this.#firstPeriodStart + Math.ceil((wall - this.#firstPeriodStart) / this.stride) * this.stride
+  /** The first period that starts at or after a wall time. */
+  #periodFrom(wall: WallTime): WallTime {
+    return this.#firstPeriodStart + Math.ceil((wall - this.#firstPeriodStart) / this.strideMs) * this.strideMs
   }
 
-  /** The last period that starts at or before. */
-  #periodUntil(wall: Wall): Wall {
-    return this.#firstPeriodStart + Math.floor((wall - this.#firstPeriodStart) / this.stride) * this.stride
+  /** The last period that starts at or before a wall time. */
+  #periodUntil(wall: WallTime): WallTime {
+    return this.#firstPeriodStart + Math.floor((wall - this.#firstPeriodStart) / this.strideMs) * this.strideMs
   }
 }
 
-function offsetsOf({ freq, byMinute, bySecond, bySetPos }: RRuleParts, start: Wall): number[] {
+function offsetsOf({ freq, byMinute, bySecond, bySetPos }: RRuleParts, start: WallTime): number[] {
   const startMinute = Math.floor(modulo(start, HOUR_MS) / MINUTE_MS)
   const startSecond = Math.floor(modulo(start, MINUTE_MS) / SECOND_MS)
   const minutes = freq === 'HOURLY' ? (byMinute.length > 0 ? byMinute : [startMinute]) : [0]

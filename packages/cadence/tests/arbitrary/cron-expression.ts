@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 
-/** Every syntax that the README allows; some of these name a day that never comes (`30 2`). */
+/** Every syntax that the README allows. Some expressions name a day that does not exist (30 February). */
 export function cronExpression(): fc.Arbitrary<string> {
   const fields = fc.tuple(minute(), hour(), dayOfMonth(), month(), dayOfWeek()).map((parts) => parts.join(' '))
   return fc.oneof({ weight: 30, arbitrary: fields }, { weight: 1, arbitrary: macro() })
 }
 
-/** One that comes at least once in most weeks, so that a sweep of days sees it. */
+/** An expression with a slot in most weeks, so a sweep over a few days finds some. */
 export function frequentCronExpression(): fc.Arbitrary<string> {
   const anyDay = fc.constantFrom('* * *', '* * *', '* * 1-5', '*/2 * *', '* * SUN', '1,15,L * FRI,SUN', '* 3,4,9-11 *')
   return fc.tuple(minute(), hour(), anyDay).map((parts) => parts.join(' '))
@@ -21,7 +21,7 @@ function minute(): fc.Arbitrary<string> {
 }
 
 function hour(): fc.Arbitrary<string> {
-  // Clocks change in the small hours.
+  // Small hours, because that is when clocks change.
   return fc.oneof(number(0, 4), field(0, 23, number(0, 23), number(0, 23)))
 }
 
@@ -61,7 +61,7 @@ function field(
   const range = fc
     .tuple(bound, bound)
     .map((ends) => ends.toSorted((a, b) => rank(a) - rank(b)).join('-'))
-    // From Sunday to Sunday may be one day or eight: nobody says.
+    // Sunday to Sunday could mean one day or eight: no standard defines it.
     .filter((text) => !/^(sun|0)-sun$/i.test(text))
   const step = fc.integer({ min: 1, max: highest })
   const part = fc.oneof(
@@ -98,7 +98,7 @@ const RANKS = [
   'DEC',
 ]
 
-/** The number a value stands for: names of days count from 0, names of months from 1. */
+/** The number of a value. Names of days count from 0, names of months from 1. */
 function rank(value: string): number {
   const index = RANKS.indexOf(value.toUpperCase())
   if (index === -1) return Number(value)

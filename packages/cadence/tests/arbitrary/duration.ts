@@ -11,7 +11,7 @@ export function elapsedDuration(): fc.Arbitrary<Duration> {
     .filter((duration) => timeOf(duration) >= MINUTE)
 }
 
-/** Years, months, weeks or days, at times with hours and minutes besides. */
+/** Years, months, weeks or days, sometimes with hours and minutes. */
 export function calendarDuration(): fc.Arbitrary<Duration> {
   const dates = fc.record({ years: rarely(3), months: rarely(14), weeks: rarely(3), days: rarely(40) })
   const some = dates.filter(({ years, months, weeks, days }) => years + months + weeks + days > 0)

@@ -48,7 +48,7 @@ export function validInput(): fc.Arbitrary<Fields> {
   )
 }
 
-/** Valid input with one thing wrong: a character, a field's value, a field too many or too few. */
+/** Valid input with one error: a character, a value, an extra field or a missing one. */
 export function mutatedInput(): fc.Arbitrary<Fields> {
   const change = fc.oneof(editText(), replaceValue(), dropField(), addField())
   return fc.tuple(validInput(), fc.array(change, { minLength: 1, maxLength: 2 })).map(([input, changes]) => {

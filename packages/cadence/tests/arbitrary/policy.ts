@@ -6,7 +6,7 @@ export function policy(): fc.Arbitrary<Policy> {
   return fc.record({ gap: fc.constantFrom('shift', 'skip'), fold: fc.constantFrom('first', 'second', 'both') })
 }
 
-/** What the caller says: nothing, either half, or both. */
+/** The `dst` field: absent, one of its fields, or both. */
 export function partialPolicy(): fc.Arbitrary<Partial<Policy>> {
   return fc.oneof(
     fc.constant({}),

@@ -13,12 +13,12 @@ type Part = fc.Arbitrary<string | undefined>
 
 const WEEKDAYS = ['MO', 'TU', 'WE', 'TH', 'FR', 'SA', 'SU']
 
-/** Any rule that RFC 5545 allows, without COUNT and UNTIL; some of these never come to pass. */
+/** Any rule that RFC 5545 allows, without COUNT and UNTIL. Some have no slot. */
 function openRule(): fc.Arbitrary<RuleAndStart> {
   return freq().chain((chosen) => fc.record({ rule: ruleOf(chosen), start: startWall() }))
 }
 
-/** The same, half of them ended by COUNT or UNTIL. */
+/** The same, half of them with COUNT or UNTIL. */
 export function anyRule(): fc.Arbitrary<RuleAndStart> {
   return fc.tuple(openRule(), end()).map(([{ rule, start }, ending]) => ({ rule: rule + ending(start), start }))
 }
@@ -125,7 +125,7 @@ function list(name: string, value: fc.Arbitrary<string>, maxLength: number): fc.
   return fc.uniqueArray(value, { minLength: 1, maxLength }).map((values) => `${name}=${values.join(',')}`)
 }
 
-/** A rule that comes at least weekly, mostly in the small hours when clocks change. */
+/** A rule with a slot at least weekly, mostly in the small hours, when clocks change. */
 export function frequentRule(): fc.Arbitrary<string> {
   const hours = fc.uniqueArray(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 4 })
   const minutes = fc.uniqueArray(fc.constantFrom(0, 1, 15, 29, 30, 45, 59), { minLength: 1, maxLength: 3 })

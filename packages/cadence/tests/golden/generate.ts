@@ -5,8 +5,8 @@ import { GOLDEN_ZONES } from '../oracle/zones.ts'
 import { fileName, printZone } from './vector-text.ts'
 
 /**
- * Freezes what the oracle says, never what the library says: `node packages/cadence/tests/golden/generate.ts`.
- * Run it when a new tzdata changes a law, and read the difference.
+ * Writes the golden files from the oracle, never from the library: `node packages/cadence/tests/golden/generate.ts`.
+ * Run it when a new tzdata release changes a zone, and review the diff.
  */
 for (const timezone of GOLDEN_ZONES) {
   const text = printZone(timezone, process.versions['tz'] ?? 'unknown', (pattern, { policy }, from, to) =>

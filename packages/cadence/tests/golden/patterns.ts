@@ -7,16 +7,16 @@ import { DAY, HOUR, MINUTE, wall, zone, type Zone } from '../oracle/zone.ts'
 
 export interface Pattern {
   readonly input: Record<string, unknown>
-  /** How far before and after the change of the clocks the vectors look. */
+  /** How far before and after a clock change the vectors reach. */
   readonly reach: number
-  /** Whether it names local times, so that a policy matters. */
+  /** True if the pattern names local times, so the policy matters. */
   readonly isLocal: boolean
-  /** The policy that the README gives it. */
+  /** Its default policy by the README. */
   readonly byDefault: Policy
   readonly slots: (place: Zone, policy: Policy, from: number, to: number) => number[]
 }
 
-/** Before the oldest window, and no transition of any of the zones. */
+/** Before the oldest window, and not a transition in any of the zones. */
 const START = '2011-12-01T02:30:00'
 const END = Date.UTC(2036, 0, 8)
 const A_DAY = 26 * HOUR
@@ -86,7 +86,7 @@ function elapsed(every: string, step: number, reach: number): Pattern {
   }
 }
 
-/** The walls are the same in every zone; only those near the window are put through the policy. */
+/** The wall times are the same in every zone. The policy is applied only to those near the window. */
 function fromWalls(input: Record<string, unknown>, reach: number, expandWalls: () => number[]): Pattern {
   const walls = expandWalls()
   return {

@@ -3,16 +3,16 @@ import { DAY, zone, type Zone } from '../oracle/zone.ts'
 import { PATTERNS, type Pattern } from './patterns.ts'
 
 /**
- * One file a zone, one section a pattern, one line a change of the clocks:
+ * One file per zone, one section per pattern, one line per clock change:
  *
  *     2027-03-14T07:00Z  shift* -05:00 13T02:30 -04:00 14T03:00 15T02:30  skip -05:00 13T02:30 -04:00 15T02:30
  *
- * Slots are local times, day of the month first, after the offset they have. The star marks what holds by default;
- * `first/second/both` are policies that make no difference here.
+ * Slots are local times that begin with the day of the month, listed after their offset. A star marks the default policy.
+ * Policies joined as in `first/second/both` give the same slots.
  */
 export interface Variant {
   readonly label: string
-  /** What the input says; nothing where the default is pinned. */
+  /** The `dst` field of the input; absent if the line pins the default. */
   readonly dst: Partial<Policy>
   readonly policy: Policy
 }
@@ -23,7 +23,7 @@ export function fileName(timezone: string): string {
   return `${timezone.toLowerCase().replaceAll(/[^a-z]+/g, '-')}.txt`
 }
 
-/** The whole file, its slots from the oracle or from the library. */
+/** The text of a file. Its slots come from the oracle or from the library. */
 export function printZone(timezone: string, tzdata: string, slotsOf: SlotsOf): string {
   const place = zone(timezone)
   const lines = [`# ${timezone}, tzdata ${tzdata}`]
@@ -48,7 +48,7 @@ function printLine(place: Zone, pattern: Pattern, middle: number, slotsOf: Slots
   return [`${new Date(middle).toISOString().slice(0, 16)}Z`, ...variants].join('  ')
 }
 
-/** Both gap policies where clocks go forward, the three fold policies where they go back, the default elsewhere. */
+/** Both gap policies if the clocks go forward, all fold policies if they go back, else the default only. */
 function variantsOf(place: Zone, { isLocal, byDefault }: Pattern, middle: number): Variant[] {
   const change = place.offsetAt(middle) - place.offsetAt(middle - 1)
   if (!isLocal || change === 0) return [{ label: '*', dst: {}, policy: byDefault }]
@@ -73,7 +73,7 @@ function printSlots(place: Zone, slots: number[]): string {
   return words.length === 0 ? 'none' : words.join(' ')
 }
 
-/** Every transition from 2020 to 2035, and the day that Samoa left out; two quiet days for a year without any. */
+/** Every transition from 2020 to 2035 and the day that Samoa skipped; two ordinary days in a year without transitions. */
 function moments(place: Zone): number[] {
   const found = place.transitions(Date.UTC(2011, 11, 1), Date.UTC(2012, 0, 15)).map(({ at }) => at)
   for (let year = 2020; year <= 2035; year += 1) {

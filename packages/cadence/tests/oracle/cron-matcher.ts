@@ -2,8 +2,8 @@ import { defaultPolicy, type Policy } from './dst.ts'
 import { DAY, MINUTE, type Zone } from './zone.ts'
 
 /**
- * Says of one instant whether it is a slot of a cron expression. It answers by looking at that instant alone and never
- * searches, so it can be read against the README line by line. It expects a valid expression.
+ * Decides whether one instant is a slot of a cron expression. It tests that instant only and never searches, so its rules
+ * can be compared with the README line by line. It expects a valid expression.
  */
 export class CronMatcher {
   readonly policy: Policy
@@ -40,7 +40,7 @@ export class CronMatcher {
     return slots
   }
 
-  /** The first slot of `(after, before)`, by trying every minute of every day that is not far from any date named. */
+  /** The first slot of `(after, before)`: tries every minute of every day near a date that the expression names. */
   firstSlot(after: number, before: number): number | null {
     let minute = Math.floor(after / MINUTE) * MINUTE + MINUTE
     while (minute < before) {
@@ -54,13 +54,13 @@ export class CronMatcher {
     return null
   }
 
-  /** Whether any date of the Gregorian calendar, which repeats after 400 years, has a slot. */
+  /** True if any date has a slot. The Gregorian calendar repeats after 400 years, so 400 years are tried. */
   canFire(): boolean {
     for (let day = Date.UTC(2000, 0, 1); day < Date.UTC(2400, 0, 1); day += DAY) if (this.isDay(day)) return true
     return false
   }
 
-  /** Whether the date of this wall time is one of the expression's. */
+  /** True if the expression names the date of this wall time. */
   isDay(wall: number): boolean {
     const day = Math.floor(wall / DAY) * DAY
     let answer = this.#days.get(day)
@@ -68,7 +68,7 @@ export class CronMatcher {
     return answer
   }
 
-  /** Two days either way is more than any offset or gap moves a slot from its date, plus the day to be passed over. */
+  /** Two days in each direction: no offset or gap moves a slot further from its date, and one day of margin remains. */
   #isFarFromAnyDay(instant: number): boolean {
     return [-2, -1, 0, 1, 2, 3].every((days) => !this.isDay(instant + days * DAY))
   }

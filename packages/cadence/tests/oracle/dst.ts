@@ -9,10 +9,10 @@ export interface Policy {
 const FIXED_TIME: Policy = { gap: 'shift', fold: 'first' }
 /** Some times of a day 60 minutes or less apart. */
 const REPEATING: Policy = { gap: 'shift', fold: 'both' }
-/** All of them, around the day. */
+/** All times 60 minutes or less apart, around the clock. */
 const CONTINUOUS: Policy = { gap: 'skip', fold: 'both' }
 
-/** The instants that a set of wall times becomes, by the table "When the clocks change": in order, each once. */
+/** Turns wall times into instants by the README's table "When the clocks change": ascending, without duplicates. */
 export function resolve(walls: Iterable<number>, zone: Zone, policy: Policy): number[] {
   const slots = new Set<number>()
   for (const wall of walls) for (const instant of resolveWall(wall, zone, policy)) slots.add(instant)
@@ -34,7 +34,7 @@ function endOfGap(wall: number, zone: Zone): number {
   throw new Error(`no gap holds ${new Date(wall).toISOString()} in ${zone.name}`)
 }
 
-/** By how close the times on one day lie, found by comparing each with the next; `walls` reach into a second day. */
+/** The default policy by the distance of neighbouring times on one day. `walls` must reach into a second day. */
 export function defaultPolicy(walls: Iterable<number>): Policy {
   const times = [...new Set(walls)].toSorted((a, b) => a - b)
   const pairs = times.slice(1).map((time, index) => ({ before: times[index] ?? 0, time }))

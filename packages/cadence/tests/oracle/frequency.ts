@@ -6,11 +6,11 @@ export interface Frequency {
   readonly dayOfWeek: number
   /** Milliseconds since midnight. */
   readonly time: number
-  /** Midnight of the day from which a biweekly counts. */
+  /** Midnight of the day that a biweekly cadence counts from. */
   readonly anchor: number
 }
 
-/** The wall times of `[from, to)`, by looking at each day. */
+/** The wall times in `[from, to)`, found by testing each day. */
 export function frequencyWalls({ frequency, dayOfWeek, time, anchor }: Frequency, from: number, to: number): number[] {
   const walls: number[] = []
   for (let day = Math.floor(from / DAY) * DAY; day < to; day += DAY) {

@@ -30,7 +30,7 @@ export function printDuration({ years, months, weeks, days, hours, minutes, seco
   return `P${date}${time === '' ? '' : `T${time}`}`
 }
 
-/** The wall time `times` durations after `start`: months first, clamped to the last day there is, then days, then time. */
+/** The wall time `times` durations after `start`. Months are added first, clamped to the end of the month, then days, then time. */
 export function addTimes(start: number, duration: Duration, times: number): number {
   const date = new Date(start)
   const month = date.getUTCMonth() + times * (12 * duration.years + duration.months)

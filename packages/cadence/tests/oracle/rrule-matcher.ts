@@ -1,8 +1,8 @@
 import { DAY, HOUR, MINUTE, SECOND } from './zone.ts'
 
 /**
- * RFC 5545 by brute force: walk the periods of FREQ and INTERVAL from DTSTART, try every day of each against each BY
- * part as a filter, cross with the times of day, pick BYSETPOS. A day is never computed, only tested.
+ * RFC 5545 by brute force. It visits the periods of FREQ and INTERVAL from DTSTART on, tests every day of a period against
+ * each BY part, combines the days with the times of day, and applies BYSETPOS. It never computes a day, it only tests days.
  */
 export interface Rule {
   readonly freq: Freq
@@ -21,7 +21,7 @@ const FREQS = ['YEARLY', 'MONTHLY', 'WEEKLY', 'DAILY', 'HOURLY', 'MINUTELY', 'SE
 const PARTS = ['MONTH', 'WEEKNO', 'YEARDAY', 'MONTHDAY', 'HOUR', 'MINUTE', 'SECOND', 'SETPOS'] as const
 const WEEKDAYS = ['SU', 'MO', 'TU', 'WE', 'TH', 'FR', 'SA']
 
-/** Reads a valid rule; UNTIL becomes the last wall time it still allows. */
+/** Reads a valid rule. UNTIL becomes the last wall time that the rule allows. */
 export function readRule(text: string): Rule {
   const parts = new Map(
     text.split(';').map((part): [string, string] => [part.split('=')[0] ?? '', part.split('=')[1] ?? '']),
@@ -56,11 +56,11 @@ function readUntil(until: string | undefined): number {
 
 export interface Expansion {
   readonly walls: number[]
-  /** The answer is complete before this wall time; beyond it nothing was tried. */
+  /** The answer is complete up to this wall time; later ones were not tried. */
   readonly through: number
 }
 
-/** The first `limit` wall times of the rule before `horizon`, as far as `periods` periods reach. */
+/** The first `limit` wall times of the rule before `horizon`, from at most `periods` periods. */
 export function expand(rule: Rule, start: number, horizon: number, limit: number, periods = 50_000): Expansion {
   const walls: number[] = []
   for (let index = 0; index < periods; index += 1) {
@@ -114,7 +114,7 @@ function candidates(rule: Rule, start: number, { from, to }: Period): number[] {
   return [...new Set(walls)].toSorted((a, b) => a - b)
 }
 
-/** Below the frequency a BY part expands and DTSTART is the default; at and above it the part limits the period's own. */
+/** A BY part shorter than the frequency expands the period and defaults to DTSTART. Any other BY part limits the period. */
 function timeValues(
   { freq, by }: Rule,
   part: 'HOUR' | 'MINUTE' | 'SECOND',
@@ -148,7 +148,7 @@ function allows(values: readonly number[] | undefined, ...readings: number[]): b
   return values === undefined || readings.some((reading) => values.includes(reading))
 }
 
-/** "Information, not contained in the rule … [is] derived from DTSTART": what the parts leave open. */
+/** RFC 5545: "Information, not contained in the rule … [is] derived from DTSTART". */
 function isDefaultDay({ freq, by, byDay }: Rule, start: number, day: number): boolean {
   const isOpen = by.MONTHDAY === undefined && by.YEARDAY === undefined && byDay === undefined
   if (!isOpen) return true
@@ -182,7 +182,7 @@ function weekOf(wall: number, weekStart: number): number {
   return day - ((weekdayOf(day) - weekStart + 7) % 7) * DAY
 }
 
-/** A week belongs to the year that holds four of its days, so to that of its fourth. */
+/** A week belongs to the year that holds four of its days, which is the year of its fourth day. */
 function weekNumber(day: number, weekStart: number): number {
   return Math.ceil(dayOfYear(weekOf(day, weekStart) + 3 * DAY) / 7)
 }

@@ -1,6 +1,6 @@
 /**
- * Wall time and instants of a zone by `Intl.DateTimeFormat` alone, sharing nothing with the library under test.
- * A wall time is written as the epoch milliseconds at which a clock in UTC shows the same reading.
+ * Wall times and instants of a zone, from `Intl.DateTimeFormat` only. Shares no code with the library under test.
+ * A wall time is encoded as the epoch milliseconds that the same date and time has in UTC.
  */
 
 export const SECOND = 1_000
@@ -20,7 +20,7 @@ interface Stretch {
   readonly offset: number
 }
 
-/** No zone changes its offset twice within this span after 1990, so a scan by it misses no transition. */
+/** Since 1990 no zone has changed its offset twice within this span, so a scan with this step misses no transition. */
 const SCAN_STEP = 2 * DAY
 const BLOCK = 365 * DAY
 
@@ -28,7 +28,7 @@ export class Zone {
   readonly name: string
   readonly #format: Intl.DateTimeFormat
   readonly #blocks = new Map<number, Stretch[]>()
-  /** Sweeps ask for one minute after the other. */
+  /** The latest answer, cached because a sweep asks for consecutive minutes. */
   #recent: Stretch = { from: 0, to: 0, offset: 0 }
 
   constructor(name: string) {
@@ -47,7 +47,7 @@ export class Zone {
     })
   }
 
-  /** The wall time straight from Intl, without the table of transitions. Sub-second digits are kept. */
+  /** The wall time as `Intl` gives it, without the table of transitions. Keeps milliseconds. */
   readWall(instant: number): number {
     const [month = 0, day = 0, year = 0, hour = 0, minute = 0, second = 0] = this.#format
       .format(instant)
@@ -78,7 +78,7 @@ export class Zone {
     return [...found].toSorted((a, b) => a - b)
   }
 
-  /** The wall times that the clocks jump over at this very instant, if they do: from inclusive, to exclusive. */
+  /** The wall times that a clock change at this instant skips, if there is one: from inclusive, to exclusive. */
   gapEndingAt(instant: number): { from: number; to: number } | null {
     const before = this.offsetAt(instant - 1)
     const after = this.offsetAt(instant)

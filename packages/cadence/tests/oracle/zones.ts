@@ -1,14 +1,14 @@
-/** The twelve of the golden vectors: each is there for a rule of its own. */
+/** The twelve zones of the golden vectors. Each is listed for the clock change in its comment. */
 export const GOLDEN_ZONES = [
-  'America/New_York', // an hour at 02:00
-  'Europe/London', // an hour at 01:00 UTC, and UTC itself in winter
+  'America/New_York', // one hour at 02:00
+  'Europe/London', // one hour at 01:00 UTC; offset 0 in winter
   'Australia/Lord_Howe', // half an hour
-  'Africa/Cairo', // at midnight, again since 2023
-  'America/Sao_Paulo', // at midnight, no more since 2019
+  'Africa/Cairo', // at midnight, since 2023
+  'America/Sao_Paulo', // at midnight, until 2019
   'Pacific/Apia', // 30 December 2011 is missing
-  'Asia/Kolkata', // +05:30, never
-  'Asia/Kathmandu', // +05:45, never
-  'Pacific/Chatham', // an hour at 02:45, +12:45
+  'Asia/Kolkata', // +05:30, no changes
+  'Asia/Kathmandu', // +05:45, no changes
+  'Pacific/Chatham', // one hour at 02:45, +12:45
   'Africa/Casablanca', // winter time in Ramadan
   'Antarctica/Troll', // two hours
   'UTC',
@@ -17,9 +17,9 @@ export const GOLDEN_ZONES = [
 export const OTHER_ZONES = [
   'Asia/Tehran', // at midnight, until 2022
   'America/St_Johns', // -03:30, at 00:01 until 2011
-  'Europe/Dublin', // winter is the exception, by law
-  'America/Caracas', // half an hour, for good
-  'Asia/Pyongyang', // half an hour, for good
+  'Europe/Dublin', // by law, winter time is the exception
+  'America/Caracas', // a permanent change of half an hour
+  'Asia/Pyongyang', // a permanent change of half an hour
   'America/Havana', // at midnight
   'Asia/Gaza', // around Ramadan
   'America/Scoresbysund', // changed its rule in 2024

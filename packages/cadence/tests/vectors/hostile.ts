@@ -1,4 +1,4 @@
-/** Inputs that must be refused, each with the problem that must be among those told. */
+/** An input that `parse` must reject, and a problem that it must report. */
 export interface Hostile {
   readonly title: string
   readonly input: unknown

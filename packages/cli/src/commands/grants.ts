@@ -1,14 +1,23 @@
 import type { Grant } from '@carillon/api'
 import { Option, type Command } from 'commander'
 
-import { usageError } from '../cli-error.ts'
-import { connect } from '../connection.ts'
-import { examples, type Define } from '../define.ts'
-import { collected, moment } from '../option-values.ts'
+import { collected, dropUndefined, moment } from '../options/option-values.ts'
+import { addPageOptions, notePage, pageQuery, type PageOptions } from '../options/page-options.ts'
 import type { Style } from '../output/style.ts'
 import { fieldLines, tableLines } from '../output/table.ts'
-import type { Terminal } from '../output/terminal.ts'
-import { addPageOptions, notePage, pageQuery, type PageOptions } from '../page-options.ts'
+import type { Screen } from '../output/terminal.ts'
+import { usageError } from '../process/cli-error.ts'
+import { connect } from '../service/connect.ts'
+import { examples, type Define } from './define.ts'
+
+export function addGrants(program: Command, define: Define): void {
+  const grants = program.command('grants').description('manage grants, which authorize schedules to run')
+  addCreate(grants, define)
+  addList(grants, define)
+  addGet(grants, define)
+  addRenew(grants, define)
+  addRevoke(grants, define)
+}
 
 interface CreateOptions {
   readonly scope: readonly string[]
@@ -17,19 +26,18 @@ interface CreateOptions {
   readonly expiresAt?: string
 }
 
-export function addGrants(program: Command, define: Define): void {
-  const grants = program.command('grants').description('give, list, renew and revoke rights to execute')
+function addCreate(grants: Command, define: Define): void {
   const create = grants
     .command('create')
-    .description('give a right to execute')
+    .description('create a grant')
     .addOption(
-      new Option('--scope <scope>', 'what it covers, such as http:dispatch:digest.internal; may be repeated')
+      new Option('--scope <scope>', 'what it allows, such as http:dispatch:digest.internal; may be repeated')
         .argParser(collected)
         .makeOptionMandatory(),
     )
-    .option('--subject <subject>', 'in whose name, such as user:alice (yours)')
-    .option('--billing-account <id>', 'who pays')
-    .addOption(new Option('--expires-at <instant>', 'until when (for ever)').argParser(moment))
+    .option('--subject <subject>', 'who it acts for, such as user:alice (default: you)')
+    .option('--billing-account <id>', 'account that pays')
+    .addOption(new Option('--expires-at <time>', 'when it expires (default: never)').argParser(moment))
   examples(
     create,
     'carillon grants create --scope "http:dispatch:*" --subject user:alice --expires-at 2027-01-01T00:00:00Z',
@@ -38,61 +46,14 @@ export function addGrants(program: Command, define: Define): void {
     const { scope, subject, billingAccount, expiresAt } = options
     const grant = await connect(cli).grants.create({
       scopes: [...scope],
-      ...(subject === undefined ? {} : { subject }),
-      ...(billingAccount === undefined ? {} : { billingAccountId: billingAccount }),
-      ...(expiresAt === undefined ? {} : { expiresAt }),
+      ...dropUndefined({ subject, billingAccountId: billingAccount, expiresAt }),
     })
     show(grant, () => grantFields(cli.terminal, grant))
-  })
-  addList(grants, define)
-  addGet(grants, define)
-  addRenew(grants, define)
-
-  const revoke = grants
-    .command('revoke')
-    .description('revoke a grant: slots that come due by it are skipped from now on')
-    .argument('<id>', 'its id')
-  examples(revoke, 'carillon grants revoke 01995c0e-0000-7000-8000-000000000001')
-  define(revoke, async ({ cli, args, show }) => {
-    const grant = await connect(cli).grants.revoke(args[0] ?? '')
-    show(grant, () => [`the grant ${grant.id} of ${grant.subject} is revoked`])
-  })
-}
-
-function addGet(grants: Command, define: Define): void {
-  const get = grants.command('get').description('show a grant').argument('<id>', 'its id')
-  examples(get, 'carillon grants get 01995c0e-0000-7000-8000-000000000001')
-  define(get, async ({ cli, args, show }) => {
-    const grant = await connect(cli).grants.get(args[0] ?? '')
-    show(grant, () => grantFields(cli.terminal, grant))
-  })
-}
-
-interface RenewOptions {
-  readonly expiresAt?: string
-  readonly forEver?: boolean
-}
-
-function addRenew(grants: Command, define: Define): void {
-  const renew = grants
-    .command('renew')
-    .description('let a grant last until another instant, also one that has expired')
-    .argument('<id>', 'its id')
-    .addOption(new Option('--expires-at <instant>', 'until when').argParser(moment))
-    .addOption(new Option('--for-ever', 'without end').conflicts('expiresAt'))
-  examples(renew, 'carillon grants renew 01995c0e-0000-7000-8000-000000000001 --expires-at 2027-01-01T00:00:00Z')
-  define<RenewOptions>(renew, async ({ cli, args, options, show }) => {
-    const { expiresAt, forEver } = options
-    if (expiresAt === undefined && forEver !== true) {
-      throw usageError('expected --expires-at or --for-ever, got neither')
-    }
-    const grant = await connect(cli).grants.renew(args[0] ?? '', { expiresAt: expiresAt ?? null })
-    show(grant, () => [`the grant ${grant.id} of ${grant.subject} lasts ${untilText(grant)}`])
   })
 }
 
 function addList(grants: Command, define: Define): void {
-  const list = grants.command('list').description('list grants, the newest first')
+  const list = grants.command('list').description('list grants, newest first')
   addPageOptions(list)
   examples(list, 'carillon grants list')
   define<PageOptions>(list, async ({ cli, options, show, note }) => {
@@ -119,21 +80,62 @@ function addList(grants: Command, define: Define): void {
   })
 }
 
-function grantFields(screen: Terminal, grant: Grant): string[] {
+function addGet(grants: Command, define: Define): void {
+  const get = grants.command('get').description('show a grant').argument('<id>', 'id of the grant')
+  examples(get, 'carillon grants get 01995c0e-0000-7000-8000-000000000001')
+  define(get, async ({ cli, args, show }) => {
+    const grant = await connect(cli).grants.get(args[0] ?? '')
+    show(grant, () => grantFields(cli.terminal, grant))
+  })
+}
+
+interface RenewOptions {
+  readonly expiresAt?: string
+  readonly forEver?: boolean
+}
+
+function addRenew(grants: Command, define: Define): void {
+  const renew = grants
+    .command('renew')
+    .description('change when a grant expires; works for an expired grant too')
+    .argument('<id>', 'id of the grant')
+    .addOption(new Option('--expires-at <time>', 'when it expires').argParser(moment))
+    .addOption(new Option('--for-ever', 'it never expires').conflicts('expiresAt'))
+  examples(renew, 'carillon grants renew 01995c0e-0000-7000-8000-000000000001 --expires-at 2027-01-01T00:00:00Z')
+  define<RenewOptions>(renew, async ({ cli, args, options, show }) => {
+    const { expiresAt, forEver } = options
+    if (expiresAt === undefined && forEver !== true) {
+      throw usageError('expected --expires-at or --for-ever, got neither')
+    }
+    const grant = await connect(cli).grants.renew(args[0] ?? '', { expiresAt: expiresAt ?? null })
+    const expiry = grant.expiresAt === null ? 'never expires' : `expires at ${grant.expiresAt}`
+    show(grant, () => [`grant ${grant.id} of ${grant.subject} ${expiry}`])
+  })
+}
+
+function addRevoke(grants: Command, define: Define): void {
+  const revoke = grants
+    .command('revoke')
+    .description('revoke a grant: from now on the schedules that use it skip their slots')
+    .argument('<id>', 'id of the grant')
+  examples(revoke, 'carillon grants revoke 01995c0e-0000-7000-8000-000000000001')
+  define(revoke, async ({ cli, args, show }) => {
+    const grant = await connect(cli).grants.revoke(args[0] ?? '')
+    show(grant, () => [`grant ${grant.id} of ${grant.subject} is revoked`])
+  })
+}
+
+function grantFields(screen: Screen, grant: Grant): string[] {
   return fieldLines(screen, [
     ['Id', grant.id],
     ['Subject', grant.subject],
     ['Scopes', grant.scopes.join(', ')],
-    ['Pays', grant.billingAccountId ?? ''],
-    ['Schedule', grant.scheduleId === null ? '' : `${grant.scheduleId}, which alone acts by it`],
+    ['Billing account', grant.billingAccountId ?? ''],
+    ['Schedule', grant.scheduleId === null ? '' : `${grant.scheduleId} (only this schedule uses it)`],
     ['Expires', grant.expiresAt ?? 'never'],
     ['Warning', grant.warning === null ? '' : warningText(grant.warning)],
-    ['Revoked', grant.revokedAt === null ? '' : `${grant.revokedAt} by ${grant.revokedBy ?? 'nobody'}`],
+    ['Revoked', grant.revokedAt === null ? '' : `${grant.revokedAt} by ${grant.revokedBy ?? 'unknown'}`],
   ])
-}
-
-function untilText({ expiresAt }: Grant): string {
-  return expiresAt === null ? 'for ever' : `until ${expiresAt}`
 }
 
 const WARNING_STYLES: Readonly<Record<NonNullable<Grant['warning']> | 'none', Style | undefined>> = {

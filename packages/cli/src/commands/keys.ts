@@ -1,73 +1,66 @@
-import type { ApiKey, KeyInput } from '@carillon/api'
+import { ROLES, type ApiKey, type KeyInput } from '@carillon/api'
 import { Option, type Command } from 'commander'
 
-import { connect } from '../connection.ts'
-import { examples, type Define } from '../define.ts'
+import { dropUndefined } from '../options/option-values.ts'
+import { addPageOptions, notePage, pageQuery, type PageOptions } from '../options/page-options.ts'
 import { fieldLines, tableLines } from '../output/table.ts'
-import { addPageOptions, notePage, pageQuery, type PageOptions } from '../page-options.ts'
+import { connect } from '../service/connect.ts'
+import { examples, type Define } from './define.ts'
 
 export function addKeys(program: Command, define: Define): void {
-  const keys = program.command('keys').description('make, list and revoke API keys')
+  const keys = program.command('keys').description('create, list and revoke API keys')
+  addCreate(keys, define)
+  addList(keys, define)
+  addRevoke(keys, define)
+}
+
+function addCreate(keys: Command, define: Define): void {
   const create = keys
     .command('create')
-    .description('make a key; it is shown this once')
-    .requiredOption('--project <id>', 'the project it works in')
-    .requiredOption('--subject <subject>', 'in whose name, such as user:alice')
+    .description('create an API key; it is shown only once')
+    .requiredOption('--project <id>', 'project that the key gives access to')
+    .requiredOption('--subject <subject>', 'who uses it, such as user:alice')
     .addOption(
-      new Option('--role <role>', 'a member reads, an admin also changes')
-        .choices(['member', 'admin'])
-        .default('member'),
+      new Option('--role <role>', 'a member can read, an admin can also change').choices(ROLES).default('member'),
     )
-    .option('--tenant <id>', 'the tenant of the project (yours); of another with the key of the installation')
+    .option('--tenant <id>', 'tenant of the project (default: yours); another one needs the installation key')
   examples(create, 'carillon keys create --project default --subject user:alice --role admin')
   define<KeyInput>(create, async ({ cli, options, show, note }) => {
     const { project, subject, role, tenant } = options
-    const made = await connect(cli).keys.create({ project, subject, role, ...(tenant === undefined ? {} : { tenant }) })
-    show(made, () =>
+    const created = await connect(cli).keys.create({ project, subject, role, ...dropUndefined({ tenant }) })
+    show(created, () =>
       fieldLines(cli.terminal, [
-        ['Key', made.key],
-        ['Id', made.id],
-        ['Role', made.role],
-        ['Subject', made.subject],
-        ['Tenant', made.tenant],
-        ['Project', made.project],
+        ['Key', created.key],
+        ['Id', created.id],
+        ['Role', created.role],
+        ['Subject', created.subject],
+        ['Tenant', created.tenant],
+        ['Project', created.project],
       ]),
     )
-    note('the key is not kept anywhere: store it now')
-  })
-  addList(keys, define)
-
-  const revoke = keys.command('revoke').description('revoke a key').argument('<id>', 'its id, not the key itself')
-  addPlaceOptions(revoke)
-  examples(revoke, 'carillon keys revoke 01995c0e-0000-7000-8000-000000000001')
-  define<KeyPlace>(revoke, async ({ cli, args, options, show }) => {
-    const revoked = await connect(cli).keys.revoke(args[0] ?? '', placeQuery(options))
-    show(revoked, () => [`the key ${revoked.prefix}… of ${revoked.subject} is revoked`])
+    note('save the key now: it cannot be shown again')
   })
 }
 
-interface KeyPlace {
+interface ScopeOptions {
   readonly tenant?: string
   readonly project?: string
 }
 
-function addPlaceOptions(command: Command): void {
+function addScopeOptions(command: Command): void {
   command
-    .option('--project <id>', 'of another project; for the key of the installation')
-    .option('--tenant <id>', 'of another tenant; likewise')
-}
-
-function placeQuery({ tenant, project }: KeyPlace): KeyPlace {
-  return { ...(tenant === undefined ? {} : { tenant }), ...(project === undefined ? {} : { project }) }
+    .option('--project <id>', 'another project; needs the installation key')
+    .option('--tenant <id>', 'another tenant; needs the installation key')
 }
 
 function addList(keys: Command, define: Define): void {
-  const list = keys.command('list').description('list the keys of the project, the newest first')
-  addPlaceOptions(list)
+  const list = keys.command('list').description('list the API keys of the project, newest first')
+  addScopeOptions(list)
   addPageOptions(list)
   examples(list, 'carillon keys list', 'carillon keys list --project garden')
-  define<PageOptions & KeyPlace>(list, async ({ cli, options, show, note }) => {
-    const page = await connect(cli).keys.list({ ...placeQuery(options), ...pageQuery(options) })
+  define<PageOptions & ScopeOptions>(list, async ({ cli, options, show, note }) => {
+    const { tenant, project } = options
+    const page = await connect(cli).keys.list({ ...dropUndefined({ tenant, project }), ...pageQuery(options) })
     show(page, () =>
       tableLines<ApiKey>(
         cli.terminal,
@@ -82,6 +75,17 @@ function addList(keys: Command, define: Define): void {
         page.items,
       ),
     )
-    notePage(page, note, 'no keys but that of the installation')
+    notePage(page, note, 'no keys besides the installation key')
+  })
+}
+
+function addRevoke(keys: Command, define: Define): void {
+  const revoke = keys.command('revoke').description('revoke an API key').argument('<id>', 'id of the key, not the key')
+  addScopeOptions(revoke)
+  examples(revoke, 'carillon keys revoke 01995c0e-0000-7000-8000-000000000001')
+  define<ScopeOptions>(revoke, async ({ cli, args, options, show }) => {
+    const { tenant, project } = options
+    const revoked = await connect(cli).keys.revoke(args[0] ?? '', dropUndefined({ tenant, project }))
+    show(revoked, () => [`key ${revoked.prefix}… of ${revoked.subject} is revoked`])
   })
 }

@@ -1,43 +1,20 @@
-import type { Member, MemberInput } from '@carillon/api'
+import { ROLES, type Member, type MemberInput } from '@carillon/api'
 import { Option, type Command } from 'commander'
 
-import { connect } from '../connection.ts'
-import { examples, type Define } from '../define.ts'
+import { addPageOptions, notePage, pageQuery, type PageOptions } from '../options/page-options.ts'
 import { tableLines } from '../output/table.ts'
-import { addPageOptions, notePage, pageQuery, type PageOptions } from '../page-options.ts'
+import { connect } from '../service/connect.ts'
+import { examples, type Define } from './define.ts'
 
 export function addMembers(program: Command, define: Define): void {
-  const members = program.command('members').description('say who may do what in the project')
+  const members = program.command('members').description('manage who can access the project')
   addList(members, define)
-
-  const put = members
-    .command('put')
-    .description('say the most that somebody may do, whatever their key says; who was removed is back')
-    .argument('<subject>', 'who, such as user:alice')
-    .addOption(
-      new Option('--role <role>', 'a member reads, an admin also changes')
-        .choices(['member', 'admin'])
-        .makeOptionMandatory(),
-    )
-  examples(put, 'carillon members put user:alice --role member')
-  define<MemberInput>(put, async ({ cli, args, options, show }) => {
-    const member = await connect(cli).members.put(args[0] ?? '', { role: options.role })
-    show(member, () => [`${member.subject} may act as ${member.role}`])
-  })
-
-  const remove = members
-    .command('remove')
-    .description('remove somebody, listed or not: their keys are refused, and the slots of their schedules are skipped')
-    .argument('<subject>', 'who, such as user:alice')
-  examples(remove, 'carillon members remove user:alice')
-  define(remove, async ({ cli, args, show }) => {
-    const member = await connect(cli).members.remove(args[0] ?? '')
-    show(member, () => [`${member.subject} is removed: \`carillon members put\` brings them back`])
-  })
+  addPut(members, define)
+  addRemove(members, define)
 }
 
 function addList(members: Command, define: Define): void {
-  const list = members.command('list').description('list members by subject, removed ones too')
+  const list = members.command('list').description('list members by name, including removed ones')
   addPageOptions(list)
   examples(list, 'carillon members list')
   define<PageOptions>(list, async ({ cli, options, show, note }) => {
@@ -55,6 +32,33 @@ function addList(members: Command, define: Define): void {
         page.items,
       ),
     )
-    notePage(page, note, 'nobody is listed: everybody may do what their key says')
+    notePage(page, note, 'no members: every key has the role it was created with')
+  })
+}
+
+function addPut(members: Command, define: Define): void {
+  const put = members
+    .command('put')
+    .description('limit the role of a user, whatever their key allows; also restores a removed user')
+    .argument('<subject>', 'user, such as user:alice')
+    .addOption(
+      new Option('--role <role>', 'a member can read, an admin can also change').choices(ROLES).makeOptionMandatory(),
+    )
+  examples(put, 'carillon members put user:alice --role member')
+  define<MemberInput>(put, async ({ cli, args, options, show }) => {
+    const member = await connect(cli).members.put(args[0] ?? '', { role: options.role })
+    show(member, () => [`${member.subject} has the role ${member.role}`])
+  })
+}
+
+function addRemove(members: Command, define: Define): void {
+  const remove = members
+    .command('remove')
+    .description('remove a user, listed or not: their keys stop working and their schedules skip their slots')
+    .argument('<subject>', 'user, such as user:alice')
+  examples(remove, 'carillon members remove user:alice')
+  define(remove, async ({ cli, args, show }) => {
+    const member = await connect(cli).members.remove(args[0] ?? '')
+    show(member, () => [`${member.subject} is removed: undo this with \`carillon members put\``])
   })
 }

@@ -1,18 +1,17 @@
-import type { Client, Schedule, ScheduleInput } from '@carillon/api'
+import { PREVIEW_COUNT, type Client, type Schedule, type ScheduleInput } from '@carillon/api'
 import { Option, type Command } from 'commander'
 
-import { addCadenceOptions } from '../cadence-options.ts'
-import { connect } from '../connection.ts'
-import { examples, type Define, type Invocation } from '../define.ts'
-import type { Exit } from '../exit-codes.ts'
-import { durationMs } from '../option-values.ts'
-import { previewLines } from '../output/preview-view.ts'
+import { addCadenceOptions, getCadence, type CadenceOptions } from '../options/cadence-options.ts'
+import { dropUndefined, durationMs, moment, wholeNumber } from '../options/option-values.ts'
+import { addPolicyOptions } from '../options/policy-options.ts'
+import { readInput, type BodyOptions } from '../options/schedule-body.ts'
+import { addTargetOptions } from '../options/target-options.ts'
 import { runFields } from '../output/run-view.ts'
-import { scheduleFields, zoneOf } from '../output/schedule-view.ts'
-import { addPolicyOptions } from '../policy-options.ts'
-import { readInput, type BodyOptions } from '../schedule-body.ts'
-import { addTargetOptions } from '../target-options.ts'
-import { exitOf, isOver, waitForRun } from '../wait-for-run.ts'
+import { previewLines, scheduleFields, zoneOf } from '../output/schedule-view.ts'
+import type { Exit } from '../process/exit-codes.ts'
+import { connect } from '../service/connect.ts'
+import { exitForRun, isOver, waitForRun } from '../service/wait-for-run.ts'
+import { examples, type Define, type Invocation } from './define.ts'
 
 interface CreateOptions extends BodyOptions {
   readonly idempotencyKey?: string
@@ -24,18 +23,18 @@ interface CreateOptions extends BodyOptions {
 export function addCreate(schedules: Command, define: Define): void {
   const create = schedules
     .command('create')
-    .description('make a schedule')
-    .argument('[name]', 'what it is called; not needed with --file')
+    .description('create a schedule')
+    .argument('[name]', 'name of the schedule; optional with --file')
   addCadenceOptions(create)
   addTargetOptions(create)
   addPolicyOptions(create)
-    .option('--grant <id>', 'by what right it runs (a grant of its own)')
-    .option('--owner <subject>', 'whose it is, such as user:alice (yours)')
-    .option('--file <path>', 'all of it as JSON, as the API takes it; - is standard input')
-    .option('--idempotency-key <key>', 'the same key and body within a day make one schedule')
-    .addOption(new Option('--dry-run', 'make nothing, and show what would be made and when').conflicts('wait'))
-    .option('--wait', 'wait until its first run is over, and show it')
-    .addOption(new Option('--wait-timeout <duration>', 'how long at most (for ever)').argParser(durationMs))
+    .option('--grant <id>', 'grant that authorizes the runs (default: a new grant for this schedule)')
+    .option('--owner <subject>', 'owner, such as user:alice (default: you)')
+    .option('--file <path>', 'the whole schedule as JSON, as the API takes it; - for standard input')
+    .option('--idempotency-key <key>', 'create only one schedule for the same key and body within a day')
+    .addOption(new Option('--dry-run', 'show the schedule and its next slots without creating it').conflicts('wait'))
+    .option('--wait', 'wait until the first run is over, and show it')
+    .addOption(new Option('--wait-timeout <duration>', 'time limit of --wait (default: none)').argParser(durationMs))
   examples(
     create,
     'carillon schedules create "First light" --in 5s --url http://127.0.0.1:7400/healthz --method GET',
@@ -44,29 +43,26 @@ export function addCreate(schedules: Command, define: Define): void {
     'carillon schedules create --file schedule.json --dry-run',
     'carillon schedules create --file schedule.json --wait',
   )
-  define<CreateOptions>(create, createSchedule)
+  define<CreateOptions>(create, async (invocation) => {
+    const { cli, args, options, show } = invocation
+    const input = await readInput(args[0], options, cli)
+    const client = connect(cli)
+    if (options.dryRun === true) return showDryRun(invocation, client, input)
+    const schedule = await client.schedules.create(input, dropUndefined({ idempotencyKey: options.idempotencyKey }))
+    if (options.wait === true) return showFirstRun(invocation, client, schedule)
+    show(schedule, () => scheduleFields(cli.terminal, schedule, cli.clock.now()))
+    return 'ok'
+  })
 }
 
-async function createSchedule(invocation: Invocation<CreateOptions>): Promise<Exit> {
-  const { cli, args, options } = invocation
-  const input = await readInput(args[0], options, cli)
-  const { idempotencyKey, wait, dryRun } = options
-  const client = connect(cli)
-  if (dryRun === true) return showPreview(invocation, client, input)
-  const schedule = await client.schedules.create(input, idempotencyKey === undefined ? {} : { idempotencyKey })
-  if (wait === true) return showFirstRun(invocation, client, schedule)
-  invocation.show(schedule, () => scheduleFields(cli.terminal, schedule, cli.clock.now()))
-  return 'ok'
-}
-
-async function showPreview(
+async function showDryRun(
   { cli, note, show }: Invocation<CreateOptions>,
   client: Client,
   input: ScheduleInput,
 ): Promise<Exit> {
   const preview = await client.schedules.preview(input)
   show(preview, () => previewLines(cli.terminal, preview, zoneOf(preview), cli.clock.now()))
-  note('nothing was made')
+  note('dry run: nothing was created')
   return 'ok'
 }
 
@@ -78,11 +74,35 @@ async function showFirstRun(
   note(`created ${id}, waiting for its first run…`)
   const { id: runId } = await waitForRun(cli, {
     what: `the first run of "${name}"`,
-    look: async (within) => (await within.schedules.runs(id)).items.findLast(isOver),
-    isIt: (run) => run.scheduleId === id,
+    find: async (within) => (await within.schedules.runs(id)).items.findLast(isOver),
+    matches: (run) => run.scheduleId === id,
     timeoutMs: options.waitTimeout,
   })
   const run = await client.runs.get(runId)
   show(run, () => runFields(cli.terminal, run, zoneOf({ cadence })))
-  return exitOf(run)
+  return exitForRun(run)
+}
+
+interface PreviewOptions extends CadenceOptions {
+  readonly from?: string
+  readonly count?: number
+}
+
+export function addPreview(schedules: Command, define: Define): void {
+  const preview = schedules.command('preview').description('show the slots of a cadence without creating a schedule')
+  const count = `number of slots, ${PREVIEW_COUNT.min} to ${PREVIEW_COUNT.max} (default: ${PREVIEW_COUNT.default})`
+  addCadenceOptions(preview)
+    .addOption(new Option('--from <time>', 'show slots after this time (default: now)').argParser(moment))
+    .addOption(new Option('--count <count>', count).argParser(wholeNumber))
+  examples(
+    preview,
+    'carillon schedules preview --cron "30 2 * * *" --timezone America/New_York',
+    'carillon schedules preview --rrule "FREQ=MONTHLY;BYDAY=1MO" --start 2026-01-05T09:00:00 --count 12',
+  )
+  define<PreviewOptions>(preview, async ({ cli, options, show }) => {
+    const cadence = getCadence(options, cli.clock.now())
+    const query = dropUndefined({ from: options.from, count: options.count })
+    const answer = await connect(cli).cadence.preview({ cadence, ...query })
+    show(answer, () => previewLines(cli.terminal, answer, zoneOf({ cadence }), cli.clock.now()))
+  })
 }

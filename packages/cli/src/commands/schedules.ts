@@ -1,21 +1,96 @@
-import type { Command } from 'commander'
+import { SCHEDULE_STATES } from '@carillon/api'
+import { Option, type Command } from 'commander'
 
-import type { Define } from '../define.ts'
-import { addChanges } from './schedule-changes.ts'
-import { addCreate } from './schedule-create.ts'
-import { addEdit } from './schedule-edit.ts'
-import { addPreview } from './schedule-preview.ts'
-import { addReads } from './schedule-reads.ts'
-import { addScheduleRuns } from './schedule-runs.ts'
-import { addSlots } from './schedule-slots.ts'
+import { dropUndefined } from '../options/option-values.ts'
+import { addPageOptions, notePage, pageQuery, type PageOptions } from '../options/page-options.ts'
+import { formatLocal } from '../output/format-time.ts'
+import { scheduleFields, scheduleTable, zoneOf } from '../output/schedule-view.ts'
+import { tableLines } from '../output/table.ts'
+import { connect } from '../service/connect.ts'
+import { getSchedule } from '../service/schedules.ts'
+import { examples, type Define } from './define.ts'
+import { addDelete, addEdit, addPause, addResume } from './schedule-changes.ts'
+import { addCreate, addPreview } from './schedule-create.ts'
+import { addRun, addRuns } from './schedule-runs.ts'
+import { addRestore, addSkip, addSlots } from './schedule-slots.ts'
 
 export function addSchedules(program: Command, define: Define): void {
-  const schedules = program.command('schedules').description('make, read and change schedules')
+  const schedules = program.command('schedules').description('create, show and change schedules')
   addCreate(schedules, define)
-  addReads(schedules, define)
+  addList(schedules, define)
+  addGet(schedules, define)
+  addHistory(schedules, define)
   addEdit(schedules, define)
-  addChanges(schedules, define)
-  addScheduleRuns(schedules, define)
+  addPause(schedules, define)
+  addResume(schedules, define)
+  addDelete(schedules, define)
+  addRun(schedules, define)
+  addRuns(schedules, define)
   addSlots(schedules, define)
+  addSkip(schedules, define)
+  addRestore(schedules, define)
   addPreview(schedules, define)
+}
+
+interface ListOptions extends PageOptions {
+  readonly state?: (typeof SCHEDULE_STATES)[number]
+  readonly kind?: string
+  readonly query?: string
+}
+
+function addList(schedules: Command, define: Define): void {
+  const list = schedules
+    .command('list')
+    .description('list schedules, newest first')
+    .addOption(new Option('--state <state>', 'only schedules in this state').choices(SCHEDULE_STATES))
+    .option('--kind <kind>', 'only schedules with this kind of target')
+    .option('--query <text>', 'only schedules whose name contains this text')
+  addPageOptions(list)
+  examples(list, 'carillon schedules list --state paused', 'carillon schedules list --query digest --json')
+  define<ListOptions>(list, async ({ cli, options, show, note }) => {
+    const { state, kind, query } = options
+    const page = await connect(cli).schedules.list({
+      ...dropUndefined({ state, targetKind: kind, q: query }),
+      ...pageQuery(options),
+    })
+    show(page, () => scheduleTable(cli.terminal, page.items, cli.clock.now()))
+    notePage(page, note, 'no schedules: see `carillon schedules create --help`')
+  })
+}
+
+function addGet(schedules: Command, define: Define): void {
+  const get = schedules.command('get').description('show a schedule').argument('<schedule>', 'id or exact name')
+  examples(get, 'carillon schedules get "Morning digest"')
+  define(get, async ({ cli, args, show }) => {
+    const schedule = await getSchedule(connect(cli), args[0] ?? '')
+    show(schedule, () => scheduleFields(cli.terminal, schedule, cli.clock.now()))
+  })
+}
+
+function addHistory(schedules: Command, define: Define): void {
+  const history = schedules
+    .command('history')
+    .description('show the changes of a schedule and who made them')
+    .argument('<schedule>', 'id or exact name')
+  examples(history, 'carillon schedules history "Morning digest"')
+  define(history, async ({ cli, args, show }) => {
+    const client = connect(cli)
+    const schedule = await getSchedule(client, args[0] ?? '')
+    const changes = await client.schedules.history(schedule.id)
+    const zone = zoneOf(schedule)
+    show(changes, () =>
+      tableLines(
+        cli.terminal,
+        [
+          { title: 'WHEN', of: ({ changedAt }) => formatLocal(changedAt, zone) },
+          { title: 'CHANGE', of: ({ change }) => change },
+          { title: 'BY', of: ({ actor }) => actor, shrinksTo: 12 },
+          { title: 'REVISION', of: ({ revision }) => String(revision) },
+          { title: 'NEXT SLOT', of: ({ nextSlotAt }) => (nextSlotAt === null ? '-' : formatLocal(nextSlotAt, zone)) },
+          { title: 'REASON', of: ({ reason }) => reason ?? '', shrinksTo: 12 },
+        ],
+        changes.items,
+      ),
+    )
+  })
 }

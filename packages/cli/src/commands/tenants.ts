@@ -1,43 +1,53 @@
 import type { Tenant, TenantInput } from '@carillon/api'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 
-import { usageError } from '../cli-error.ts'
-import { connect } from '../connection.ts'
-import { examples, type Define } from '../define.ts'
-import { list, wholeNumber } from '../option-values.ts'
+import { dropUndefined, list, wholeNumber } from '../options/option-values.ts'
 import { fieldLines } from '../output/table.ts'
-import type { Terminal } from '../output/terminal.ts'
-
-type Limits = Omit<Tenant, 'tenant' | 'updatedBy' | 'updatedAt'>
-/** What the installation says. Not null, which commander takes for an option without a value. */
-const DEFAULT = 'default'
-type SetOptions = { readonly [Limit in keyof Limits]?: NonNullable<Limits[Limit]> | typeof DEFAULT }
-
-const LIMITS = [
-  'maxSchedulesPerProject',
-  'maxSchedulesPerUser',
-  'minimumSeconds',
-  'requestsPerMinute',
-  'allowedHosts',
-] as const satisfies (keyof Limits)[]
+import type { Screen } from '../output/terminal.ts'
+import { usageError } from '../process/cli-error.ts'
+import { connect } from '../service/connect.ts'
+import { examples, type Define } from './define.ts'
 
 export function addTenants(program: Command, define: Define): void {
-  const tenants = program.command('tenants').description('see and say what a tenant may have')
+  const tenants = program.command('tenants').description("show and set a tenant's limits")
+  addGet(tenants, define)
+  addSet(tenants, define)
+}
+
+function addGet(tenants: Command, define: Define): void {
   const get = tenants
     .command('get')
-    .description('show what a tenant may have; of another than your own with the key of the installation')
-    .argument('<tenant>', 'its id')
+    .description("show a tenant's limits; another tenant than yours needs the installation key")
+    .argument('<tenant>', 'id of the tenant')
   examples(get, 'carillon tenants get acme')
   define(get, async ({ cli, args, show }) => {
     const tenant = await connect(cli).tenants.get(args[0] ?? '')
     show(tenant, () => tenantFields(cli.terminal, tenant))
   })
+}
 
+type Limits = Omit<Tenant, 'tenant' | 'updatedBy' | 'updatedAt'>
+/** Stands for the limit of the installation. Not null: commander takes null for an option without a value. */
+const DEFAULT = 'default'
+type SetOptions = { readonly [Limit in keyof Limits]?: NonNullable<Limits[Limit]> | typeof DEFAULT }
+
+function addSet(tenants: Command, define: Define): void {
+  const count = (flags: string, description: string): Option =>
+    new Option(flags, `${description}, or default`).argParser(countOrDefault)
   const set = tenants
     .command('set')
-    .description('say what a tenant may have; what is not named stays. With the key of the installation')
-    .argument('<tenant>', 'its id')
-  addLimits(set)
+    .description("set a tenant's limits; limits that are not passed keep their values. Needs the installation key")
+    .argument('<tenant>', 'id of the tenant')
+    .addOption(count('--max-schedules-per-project <count>', 'schedules per project'))
+    .addOption(count('--max-schedules-per-user <count>', 'schedules per user in a project'))
+    .addOption(count('--minimum-seconds <count>', 'shortest time between two slots of a schedule'))
+    .addOption(count('--requests-per-minute <count>', 'API requests per key'))
+    .addOption(
+      new Option(
+        '--allowed-hosts <list>',
+        'host patterns that HTTP targets may call, among those the installation allows; or none, or default',
+      ).argParser(hostsOrDefault),
+    )
   examples(
     set,
     'carillon tenants set acme --max-schedules-per-project 2000 --allowed-hosts "*.acme.example"',
@@ -45,28 +55,16 @@ export function addTenants(program: Command, define: Define): void {
   )
   define<SetOptions>(set, async ({ cli, args, options, show }) => {
     const [id = ''] = args
-    if (LIMITS.every((limit) => options[limit] === undefined)) {
-      throw usageError('expected something to say of the tenant, got nothing', 'see `carillon tenants set --help`')
+    const limits = readLimits(options)
+    if (Object.keys(limits).length === 0) {
+      throw usageError('expected a limit to set, got none', 'see `carillon tenants set --help`')
     }
-    const { tenants: asked } = connect(cli)
-    const tenant = await asked.put(id, changed(await asked.get(id), options))
+    const client = connect(cli)
+    const { tenant: _id, updatedBy: _by, updatedAt: _at, ...current } = await client.tenants.get(id)
+    // The service replaces all limits, so the current ones are sent again.
+    const tenant = await client.tenants.put(id, { ...current, ...limits })
     show(tenant, () => tenantFields(cli.terminal, tenant))
   })
-}
-
-function addLimits(command: Command): void {
-  const limit = (flags: string, description: string): Option => new Option(flags, description).argParser(countOrDefault)
-  command
-    .addOption(limit('--max-schedules-per-project <count>', 'how many a project may have; or default'))
-    .addOption(limit('--max-schedules-per-user <count>', 'how many of them one user; or default'))
-    .addOption(limit('--minimum-seconds <count>', 'the least between two slots; or default'))
-    .addOption(limit('--requests-per-minute <count>', 'of each key; or default'))
-    .addOption(
-      new Option(
-        '--allowed-hosts <list>',
-        'host patterns that HTTP targets may reach, within those of the installation; or none, or default',
-      ).argParser(hostsOrDefault),
-    )
 }
 
 function countOrDefault(text: string): number | typeof DEFAULT {
@@ -74,7 +72,7 @@ function countOrDefault(text: string): number | typeof DEFAULT {
   try {
     return wholeNumber(text)
   } catch {
-    throw new InvalidArgumentError('expected a whole number, or default for what the installation says')
+    throw new InvalidArgumentError('expected a whole number, or default for the limit of the installation')
   }
 }
 
@@ -83,18 +81,24 @@ function hostsOrDefault(text: string): readonly string[] | typeof DEFAULT {
   return text === 'none' ? [] : list(text)
 }
 
-/** The service replaces all that was said, so what is not named is said again. */
-function changed(tenant: Tenant, options: SetOptions): TenantInput {
-  const said = LIMITS.map((limit) => {
-    const option = options[limit]
-    return [limit, option === undefined ? tenant[limit] : option === DEFAULT ? null : option]
-  })
-  // By its names; each value is of its own limit.
-  return Object.fromEntries(said) as TenantInput
+/** The limits that the options set; `default` becomes null, which is the limit of the installation. */
+function readLimits(options: SetOptions): TenantInput {
+  return dropUndefined({
+    maxSchedulesPerProject: nullIfDefault(options.maxSchedulesPerProject),
+    maxSchedulesPerUser: nullIfDefault(options.maxSchedulesPerUser),
+    minimumSeconds: nullIfDefault(options.minimumSeconds),
+    requestsPerMinute: nullIfDefault(options.requestsPerMinute),
+    allowedHosts: nullIfDefault(options.allowedHosts),
+  } satisfies Record<keyof Limits, unknown>)
 }
 
-function tenantFields(screen: Terminal, tenant: Tenant): string[] {
-  const count = (limit: number | null): string => (limit === null ? 'as the installation says' : String(limit))
+function nullIfDefault<Limit>(option: Limit | typeof DEFAULT): Limit | null {
+  return option === DEFAULT ? null : option
+}
+
+function tenantFields(screen: Screen, tenant: Tenant): string[] {
+  const inherited = 'default of the installation'
+  const count = (limit: number | null): string => (limit === null ? inherited : String(limit))
   const { allowedHosts, updatedAt, updatedBy } = tenant
   return fieldLines(screen, [
     ['Tenant', tenant.tenant],
@@ -102,7 +106,7 @@ function tenantFields(screen: Terminal, tenant: Tenant): string[] {
     ['Schedules per user', count(tenant.maxSchedulesPerUser)],
     ['Seconds between slots', count(tenant.minimumSeconds)],
     ['Requests per minute', count(tenant.requestsPerMinute)],
-    ['Hosts', allowedHosts === null ? 'as the installation says' : allowedHosts.join(', ') || 'none'],
-    ['Changed', updatedAt === null ? '' : `${updatedAt} by ${updatedBy ?? 'nobody'}`],
+    ['Allowed hosts', allowedHosts === null ? inherited : allowedHosts.join(', ') || 'none'],
+    ['Changed', updatedAt === null ? '' : `${updatedAt} by ${updatedBy ?? 'unknown'}`],
   ])
 }

@@ -1,13 +1,11 @@
-import { ApiError, type SchedulePreview } from '@carillon/api'
+import { ApiError, type ScheduleInput, type SchedulePreview } from '@carillon/api'
 
-import type { Cli } from '../cli.ts'
-import { connect } from '../connection.ts'
-import { inParallel } from '../in-parallel.ts'
-import { patiently } from '../patiently.ts'
-import { findNoSlot } from './check-slots.ts'
-import { blamed, batchesOf } from './entry-batches.ts'
+import type { Cli } from '../process/cli.ts'
+import { connect, retryWhileBusy } from '../service/connect.ts'
+import { BATCH_CONCURRENCY, batchesOf, ENTRY_CONCURRENCY, mapConcurrently, refusedEntries } from './entry-batches.ts'
 import type { ImportEntry, Refusal } from './import-entry.ts'
 
+/** An entry that the service would accept. */
 export interface CheckedEntry {
   readonly entry: ImportEntry
   readonly description: string
@@ -19,11 +17,8 @@ interface CheckedEntries {
   readonly refusals: readonly Refusal[]
 }
 
-const CONCURRENCY = 8
-const BATCHES_AT_ONCE = 2
-
 /**
- * Asks the service what it would make of each entry, many to a request, and refuses what it would refuse. Nothing is made.
+ * Asks the service for a preview of each entry, many per request, and collects its refusals. Creates nothing.
  * @param file all entries of the file
  */
 export async function checkEntries(
@@ -32,14 +27,14 @@ export async function checkEntries(
   file: readonly ImportEntry[],
 ): Promise<CheckedEntries> {
   const answers = new Map<ImportEntry, CheckedEntry | Refusal>()
-  await inParallel(batchesOf(entries, file), BATCHES_AT_ONCE, async (batch) => {
+  await mapConcurrently(batchesOf(entries, file), BATCH_CONCURRENCY, async (batch) => {
     for (const [entry, answer] of await checkBatch(cli, batch)) answers.set(entry, answer)
   })
   const all = entries.flatMap((entry) => answers.get(entry) ?? [])
   return { checked: all.filter((answer) => 'entry' in answer), refusals: all.filter((answer) => 'reason' in answer) }
 }
 
-/** Those that are to blame for the refusal of all are asked for one by one, and the others again. */
+/** If the service refuses the batch, the entries that it names are checked one by one, and the rest as a batch again. */
 async function checkBatch(
   cli: Cli,
   batch: readonly ImportEntry[],
@@ -47,18 +42,18 @@ async function checkBatch(
   if (batch.length === 0) return []
   const client = connect(cli)
   const inputs = batch.map(({ input }) => input)
-  const answer = await refusalOr(() => patiently(cli, () => client.schedules.previewMany(inputs)))
+  const answer = await catchRefusal(() => retryWhileBusy(cli, () => client.schedules.previewMany(inputs)))
   if (!(answer instanceof ApiError)) {
-    return inParallel(batch.entries().toArray(), CONCURRENCY, async ([index, entry]) => {
+    return mapConcurrently(batch.entries().toArray(), ENTRY_CONCURRENCY, async ([index, entry]) => {
       const preview = answer.items[index]
-      return [entry, preview === undefined ? await checkEntry(cli, entry) : await checkedBy(cli, entry, preview)]
+      return [entry, preview === undefined ? await checkEntry(cli, entry) : await checkPreview(cli, entry, preview)]
     })
   }
-  const named = blamed(batch, answer)
+  const named = refusedEntries(batch, answer)
   const singles = named.size === 0 ? batch : [...named]
-  const checked = await inParallel(
+  const checked = await mapConcurrently(
     singles,
-    CONCURRENCY,
+    ENTRY_CONCURRENCY,
     async (entry) => [entry, await checkEntry(cli, entry)] as const,
   )
   const others = named.size === 0 ? [] : batch.filter((entry) => !named.has(entry))
@@ -67,25 +62,42 @@ async function checkBatch(
 
 async function checkEntry(cli: Cli, entry: ImportEntry): Promise<CheckedEntry | Refusal> {
   const client = connect(cli)
-  const answer = await refusalOr(() => patiently(cli, () => client.schedules.preview(entry.input)))
-  return answer instanceof ApiError ? refusalOf(entry, answer) : checkedBy(cli, entry, answer)
+  const answer = await catchRefusal(() => retryWhileBusy(cli, () => client.schedules.preview(entry.input)))
+  return answer instanceof ApiError ? refusalOf(entry, answer) : checkPreview(cli, entry, answer)
 }
 
-async function checkedBy(
+async function checkPreview(
   cli: Cli,
   entry: ImportEntry,
   { description, slots, cadence }: SchedulePreview,
 ): Promise<CheckedEntry | Refusal> {
-  const noSlot = await findNoSlot(cli, connect(cli), entry, cadence)
-  if (noSlot !== undefined) {
-    const reason = `skippedSlots: expected slots of the schedule, got ${noSlot}, which is none: leave it out`
+  const unknown = await findUnknownSlot(cli, entry, cadence)
+  if (unknown !== undefined) {
+    const reason = `skippedSlots: expected slots of the schedule, got ${unknown}, which is none: remove it`
     return { place: entry.place, name: entry.input.name, reason }
   }
   return { entry, description, nextSlotAt: slots[0]?.scheduledFor ?? null }
 }
 
-/** What is wrong with an input is told with it; everything else ends the import. */
-export async function refusalOr<Answer>(ask: () => Promise<Answer>): Promise<Answer | ApiError> {
+/** The first skipped slot that the cadence does not have. The service would notice only after it created the schedule. */
+async function findUnknownSlot(
+  cli: Cli,
+  { skippedSlots }: ImportEntry,
+  cadence: ScheduleInput['cadence'],
+): Promise<string | undefined> {
+  const client = connect(cli)
+  for (const written of skippedSlots) {
+    const slot = Date.parse(written)
+    if (slot <= cli.clock.now()) continue
+    const from = new Date(slot - 1).toISOString()
+    const { slots } = await retryWhileBusy(cli, () => client.cadence.preview({ cadence, from, count: 1 }))
+    if (slots[0]?.scheduledFor !== new Date(slot).toISOString()) return written
+  }
+  return undefined
+}
+
+/** Returns the error if the service refuses the input. Any other error ends the import. */
+export async function catchRefusal<Answer>(ask: () => Promise<Answer>): Promise<Answer | ApiError> {
   try {
     return await ask()
   } catch (error) {
@@ -95,7 +107,7 @@ export async function refusalOr<Answer>(ask: () => Promise<Answer>): Promise<Ans
 }
 
 export function refusalOf({ place, input }: ImportEntry, { message, errors }: ApiError): Refusal {
-  // Some are sentences, and some are parts of one.
+  // Some messages end with a full stop, which would break the list.
   const reasons = errors.map((problem) => `${problem.field}: ${problem.message.replace(/\.$/, '')}`)
   const reason = errors.length === 0 ? message : reasons.join('; ')
   return { place, name: input.name, reason }

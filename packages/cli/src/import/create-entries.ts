@@ -1,33 +1,25 @@
 import { ApiError, type Schedule } from '@carillon/api'
 
-import type { Cli } from '../cli.ts'
-import { connect } from '../connection.ts'
-import { inParallel } from '../in-parallel.ts'
 import { Progress } from '../output/progress.ts'
-import { patiently } from '../patiently.ts'
-import { refusalOf, refusalOr } from './check-entries.ts'
-import { createBatch } from './create-batch.ts'
-import { batchesOf } from './entry-batches.ts'
+import type { Cli } from '../process/cli.ts'
+import { findScheduleById } from '../service/schedules.ts'
+import { catchRefusal, refusalOf } from './check-entries.ts'
+import { BATCH_CONCURRENCY, batchesOf, ENTRY_CONCURRENCY, mapConcurrently } from './entry-batches.ts'
 import { applyState, isUntouched } from './entry-state.ts'
-import { findAgain } from './find-again.ts'
-import { idempotencyKeys, keyAfter, keyOf } from './idempotency-keys.ts'
-import type { ImportEntry, Refusal } from './import-entry.ts'
-import type { MadeEntry } from './made-entry.ts'
+import { batchKey, createIdempotently, idempotencyKeys, keyAfterDelete } from './idempotent-create.ts'
+import type { CreatedEntry, ImportEntry, Refusal } from './import-entry.ts'
 
 interface CreatedEntries {
-  readonly created: MadeEntry[]
-  /** Made by an import of the same entry within a day. */
-  readonly replayed: MadeEntry[]
+  readonly created: CreatedEntry[]
+  /** Created by an import of the same entry within a day. */
+  readonly replayed: CreatedEntry[]
   readonly refusals: Refusal[]
 }
 
-const CONCURRENCY = 8
-/** While the service writes one, the next is on its way. */
-const BATCHES_AT_ONCE = 2
-
 /**
- * Makes a schedule of each entry. Those that are paused, or of which slots are taken out, are made one by one: in between they
- * come due. The others go many to a request; if the service refuses one of a request, those are made one by one as well.
+ * Creates a schedule per entry. Entries with a pause or skipped slots go first and one by one, because such a schedule is
+ * active until its state is applied. The others go in batches. If the service refuses an entry of a batch, all of the batch
+ * are created one by one.
  *
  * @param file all entries of the file
  */
@@ -38,69 +30,91 @@ export async function createEntries(
 ): Promise<CreatedEntries> {
   const keys = idempotencyKeys(entries)
   const progress = new Progress(cli.terminal, 'importing', entries.length)
-  const made: CreatedEntries = { created: [], replayed: [], refusals: [] }
-  const makeSingly = (singles: readonly ImportEntry[]): Promise<unknown> =>
-    inParallel(singles, CONCURRENCY, async (entry) => {
-      const answer = await refusalOr(() => createEntry(cli, entry, keys.get(entry) ?? ''))
-      if (answer instanceof ApiError) made.refusals.push(refusalOf(entry, answer))
-      else (answer.isReplayed ? made.replayed : made.created).push({ entry, scheduleId: answer.schedule.id })
+  const result: CreatedEntries = { created: [], replayed: [], refusals: [] }
+  const createSingly = (singles: readonly ImportEntry[]): Promise<unknown> =>
+    mapConcurrently(singles, ENTRY_CONCURRENCY, async (entry) => {
+      const answer = await catchRefusal(() => createEntry(cli, entry, keys.get(entry) ?? ''))
+      if (answer instanceof ApiError) result.refusals.push(refusalOf(entry, answer))
+      else (answer.isReplayed ? result.replayed : result.created).push({ entry, scheduleId: answer.schedule.id })
       progress.step()
     })
   try {
-    await makeSingly(entries.filter((entry) => !isPlain(entry)))
-    await inParallel(batchesOf(entries.filter(isPlain), file), BATCHES_AT_ONCE, async (batch) => {
-      const { created, replayed, refused } = await createBatch(cli, batch, keyOfAll(batch, keys))
-      made.created.push(...created)
-      made.replayed.push(...replayed)
+    await createSingly(entries.filter(hasState))
+    const others = entries.filter((entry) => !hasState(entry))
+    await mapConcurrently(batchesOf(others, file), BATCH_CONCURRENCY, async (batch) => {
+      const { created, replayed, refused } = await createBatch(cli, batch, batchKey(batch, keys))
+      result.created.push(...created)
+      result.replayed.push(...replayed)
       progress.step(created.length + replayed.length)
-      await makeSingly(refused)
+      await createSingly(refused)
     })
   } finally {
     progress.end()
   }
-  return made
+  return result
 }
 
-function isPlain({ pausedReason, skippedSlots }: ImportEntry): boolean {
-  return pausedReason === null && skippedSlots.length === 0
+/** True if more has to be done after the create. */
+function hasState({ pausedReason, skippedSlots }: ImportEntry): boolean {
+  return pausedReason !== null || skippedSlots.length > 0
 }
 
-function keyOfAll(batch: readonly ImportEntry[], keys: ReadonlyMap<ImportEntry, string>): string {
-  return keyOf(batch.map((entry) => keys.get(entry) ?? '').join('\n'))
-}
-
-interface Answer {
+interface CreatedEntryAnswer {
   readonly schedule: Schedule
   readonly isReplayed: boolean
 }
 
-async function createEntry(cli: Cli, entry: ImportEntry, firstKey: string): Promise<Answer> {
+async function createEntry(cli: Cli, entry: ImportEntry, firstKey: string): Promise<CreatedEntryAnswer> {
   let key = firstKey
   for (;;) {
-    const answer = await createOnce(cli, entry, key)
-    if (!answer.isReplayed) {
-      await applyState(cli, entry, answer.schedule)
-      return answer
+    const idempotencyKey = key
+    const { answer: schedule, isReplayed } = await createIdempotently(cli, (client) =>
+      client.schedules.create(entry.input, { idempotencyKey }),
+    )
+    if (!isReplayed) {
+      await applyState(cli, entry, schedule)
+      return { schedule, isReplayed }
     }
-    const schedule = await findAgain(cli, answer.schedule.id)
-    if (schedule !== undefined) {
-      // The first answer may have been lost before it was paused.
-      if (await isUntouched(cli, entry, schedule.id)) await applyState(cli, entry, schedule)
-      return answer
+    const current = await findScheduleById(cli, schedule.id)
+    if (current !== undefined) {
+      // The earlier import may have stopped before it applied the state.
+      if (await isUntouched(cli, entry, current.id)) await applyState(cli, entry, current)
+      return { schedule, isReplayed }
     }
-    key = keyAfter(key, answer.schedule.id)
+    key = keyAfterDelete(key, schedule.id)
   }
 }
 
-async function createOnce(cli: Cli, { input }: ImportEntry, idempotencyKey: string): Promise<Answer> {
-  let isReplayed = false
-  const client = connect(cli, {
-    fetch: async (url, init) => {
-      const response = await fetch(url, init)
-      isReplayed = response.headers.get('idempotency-replayed') === 'true'
-      return response
-    },
-  })
-  const schedule = await patiently(cli, () => client.schedules.create(input, { idempotencyKey }))
-  return { schedule, isReplayed }
+interface CreatedBatch {
+  readonly created: readonly CreatedEntry[]
+  /** Created by an import of the same entries within a day. */
+  readonly replayed: readonly CreatedEntry[]
+  /** Entries of a refused request: none of them was created, though only some are at fault. */
+  readonly refused: readonly ImportEntry[]
+}
+
+/** Creates schedules in one request, all or none. Repeats it for entries whose schedules were deleted since the first time. */
+async function createBatch(cli: Cli, batch: readonly ImportEntry[], firstKey: string): Promise<CreatedBatch> {
+  const replayed: CreatedEntry[] = []
+  let [pending, key] = [batch, firstKey]
+  for (;;) {
+    const inputs = pending.map(({ input }) => input)
+    const idempotencyKey = key
+    const response = await catchRefusal(() =>
+      createIdempotently(cli, (client) => client.schedules.createMany(inputs, { idempotencyKey })),
+    )
+    if (response instanceof ApiError) return { created: [], replayed, refused: pending }
+    const { answer, isReplayed } = response
+    const created = pending.map((entry, index) => ({ entry, scheduleId: answer.ids[index] ?? '' }))
+    if (!isReplayed) return { created, replayed, refused: [] }
+    // A replayed answer is as old as the first one: some schedules may have been deleted since.
+    const found = await mapConcurrently(created, ENTRY_CONCURRENCY, ({ scheduleId }) =>
+      findScheduleById(cli, scheduleId),
+    )
+    replayed.push(...created.filter((_, index) => found[index] !== undefined))
+    const deleted = created.filter((_, index) => found[index] === undefined)
+    if (deleted.length === 0) return { created: [], replayed, refused: [] }
+    pending = deleted.map(({ entry }) => entry)
+    key = keyAfterDelete(key, deleted.map(({ scheduleId }) => scheduleId).join('\n'))
+  }
 }

@@ -1,4 +1,4 @@
-/** What one line of a crontab is. */
+/** One line of a crontab. */
 export type CrontabLine =
   | { readonly kind: 'blank' }
   | { readonly kind: 'comment'; readonly text: string }
@@ -10,9 +10,9 @@ const VARIABLE = /^("[^"]+"|'[^']+'|[A-Za-z_]\w*)\s*=\s*(.*)$/
 const MACRO = /^(@\w+)\s+(\S.*)$/
 const FIELDS = /^(\S+(?:\s+\S+){4})\s+(\S.*)$/
 
-const FIELDS_REASON = 'expected five fields or a macro such as @daily, and a command'
+const FIELDS_REASON = 'expected five time fields or a macro such as @daily, and a command, got another line'
 
-/** What can be a field of a time, and is no name of a program: `*`, `1-5`, `0/15`, `?`, `MON-FRI`, `2026`. */
+/** Matches a time field but no program name: `*`, `1-5`, `0/15`, `?`, `MON-FRI`, `2026`. */
 const DAY = '(?:sun|mon|tue|wed|thu|fri|sat)'
 const TIME_FIELD = new RegExp(`^(?:[\\d*?][\\d*/,?#LW-]*|${DAY}(?:[-,#]${DAY})*)$`, 'i')
 
@@ -21,17 +21,17 @@ export function readCrontabLine(line: string): CrontabLine {
   if (text === '') return { kind: 'blank' }
   if (text.startsWith('#')) return { kind: 'comment', text: text.replace(/^#+\s*/, '') }
   const variable = VARIABLE.exec(text)
-  if (variable !== null) return { kind: 'variable', name: unquoted(variable[1]), value: unquoted(variable[2]) }
+  if (variable !== null) return { kind: 'variable', name: unquote(variable[1]), value: unquote(variable[2]) }
   const [, time, rest = ''] = MACRO.exec(text) ?? FIELDS.exec(text) ?? []
   if (time === undefined) return { kind: 'unreadable', reason: FIELDS_REASON }
   const expression = time.replace(/\s+/g, ' ')
-  const more = expression.startsWith('@') ? [] : moreFields(rest)
-  if (more.length > 0) return { kind: 'unreadable', reason: tooManyFields([...expression.split(' '), ...more]) }
+  const extra = expression.startsWith('@') ? [] : extraFields(rest)
+  if (extra.length > 0) return { kind: 'unreadable', reason: tooManyFields([...expression.split(' '), ...extra]) }
   return { kind: 'entry', expression, ...splitStdin(rest) }
 }
 
-/** Fields where the command should begin: other schedulers have one for seconds, and one for years. */
-function moreFields(command: string): string[] {
+/** Time fields before the command. Other schedulers have fields for seconds and years. */
+function extraFields(command: string): string[] {
   const words = command.split(/\s+/)
   const count = words.findIndex((word) => !TIME_FIELD.test(word))
   return words.slice(0, count === -1 ? words.length : count)
@@ -39,15 +39,29 @@ function moreFields(command: string): string[] {
 
 function tooManyFields(fields: readonly string[]): string {
   const got = `${fields.length} fields (${fields.join(' ')})`
-  return `expected five fields and a command, got ${got}: take out those of seconds and years`
+  return `expected five time fields and a command, got ${got}: remove the fields for seconds and years`
 }
 
-/** In cron an unescaped `%` ends the command: what follows is its standard input, further ones are line breaks. */
+/** In cron an unescaped `%` ends the command. The rest is its standard input, where further `%` are line breaks. */
 function splitStdin(text: string): { command: string; stdin: string | null } {
   const [command = '', ...lines] = text.split(/(?<!\\)%/).map((part) => part.replaceAll('\\%', '%'))
   return { command: command.trim(), stdin: lines.length === 0 ? null : lines.join('\n') }
 }
 
-function unquoted(text = ''): string {
+function unquote(text = ''): string {
   return text.trim().replace(/^(["'])(.*)\1$/, '$2')
+}
+
+/** Users that the lines of `/etc/crontab` often name. None of them is the name of a program. */
+const COMMON_USERS = ['root', 'www-data', 'nobody', 'daemon', 'ubuntu']
+
+/** Programs that run the command after them. Without this list they would look like users. */
+const WRAPPERS = 'sudo doas nice ionice time timeout env exec nohup setsid chronic cronic run-one command'.split(' ')
+
+/** True if a command begins with a user, as in `/etc/crontab`: one of the common users, or any name before curl or wget. */
+export function beginsWithUser(first: string, second: string | undefined): boolean {
+  if (second === undefined) return false
+  const isCall = /^(?:\S*\/)?(?:curl|wget)$/.test(second)
+  const isName = /^[a-z_][\w-]*$/.test(first) && !WRAPPERS.includes(first) && !/^(?:curl|wget)$/.test(first)
+  return COMMON_USERS.includes(first) || (isCall && isName)
 }

@@ -13,7 +13,7 @@ function namesIn(text: string): string[] {
 }
 
 describe('a crontab', () => {
-  test('becomes schedules, each with the line it stands on', () => {
+  test('becomes schedules, each with its line number', () => {
     const { entries, refusals, notes } = parse(
       ['# Digest', '0 9 * * 1-5  curl http://a/x', '', '@daily wget -q http://b', ''].join('\n'),
     )
@@ -46,13 +46,13 @@ describe('a crontab', () => {
   test.each([
     ['a tab between the fields', '0\t9\t*\t*\t1-5\tcurl http://a', '0 9 * * 1-5'],
     ['spaces before', '   */5 * * * * curl http://a', '*/5 * * * *'],
-    ['names of days', '0 9 * jan mon-fri curl http://a', '0 9 * jan mon-fri'],
+    ['names of months and days', '0 9 * jan mon-fri curl http://a', '0 9 * jan mon-fri'],
     ['a carriage return at the end', '@hourly curl http://a\r', '@hourly'],
   ])('is read with %s', (_what, line, expression) => {
     expect(parse(line).entries[0]?.input.cadence).toMatchObject({ expression })
   })
 
-  test('changes its zone wherever CRON_TZ or TZ says so', () => {
+  test('changes its time zone at every line with CRON_TZ or TZ', () => {
     const text = [
       '@daily curl http://a',
       'CRON_TZ=Europe/Madrid',
@@ -68,7 +68,7 @@ describe('a crontab', () => {
     ])
   })
 
-  test('has no environment: its variables are left out, and that is said', () => {
+  test('loses its other variables, each with a note', () => {
     expect(parse('MAILTO=ops@example.com\nPATH=/bin\n').notes).toEqual([
       'line 1: MAILTO is ignored: a schedule has no environment',
       'line 2: PATH is ignored: a schedule has no environment',
@@ -91,27 +91,24 @@ describe('a crontab', () => {
   })
 
   test.each([
-    ['@reboot curl http://a', /names no time/],
-    ['/usr/bin/backup', /expected five fields/],
+    ['@reboot curl http://a', /^expected a time, got @reboot/],
+    ['/usr/bin/backup', /expected five time fields/],
     ['0 9 * * * /usr/bin/backup', /expected a call of curl or wget, got \/usr\/bin\/backup: .*--url/],
     ['0 9 * * * curl http://a | mail me', /needs a shell \(\|\)/],
-    ['0 9 * * * curl -u me:secret http://a', /-u is not understood/],
-    ['0 0 9 * * * curl http://a', /expected five fields and a command, got 6 fields \(0 0 9 \* \* \*\): take out/],
+    ['0 9 * * * curl -u me:secret http://a', /got -u: remove it/],
+    ['0 0 9 * * * curl http://a', /expected five time fields and a command, got 6 fields \(0 0 9 \* \* \*\): remove/],
     ['0 0 9 ? * MON-FRI curl http://a', /got 6 fields \(0 0 9 \? \* MON-FRI\)/],
     ['0 0/5 9 * * 1-5 2027 curl http://a', /got 7 fields/],
-    [
-      '17 * * * * root cd / && run-parts /etc/cron.hourly',
-      /got root before the command: .*system crontab.*take it out/,
-    ],
-    ['@daily alice /usr/bin/curl http://a', /got alice before the command: .*system crontab/],
-  ])('%s is refused with its line and the reason', (line, reason) => {
+    ['17 * * * * root cd / && run-parts /etc/cron.hourly', /got the user root: .*system crontab.*remove the user/],
+    ['@daily alice /usr/bin/curl http://a', /got the user alice: .*system crontab/],
+  ])('with %s is refused with the line number and the reason', (line, reason) => {
     const { entries, refusals } = parse(`\n${line}`)
 
     expect({ entries, place: refusals[0]?.place }).toEqual({ entries: [], place: 'line 2' })
     expect(refusals[0]?.reason).toMatch(reason)
   })
 
-  test('sends other commands to a hook, if there is one', () => {
+  test('sends other commands to a hook if one is given', () => {
     const { entries, refusals } = parse('0 9 * * * /usr/bin/backup --all | gzip', HOOK)
 
     expect(refusals).toEqual([])
@@ -124,36 +121,36 @@ describe('a crontab', () => {
   })
 
   test.each(['7z a backup.7z', 'nice curl http://a', 'sudo wget http://a', 'root-check --all'])(
-    'takes %s for a command, and for nothing before one',
+    'takes the first word of %s for a program, not for a time field or a user',
     (command) => {
       expect(parse(`0 9 * * * ${command}`, HOOK).entries[0]?.input.target).toMatchObject({ payload: { command } })
     },
   )
 
-  test('refuses what other schedulers write before a command, though there is a hook', () => {
+  test('refuses extra fields before a command even if a hook is given', () => {
     expect(parse('0 0 9 * * * backup\n0 9 * * * root backup', HOOK).refusals).toHaveLength(2)
   })
 
-  test('refuses @reboot and flags that are not understood though there is a hook', () => {
+  test('refuses @reboot and unknown flags even if a hook is given', () => {
     expect(parse('@reboot x\n@daily curl -k http://a', HOOK).refusals).toHaveLength(2)
   })
 
-  test('takes what follows % for standard input, and an escaped one for itself', () => {
+  test('takes the text after % as standard input, and an escaped % literally', () => {
     const { entries, notes } = parse('@daily mail me%Hello%there\n@daily date +\\%F', HOOK)
 
     expect(entries.map(({ input }) => (input.target as { payload: unknown }).payload)).toEqual([
       { command: 'mail me', stdin: 'Hello\nthere' },
       { command: 'date +%F' },
     ])
-    expect(notes).toEqual(['line 1: what follows % is standard input in cron; the hook is sent it as stdin'])
+    expect(notes).toEqual(['line 1: the text after % is standard input in cron; the hook receives it as stdin'])
   })
 
-  test('says what it leaves out of a call', () => {
+  test('notes the parts of a call that it ignores', () => {
     expect(parse('@daily curl http://a >>/var/log/a.log 2>&1').notes).toEqual([
-      'line 1: the answer is kept in the ledger, not in /var/log/a.log',
+      'line 1: the response is stored with the run, not in /var/log/a.log',
     ])
     expect(parse('@daily curl http://a%body').notes).toEqual([
-      'line 1: what follows % is standard input in cron; the call has none, so it is left out',
+      'line 1: the text after % is standard input in cron; an HTTP call has none, so it is ignored',
     ])
   })
 })

@@ -1,19 +1,16 @@
 import type { ScheduleInput } from '@carillon/api'
 
-import { cutText } from '../output/cut-text.ts'
-import { readCrontabLine, type CrontabLine } from './crontab-line.ts'
-import { translateCurl } from './curl-command.ts'
+import { cutText } from '../output/text.ts'
+import { beginsWithUser, readCrontabLine, type CrontabLine } from './crontab-line.ts'
 import type { Translated } from './http-call.ts'
+import { translateCurl, translateWget } from './http-commands.ts'
 import type { ImportEntry, ImportFile, Refusal } from './import-entry.ts'
 import { splitShellWords } from './shell-words.ts'
-import { isUser, userReason } from './system-crontab.ts'
-import { UniqueNames } from './unique-names.ts'
-import { translateWget } from './wget-command.ts'
 
-export interface CrontabOptions {
-  /** Until a line says `CRON_TZ=` or `TZ=`. */
+interface CrontabOptions {
+  /** The time zone of the lines before the first `CRON_TZ=` or `TZ=`. */
   readonly timezone: string
-  /** Receives the commands that are no HTTP call; without it they are refused. */
+  /** The URL that receives every command other than curl and wget. Without it they are refused. */
   readonly hookUrl?: string | undefined
 }
 
@@ -22,10 +19,11 @@ type Entry = Extract<CrontabLine, { kind: 'entry' }>
 const NAME_COLUMNS = 60
 const ZONE_VARIABLES = ['CRON_TZ', 'TZ']
 const REBOOT_REASON =
-  '@reboot names no time: nothing comes due when a machine starts. Let its service manager do it, and take the line out'
-const HOOK_ADVICE = 'translate it yourself, or pass --url with a hook that runs the commands it is sent'
+  'expected a time, got @reboot: a schedule does not start with a machine; use its service manager, and remove the line'
+const HOOK_ADVICE = 'rewrite it, or pass --url with a hook that runs the commands it receives'
+const USER_ADVICE = 'this looks like a system crontab, whose sixth field is a user: remove the user'
 
-/** A user's crontab as schedules: calls of curl and wget as they are, other commands as calls of a hook. */
+/** Reads a user's crontab. Calls of curl and wget become HTTP targets; other commands are sent to a hook. */
 export function parseCrontab(text: string, { timezone, hookUrl }: CrontabOptions): ImportFile {
   const entries: ImportEntry[] = []
   const refusals: Refusal[] = []
@@ -54,7 +52,19 @@ export function parseCrontab(text: string, { timezone, hookUrl }: CrontabOptions
   return { entries, refusals, notes }
 }
 
-/** A comment right above a line names it, unless it is a line that was commented out, or the usual header. */
+/** Makes names unique: the second `name` becomes `name (2)`. */
+class UniqueNames {
+  readonly #taken = new Set<string>()
+
+  take(name: string): string {
+    let unique = name
+    for (let count = 2; this.#taken.has(unique); count++) unique = `${name} (${count})`
+    this.#taken.add(unique)
+    return unique
+  }
+}
+
+/** A comment directly above a line names it, unless it is a disabled line or the usual header of a crontab. */
 function nameIn(comment: string): string | null {
   const text = comment.replace(/^name:\s*/i, '')
   const isHeader = /^m\s+h\s+dom\s+mon\s+dow\b/.test(text)
@@ -67,27 +77,29 @@ function translate(entry: Entry, hookUrl: string | undefined): Translated {
   const { words, outputs, shellOnly } = splitShellWords(entry.command)
   const [program = '', ...rest] = words
   const name = program.replace(/^.*\//, '')
-  if (isUser(program, rest[0])) return { ok: false, reason: userReason(program) }
+  if (beginsWithUser(program, rest[0])) {
+    return { ok: false, reason: `expected a command after the time, got the user ${program}: ${USER_ADVICE}` }
+  }
   if (shellOnly === null && (name === 'curl' || name === 'wget')) {
     const translated = name === 'curl' ? translateCurl(rest) : translateWget(rest)
     return translated.ok ? { ...translated, notes: [...translated.notes, ...callNotes(entry, outputs)] } : translated
   }
   if (hookUrl !== undefined) return callHook(entry, hookUrl)
-  const what = shellOnly === null ? program : `a command that needs a shell (${shellOnly})`
-  return { ok: false, reason: `expected a call of curl or wget, got ${what}: ${HOOK_ADVICE}` }
+  const got = shellOnly === null ? program : `a command that needs a shell (${shellOnly})`
+  return { ok: false, reason: `expected a call of curl or wget, got ${got}: ${HOOK_ADVICE}` }
 }
 
 function callNotes({ stdin }: Entry, outputs: readonly string[]): string[] {
   const files = outputs.filter((file) => file !== '/dev/null')
   return [
-    ...(stdin === null ? [] : ['what follows % is standard input in cron; the call has none, so it is left out']),
-    ...files.map((file) => `the answer is kept in the ledger, not in ${file}`),
+    ...(stdin === null ? [] : ['the text after % is standard input in cron; an HTTP call has none, so it is ignored']),
+    ...files.map((file) => `the response is stored with the run, not in ${file}`),
   ]
 }
 
 function callHook({ command, stdin }: Entry, url: string): Translated {
   const payload = { command, ...(stdin === null ? {} : { stdin }) }
   const target: ScheduleInput['target'] = { kind: 'http', url, method: 'POST', payload }
-  const notes = stdin === null ? [] : ['what follows % is standard input in cron; the hook is sent it as stdin']
+  const notes = stdin === null ? [] : ['the text after % is standard input in cron; the hook receives it as stdin']
   return { ok: true, content: { target }, notes }
 }

@@ -8,7 +8,9 @@ const SCHEDULE = {
   target: { kind: 'http', url: 'http://a' },
 }
 
-describe('a document', () => {
+const PAUSED_REASON = 'expected paused to be { "reason": "…" } with 1 to 500 characters, got another value'
+
+describe('a JSON file', () => {
   test.each([
     ['an array', [SCHEDULE]],
     ['an object with schedules', { schedules: [SCHEDULE] }],
@@ -17,7 +19,7 @@ describe('a document', () => {
     expect(parseJson(JSON.stringify(value)).entries.map(({ input }) => input)).toEqual([SCHEDULE])
   })
 
-  test('keeps what is to be done once a schedule is made', () => {
+  test('may contain a pause and skipped slots, which are applied after the create', () => {
     const slots = ['2026-12-24T18:00:00.000Z']
     const text = JSON.stringify([{ ...SCHEDULE, paused: { reason: 'moving' }, skippedSlots: slots }])
 
@@ -26,31 +28,31 @@ describe('a document', () => {
     ])
   })
 
-  test('gives a pause that was nobody’s a reason that may be given', () => {
+  test('with an automatic pause gets a reason that the service accepts', () => {
     const text = JSON.stringify([{ ...SCHEDULE, paused: { reason: 'auto:consecutive_failures' } }])
 
     expect(parseJson(text).entries).toMatchObject([{ pausedReason: 'paused automatically: consecutive_failures' }])
   })
 
   test.each<[unknown, string]>([
-    [1, 'expected an object with name, cadence and target'],
-    [{ ...SCHEDULE, id: '1', runCount: 3 }, 'expected no field id, runCount: leave it out'],
+    [1, 'expected an object with name, cadence and target, got another value'],
+    [{ ...SCHEDULE, id: '1', runCount: 3 }, 'expected no other field, got id, runCount: remove it'],
     [{ name: 'a' }, 'expected cadence and target, got nothing'],
-    [{ ...SCHEDULE, paused: true }, 'expected paused to be { "reason": "…" }, a text of 1 to 500 characters'],
+    [{ ...SCHEDULE, paused: true }, PAUSED_REASON],
+    [{ ...SCHEDULE, paused: { reason: ' ' } }, PAUSED_REASON],
     [
-      { ...SCHEDULE, paused: { reason: ' ' } },
-      'expected paused to be { "reason": "…" }, a text of 1 to 500 characters',
+      { ...SCHEDULE, skippedSlots: ['soon'] },
+      'expected skippedSlots to be a list of at most 100 instants, got another value',
     ],
-    [{ ...SCHEDULE, skippedSlots: ['soon'] }, 'expected skippedSlots to be a list of at most 100 instants'],
-  ])('refuses %j', (value, reason) => {
+  ])('with the entry %j is refused', (value, reason) => {
     expect(parseJson(JSON.stringify([SCHEDULE, value])).refusals).toMatchObject([{ place: 'schedules[1]', reason }])
   })
 
-  test.each(['{', '1', '"a"', '{}', '{"schedules": 1}'])('is none: %s', (text) => {
+  test.each(['{', '1', '"a"', '{}', '{"schedules": 1}'])('%s is refused: it contains no list of schedules', (text) => {
     expect(() => parseJson(text)).toThrow('expected')
   })
 
-  test('of lines tells the line of what is wrong', () => {
+  test('with one schedule per line names the line at fault', () => {
     const { entries, refusals } = parseNdjson(`${JSON.stringify(SCHEDULE)}\n\nnonsense\n${JSON.stringify(SCHEDULE)}\n`)
 
     expect(entries.map(({ place }) => place)).toEqual(['line 1', 'line 4'])

@@ -1,8 +1,10 @@
-import { CliError } from '../cli-error.ts'
-import { uncheckedInput } from '../unchecked-input.ts'
+import { PAUSE_REASON_MAX_LENGTH } from '@carillon/api'
+
+import { uncheckedInput } from '../options/schedule-body.ts'
+import { CliError, messageOf } from '../process/cli-error.ts'
 import type { ImportEntry, ImportFile, Refusal } from './import-entry.ts'
 
-/** One thing of a file, before anybody looked what it is. */
+/** One value of the list in a file, not yet checked. */
 interface Item {
   readonly place: string
   readonly value: unknown
@@ -10,17 +12,18 @@ interface Item {
 
 const FIELDS = ['name', 'cadence', 'target', 'policy', 'grantId', 'ownerSubject', 'paused', 'skippedSlots']
 
-const REASON_MAX = 500
+/** The most skipped slots that the service stores per schedule. */
 const SLOTS_MAX = 100
-const PAUSED_REASON = `expected paused to be { "reason": "…" }, a text of 1 to ${REASON_MAX} characters`
-const SLOTS_REASON = `expected skippedSlots to be a list of at most ${SLOTS_MAX} instants`
+const OBJECT_REASON = 'expected an object with name, cadence and target, got another value'
+const PAUSED_REASON = `expected paused to be { "reason": "…" } with 1 to ${PAUSE_REASON_MAX_LENGTH} characters, got another value`
+const SLOTS_REASON = `expected skippedSlots to be a list of at most ${SLOTS_MAX} instants, got another value`
 
-/** An array, or an object with `schedules` as `carillon export` writes it, or a single schedule. */
+/** Reads an array, an object with `schedules` as `carillon export` writes it, or a single schedule. */
 export function parseJson(text: string): ImportFile {
   return readItems(itemsOf(parseWhole(text)))
 }
 
-/** A schedule on each line. */
+/** Reads one schedule per line. */
 export function parseNdjson(text: string): ImportFile {
   const refusals: Refusal[] = []
   const items: Item[] = []
@@ -49,7 +52,10 @@ export function itemsOf(value: unknown): Item[] {
   const list = isObject(value) && 'schedules' in value ? value['schedules'] : value
   if (Array.isArray(list)) return list.map((item: unknown, index) => ({ place: `schedules[${index}]`, value: item }))
   if (isObject(list) && 'name' in list) return [{ place: 'the schedule', value: list }]
-  throw new CliError('file_invalid', 'expected a list of schedules, or an object with one in "schedules"')
+  throw new CliError(
+    'file_invalid',
+    'expected a list of schedules or an object with the field schedules, got another value',
+  )
 }
 
 export function readItems(items: readonly Item[]): ImportFile {
@@ -63,31 +69,33 @@ export function readItems(items: readonly Item[]): ImportFile {
   return { entries, refusals, notes: [] }
 }
 
-/** Only what would get lost on the way: the service checks the rest, and says better what is wrong. */
+/** Checks only what the service does not see. The service checks the input itself and has better messages. */
 function readEntry(place: string, value: unknown): ImportEntry | Refusal {
-  if (!isObject(value)) return { place, name: null, reason: 'expected an object with name, cadence and target' }
+  if (!isObject(value)) return { place, name: null, reason: OBJECT_REASON }
   const { paused, skippedSlots, ...input } = value
   const name = typeof input['name'] === 'string' ? input['name'] : null
+  const refuse = (reason: string): Refusal => ({ place, name, reason })
   const unknown = Object.keys(value).filter((field) => !FIELDS.includes(field))
-  if (unknown.length > 0) return { place, name, reason: `expected no field ${unknown.join(', ')}: leave it out` }
+  if (unknown.length > 0) return refuse(`expected no other field, got ${unknown.join(', ')}: remove it`)
   const missing = ['name', 'cadence', 'target'].filter((field) => input[field] === undefined)
-  if (missing.length > 0) return { place, name, reason: `expected ${missing.join(' and ')}, got nothing` }
+  if (missing.length > 0) return refuse(`expected ${missing.join(' and ')}, got nothing`)
   const pausedReason = readPaused(paused)
-  if (pausedReason === undefined) return { place, name, reason: PAUSED_REASON }
+  if (pausedReason === undefined) return refuse(PAUSED_REASON)
   const slots = readSlots(skippedSlots)
-  if (slots === undefined) return { place, name, reason: SLOTS_REASON }
+  if (slots === undefined) return refuse(SLOTS_REASON)
   return { place, input: uncheckedInput(input), pausedReason, skippedSlots: slots }
 }
 
 /**
- * What the service would hear of only after the schedule is made, too late to refuse the file. A pause that is not
- * somebody's has a reason that begins with auto:, which nobody may give.
+ * Null: not paused. Undefined: not valid. Checked here because the service sees the reason only when it pauses the created
+ * schedule, too late to refuse the file. The service refuses reasons that begin with `auto:`, the prefix of its own pauses.
  */
 function readPaused(value: unknown): string | null | undefined {
   if (value === undefined || value === null || value === false) return null
   const written = isObject(value) && typeof value['reason'] === 'string' ? value['reason'].trim() : ''
   const reason = written.replace(/^auto:\s*/, 'paused automatically: ')
-  const isReason = reason !== '' && reason.length <= REASON_MAX && !reason.includes('\0') && reason.isWellFormed()
+  const isReason =
+    reason !== '' && reason.length <= PAUSE_REASON_MAX_LENGTH && !reason.includes('\0') && reason.isWellFormed()
   return isReason ? reason : undefined
 }
 
@@ -102,8 +110,4 @@ function readSlots(value: unknown): string[] | undefined {
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,12 +1,13 @@
 import { ApiError } from '@carillon/api'
 import { expect, test } from 'vitest'
 
-import { batchesOf, blamed } from './entry-batches.ts'
+import { batchesOf, refusedEntries } from './entry-batches.ts'
 import type { ImportEntry } from './import-entry.ts'
 
 function entryOf(name: string, payload = ''): ImportEntry {
-  const input = { name, cadence: { kind: 'cron', expression: '@daily' }, target: { kind: 'http', payload } }
-  return { place: name, input: input as unknown as ImportEntry['input'], pausedReason: null, skippedSlots: [] }
+  const cadence = { kind: 'cron' as const, expression: '@daily' }
+  const input = { name, cadence, target: { kind: 'http' as const, url: 'http://a', payload } }
+  return { place: name, input, pausedReason: null, skippedSlots: [] }
 }
 
 const FILE = Array.from({ length: 1200 }, (_, index) => entryOf(`s${index}`))
@@ -15,7 +16,7 @@ function namesOf(batches: readonly (readonly ImportEntry[])[]): string[][] {
   return batches.map((batch) => batch.map(({ input }) => input.name))
 }
 
-test('a file is cut where it is cut, whatever of it is made already: a batch that is left keeps its key', () => {
+test('the cuts between batches depend on the file only, not on which entries are left', () => {
   const all = batchesOf(FILE, FILE)
   const rest = batchesOf(FILE.slice(500), FILE)
 
@@ -23,14 +24,14 @@ test('a file is cut where it is cut, whatever of it is made already: a batch tha
   expect(namesOf(rest)).toEqual(namesOf(all.slice(1)))
 })
 
-test('no batch is larger than a request may be; an entry that is larger by itself goes alone', () => {
+test('no batch is larger than a request may be, and an entry that is larger by itself goes alone', () => {
   const large = ['a', 'b', 'c', 'd'].map((name) => entryOf(name, 'x'.repeat(400_000)))
   const huge = entryOf('huge', 'x'.repeat(1_000_000))
 
   expect(namesOf(batchesOf([...large, huge], [...large, huge]))).toEqual([['a', 'b'], ['c', 'd'], ['huge']])
 })
 
-test('what a refusal is about is found by its place, and nothing where it names none', () => {
+test('the entries that a refusal names are found by their index, and none if it names none', () => {
   const refusal = (...fields: string[]): ApiError =>
     new ApiError(
       {
@@ -42,9 +43,8 @@ test('what a refusal is about is found by its place, and nothing where it names 
       null,
     )
 
-  expect([...blamed(FILE, refusal('schedules[3].name', 'schedules[3]', 'schedules[11].cadence.expression'))]).toEqual([
-    FILE[3],
-    FILE[11],
-  ])
-  expect([...blamed(FILE, refusal('schedules', 'x[1]', 'schedules[5000].name'))]).toEqual([])
+  expect([
+    ...refusedEntries(FILE, refusal('schedules[3].name', 'schedules[3]', 'schedules[11].cadence.expression')),
+  ]).toEqual([FILE[3], FILE[11]])
+  expect([...refusedEntries(FILE, refusal('schedules', 'x[1]', 'schedules[5000].name'))]).toEqual([])
 })

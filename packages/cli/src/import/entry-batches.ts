@@ -2,24 +2,25 @@ import type { ApiError } from '@carillon/api'
 
 import type { ImportEntry } from './import-entry.ts'
 
-/** How many entries one request carries: few enough that a request ends within a second or so. */
+/** Entries per request. Small enough that a request takes about a second. */
 const ENTRIES_MAX = 500
-/** The service takes bodies of little more than 1 MiB. */
+/** Bytes per request. The service accepts bodies of little more than 1 MiB. */
 const BYTES_MAX = 900_000
 
 /**
- * Cuts entries into what one request can carry. Where a file is cut depends on the file alone: if it is imported twice at
- * once, or again after the first half, the same entries go together under the same key, and none is made twice.
+ * Splits entries into requests. The cuts depend on the whole file only, not on which entries are left: a second import of
+ * the same file, at the same time or after a failure, sends the same batches with the same idempotency keys, and the service
+ * creates no schedule twice.
  *
  * @param file all entries of the file, in their order
  */
 export function batchesOf(entries: readonly ImportEntry[], file: readonly ImportEntry[]): ImportEntry[][] {
-  const places = new Map(file.map((entry, index) => [entry, Math.floor(index / ENTRIES_MAX)]))
-  const parts = Map.groupBy(entries, (entry) => places.get(entry))
-  return [...parts.values()].flatMap(cutBySize)
+  const batchIndexes = new Map(file.map((entry, index) => [entry, Math.floor(index / ENTRIES_MAX)]))
+  const batches = Map.groupBy(entries, (entry) => batchIndexes.get(entry))
+  return [...batches.values()].flatMap(splitBySize)
 }
 
-function cutBySize(entries: readonly ImportEntry[]): ImportEntry[][] {
+function splitBySize(entries: readonly ImportEntry[]): ImportEntry[][] {
   const batches: ImportEntry[][] = []
   let batch: ImportEntry[] = []
   let bytes = 0
@@ -36,8 +37,28 @@ function cutBySize(entries: readonly ImportEntry[]): ImportEntry[][] {
   return batch.length === 0 ? batches : [...batches, batch]
 }
 
-/** Which entries of a batch a refusal is about; not all of them if there are many, for it tells the first problems only. */
-export function blamed(batch: readonly ImportEntry[], { errors }: ApiError): ReadonlySet<ImportEntry> {
+/** The entries that a refusal of the batch names. If many are wrong, the service names only the first ones. */
+export function refusedEntries(batch: readonly ImportEntry[], { errors }: ApiError): ReadonlySet<ImportEntry> {
   const indexes = errors.map(({ field }) => Number(/^schedules\[(\d+)\]/.exec(field)?.[1] ?? Number.NaN))
   return new Set(indexes.flatMap((index) => batch[index] ?? []))
+}
+
+/** Requests under way at once, for requests about single entries. */
+export const ENTRY_CONCURRENCY = 8
+/** Batches under way at once: one travels while the service writes another. */
+export const BATCH_CONCURRENCY = 2
+
+/** Maps items with limited concurrency, and returns the results in order. The first failure rejects. */
+export async function mapConcurrently<Item, Result>(
+  items: readonly Item[],
+  concurrency: number,
+  act: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = []
+  const queue = items.entries()
+  const work = async (): Promise<void> => {
+    for (const [index, item] of queue) results[index] = await act(item)
+  }
+  await Promise.all(Array.from({ length: Math.min(concurrency, items.length) }, work))
+  return results
 }

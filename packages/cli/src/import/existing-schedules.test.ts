@@ -2,7 +2,7 @@ import type { Schedule } from '@carillon/api'
 import { describe, expect, test } from 'vitest'
 
 import { matchExisting } from './existing-schedules.ts'
-import { idempotencyKeys, keyAfter } from './idempotency-keys.ts'
+import { idempotencyKeys, keyAfterDelete } from './idempotent-create.ts'
 import type { ImportEntry } from './import-entry.ts'
 
 const NOW = Date.parse('2026-12-24T00:00:00Z')
@@ -17,7 +17,7 @@ function entryOf(name: string, url = 'http://a', more: Partial<ImportEntry> = {}
   return { place: 'line 1', input, pausedReason: null, skippedSlots: [], ...more }
 }
 
-/** As the service answers it: completed. Only what is compared. */
+/** A schedule as the service returns it, with its defaults. Only the fields that matching compares. */
 function scheduleOf(id: string, name: string, url = 'http://a', state: Schedule['state'] = 'active'): Schedule {
   return {
     id,
@@ -43,8 +43,8 @@ function matched(entries: readonly ImportEntry[], schedules: readonly Schedule[]
   }
 }
 
-describe('what is there already', () => {
-  test('is told by its exact name', () => {
+describe('an entry is matched with an existing schedule', () => {
+  test('by its exact name', () => {
     expect(matched([entryOf('a'), entryOf('b')], [scheduleOf('1', 'a'), scheduleOf('2', 'B')])).toEqual({
       existing: [[0, '1', 'same']],
       missing: [1],
@@ -52,33 +52,33 @@ describe('what is there already', () => {
   })
 
   test.each<[string, ImportEntry, Schedule]>([
-    ['another target', entryOf('a', 'http://b'), scheduleOf('1', 'a')],
-    ['paused, which the entry is not', entryOf('a'), scheduleOf('1', 'a', 'http://a', 'paused')],
+    ['it has another target', entryOf('a', 'http://b'), scheduleOf('1', 'a')],
+    ['it is paused and the entry is not', entryOf('a'), scheduleOf('1', 'a', 'http://a', 'paused')],
     [
-      'completed, and the entry paused',
+      'it is completed and the entry is paused',
       entryOf('a', 'http://a', PAUSED),
       scheduleOf('1', 'a', 'http://a', 'completed'),
     ],
-  ])('may differ: %s', (_what, entry, schedule) => {
+  ])('as different: %s', (_what, entry, schedule) => {
     expect(matched([entry], [schedule])).toEqual({ existing: [[0, '1', 'different']], missing: [] })
   })
 
   test.each<[string, Partial<ImportEntry>]>([
     ['a pause', PAUSED],
-    ['a slot taken out', { skippedSlots: ['2026-12-24T18:00:00Z'] }],
-  ])('may lack %s', (_what, more) => {
+    ['a skipped slot', { skippedSlots: ['2026-12-24T18:00:00Z'] }],
+  ])('as lacking %s', (_what, more) => {
     const entry = entryOf('a', 'http://a', more)
 
     expect(matched([entry], [scheduleOf('1', 'a')])).toEqual({ existing: [[0, '1', 'lacking']], missing: [] })
   })
 
-  test('lacks no slot that is over', () => {
+  test('as the same if a skipped slot is in the past', () => {
     const entry = entryOf('a', 'http://a', { skippedSlots: ['2026-12-23T18:00:00Z'] })
 
     expect(matched([entry], [scheduleOf('1', 'a')])).toEqual({ existing: [[0, '1', 'same']], missing: [] })
   })
 
-  test('of several with one name is matched by what it says, and then by order', () => {
+  test('by its content first and by its order then, if several have the same name', () => {
     const entries = [entryOf('a', 'http://1'), entryOf('a', 'http://2'), entryOf('a', 'http://3')]
 
     expect(matched(entries, [scheduleOf('x', 'a', 'http://2'), scheduleOf('y', 'a', 'http://9')])).toEqual({
@@ -92,7 +92,7 @@ describe('what is there already', () => {
 })
 
 describe('the idempotency key of an entry', () => {
-  test('follows from what it says, in whatever order', () => {
+  test('depends on its content, not on the order of its fields', () => {
     const entry = entryOf('a')
     const { name, cadence, target } = entry.input
     const reordered = { ...entry, place: 'line 7', input: { target, name, cadence } }
@@ -100,10 +100,10 @@ describe('the idempotency key of an entry', () => {
     expect([...idempotencyKeys([entry]).values()]).toEqual([...idempotencyKeys([reordered]).values()])
   })
 
-  test('differs for another entry, for the second of two equal ones, and for one whose schedule was deleted', () => {
+  test('differs for another entry, for the second of two equal entries, and after its schedule was deleted', () => {
     const keys = [...idempotencyKeys([entryOf('a'), entryOf('a'), entryOf('b')]).values()]
 
-    expect(new Set([...keys, keyAfter(keys[0] ?? '', 'id')]).size).toBe(4)
+    expect(new Set([...keys, keyAfterDelete(keys[0] ?? '', 'id')]).size).toBe(4)
     expect(keys.every((key) => /^import:[\da-f]{64}$/.test(key))).toBe(true)
   })
 })

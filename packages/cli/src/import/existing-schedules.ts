@@ -1,16 +1,18 @@
 import type { Schedule } from '@carillon/api'
 
-import { canonicalJson, toPortable } from '../portable-schedule.ts'
-import { lackingState } from './entry-state.ts'
+import type { Cli } from '../process/cli.ts'
+import { ENTRY_CONCURRENCY, mapConcurrently } from './entry-batches.ts'
+import { applyState, isUntouched, missingState } from './entry-state.ts'
 import type { ImportEntry } from './import-entry.ts'
+import { canonicalJson, toPortable } from './portable-schedule.ts'
 
 /**
- * `same`: all that the entry says is what the schedule says. `lacking`: but for being paused, or slots taken out.
- * `different`: it may be another, or the same spelt otherwise.
+ * `same`: the schedule has every value that the entry gives. `lacking`: the same, except for the pause or the skipped slots.
+ * `different`: it may be another schedule, or the same one written differently.
  */
 type Likeness = 'same' | 'lacking' | 'different'
 
-/** An entry whose name a schedule has already. */
+/** An entry and the existing schedule of the same name. */
 export interface MatchedEntry {
   readonly entry: ImportEntry
   readonly schedule: Schedule
@@ -22,16 +24,16 @@ interface Match {
   readonly missing: readonly ImportEntry[]
 }
 
-const LIKEST_FIRST: readonly Likeness[] = ['same', 'lacking', 'different']
+const MOST_ALIKE_FIRST: readonly Likeness[] = ['same', 'lacking', 'different']
 
 /**
- * Tells what is there already, by exact name. Of several with one name, those that are most alike belong together; what is
- * left belongs together in its order, so that as many are missing as there are fewer schedules than entries.
+ * Finds the existing schedule of each entry by its exact name. If several have one name, the most alike are matched first and
+ * the rest in order. Entries are missing only if there are fewer schedules than entries of that name.
  */
 export function matchExisting(entries: readonly ImportEntry[], schedules: readonly Schedule[], now: number): Match {
   const byName = Map.groupBy(schedules, ({ name }) => name)
   const found = new Map<ImportEntry, MatchedEntry>()
-  for (const likeness of LIKEST_FIRST) {
+  for (const likeness of MOST_ALIKE_FIRST) {
     for (const entry of entries) {
       if (found.has(entry)) continue
       const candidates = byName.get(entry.input.name) ?? []
@@ -45,24 +47,24 @@ export function matchExisting(entries: readonly ImportEntry[], schedules: readon
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** These parts the service completes with what is left open. */
+/** The service fills in the fields of these parts that an entry leaves out. */
 const COMPLETED_PARTS = ['cadence', 'target', 'policy', 'retry']
 
 function likenessOf(entry: ImportEntry, schedule: Schedule, now: number): Likeness {
   const portable: Fields = { grantId: schedule.grantId, ...toPortable(schedule) }
   if (!isWithin(withoutOwnGrant(entry.input), portable)) return 'different'
-  const { pauseFor, slots } = lackingState(entry, schedule, now)
+  const { pauseFor, slots } = missingState(entry, schedule, now)
   if (pauseFor !== null || slots.length > 0) return 'lacking'
   return (entry.pausedReason !== null) === (schedule.state === 'paused') ? 'same' : 'different'
 }
 
-/** Null asks for a grant of its own, which has another id in every project. */
+/** A grantId of null requests a grant of its own, which has another id in every project. */
 function withoutOwnGrant(input: ImportEntry['input']): Fields {
   const { grantId, ...rest } = input
   return grantId === null ? rest : input
 }
 
-/** Whether all that is given is so; what is left open may be anything. */
+/** True if every given field has the stored value. Fields that are not given may have any value. */
 function isWithin(given: Fields, stored: Fields): boolean {
   return Object.entries(given).every(([field, value]) => {
     const other = stored[field]
@@ -73,4 +75,39 @@ function isWithin(given: Fields, stored: Fields): boolean {
 
 function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** An entry that has a schedule already. */
+export interface ExistingEntry {
+  readonly entry: ImportEntry
+  readonly scheduleId: string
+  /** `unfinished`: an import created it and failed before it applied the pause or the skipped slots. */
+  readonly likeness: 'same' | 'unfinished' | 'different'
+}
+
+interface ClassifiedEntries {
+  readonly existing: readonly ExistingEntry[]
+  readonly unfinished: readonly MatchedEntry[]
+}
+
+/** Tells schedules of an unfinished import from those that a user has changed since: the latter are left alone. */
+export async function classifyExisting(cli: Cli, matched: readonly MatchedEntry[]): Promise<ClassifiedEntries> {
+  const unfinished: MatchedEntry[] = []
+  const existing = await mapConcurrently(matched, ENTRY_CONCURRENCY, async (each): Promise<ExistingEntry> => {
+    const { entry, schedule, likeness } = each
+    const found = { entry, scheduleId: schedule.id }
+    if (likeness !== 'lacking') return { ...found, likeness }
+    if (!(await isUntouched(cli, entry, schedule.id))) return { ...found, likeness: 'different' }
+    unfinished.push(each)
+    return { ...found, likeness: 'unfinished' }
+  })
+  return { existing, unfinished }
+}
+
+/** Applies the state that an unfinished import left out. Returns a note per entry. */
+export async function finishEntries(cli: Cli, unfinished: readonly MatchedEntry[]): Promise<string[]> {
+  return mapConcurrently(unfinished, ENTRY_CONCURRENCY, async ({ entry, schedule }) => {
+    await applyState(cli, entry, schedule)
+    return `${entry.place}: "${entry.input.name}" was created by an unfinished import and is complete now`
+  })
 }

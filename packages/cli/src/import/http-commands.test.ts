@@ -1,15 +1,14 @@
 import { describe, expect, test } from 'vitest'
 
-import { translateCurl } from './curl-command.ts'
+import { translateCurl, translateWget } from './http-commands.ts'
 import { splitShellWords } from './shell-words.ts'
-import { translateWget } from './wget-command.ts'
 
 function translate(command: string) {
   const [program, ...words] = splitShellWords(command).words
   return program === 'curl' ? translateCurl(words) : translateWget(words)
 }
 
-describe('a call as a target', () => {
+describe('a call of curl or wget as an HTTP target', () => {
   test.each<[string, object]>([
     ['curl http://a/x', { target: { url: 'http://a/x', method: 'GET' } }],
     ['curl a.example', { target: { url: 'http://a.example', method: 'GET' } }],
@@ -55,22 +54,25 @@ describe('a call as a target', () => {
   test.each<[string, string]>([
     ['curl', 'expected curl with one URL, got 0'],
     ['curl http://a http://b', 'expected curl with one URL, got 2'],
-    ['curl -u me:secret http://a', 'curl: -u is not understood: take it out'],
-    ['curl -sk http://a', 'curl: -k is not understood: take it out'],
-    ['curl --proxy http://p http://a', 'curl: --proxy is not understood: take it out'],
-    ['curl -d a=b http://a', 'expected JSON as the data of curl, got a=b: a schedule sends JSON'],
-    ['curl -d @body.json http://a', 'curl: expected data on the line itself, got the file body.json'],
+    ['curl -u me:secret http://a', 'curl: expected flags that a schedule can express, got -u: remove it'],
+    ['curl -sk http://a', 'curl: expected flags that a schedule can express, got -k: remove it'],
+    ['curl --proxy http://p http://a', 'curl: expected flags that a schedule can express, got --proxy: remove it'],
+    ['curl -d a=b http://a', 'expected JSON as the data of curl, got a=b'],
+    ['curl -d @body.json http://a', 'curl: expected data in the command itself, got the file body.json'],
     ['curl -H nonsense http://a', 'curl: expected a header such as "Accept: text/plain", got "nonsense"'],
     ['curl http://a -X', 'curl: expected a value after -X, got none'],
     ['curl -m soon http://a', 'curl: expected a number of seconds, got "soon"'],
     ['curl --retry often http://a', 'curl: expected a number of retries, got "often"'],
-    ['wget --no-check-certificate http://a', 'wget: --no-check-certificate is not understood: take it out'],
-    ['wget --tries=0 http://a', 'wget: expected a number of tries from 1 on, got "0"'],
+    [
+      'wget --no-check-certificate http://a',
+      'wget: expected flags that a schedule can express, got --no-check-certificate: remove it',
+    ],
+    ['wget --tries=0 http://a', 'wget: expected a number of tries of 1 or more, got "0"'],
   ])('%s is refused: %s', (command, reason) => {
     expect(translate(command)).toEqual({ ok: false, reason })
   })
 
-  test('says that redirects are not followed', () => {
+  test('-L of curl is ignored with a note, because redirects are never followed', () => {
     expect(translate('curl -fsSL http://a')).toMatchObject({ ok: true, notes: [expect.stringContaining('redirects')] })
   })
 })

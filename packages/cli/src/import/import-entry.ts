@@ -1,27 +1,33 @@
 import type { ScheduleInput } from '@carillon/api'
 
-/** One schedule of a file that is imported. */
+/** One schedule of an imported file. */
 export interface ImportEntry {
-  /** Where it stands: `line 4`, `schedules[2]`. */
+  /** Where it stands in the file: `line 4`, `schedules[2]`. */
   readonly place: string
   readonly input: ScheduleInput
-  /** Why it is to be paused once it is made; null if it is not. */
+  /** The reason to pause it with after it is created; null if it is not to be paused. */
   readonly pausedReason: string | null
   readonly skippedSlots: readonly string[]
 }
 
-/** What is not imported, and why. */
+/** An entry that cannot be imported. */
 export interface Refusal {
   readonly place: string
-  /** Null if it did not get so far. */
+  /** Null if the name could not be read. */
   readonly name: string | null
   readonly reason: string
 }
 
-/** What a file says. */
+/** The content of a file. */
 export interface ImportFile {
   readonly entries: readonly ImportEntry[]
   readonly refusals: readonly Refusal[]
-  /** What was read otherwise than its author may expect. */
+  /** Parts that were ignored or changed, for the user to know. */
   readonly notes: readonly string[]
+}
+
+/** An entry and the schedule that was created from it. */
+export interface CreatedEntry {
+  readonly entry: ImportEntry
+  readonly scheduleId: string
 }

@@ -1,14 +1,17 @@
-import { parseCrontab, type CrontabOptions } from './crontab.ts'
+import { parseCrontab } from './crontab.ts'
 import { parseJson, parseNdjson } from './documents.ts'
 import type { ImportFile } from './import-entry.ts'
-import { detectFormat, type ImportFormat } from './import-format.ts'
 import { parseYaml } from './yaml-document.ts'
+
+export const IMPORT_FORMATS = ['json', 'ndjson', 'yaml', 'crontab'] as const
+
+export type ImportFormat = (typeof IMPORT_FORMATS)[number]
 
 interface ReadOptions {
   readonly format?: ImportFormat | undefined
   readonly hookUrl?: string | undefined
   readonly timezone?: string | undefined
-  /** Of this machine: what its cron goes by. */
+  /** The time zone of this machine, which its cron uses. */
   readonly machineTimezone: string
 }
 
@@ -25,12 +28,44 @@ export async function readImportFile(path: string, text: string, options: ReadOp
   }
 }
 
-/** A crontab that names no zone means that of its machine, which is not written in it. */
+/** A crontab without a time zone uses that of its machine, which the file does not name. */
 function readCrontab(text: string, { hookUrl, timezone, machineTimezone }: ReadOptions): ImportFile {
-  const options: CrontabOptions = { hookUrl, timezone: timezone ?? machineTimezone }
-  const file = parseCrontab(text, options)
+  const file = parseCrontab(text, { hookUrl, timezone: timezone ?? machineTimezone })
   const isGuessed = timezone === undefined && !/^\s*(CRON_)?TZ\s*=/m.test(text) && file.entries.length > 0
   if (!isGuessed) return file
-  const note = `no time zone is given: taken as ${machineTimezone}, that of this machine; --timezone says another`
+  const note = `the crontab names no time zone: using ${machineTimezone}, the zone of this machine; --timezone sets another`
   return { ...file, notes: [note, ...file.notes] }
+}
+
+const FORMAT_BY_EXTENSION: ReadonlyMap<string, ImportFormat> = new Map([
+  ['ndjson', 'ndjson'],
+  ['jsonl', 'ndjson'],
+  ['yaml', 'yaml'],
+  ['yml', 'yaml'],
+  ['cron', 'crontab'],
+  ['crontab', 'crontab'],
+])
+
+/** The format of a file: by its extension if that is known, otherwise by its first characters. */
+export function detectFormat(path: string, text: string): ImportFormat {
+  const extension = /[^/\\]*?\.?([^./\\]+)$/.exec(path.toLowerCase())?.[1] ?? ''
+  const known = FORMAT_BY_EXTENSION.get(extension)
+  if (known !== undefined) return known
+  const start = text.trimStart()
+  if (!/^[[{]/.test(start)) return extension === 'json' ? 'json' : 'crontab'
+  return isNdjson(start) ? 'ndjson' : 'json'
+}
+
+/** Several lines of which the first is a whole object. A single object is JSON. */
+function isNdjson(text: string): boolean {
+  const [first = '', ...rest] = text.split(/\r?\n/).filter((line) => line.trim() !== '')
+  return rest.length > 0 && isObjectJson(first)
+}
+
+function isObjectJson(line: string): boolean {
+  try {
+    return line.trimStart().startsWith('{') && typeof JSON.parse(line) === 'object'
+  } catch {
+    return false
+  }
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import { splitShellWords } from './shell-words.ts'
 
-describe('a command', () => {
+describe('a shell command', () => {
   test.each<[string, string[]]>([
     ['curl  -s\thttp://a', ['curl', '-s', 'http://a']],
     [`curl -H 'A: b c' -d "{\\"x\\": 1}"`, ['curl', '-H', 'A: b c', '-d', '{"x": 1}']],
@@ -11,7 +11,9 @@ describe('a command', () => {
     ['curl "" x', ['curl', '', 'x']],
     ['curl http://a/?q=1 # nightly', ['curl', 'http://a/?q=1']],
     [`curl '$HOME' "a\\$b"`, ['curl', '$HOME', 'a$b']],
-  ])('%s is taken apart as a shell would', (command, words) => {
+    ['curl http://a/#part', ['curl', 'http://a/#part']],
+    ["curl -d '`'", ['curl', '-d', '`']],
+  ])('%s is split as a shell splits it', (command, words) => {
     expect(splitShellWords(command)).toEqual({ words, outputs: [], shellOnly: null })
   })
 
@@ -20,7 +22,7 @@ describe('a command', () => {
     ['curl x > /dev/null', ['/dev/null']],
     ['curl x >>/var/log/a.log 2>>/var/log/b.log', ['/var/log/a.log', '/var/log/b.log']],
     ['curl x &>/dev/null', ['/dev/null']],
-  ])('%s loses where its output goes', (command, outputs) => {
+  ])('%s is split without its redirections', (command, outputs) => {
     expect(splitShellWords(command)).toEqual({ words: ['curl', 'x'], outputs, shellOnly: null })
   })
 
@@ -36,8 +38,10 @@ describe('a command', () => {
     ['a $(date)', '$('],
     ['a "$(date)"', '$('],
     ['a `date`', '`'],
+    ['a "`date`"', '`'],
     ['(a)', '('],
     ['a "b', 'a quote without its end'],
+    ["a 'b", 'a quote without its end'],
   ])('%s needs a shell: %s', (command, shellOnly) => {
     expect(splitShellWords(command).shellOnly).toBe(shellOnly)
   })

@@ -8,15 +8,15 @@ const SCHEDULE = {
   target: { kind: 'http', url: 'http://a' },
 }
 
-/** Each line names the one before it nine times. */
+/** Each line contains the one before it nine times. */
 const ALIAS_BOMB = [
   'a0: &a0 [x]',
   ...Array.from({ length: 9 }, (_, level) => `a${level + 1}: &a${level + 1} [${`*a${level},`.repeat(9)}]`),
   'schedules: *a9',
 ].join('\n')
 
-describe('a document in YAML', () => {
-  test('tells the line of each schedule', async () => {
+describe('a YAML file', () => {
+  test('names each schedule by its line', async () => {
     const text = [
       'schedules:',
       '  # the first',
@@ -32,7 +32,7 @@ describe('a document in YAML', () => {
     expect(refusals).toEqual([{ place: 'line 6', name: 'b', reason: 'expected cadence and target, got nothing' }])
   })
 
-  test('may share what several schedules say, by merge keys and by aliases', async () => {
+  test('may share parts among schedules by merge keys and aliases', async () => {
     const text = [
       'shared: &shared { kind: http, url: "http://a", method: PUT }',
       'daily: &daily { kind: cron, expression: "@daily" }',
@@ -48,7 +48,7 @@ describe('a document in YAML', () => {
     )
   })
 
-  test('may share one cadence among more schedules than anybody counts', async () => {
+  test('may share one cadence among 500 schedules', async () => {
     const items = Array.from(
       { length: 500 },
       (_, index) => `- { name: s${index}, cadence: *c, target: { kind: http } }`,
@@ -64,10 +64,10 @@ describe('a document in YAML', () => {
   test.each([
     ['is not closed', 'a: [', /^expected YAML: .*line 1/],
     ['multiplies its aliases', ALIAS_BOMB, /^expected YAML: Excessive alias count/],
-    ['names an alias that is not there', 'schedules: *nowhere', /^expected YAML: .*nowhere/],
+    ['names an unknown alias', 'schedules: *nowhere', /^expected YAML: .*nowhere/],
     ['contains itself', 'schedules: &a [*a]', /^expected YAML: .*circular/],
-    ['merges what is no map', 'schedules: [{ <<: 1, name: a }]', /^expected YAML: Merge sources must be maps/],
-    ['is nested without end', '['.repeat(100_000), /^expected YAML: /],
+    ['merges a value that is no map', 'schedules: [{ <<: 1, name: a }]', /^expected YAML: Merge sources must be maps/],
+    ['is nested too deeply', '['.repeat(100_000), /^expected YAML: /],
   ])('that %s is refused with the reason', async (_what, text, message) => {
     await expect(parseYaml(text)).rejects.toMatchObject({
       code: 'file_invalid',

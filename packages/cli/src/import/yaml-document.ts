@@ -1,17 +1,17 @@
 import type { Document } from 'yaml'
 
-import { CliError } from '../cli-error.ts'
-import { itemsOf, messageOf, readItems } from './documents.ts'
+import { CliError, messageOf } from '../process/cli-error.ts'
+import { itemsOf, readItems } from './documents.ts'
 import type { ImportFile } from './import-entry.ts'
 
-/** So many schedules may share what stands once. A file whose aliases multiply beyond it is made to exhaust whoever reads it. */
+/** Enough for a file whose schedules share parts by alias. More is an attack: aliases that multiply until memory runs out. */
 const ALIASES_MAX = 10_000
 
-/** As JSON, in YAML 1.2 with merge keys (`<<`). The line of each schedule is known. */
+/** Reads the same content as JSON, in YAML 1.2 with merge keys (`<<`). Entries are named by their line. */
 export async function parseYaml(text: string): Promise<ImportFile> {
   const { isMap, isNode, isSeq, LineCounter, parseDocument } = await import('yaml')
   const lineCounter = new LineCounter()
-  const document = refusing(() => parseDocument(text, { lineCounter, merge: true }))
+  const document = orNotYaml(() => parseDocument(text, { lineCounter, merge: true }))
   const [fault] = document.errors
   if (fault !== undefined) throw notYaml(fault)
   const { contents } = document
@@ -19,19 +19,19 @@ export async function parseYaml(text: string): Promise<ImportFile> {
   const places = isSeq(list)
     ? list.items.map((item) => `line ${lineCounter.linePos(isNode(item) ? (item.range?.[0] ?? 0) : 0).line}`)
     : []
-  const items = itemsOf(refusing(() => valueOf(document)))
+  const items = itemsOf(orNotYaml(() => valueOf(document)))
   return readItems(items.map(({ place, value }, index) => ({ place: places[index] ?? place, value })))
 }
 
-/** Some faults show only when aliases and merge keys are followed. */
+/** Resolves aliases and merge keys, which can fail. */
 function valueOf(document: Document.Parsed): unknown {
   const value: unknown = document.toJS({ maxAliasCount: ALIASES_MAX })
-  // What contains itself is YAML, but could not be sent.
+  // A value that contains itself is valid YAML but cannot be sent as JSON.
   JSON.stringify(value)
   return value
 }
 
-function refusing<Result>(read: () => Result): Result {
+function orNotYaml<Result>(read: () => Result): Result {
   try {
     return read()
   } catch (error) {

@@ -17,7 +17,7 @@ describe('an instant', () => {
     expect(formatLocal(instant, zone)).toBe(local)
   })
 
-  test('of a time that comes twice tells which by its offset', () => {
+  test('that occurs twice in local time is distinguished by its offset', () => {
     expect(formatLocal('2026-10-25T00:30:00.000Z', 'Europe/Madrid')).toBe('2026-10-25 02:30:00+02:00')
     expect(formatLocal('2026-10-25T01:30:00.000Z', 'Europe/Madrid')).toBe('2026-10-25 02:30:00+01:00')
   })

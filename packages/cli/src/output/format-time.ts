@@ -2,7 +2,7 @@ const MINUTE_S = 60
 const HOUR_S = 60 * MINUTE_S
 const DAY_S = 24 * HOUR_S
 
-/** An instant as the clocks of a zone show it, with the offset from UTC: `2026-12-24 18:00:00+01:00`. */
+/** An instant in the local time of a zone, with the offset from UTC: `2026-12-24 18:00:00+01:00`. */
 export function formatLocal(instant: string | number, timezone: string): string {
   const at = new Date(instant).getTime()
   const offsetMinutes = offsetAt(at, timezone)
@@ -13,14 +13,14 @@ export function formatLocal(instant: string | number, timezone: string): string 
   return text + formatOffset(offsetMinutes, timezone)
 }
 
-/** How far off an instant is: `in 4 s`, `3 min ago`. */
+/** The time until or since an instant: `in 4 s`, `3 min ago`. */
 export function formatRelative(instant: string | number, now: number): string {
   const seconds = Math.round((new Date(instant).getTime() - now) / 1000)
   if (seconds === 0) return 'now'
   return seconds > 0 ? `in ${formatSeconds(seconds)}` : `${formatSeconds(-seconds)} ago`
 }
 
-/** Whole units, the largest that says something: `4 s`, `12 min`, `30 h`, `12 d`. */
+/** Whole numbers of one unit: `4 s`, `12 min`, `30 h`, `12 d`. A unit is used from two of it on. */
 function formatSeconds(seconds: number): string {
   if (seconds < 2 * MINUTE_S) return `${seconds} s`
   if (seconds < 2 * HOUR_S) return `${Math.round(seconds / MINUTE_S)} min`
@@ -31,7 +31,7 @@ export function formatMs(ms: number): string {
   return Math.abs(ms) < 10_000 ? `${ms} ms` : formatSeconds(Math.round(ms / 1000))
 }
 
-/** Minutes east of UTC. A zone that this machine does not know is shown in UTC. */
+/** Minutes east of UTC. A zone that this machine does not know counts as UTC. */
 function offsetAt(at: number, timezone: string): number {
   const parts = new Map(
     formatOf(timezone)

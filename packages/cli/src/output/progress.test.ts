@@ -8,7 +8,7 @@ function terminal(canRedraw: boolean): { terminal: Terminal; written: string[] }
   return {
     written,
     terminal: {
-      writeOut: () => expect.unreachable('progress is no result'),
+      writeOut: () => expect.unreachable('progress does not belong on standard output'),
       writeError: (text) => written.push(text),
       width: null,
       hasColor: false,
@@ -19,7 +19,7 @@ function terminal(canRedraw: boolean): { terminal: Terminal; written: string[] }
 }
 
 describe('progress', () => {
-  test('is a bar that is drawn over on a terminal, and gone at the end', () => {
+  test('is a bar on a terminal, and is removed at the end', () => {
     const { terminal: screen, written } = terminal(true)
     const progress = new Progress(screen, 'importing', 2)
 
@@ -32,7 +32,7 @@ describe('progress', () => {
     expect(written[2]).toMatch(/^\r +\r$/)
   })
 
-  test('is a line every thousand elsewhere', () => {
+  test('is one line per thousand steps without a terminal', () => {
     const { terminal: screen, written } = terminal(false)
     const progress = new Progress(screen, 'importing', 2500)
 

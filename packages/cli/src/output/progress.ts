@@ -1,10 +1,10 @@
 import type { Terminal } from './terminal.ts'
 
 const BAR_WIDTH = 30
-/** Where nothing can be drawn over: a line every so many. */
+/** Without a terminal, one line is written per so many steps. */
 const LINE_EVERY = 1000
 
-/** How far something long has come: a bar that is drawn over on a terminal, now and then a line elsewhere. */
+/** Shows the progress of a long command: a bar on a terminal, occasional lines elsewhere. */
 export class Progress {
   readonly #terminal: Terminal
   readonly #what: string
@@ -27,7 +27,7 @@ export class Progress {
     }
   }
 
-  /** Takes the bar away: what follows says how it went. */
+  /** Removes the bar. */
   end(): void {
     if (this.#drawn !== '') this.#terminal.writeError(`\r${' '.repeat(this.#drawn.length)}\r`)
     this.#drawn = ''
@@ -37,7 +37,7 @@ export class Progress {
     const filled = Math.round((this.#done / this.#total) * BAR_WIDTH)
     const bar = '█'.repeat(filled) + '░'.repeat(BAR_WIDTH - filled)
     const text = `${this.#what} ${bar} ${this.#done}/${this.#total}`
-    // The same picture again would only flicker.
+    // Writing the same text again would make the terminal flicker.
     if (text === this.#drawn) return
     this.#drawn = text
     this.#terminal.writeError(`\r${text}`)

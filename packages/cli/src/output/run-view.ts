@@ -3,9 +3,8 @@ import type { Run, RunWithAttempts } from '@carillon/api'
 import { formatLocal, formatMs } from './format-time.ts'
 import { styleOfState } from './style.ts'
 import { fieldLines, tableLines, type Column } from './table.ts'
-import type { Terminal } from './terminal.ts'
+import type { Screen } from './terminal.ts'
 
-type Screen = Pick<Terminal, 'width' | 'hasColor'>
 type Attempt = RunWithAttempts['attempts'][number]
 
 export function runTable(screen: Screen, runs: readonly Run[], timezone: string): string[] {
@@ -13,9 +12,9 @@ export function runTable(screen: Screen, runs: readonly Run[], timezone: string)
     { title: 'SLOT', of: ({ scheduledFor }) => formatLocal(scheduledFor, timezone) },
     { title: 'STATE', of: ({ state }) => state, style: ({ state }) => styleOfState(state) },
     { title: 'LATE', of: ({ latenessMs }) => formatMs(latenessMs) },
-    { title: 'TOOK', of: tookText },
+    { title: 'TOOK', of: durationText },
     { title: 'ATTEMPTS', of: ({ attemptCount }) => String(attemptCount) },
-    { title: 'WHAT HAPPENED', of: happenedText, shrinksTo: 16 },
+    { title: 'WHAT HAPPENED', of: explanationText, shrinksTo: 16 },
     { title: 'ID', of: ({ id }) => id, style: () => 'dim' },
   ]
   return tableLines(screen, columns, runs)
@@ -27,11 +26,11 @@ export function runFields(screen: Screen, run: Run | RunWithAttempts, timezone: 
     ['Run', run.id],
     ['Schedule', run.scheduleId],
     ['State', run.reason === null ? run.state : `${run.state}: ${run.reason}`],
-    ['What happened', happenedText(run)],
+    ['What happened', explanationText(run)],
     ['Slot', at(run.scheduledFor)],
     ['Begun', `${at(run.begunAt)}, ${formatMs(run.latenessMs)} after the slot`],
     ['Next attempt', at(run.retryAt)],
-    ['Over', at(run.completedAt)],
+    ['Completed', at(run.completedAt)],
     ['Trigger', run.trigger],
     ['Revision', String(run.revision)],
   ])
@@ -50,7 +49,7 @@ function attemptTable(screen: Screen, attempts: readonly Attempt[], timezone: st
   return tableLines(screen, columns, attempts)
 }
 
-function tookText({ startedAt, completedAt }: Run): string {
+function durationText({ startedAt, completedAt }: Run): string {
   return startedAt === null || completedAt === null ? '-' : spanText(startedAt, completedAt)
 }
 
@@ -58,12 +57,12 @@ function spanText(from: string, to: string): string {
   return formatMs(new Date(to).getTime() - new Date(from).getTime())
 }
 
-function happenedText({ explanation, error }: Run): string {
+function explanationText({ explanation, error }: Run): string {
   const reason = errorText(error)
   return reason === undefined ? explanation : `${explanation} ${reason}`
 }
 
-/** Errors are objects with a message; a target of another kind may write what it likes. */
+/** The http target stores errors as objects with a message. Other kinds of targets may store any JSON. */
 function errorText(error: unknown): string | undefined {
   if (error === null || error === undefined) return undefined
   if (typeof error === 'object' && 'message' in error && typeof error.message === 'string') return error.message

@@ -1,11 +1,9 @@
-import type { Schedule } from '@carillon/api'
+import type { Preview, Schedule } from '@carillon/api'
 
 import { formatLocal, formatRelative } from './format-time.ts'
-import { styleOfState } from './style.ts'
+import { styled, styleOfState } from './style.ts'
 import { fieldLines, tableLines, type Column } from './table.ts'
-import type { Terminal } from './terminal.ts'
-
-type Screen = Pick<Terminal, 'width' | 'hasColor'>
+import type { Screen } from './terminal.ts'
 
 export function zoneOf({ cadence }: Pick<Schedule, 'cadence'>): string {
   return cadence.timezone ?? 'UTC'
@@ -43,32 +41,57 @@ export function scheduleFields(screen: Screen, schedule: Schedule, now: number):
     ['Runs', runsText(schedule)],
     ['Owner', schedule.ownerSubject],
     ['Created', `${at(schedule.createdAt)} by ${schedule.createdBy}`],
-    ['Changed', updatedAt === null ? '' : `${at(updatedAt)} by ${schedule.updatedBy ?? 'nobody'}`],
-    ['Paused', pausedAt === null ? '' : `${at(pausedAt)} by ${schedule.pausedBy ?? 'nobody'}`],
+    ['Changed', updatedAt === null ? '' : `${at(updatedAt)} by ${schedule.updatedBy ?? 'unknown'}`],
+    ['Paused', pausedAt === null ? '' : `${at(pausedAt)} by ${schedule.pausedBy ?? 'unknown'}`],
     ['Revision', String(schedule.revision)],
   ])
+}
+
+/** The next slots of a cadence, and the daylight saving changes that affect them. */
+export function previewLines(screen: Screen, preview: Preview, timezone: string, now: number): string[] {
+  const { description, slots, warnings } = preview
+  const columns: Column<Preview['slots'][number]>[] = [
+    { title: 'LOCAL', of: ({ scheduledFor }) => formatLocal(scheduledFor, timezone) },
+    { title: 'UTC', of: ({ scheduledFor }) => scheduledFor },
+    { title: '', of: ({ scheduledFor }) => formatRelative(scheduledFor, now) },
+  ]
+  return [
+    styled(screen, 'bold', description),
+    '',
+    ...(slots.length === 0 ? ['It has no further slots.'] : tableLines(screen, columns, slots)),
+    ...(warnings.length === 0 ? [] : ['']),
+    ...warnings.map(({ message }) => styled(screen, 'yellow', message)),
+  ]
+}
+
+type Target = Schedule['target']
+type HttpTarget = Extract<Target, { readonly kind: 'http' }>
+
+/** A target of another kind has a `kind` of any text, so TypeScript cannot narrow by it. */
+export function isHttpTarget(target: Target): target is HttpTarget {
+  const http: HttpTarget['kind'] = 'http'
+  return target.kind === http
+}
+
+/** `POST https://…` for an http target, the whole JSON for any other. */
+export function targetText(target: Target): string {
+  return isHttpTarget(target) ? `${target.method ?? 'POST'} ${target.url}` : JSON.stringify(target)
 }
 
 function stateText({ state, pausedReason }: Schedule): string {
   return pausedReason === null ? state : `${state}: ${pausedReason}`
 }
 
-/** A grant says something only to who has to see to it. */
+/** Advice is added only if the user has to act. */
 function grantText(
   { grantId, grantExpiresAt, grantWarning }: Schedule,
   at: (instant: string | null) => string,
 ): string {
-  if (grantWarning === 'revoked') return `${grantId}, revoked: give the schedule another`
+  if (grantWarning === 'revoked') return `${grantId}, revoked: give the schedule another one`
   if (grantExpiresAt === null) return grantId
   const verb = grantWarning === 'expired' ? 'expired' : 'expires'
   const advice = grantWarning === null ? '' : ': renew it'
   return `${grantId}, ${verb} ${at(grantExpiresAt)}${advice}`
-}
-
-function targetText(target: Schedule['target']): string {
-  if (target.kind !== 'http') return JSON.stringify(target)
-  const { url, method } = target as { readonly url: string; readonly method?: string }
-  return `${method ?? 'POST'} ${url}`
 }
 
 function policyText({ overlap, missed, autoPauseThreshold, retry, spreadSeconds }: Schedule['policy']): string {
@@ -83,6 +106,6 @@ function policyText({ overlap, missed, autoPauseThreshold, retry, spreadSeconds 
 }
 
 function runsText({ runCount, failureCount, consecutiveFailures }: Schedule): string {
-  const row = consecutiveFailures === 0 ? '' : `, the last ${consecutiveFailures} in a row`
-  return `${runCount}, of which ${failureCount} failed${row}`
+  const recent = consecutiveFailures === 0 ? '' : `, including the last ${consecutiveFailures}`
+  return `${runCount}, ${failureCount} failed${recent}`
 }

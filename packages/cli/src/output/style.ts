@@ -2,7 +2,7 @@ import { styleText } from 'node:util'
 
 export type Style = 'bold' | 'dim' | 'green' | 'red' | 'yellow' | 'cyan'
 
-/** Text in a colour, where there are colours. */
+/** Styles a text if the terminal has colours. */
 export function styled(terminal: { readonly hasColor: boolean }, style: Style | undefined, text: string): string {
   return style === undefined || !terminal.hasColor ? text : styleText(style, text, { validateStream: false })
 }
@@ -21,7 +21,7 @@ const STATE_STYLES: ReadonlyMap<string, Style> = new Map([
   ['failed', 'red'],
 ])
 
-/** The colour of a state: of a schedule, a run or a check. */
+/** The colour of the state of a schedule, a run, an attempt or a check; undefined for none. */
 export function styleOfState(state: string): Style | undefined {
   return STATE_STYLES.get(state)
 }

@@ -15,7 +15,7 @@ const COLUMNS: readonly Column<Row>[] = [
 const PLAIN = { width: null, hasColor: false }
 
 describe('a table', () => {
-  test('is aligned, without borders, and no line ends in spaces', () => {
+  test('is aligned and has no borders and no trailing spaces', () => {
     const rows = [
       { name: 'a', id: '1' },
       { name: 'longer', id: '22' },
@@ -28,7 +28,7 @@ describe('a table', () => {
     ['wide characters', '朝のダイジェスト'],
     ['an emoji of several characters', '👩‍🚀 launch'],
     ['a combining accent', 'cafe\u0301'],
-  ])('counts columns, not characters: %s', (_what, name) => {
+  ])('is aligned by terminal columns, not by characters: %s', (_what, name) => {
     const [, first = '', second = ''] = tableLines(PLAIN, COLUMNS, [
       { name, id: 'X' },
       { name: 'plain', id: 'X' },
@@ -37,7 +37,7 @@ describe('a table', () => {
     expect(stringWidth(first)).toBe(stringWidth(second))
   })
 
-  test('fits the terminal: what may shrink does, and never half a character is shown', () => {
+  test('shrinks to the terminal without splitting a character', () => {
     const rows = [{ name: '朝のダイジェスト', id: '0123456789' }]
 
     const [, line = ''] = tableLines({ width: 21, hasColor: false }, COLUMNS, rows)
@@ -46,7 +46,7 @@ describe('a table', () => {
     expect(stringWidth(line)).toBe(21)
   })
 
-  test('does not cut what must be whole, though the terminal is too narrow', () => {
+  test('does not cut a column that may not shrink, even if the terminal is too narrow', () => {
     const [, line = ''] = tableLines({ width: 5, hasColor: false }, COLUMNS, [
       { name: 'longer name', id: '0123456789' },
     ])
@@ -54,31 +54,31 @@ describe('a table', () => {
     expect(line).toBe('longe…  0123456789')
   })
 
-  test('is not cut where the output is no terminal', () => {
+  test('is not cut if the output is no terminal', () => {
     const name = 'x'.repeat(500)
 
     expect(tableLines(PLAIN, COLUMNS, [{ name, id: '1' }])[1]).toBe(`${name}  1`)
   })
 
-  test('shows what would move the cursor or turn text around as what it is', () => {
+  test('shows control and direction characters as escapes', () => {
     const [, line = ''] = tableLines(PLAIN, COLUMNS, [{ name: '\u001B[2Jgone\u202Etxt\n\tnext', id: '1' }])
 
     expect(line).toBe('\\u{1b}[2Jgone\\u{202e}txt next  1')
   })
 
-  test('has colours only where there are some', () => {
+  test('has colours only if the terminal has', () => {
     const rows = [{ name: 'a', id: '1' }]
 
     expect(tableLines(PLAIN, COLUMNS, rows).join('')).not.toContain('\u001B')
     expect(tableLines({ width: 80, hasColor: true }, COLUMNS, rows)[1]).toContain('\u001B[32m')
   })
 
-  test('of nothing is nothing', () => {
+  test('without rows is empty', () => {
     expect(tableLines(PLAIN, COLUMNS, [])).toEqual([])
   })
 })
 
-test('fields are aligned, and those without a value are left out', () => {
+test('fields are aligned, and fields without a value are left out', () => {
   expect(
     fieldLines(PLAIN, [
       ['Name', 'x'],

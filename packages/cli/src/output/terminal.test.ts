@@ -4,7 +4,7 @@ import { createTerminal } from './terminal.ts'
 
 type Streams = Parameters<typeof createTerminal>[0]
 
-/** Only what is looked at. */
+/** Only the members that createTerminal reads. */
 function streams(isTTY: boolean): Streams {
   const stream = { isTTY, columns: 80, write: () => true }
   return { stdin: stream, stdout: stream, stderr: stream } as unknown as Streams
@@ -21,6 +21,6 @@ test.each([
   ],
   ['a dumb terminal', true, { TERM: 'dumb' }, { width: 80, hasColor: false, canAsk: true, canRedraw: false }],
   ['a pipe', false, { FORCE_COLOR: '1' }, { width: null, hasColor: false, canAsk: false, canRedraw: false }],
-])('%s can what it can', (_what, isTTY, env, expected) => {
+])('the abilities of %s are detected', (_what, isTTY, env, expected) => {
   expect(createTerminal(streams(isTTY), env)).toMatchObject(expected)
 })

@@ -1,15 +1,18 @@
-/** Where the command line writes. Results go to `out` and nothing else does; progress, hints and errors go to `error`. */
+/** Where the program writes. Standard output carries results only; progress, hints and errors go to standard error. */
 export interface Terminal {
   writeOut(text: string): void
   writeError(text: string): void
-  /** Of standard output in columns; null if it is no terminal, and then nothing is cut off. */
+  /** The columns of standard output; null if it is no terminal, and then nothing is cut. */
   readonly width: number | null
   readonly hasColor: boolean
-  /** Whether somebody can be asked. */
+  /** True if the program can ask the user a question. */
   readonly canAsk: boolean
-  /** Whether a line of standard error may be drawn over. */
+  /** True if a line on standard error can be overwritten. */
   readonly canRedraw: boolean
 }
+
+/** What the formatters of this folder need to know of the terminal. */
+export type Screen = Pick<Terminal, 'width' | 'hasColor'>
 
 export function createTerminal(
   { stdin, stdout, stderr }: Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr'>,

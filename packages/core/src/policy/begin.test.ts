@@ -1,10 +1,9 @@
+import { MISSED_POLICIES, OVERLAP_POLICIES, RUN_REASONS } from '@carillon/api'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
 import { decideBegin, type BeginDecision } from './begin.ts'
-import { MISSED_POLICIES } from './missed.ts'
-import { OVERLAP_POLICIES, type OpenRun } from './overlap.ts'
-import { RUN_REASONS } from './run-state.ts'
+import { type OpenRun } from './overlap.ts'
 import type { SchedulePolicy } from './schedule-policy.ts'
 
 const MINUTE = 60_000
@@ -83,7 +82,7 @@ describe('excluded slots', () => {
 })
 
 describe('missed slots', () => {
-  test('I6, I11, A-07: are recorded; only the latest due slot runs', () => {
+  test('I6, I11: are recorded; only the latest due slot runs', () => {
     expect(begin({ due: [T1, T2, T4] })).toEqual(
       decided({
         skipped: [
@@ -134,7 +133,7 @@ describe('missed slots', () => {
 
 describe('the right to act', () => {
   test.each(['grant_expired', 'grant_revoked', 'grant_scope', 'access_lost'] as const)(
-    'I8, X-20: a slot without it is skipped as %s, whatever is open',
+    'I8: a slot without it is skipped as %s, whatever is open',
     (grantProblem) => {
       const states = [RUNNING, QUEUED, RETRYING]
 
@@ -153,7 +152,7 @@ describe('the right to act', () => {
 })
 
 describe('overlap', () => {
-  test('I6, X-06, forbid: the slot is skipped and says so, and what waits to retry goes on', () => {
+  test('I6, forbid: the slot is skipped and says so, and what waits to retry goes on', () => {
     expect(begin({ open: [RUNNING, RETRYING] })).toEqual(decided({ skipped: [{ slot: T4, reason: 'overlap' }] }))
   })
 
@@ -175,7 +174,7 @@ describe('overlap', () => {
     )
   })
 
-  test('A-41, allow: the slot runs beside the others', () => {
+  test('allow: the slot runs beside the others', () => {
     const states = [RUNNING, RETRYING]
 
     expect(begin({ open: states, policy: { overlap: 'allow' } })).toEqual(
@@ -183,7 +182,7 @@ describe('overlap', () => {
     )
   })
 
-  test('A-42, replace: the slot waits until the cancelled one is over', () => {
+  test('replace: the slot waits until the cancelled one is over', () => {
     const states = [RUNNING, QUEUED, RETRYING]
 
     expect(begin({ open: states, policy: { overlap: 'replace' } })).toEqual(
@@ -252,7 +251,7 @@ describe('whatever is due, open and said', () => {
     )
   })
 
-  test('X-06: nothing runs beside another unless the policy says allow, and nothing ends unless a slot begins', () => {
+  test('nothing runs beside another unless the policy says allow, and nothing ends unless a slot begins', () => {
     fc.assert(
       fc.property(situations, (situation) => {
         const input = claimed(situation)
@@ -274,7 +273,7 @@ describe('whatever is due, open and said', () => {
     )
   })
 
-  test('I11, A-45: an outage handed over in portions brings at most one run, of its latest slot', () => {
+  test('I11: an outage handed over in portions brings at most one run, of its latest slot', () => {
     fc.assert(
       fc.property(situations, fc.integer({ min: 1, max: 5 }), (situation, size) => {
         const { due, policy, spreadOffsetMs } = situation

@@ -1,7 +1,7 @@
-import type { Refusal } from './grant.ts'
+import type { Refusal, RunReason } from '@carillon/api'
+
 import { decideMissed } from './missed.ts'
 import { decideOverlap, type OpenRun, type SupersededRun } from './overlap.ts'
-import type { RunReason } from './run-state.ts'
 import type { SchedulePolicy } from './schedule-policy.ts'
 
 interface ClaimedSchedule {
@@ -11,14 +11,14 @@ interface ClaimedSchedule {
     /** The first slot after them; null if there is none. */
     readonly next: number | null
   }
-  /** Slots that somebody asked to skip. */
+  /** Slots that a caller asked to skip. */
   readonly excluded: ReadonlySet<number>
   readonly now: number
   readonly policy: SchedulePolicy
   readonly spreadOffsetMs: number
-  /** The runs of the schedule that are not over, read under its row's lock. */
+  /** The open runs of the schedule, read under its row's lock. */
   readonly open: readonly OpenRun[]
-  /** Why the schedule may not act now; null if it may. */
+  /** Why the schedule has no permission to act now; null if it has. */
   readonly grantProblem: Refusal | null
 }
 
@@ -30,17 +30,17 @@ interface SkippedSlot {
 export interface BeginDecision {
   /** In the order of their slots. Together with `run`: every due slot, once (I6). */
   readonly skipped: readonly SkippedSlot[]
-  /** At most one (I11). `pending` if it waits for its turn, until another one ends. */
+  /** At most one (I11). `pending` if it waits for another run to end. */
   readonly run: { readonly slot: number; readonly state: 'running' | 'pending' } | null
-  /** Waiting runs that end because this one takes their place. */
+  /** Waiting runs that this one replaces. */
   readonly supersede: readonly SupersededRun[]
-  /** Held ones to cancel through their signal. */
+  /** Runs under way to cancel through their signal. */
   readonly cancel: readonly string[]
 }
 
 /**
- * What BEGIN does with the due slots of one claimed schedule. The rules in their order, each seeing what the ones
- * before have left: excluded, missed, the right to act, overlap.
+ * What BEGIN does with the due slots of one claimed schedule. The rules apply in this order, each to the slots that the
+ * rules before it have left: excluded, missed, permission, overlap.
  */
 export function decideBegin(claimed: ClaimedSchedule): BeginDecision {
   const { slots, excluded, policy, open, grantProblem } = claimed
@@ -65,8 +65,8 @@ export function decideBegin(claimed: ClaimedSchedule): BeginDecision {
 }
 
 /**
- * After a long outage a caller may hand over the due slots in portions. If `next` is due as well, the latest one is
- * still to come, so none of this portion runs: otherwise every portion would, and I11 would be broken.
+ * After a long outage a caller may hand over the due slots in portions. If `next` is due as well, the latest due slot is in
+ * a later portion, so no slot of this portion runs: otherwise every portion would run one, which breaks I11.
  */
 function missedOf({ slots, now, policy, spreadOffsetMs }: ClaimedSchedule, due: readonly number[]) {
   if (slots.next !== null && slots.next + spreadOffsetMs <= now) return { missed: due, run: null }
@@ -74,7 +74,7 @@ function missedOf({ slots, now, policy, spreadOffsetMs }: ClaimedSchedule, due: 
   return decideMissed({ due, now, policy: missed, startingDeadlineSeconds, spreadOffsetMs })
 }
 
-/** No slot begins, so nothing that is still open is touched. */
+/** No slot begins, so the open runs stay as they are. */
 function nothingBegins(skipped: readonly SkippedSlot[]): BeginDecision {
   return { skipped: inOrder(skipped), run: null, supersede: [], cancel: [] }
 }

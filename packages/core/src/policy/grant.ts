@@ -1,43 +1,28 @@
-import type { RunReason } from './run-state.ts'
+import type { RunReason } from '@carillon/api'
 
-/** What counts of a grant when a run begins. */
+/** The facts about a grant that decide whether a run may act by it. */
 export interface GrantFacts {
   readonly expiresAt: number | null
   readonly revokedAt: number | null
   readonly scopes: readonly string[]
 }
 
-/** Why a grant does not carry a run: the reason its slot is skipped with. */
+/** Why a grant does not permit a run: the reason with which its slot is skipped. */
 export type GrantProblem = Extract<RunReason, 'grant_expired' | 'grant_revoked' | 'grant_scope'>
-
-/** Why a run may not act at this moment: because of its grant, or because its owner lost access to the project. */
-export type Refusal = GrantProblem | 'access_lost'
-
-const REFUSALS: ReadonlySet<unknown> = new Set([
-  'grant_expired',
-  'grant_revoked',
-  'grant_scope',
-  'access_lost',
-] satisfies Refusal[])
-
-/** Whether a slot was not run for want of a right; then it counts as a failure of its schedule. */
-export function isRefusal(reason: RunReason | null): reason is Refusal {
-  return REFUSALS.has(reason)
-}
 
 interface GrantCheck {
   readonly grant: GrantFacts
   readonly now: number
-  /** What the target needs, such as `http:dispatch:example.com`. */
+  /** The scope that the target needs, such as `http:dispatch:example.com`. */
   readonly requiredScope: string
 }
 
 const SCOPE = /^([^:]+:[^:]+):(.+)$/
 
-/** Whether a grant carries a run at this moment (I8); null if it does. */
+/** Why a grant does not permit a run now (I8); null if it does. */
 export function checkGrant({ grant, now, requiredScope }: GrantCheck): GrantProblem | null {
-  // Whatever its time: a revocation may have been committed after `now` was read. And before expiry: a person's
-  // decision says more than a date.
+  // `revokedAt` is not compared with `now`: a revocation may have been committed after `now` was read. It comes before
+  // expiry, because a person's decision explains more than a date.
   if (grant.revokedAt !== null) return 'grant_revoked'
   if (grant.expiresAt !== null && now >= grant.expiresAt) return 'grant_expired'
   if (!grant.scopes.some((scope) => covers(scope, requiredScope))) return 'grant_scope'
@@ -45,9 +30,8 @@ export function checkGrant({ grant, now, requiredScope }: GrantCheck): GrantProb
 }
 
 /**
- * A scope is `<kind>:<verb>:<object>`; the object may hold colons (`localhost:3000`, `[::1]`). `*` stands for every
- * object of one kind and verb, `*.example.com` for every one below that name but not for itself; a star stands for nothing
- * else: neither for another part of an object, nor for a kind or a verb.
+ * A scope is `<kind>:<verb>:<object>`; the object may contain colons (`localhost:3000`, `[::1]`). `*` covers every object of
+ * one kind and verb, `*.example.com` every name below `example.com` but not itself. A star anywhere else covers nothing.
  */
 export function covers(scope: string, required: string): boolean {
   if (scope === required) return SCOPE.test(scope)

@@ -1,7 +1,7 @@
+import { RUN_REASONS, RUN_STATES, type RunState } from '@carillon/api'
 import { describe, expect, test } from 'vitest'
 
 import { judgeSlot, type LedgerSlot } from './ledger-slot.ts'
-import { RUN_REASONS, RUN_STATES, type RunState } from './run-state.ts'
 
 /** How the attempts at a run ended, in their order. */
 type Ended = 'failed' | 'lost' | 'succeeded' | 'cancelled' | 'malformed'

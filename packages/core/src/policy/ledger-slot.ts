@@ -1,18 +1,17 @@
-import { isRefusal } from './grant.ts'
-import type { RunReason, RunState } from './run-state.ts'
+import { type RunReason, type RunState, isRefusal } from '@carillon/api'
 
-/** What the ledger says of one slot: its run, and the attempts at it. */
+/** One slot in the ledger: its run and its attempts. */
 export interface LedgerSlot {
   /** Null if there are attempts and no run. */
   readonly state: RunState | null
   readonly reason: RunReason | null
-  /** How many attempts the run says were made. The one under way is counted. */
+  /** The attempts that the run's row counts, the one under way included. */
   readonly attemptCount: number
-  /** How many rows of attempts there are, and the numbers of the first and the last; 0 if there are none. */
+  /** The count of attempt rows, and the numbers of the first and the last; 0 if there are none. */
   readonly attempts: number
   readonly firstAttempt: number
   readonly lastAttempt: number
-  /** How many of them ended the run by themselves, the number of the last of these, and how it ended. The others failed or were lost. */
+  /** The count of attempts that ended the run, and number and outcome of the last of these. All others failed or were lost. */
   readonly decisive: number
   readonly decisiveAttempt: number
   readonly decisiveOutcome: 'succeeded' | 'cancelled' | 'malformed' | null
@@ -26,7 +25,7 @@ export interface LedgerSlot {
 
 export interface SlotFault {
   readonly kind: 'attempt_missing' | 'run_contradicted'
-  /** What is wrong, without what to do. */
+  /** What is wrong. The caller adds what to do. */
   readonly problem: string
 }
 
@@ -39,7 +38,7 @@ export interface SlotFault {
  * | running   | one less: the last is under way| failed or lost, if any    | none                   |
  * | retrying  | one or more                    | failed or lost            | none                   |
  * | succeeded | one or more                    | succeeded                 | none                   |
- * | failed    | one or more                    | failed, lost or malformed | none, superseded, or a right that was lost |
+ * | failed    | one or more                    | failed, lost or malformed | none, superseded, or a lost permission |
  * | failed    | none                           |                           | none; its error says `unreadable_spec` |
  * | cancelled | any number                     | not succeeded, not malformed | none                |
  * | skipped   | none                           |                           | one                    |

@@ -1,14 +1,11 @@
-/** What becomes of a slot that nobody began in time: recorded as missed, or run late. */
-export const MISSED_POLICIES = ['skip', 'run_once'] as const
-
-export type MissedPolicy = (typeof MISSED_POLICIES)[number]
+import type { MissedPolicy } from '@carillon/api'
 
 interface DueSlots {
   /** Every slot that is due, ascending. */
   readonly due: readonly number[]
   readonly now: number
   readonly policy: MissedPolicy
-  /** How late a slot may begin under `skip`, this late included. */
+  /** How late a slot may begin under `skip`, inclusive. */
   readonly startingDeadlineSeconds: number
   /** Lateness counts from when the slot was due, not from its nominal instant. */
   readonly spreadOffsetMs: number
@@ -19,7 +16,7 @@ export interface MissedDecision {
   readonly run: number | null
 }
 
-/** I11: however many slots are due, at most the latest runs; the others are missed, and say so (I6). */
+/** I11: however many slots are due, at most the latest runs. The others are recorded as missed (I6). */
 export function decideMissed({ due, now, policy, startingDeadlineSeconds, spreadOffsetMs }: DueSlots): MissedDecision {
   const latest = due.at(-1)
   if (latest === undefined) return { missed: [], run: null }

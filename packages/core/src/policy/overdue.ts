@@ -1,4 +1,4 @@
-/** Something that is due and that no worker has claimed yet: a slot, or a run that waits. */
+/** A slot or a waiting run that is due and that no worker has claimed yet. */
 export interface Overdue {
   readonly lane: string
   readonly overdueMs: number
@@ -8,7 +8,7 @@ export interface Overdue {
 
 /** A worker whose lease holds. */
 export interface LivingWorker {
-  /** Those that it looks at. */
+  /** The lanes that it serves. */
   readonly lanes: ReadonlySet<string>
   /** For how long it has had this lease. */
   readonly aliveForMs: number
@@ -18,13 +18,13 @@ export interface LivingWorker {
 
 /** Workers claim within milliseconds. */
 export const OVERDUE_MS = 60_000
-/** By then somebody must look, though the workers may merely be busy, or another transaction may hold the schedule's row. */
+/** After this long an operator should look, even if the workers are only busy or a transaction holds the schedule's row. */
 export const BACKLOG_MS = 600_000
 
 /**
- * Whether workers passed over something that is due. The alternative is that it waits behind others for workers that are full: a herd
- * and a storm of retries wait longer than a minute, and nothing is wrong with them. Only the time counts in which a worker was there:
- * after an outage everything is overdue.
+ * Whether workers passed over something that is due. Waiting behind others for full workers is normal: a herd or a storm of
+ * retries waits longer than a minute, and nothing is wrong. Only time during which a worker was alive counts, because after
+ * an outage everything is overdue.
  */
 export function isPassedOver({ lane, overdueMs, isFirstInLane }: Overdue, workers: readonly LivingWorker[]): boolean {
   const serving = workers.filter(({ lanes }) => lanes.has(lane))

@@ -1,6 +1,7 @@
+import { OVERLAP_POLICIES } from '@carillon/api'
 import { describe, expect, test } from 'vitest'
 
-import { countSuperseded, decideOverlap, OVERLAP_POLICIES, type OpenRun, type OverlapDecision } from './overlap.ts'
+import { countSuperseded, decideOverlap, type OpenRun, type OverlapDecision } from './overlap.ts'
 
 /**
  * Open runs by the first letter of their ids: `r` is running, `t` waits for its turn, `w` waits for a worker and was never tried,
@@ -34,7 +35,7 @@ function decided(
   }
 }
 
-test('A-41: the policies are forbid, queue, allow and replace', () => {
+test('the policies are forbid, queue, allow and replace', () => {
   expect(OVERLAP_POLICIES).toEqual(['forbid', 'queue', 'allow', 'replace'])
 })
 
@@ -55,7 +56,7 @@ describe('forbid', () => {
     ['b1 r1', 'one is running: the slot does not begin, so nothing is superseded', decided('skip')],
     ['b1 t1', 'one waits for its turn: nothing is superseded', decided('skip')],
     ['b1 l1', 'one waits for a worker: nothing is superseded', decided('skip')],
-  ])('A-06, with %s open, because %s', (ids, _, expected) => {
+  ])('with %s open, because %s', (ids, _, expected) => {
     expect(decideOverlap({ policy: 'forbid', open: openRuns(ids) })).toEqual(expected)
   })
 })
@@ -100,7 +101,7 @@ describe('replace', () => {
     ['d1', 'nothing runs: one that was deferred is superseded', decided('run', { supersede: 'd1' })],
     ['b1', 'one is waiting to retry: it is superseded', decided('run', { supersede: 'b1' })],
     ['b1 r1 t1 w1', 'everything before it ends', decided('wait', { supersede: 'b1 t1 w1', cancel: 'r1' })],
-  ])('A-42, with %s open, because %s', (ids, _, expected) => {
+  ])('with %s open, because %s', (ids, _, expected) => {
     expect(decideOverlap({ policy: 'replace', open: openRuns(ids) })).toEqual(expected)
   })
 })

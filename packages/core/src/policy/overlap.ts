@@ -1,14 +1,6 @@
-import type { RunWait } from './run-state.ts'
+import type { OverlapPolicy, RunWait } from '@carillon/api'
 
-/**
- * What becomes of a slot that begins while runs of its schedule are not over: it is skipped, it waits, it runs beside
- * them, or it takes their place.
- */
-export const OVERLAP_POLICIES = ['forbid', 'queue', 'allow', 'replace'] as const
-
-export type OverlapPolicy = (typeof OVERLAP_POLICIES)[number]
-
-/** A run of the schedule that is not over. A run-now counts like any other: it is the work that must not overlap. */
+/** A run of the schedule that has not ended. A manual run counts like any other: it does the same work. */
 export interface OpenRun {
   readonly id: string
   /** Null while a worker holds it. */
@@ -16,34 +8,33 @@ export interface OpenRun {
   readonly attemptCount: number
 }
 
-/** A waiting run that ends because the next slot takes its place. */
+/** A waiting run that ends because the next slot replaces it. */
 export interface SupersededRun {
   readonly id: string
-  /** Then it has failed; if not, it is skipped and was never a run. */
+  /** A run that was tried ends as failed, another as skipped. */
   readonly isTried: boolean
 }
 
 export interface OverlapDecision {
   readonly decision: 'run' | 'wait' | 'skip'
   readonly supersede: readonly SupersededRun[]
-  /** Held ones to cancel through their signal. The new run starts once they are over. */
+  /** Runs under way to cancel through their signal. The new run starts when they have ended. */
   readonly cancel: readonly string[]
 }
 
 const SKIP: OverlapDecision = { decision: 'skip', supersede: [], cancel: [] }
 
 /**
- * Decided under the lock of the schedule's row, so `open` is the truth: no worker takes or frees one of these meanwhile.
+ * The caller holds the lock of the schedule's row, so no worker takes or ends one of the open runs meanwhile.
  *
  * | an open run…                              | forbid     | queue                | replace                    |
  * |-------------------------------------------|------------|----------------------|----------------------------|
  * | is held by a worker                       | skip       | wait                 | cancel it, wait            |
  * | waits for its turn                        | skip       | skip: at most one    | supersede it               |
  * | waits for a worker, or was deferred       | skip       | wait: it goes first  | supersede it               |
- * | waits for its retry                       | supersede it under all three; it is in nobody's way                   |
+ * | waits for its retry                       | supersede it under all three; it blocks nothing                       |
  *
- * Of several, each is looked at by itself; one that is in the way is enough. A slot that is skipped has not begun, so it leaves
- * everything as it is.
+ * The rule applies to each open run by itself; one that blocks is enough. A skipped slot leaves every open run as it is.
  */
 export function decideOverlap({
   policy,
@@ -54,16 +45,16 @@ export function decideOverlap({
 }): OverlapDecision {
   if (policy === 'allow') return { decision: 'run', supersede: [], cancel: [] }
   const retrying = open.filter(({ waitsFor }) => waitsFor === 'retry')
-  const inTheWay = open.filter(({ waitsFor }) => waitsFor !== 'retry')
-  if (inTheWay.length === 0) return { decision: 'run', supersede: superseded(retrying), cancel: [] }
+  const blocking = open.filter(({ waitsFor }) => waitsFor !== 'retry')
+  if (blocking.length === 0) return { decision: 'run', supersede: superseded(retrying), cancel: [] }
   switch (policy) {
     case 'forbid':
       return SKIP
     case 'queue':
-      if (inTheWay.some(({ waitsFor }) => waitsFor === 'turn')) return SKIP
+      if (blocking.some(({ waitsFor }) => waitsFor === 'turn')) return SKIP
       return { decision: 'wait', supersede: superseded(retrying), cancel: [] }
     case 'replace': {
-      // Never two at once: the new run waits until the cancelled ones have really ended.
+      // Never two at once: the new run waits until the cancelled runs have ended.
       const cancel = open.filter(({ waitsFor }) => waitsFor === null).map(({ id }) => id)
       const waiting = open.filter(({ waitsFor }) => waitsFor !== null)
       return { decision: cancel.length > 0 ? 'wait' : 'run', supersede: superseded(waiting), cancel }
@@ -75,7 +66,7 @@ function superseded(runs: readonly OpenRun[]): SupersededRun[] {
   return runs.map(({ id, attemptCount }) => ({ id, isTried: attemptCount > 0 }))
 }
 
-/** What superseding runs does to the counts of their schedule. */
+/** How many superseded runs count as failures of their schedule, and how many do not. */
 export function countSuperseded(runs: readonly SupersededRun[]): { readonly failed: number; readonly untried: number } {
   const failed = runs.filter(({ isTried }) => isTried).length
   return { failed, untried: runs.length - failed }

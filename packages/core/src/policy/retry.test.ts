@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
-import type { Outcome } from '../target.ts'
-import { decideRetry, type RetryPolicy } from './retry.ts'
-import { stableFraction } from './stable-fraction.ts'
+import type { Outcome } from '../ports/target.ts'
+import { checkRetention, decideRetry, retentionMargin, type RetryPolicy } from './retry.ts'
+import { stableFraction } from './spread.ts'
 
 const HTTP: RetryPolicy = { maxAttempts: 10, baseSeconds: 30, capSeconds: 2160 }
 const RUN = '0198c0de-0000-7000-8000-000000000001'
@@ -36,11 +36,11 @@ describe('whether to try again', () => {
     [9, 'retry'],
     [10, 'final'],
     [11, 'final'],
-  ])('E-41: of ten attempts, a failure of number %i is %s', (attempt, kind) => {
+  ])('of ten attempts, a failure of number %i is %s', (attempt, kind) => {
     expect(decideRetry({ policy: HTTP, attempt, outcome: failed(), jitterSeed: RUN }).kind).toBe(kind)
   })
 
-  test('X-11: a policy of one attempt never tries again', () => {
+  test('a policy of one attempt never tries again', () => {
     const policy = { ...HTTP, maxAttempts: 1 }
 
     expect(decideRetry({ policy, attempt: 1, outcome: failed(), jitterSeed: RUN })).toEqual({ kind: 'final' })
@@ -76,7 +76,7 @@ describe('how long to wait', () => {
     ['longer than the backoff', 45_000, 45_000],
     ['of a fraction of a millisecond more', 45_000.25, 45_001],
     ['of the cap', 2_160_000, 2_160_000],
-    ['beyond the cap (E-51)', 2_160_001, 2_160_000],
+    ['beyond the cap', 2_160_001, 2_160_000],
     ['without end', Infinity, 2_160_000],
     ['that lies in the past', -5000, less(30_000, 1)],
     ['that could not be read', Number.NaN, less(30_000, 1)],
@@ -84,7 +84,7 @@ describe('how long to wait', () => {
     expect(delayOf(1, { retryAfterMs })).toBe(delayMs)
   })
 
-  test('E-51: it is whole, at least nine tenths of the backoff, at least Retry-After, and never above the cap', () => {
+  test('it is whole, at least nine tenths of the backoff, at least Retry-After, and never above the cap', () => {
     const attempts = fc.record({
       maxAttempts: fc.integer({ min: 2, max: 100 }),
       baseSeconds: fc.integer({ min: 1, max: 86_400 }),
@@ -113,9 +113,33 @@ describe('how long to wait', () => {
     )
   })
 
-  test('E-41: ten attempts of the HTTP target end within six hours', () => {
+  test('ten attempts of the HTTP target end within six hours', () => {
     const waits = Array.from({ length: 9 }, (_, index) => delayOf(index + 1, { retryAfterMs: Infinity }))
 
     expect(waits.reduce((sum, wait) => sum + wait, 0)).toBeLessThanOrEqual(6 * 3_600_000)
+  })
+})
+
+test('the HTTP target keeps its keys four times as long as its retries take', () => {
+  expect(retentionMargin({ retry: HTTP, idempotencyRetentionSeconds: 86_400 })).toBe(4)
+})
+
+test.each([
+  [86_400, true],
+  [21_600, true],
+  [21_599, false],
+  [0, false],
+])('ten attempts with a cap of 2160 s against a retention of %i s: fits is %s', (seconds, fits) => {
+  expect(checkRetention({ retry: HTTP, idempotencyRetentionSeconds: seconds }) === null).toBe(fits)
+})
+
+test('the problem names the field, the numbers and the way out', () => {
+  const retry = { ...HTTP, capSeconds: 9000 }
+
+  expect(checkRetention({ retry, idempotencyRetentionSeconds: 86_400 })).toEqual({
+    path: 'policy.retry',
+    message:
+      'expected maxAttempts × capSeconds to be at most 86400 s, for which the target remembers an idempotency key, ' +
+      'got 10 × 9000 s = 90000 s: lower capSeconds or maxAttempts',
   })
 })

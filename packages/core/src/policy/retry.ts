@@ -1,4 +1,5 @@
-import { stableFraction } from './stable-fraction.ts'
+import type { Problem } from '../kernel/errors.ts'
+import { stableFraction } from './spread.ts'
 
 /** How often a run is tried, and how long it waits in between. */
 export interface RetryPolicy {
@@ -39,13 +40,40 @@ export function decideRetry({ policy, attempt, outcome, jitterSeed }: FailedAtte
   const capMs = policy.capSeconds * 1000
   const backoffMs = jittered(Math.min(policy.baseSeconds * 1000 * 2 ** (attempt - 1), capMs), jitterSeed, attempt)
   const askedMs = Math.ceil(outcome.retryAfterMs ?? 0)
-  // A comparison, not Math.max: what a target made of an unreadable header may be NaN, and would win there.
+  // Not Math.max, which returns NaN if a target passes on the NaN of an unreadable header.
   const waitMs = askedMs > backoffMs ? askedMs : backoffMs
-  // The cap outweighs Retry-After: attempts × cap must stay within what the target remembers (E-51).
+  // The cap outweighs Retry-After: attempts × cap must fit into the target's idempotency retention (`checkRetention`).
   return { kind: 'retry', delayMs: Math.min(waitMs, capMs) }
 }
 
-/** Runs that failed together must not come back together. It only takes off, so that the cap holds (E-51). */
+/** Runs that failed together must not be retried together. The jitter only shortens a backoff, so the cap holds. */
 function jittered(backoffMs: number, seed: string, attempt: number): number {
   return Math.ceil(backoffMs * (1 - JITTER_SHARE * stableFraction(`${seed}:${attempt}`)))
+}
+
+interface Retention {
+  readonly retry: RetryPolicy
+  /** For how long the target remembers an idempotency key. */
+  readonly idempotencyRetentionSeconds: number
+}
+
+/**
+ * How many times the retries of one run fit into the target's idempotency retention. Below 1, the target may take a late
+ * attempt for a new call. Also a gauge.
+ */
+export function retentionMargin({ retry, idempotencyRetentionSeconds }: Retention): number {
+  return idempotencyRetentionSeconds / (retry.maxAttempts * retry.capSeconds)
+}
+
+/** What is wrong with a retry policy for a target with this idempotency retention; null if it fits. */
+export function checkRetention({ retry, idempotencyRetentionSeconds }: Retention): Problem | null {
+  if (retentionMargin({ retry, idempotencyRetentionSeconds }) >= 1) return null
+  const { maxAttempts, capSeconds } = retry
+  return {
+    path: 'policy.retry',
+    message:
+      `expected maxAttempts × capSeconds to be at most ${idempotencyRetentionSeconds} s, for which the target ` +
+      `remembers an idempotency key, got ${maxAttempts} × ${capSeconds} s = ${maxAttempts * capSeconds} s: ` +
+      `lower capSeconds or maxAttempts`,
+  }
 }

@@ -1,7 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
-import { readPolicy, resolvePolicy, type PolicyDefaults, type SchedulePolicy } from './schedule-policy.ts'
+import {
+  AUTO_PAUSE_REASON,
+  readPolicy,
+  resolvePolicy,
+  shouldAutoPause,
+  type PolicyDefaults,
+  type SchedulePolicy,
+} from './schedule-policy.ts'
 
 const DEFAULTS: PolicyDefaults = {
   cadenceKind: 'cron',
@@ -43,7 +50,7 @@ describe('defaults', () => {
     ['rrule', 'skip'],
     ['interval', 'skip'],
     ['frequency', 'skip'],
-  ] as const)('X-05: a missed slot of kind %s is treated as %s', (cadenceKind, missed) => {
+  ] as const)('a missed slot of kind %s is treated as %s', (cadenceKind, missed) => {
     expect(policyOf({}, { cadenceKind }).missed).toBe(missed)
   })
 
@@ -61,7 +68,7 @@ describe('defaults', () => {
     expect(policyOf({ missed: 'skip' }, { cadenceKind: 'once' }).missed).toBe('skip')
   })
 
-  test("X-11: of retry are the target's, field by field", () => {
+  test("of retry are the target's, field by field", () => {
     const retry = { maxAttempts: 3, baseSeconds: 60, capSeconds: 1500 }
 
     expect(policyOf({}, { retry }).retry).toEqual(retry)
@@ -108,6 +115,13 @@ describe('limits', () => {
       ])
     }
   })
+})
+
+test('an auto-pause threshold is 0, or from 3 to 100', () => {
+  const candidates = [-3, -1, 0, 1, 2, 3, 3.5, 4, 99, 100, 101, Infinity, Number.NaN]
+  const isThreshold = (autoPauseThreshold: number) => problemsOf({ autoPauseThreshold }).length === 0
+
+  expect(candidates.filter(isThreshold)).toEqual([0, 3, 4, 99, 100])
 })
 
 describe('problems', () => {
@@ -204,4 +218,23 @@ describe('a stored policy', () => {
   test('of a newer release is read without what is new, so that an old worker can go on', () => {
     expect(readPolicy({ ...RESOLVED, colour: 'blue', retry: { ...RESOLVED.retry, shape: 'round' } })).toEqual(RESOLVED)
   })
+})
+
+test('the reason tells a schedule that paused itself from one that a person paused', () => {
+  expect(AUTO_PAUSE_REASON).toBe('auto:consecutive_failures')
+})
+
+test.each([
+  [10, 0, false],
+  [10, 9, false],
+  [10, 10, true],
+  [10, 11, true],
+  [3, 2, false],
+  [3, 3, true],
+])('with a threshold of %i and %i consecutive failures, pausing is %s', (threshold, consecutiveFailures, pauses) => {
+  expect(shouldAutoPause({ threshold, consecutiveFailures })).toBe(pauses)
+})
+
+test.each([0, 1, 1000])('a threshold of 0 never pauses, not after %i failures', (consecutiveFailures) => {
+  expect(shouldAutoPause({ threshold: 0, consecutiveFailures })).toBe(false)
 })

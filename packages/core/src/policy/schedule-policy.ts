@@ -1,15 +1,21 @@
+import {
+  AUTO_PAUSE_THRESHOLD,
+  policySchema,
+  retryPolicySchema,
+  SPREAD_SECONDS,
+  STARTING_DEADLINE_SECONDS,
+  strictPolicyInputSchema,
+  type MissedPolicy,
+  type OverlapPolicy,
+} from '@carillon/api'
 import type { CadenceKind } from '@carillon/cadence'
-import { z } from 'zod'
+import type { z } from 'zod'
 
-import type { Problem } from '../problem.ts'
-import { isThreshold } from './auto-pause.ts'
-import { foundText } from './found-text.ts'
-import { MISSED_POLICIES, type MissedPolicy } from './missed.ts'
-import { OVERLAP_POLICIES, type OverlapPolicy } from './overlap.ts'
+import { schemaProblems } from '../kernel/checked-object.ts'
+import type { Problem } from '../kernel/errors.ts'
 import type { RetryPolicy } from './retry.ts'
-import { schemaProblems } from './schema-problems.ts'
 
-/** A schedule's policy with nothing left open: what is stored, and what every decision reads. */
+/** A schedule's policy with every default filled in: what is stored, and what every decision reads. */
 export interface SchedulePolicy {
   /** @default 'forbid' */
   readonly overlap: OverlapPolicy
@@ -25,7 +31,7 @@ export interface SchedulePolicy {
   readonly spreadSeconds: number
 }
 
-/** What a policy falls back to where it says nothing and the answer is not the same for all. */
+/** Where the defaults of a policy depend on the schedule. */
 export interface PolicyDefaults {
   readonly cadenceKind: CadenceKind
   /** Of the target's kind. */
@@ -36,47 +42,20 @@ export type PolicyResult =
   | { readonly ok: true; readonly policy: SchedulePolicy }
   | { readonly ok: false; readonly problems: readonly Problem[] }
 
-const STARTING_DEADLINE_DEFAULT_SECONDS = 300
-const AUTO_PAUSE_THRESHOLD_DEFAULT = 10
-const SPREAD_DEFAULT_SECONDS = 0
-
-const threshold = expected('0 (never) or a whole number from 3 to 100')
-
-const RETRY_FIELDS = z.strictObject(
-  {
-    maxAttempts: wholeNumber(1, 100),
-    baseSeconds: wholeNumber(1, 86_400),
-    capSeconds: wholeNumber(1, 86_400),
-  },
-  expected('an object'),
-)
-
 const CAP_BELOW_BASE = { error: 'expected capSeconds to be at least baseSeconds, got less' }
 
-const RETRY = RETRY_FIELDS.refine(isCapAboveBase, CAP_BELOW_BASE)
+const RETRY = retryPolicySchema.refine(isCapAboveBase, CAP_BELOW_BASE)
 
-const POLICY = z.strictObject(
-  {
-    overlap: z.enum(OVERLAP_POLICIES, expected(`one of ${OVERLAP_POLICIES.join(', ')}`)),
-    missed: z.enum(MISSED_POLICIES, expected(`one of ${MISSED_POLICIES.join(', ')}`)),
-    startingDeadlineSeconds: wholeNumber(1, 604_800),
-    retry: RETRY,
-    autoPauseThreshold: z.number(threshold).refine(isThreshold, threshold),
-    spreadSeconds: wholeNumber(0, 3600),
-  },
-  expected('an object'),
-)
-
-/** What a user writes: any part of it. */
-const POLICY_INPUT = POLICY.extend({ retry: RETRY_FIELDS.partial() }).partial()
+/** Ignores unknown fields: while a fleet is upgraded, old workers read policies that new ones wrote. */
+const STORED_POLICY = policySchema.extend({ retry: RETRY })
 
 /**
- * Fills in what a user's `policy` leaves open, all of it if there is none, or says everything that is wrong with it.
- * Throws if the target's own retry policy is no valid one: stored as a default, it could not be read again.
+ * Fills in the defaults of a caller's policy, or lists everything that is wrong with it.
+ * Throws if the target's own retry policy is invalid: stored as a default, it could not be read again.
  */
 export function resolvePolicy(input: unknown, defaults: PolicyDefaults): PolicyResult {
   parseOrThrow(RETRY, 'retry', defaults.retry, "a target's retry policy cannot be a default")
-  const parsed = POLICY_INPUT.safeParse(input === undefined ? {} : input)
+  const parsed = strictPolicyInputSchema.safeParse(input === undefined ? {} : input)
   if (!parsed.success) return { ok: false, problems: schemaProblems(parsed.error, 'policy') }
   const { data } = parsed
   const retry = {
@@ -90,24 +69,15 @@ export function resolvePolicy(input: unknown, defaults: PolicyDefaults): PolicyR
   const policy: SchedulePolicy = {
     overlap: data.overlap ?? 'forbid',
     missed: data.missed ?? (defaults.cadenceKind === 'once' ? 'run_once' : 'skip'),
-    startingDeadlineSeconds: data.startingDeadlineSeconds ?? STARTING_DEADLINE_DEFAULT_SECONDS,
+    startingDeadlineSeconds: data.startingDeadlineSeconds ?? STARTING_DEADLINE_SECONDS.default,
     retry,
-    autoPauseThreshold: data.autoPauseThreshold ?? AUTO_PAUSE_THRESHOLD_DEFAULT,
-    spreadSeconds: data.spreadSeconds ?? SPREAD_DEFAULT_SECONDS,
+    autoPauseThreshold: data.autoPauseThreshold ?? AUTO_PAUSE_THRESHOLD.default,
+    spreadSeconds: data.spreadSeconds ?? SPREAD_SECONDS.default,
   }
   return { ok: true, policy }
 }
 
-/** What is stored may know more than this code: while a fleet is upgraded, old workers read what new ones wrote. */
-const STORED_POLICY = z.object(
-  {
-    ...POLICY.shape,
-    retry: z.object(RETRY_FIELDS.shape, expected('an object')).refine(isCapAboveBase, CAP_BELOW_BASE),
-  },
-  expected('an object'),
-)
-
-/** Reads a policy as it was stored. Throws if it is none: then the row was not written by `resolvePolicy`. */
+/** Reads a stored policy. Throws if `resolvePolicy` did not write it. */
 export function readPolicy(json: unknown): SchedulePolicy {
   return parseOrThrow(STORED_POLICY, 'policy', json, 'a stored policy cannot be read')
 }
@@ -119,7 +89,7 @@ function parseOrThrow<T>(schema: z.ZodType<T>, root: string, value: unknown, com
   throw new Error(`${complaint}: ${problems.join('; ')}`)
 }
 
-/** The field at fault is the one the user wrote; the other may be the target's default. */
+/** Names the field that the caller wrote; the other may be the target's default. */
 function capBelowBase({ baseSeconds, capSeconds }: RetryPolicy, isCapDefault: boolean): Problem {
   return isCapDefault
     ? {
@@ -136,12 +106,20 @@ function isCapAboveBase({ baseSeconds, capSeconds }: RetryPolicy): boolean {
   return capSeconds >= baseSeconds
 }
 
-function wholeNumber(min: number, max: number) {
-  const range = expected(`a whole number from ${min} to ${max}`)
-  return z.int(range).min(min, range).max(max, range)
-}
+/** The `paused_reason` of a schedule that paused itself. A person's reason cannot begin with `auto:`. */
+export const AUTO_PAUSE_REASON = 'auto:consecutive_failures'
 
-/** For zod: what to say about a value of another shape. A field too many is told apart in `schemaProblems`. */
-function expected(shape: string) {
-  return { error: ({ input }: { readonly input?: unknown }) => `expected ${shape}, got ${foundText(input)}` }
+/**
+ * Whether a schedule pauses itself. Counts consecutive runs that failed for good: an attempt that will be retried does not
+ * count, and a success resets the count.
+ */
+export function shouldAutoPause({
+  threshold,
+  consecutiveFailures,
+}: {
+  readonly threshold: number
+  readonly consecutiveFailures: number
+}): boolean {
+  // At least, not exactly: the threshold may have been lowered below the count.
+  return threshold !== 0 && consecutiveFailures >= threshold
 }

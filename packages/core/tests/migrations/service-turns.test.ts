@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { migrate, migrateDown } from '../../src/store/migrate.ts'
+import { migrate, migrateDown } from '../../src/db/migrate.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 
 const BEFORE = 6

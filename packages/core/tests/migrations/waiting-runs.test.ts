@@ -3,9 +3,9 @@ import { join } from 'node:path'
 
 import { afterEach, expect, test } from 'vitest'
 
-import { createDb } from '../../src/store/database.ts'
-import { migrate, migrateDown } from '../../src/store/migrate.ts'
-import { ensurePartitions } from '../../src/store/partitions.ts'
+import { createDb } from '../../src/db/database.ts'
+import { migrate, migrateDown } from '../../src/db/migrate.ts'
+import { ensurePartitions } from '../../src/db/months.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { DAY, Pipeline } from '../pipeline.ts'
 

@@ -1,4 +1,4 @@
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 import { ManualClock } from '../manual-clock.ts'
 
 const PAUSE_MAX_MS = 2

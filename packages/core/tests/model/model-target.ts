@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 import type { RetryPolicy } from '../../src/policy/retry.ts'
-import type { Outcome, Target, TargetContext } from '../../src/target.ts'
+import type { Outcome, Target, TargetContext } from '../../src/ports/target.ts'
 import { FAIL, FAIL_FOR_GOOD, SUCCEEDED } from '../scripted-target.ts'
 import type { SeededRandom } from './seeded-random.ts'
 

@@ -1,11 +1,11 @@
-import { Events } from '../../src/events.ts'
-import { Keeper } from '../../src/keeper/keeper.ts'
-import { Lease } from '../../src/lease.ts'
-import { Heartbeat } from '../../src/services/heartbeat.ts'
-import { Rescuer } from '../../src/services/rescuer.ts'
-import { createDb } from '../../src/store/database.ts'
-import { createPool, type SeverablePool } from '../../src/store/pool.ts'
-import type { Target } from '../../src/target.ts'
+import { createDb } from '../../src/db/database.ts'
+import { createPool, type SeverablePool } from '../../src/db/pool.ts'
+import { Events } from '../../src/kernel/events.ts'
+import { Lease } from '../../src/kernel/lease.ts'
+import { Heartbeat } from '../../src/pipeline/heartbeat.ts'
+import { PipelineLoop } from '../../src/pipeline/loop.ts'
+import { Rescuer } from '../../src/pipeline/rescuer.ts'
+import type { Target } from '../../src/ports/target.ts'
 import { DAY } from '../pipeline.ts'
 import { LossyProxy } from './lossy-proxy.ts'
 import type { ModelClock } from './model-clock.ts'
@@ -20,7 +20,7 @@ const HEARTBEAT_MS = 10_000
 export class ModelWorker {
   readonly proxy: LossyProxy
   readonly #pool: SeverablePool
-  readonly #keeper: Keeper
+  readonly #loop: PipelineLoop
   readonly #heartbeat: Heartbeat
   readonly #rescuer: Rescuer
   readonly #busy = new Map<string, Promise<void>>()
@@ -40,8 +40,8 @@ export class ModelWorker {
     const lease = new Lease(clock)
     const targets = new Map([[target.kind, target]])
     const deps = { db: createDb(this.#pool), clock, events, lease, targets }
-    this.#keeper = new Keeper(deps, { retentionMs: 90 * DAY, concurrency: 20 })
-    const onCancel = (runId: string): void => this.#keeper.cancel(runId)
+    this.#loop = new PipelineLoop(deps, { retentionMs: 90 * DAY, concurrency: 20 })
+    const onCancel = (runId: string): void => this.#loop.cancel(runId)
     const heart = { name: 'model', targetKinds: [target.kind], heartbeatMs: HEARTBEAT_MS }
     this.#heartbeat = new Heartbeat({ ...deps, failing: () => null, onCancel }, heart)
     this.#rescuer = new Rescuer(deps, { periodMs: HEARTBEAT_MS })
@@ -58,8 +58,8 @@ export class ModelWorker {
   /** Begins slots and takes waiting runs, once. */
   keep(): Promise<void> {
     return this.#once('keep', async () => {
-      this.#keeper.wake()
-      await this.#keeper.runOnce()
+      this.#loop.wake()
+      await this.#loop.runOnce()
     })
   }
 
@@ -69,13 +69,13 @@ export class ModelWorker {
 
   /** Resolves once nothing that it holds is under way. */
   whenIdle(): Promise<void> {
-    return this.#keeper.whenIdle()
+    return this.#loop.whenIdle()
   }
 
   /** As by kill -9: nothing comes from it any more. */
   async die(): Promise<void> {
     this.proxy.close()
-    await this.#keeper.drain(0)
+    await this.#loop.drain(0)
     await Promise.all(this.#busy.values())
     await this.#pool.end()
     await this.proxy[Symbol.asyncDispose]()

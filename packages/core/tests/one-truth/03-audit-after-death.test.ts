@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { Auditor, type AuditCounts } from '../../src/services/auditor.ts'
+import { Auditor, type AuditCounts } from '../../src/audit/auditor.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { HEARTBEAT_MS, MINUTE, type Pipeline } from '../pipeline.ts'
 import { FAIL, held, SUCCEEDED } from '../scripted-target.ts'

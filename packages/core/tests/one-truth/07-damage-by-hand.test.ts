@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
-import { Auditor } from '../../src/services/auditor.ts'
+import { Auditor } from '../../src/audit/auditor.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, MINUTE } from '../pipeline.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { Upkeep } from '../../src/services/upkeep.ts'
+import { Upkeep } from '../../src/maintenance/upkeep.ts'
 import { DAY, Pipeline } from '../pipeline.ts'
 import { FAIL, SUCCEEDED } from '../scripted-target.ts'
 

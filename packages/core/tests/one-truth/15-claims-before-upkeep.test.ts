@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 
-import { Worker } from '../../src/facade/worker.ts'
+import { Worker } from '../../src/worker.ts'
 import { createDatabase } from '../database.ts'
 import { ScriptedTarget } from '../scripted-target.ts'
 
 const OLD_ENTRIES = 25_000
 
-test('a worker takes its lease before it forgets anything of the feed', async () => {
+test('a worker takes its lease before upkeep deletes anything of the event log', async () => {
   await using database = await createDatabase()
   await database.pool.query(
     `insert into carillon.feed_entries (tenant_id, project_id, kind, schedule_ids, changes, noted_at)

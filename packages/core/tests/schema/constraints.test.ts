@@ -146,7 +146,7 @@ describe('a revision', () => {
 })
 
 describe('I8: what runs has a grant', () => {
-  test('a schedule without one is refused, and a revision by the grant of another project, too (I9, T-7)', async () => {
+  test('a schedule without one is refused, and a revision by the grant of another project, too (I9)', async () => {
     const grantId = await insertGrant(database.pool, { project_id: 'shop' })
     const scheduleId = await insertSchedule(database.pool)
     const cadence = { cadence_kind: 'cron', cadence_cron: '{}' }

@@ -30,15 +30,15 @@ async function read<Row extends object>(text: string): Promise<Row[]> {
 }
 
 /** Tables and partitions that hold rows of tenants. */
-const WALLED = `
+const SCOPED_TABLES = `
   select pg_class.oid, relname, relrowsecurity, relforcerowsecurity, relispartition, relacl
   from pg_class
   join pg_attribute on attrelid = pg_class.oid and attname = 'tenant_id' and not attisdropped
   where relnamespace = 'carillon'::regnamespace and relkind in ('r', 'p')`
 
-describe('I9, T-3: the wall', () => {
+describe('I9: the wall', () => {
   test('stands around every table and partition with a tenant, and holds its owner too', async () => {
-    const tables = await read<{ relname: string; relrowsecurity: boolean; relforcerowsecurity: boolean }>(WALLED)
+    const tables = await read<{ relname: string; relrowsecurity: boolean; relforcerowsecurity: boolean }>(SCOPED_TABLES)
 
     expect(tables.length).toBeGreaterThan(13 + 2 * 12)
     expect(tables.filter((table) => !table.relrowsecurity || !table.relforcerowsecurity)).toEqual([])
@@ -47,8 +47,8 @@ describe('I9, T-3: the wall', () => {
   test('is one policy for the API on each, for every command, that says the same of what is seen and what is written', async () => {
     const policies = await read<{ relname: string; using: string; check: string }>(`
       select relname, pg_get_expr(polqual, polrelid) as using, pg_get_expr(polwithcheck, polrelid) as check
-      from (${WALLED}) as walled
-      left join pg_policy on polrelid = walled.oid and polcmd = '*' and polpermissive
+      from (${SCOPED_TABLES}) as scoped
+      left join pg_policy on polrelid = scoped.oid and polcmd = '*' and polpermissive
         and polroles = array['carillon_api'::regrole::oid]
       order by relname`)
     const ofTenant = `(tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text))`
@@ -119,17 +119,17 @@ describe('I9, T-3: the wall', () => {
 
   test('no partition is granted to anybody: the parent is the only way in', async () => {
     const granted = await read(
-      `select relname, relacl from (${WALLED}) as walled where relispartition and relacl is not null`,
+      `select relname, relacl from (${SCOPED_TABLES}) as scoped where relispartition and relacl is not null`,
     )
     const columns = await read(`
-      select relname from (${WALLED}) as walled join pg_attribute on attrelid = walled.oid
+      select relname from (${SCOPED_TABLES}) as scoped join pg_attribute on attrelid = scoped.oid
       where relispartition and attacl is not null`)
 
     expect([granted, columns]).toEqual([[], []])
   })
 })
 
-describe('I9, E-26: the roles', () => {
+describe('I9: the roles', () => {
   test('are limited: no superuser, no way past row-level security, no login, no other role, nothing to make', async () => {
     const roles = await read(`
       select rolname::text as name, rolsuper or rolbypassrls or rolcreaterole or rolcreatedb or rolcanlogin or rolreplication
@@ -201,18 +201,18 @@ describe('I9, E-26: the roles', () => {
   test('nobody may move a row to another tenant, project, schedule or owner', async () => {
     const movable = await read(`
       select relname, attname, grantee.role
-      from (${WALLED}) as walled
-      join pg_attribute on attrelid = walled.oid
+      from (${SCOPED_TABLES}) as scoped
+      join pg_attribute on attrelid = scoped.oid
       cross join unnest(array['${ROLES.join("','")}']) as grantee(role)
       where attname in ('tenant_id', 'project_id', 'schedule_id', 'owner_subject', 'id')
-        and has_column_privilege(grantee.role, walled.oid, attname, 'update')
+        and has_column_privilege(grantee.role, scoped.oid, attname, 'update')
         and not (relname = 'idempotent_answers' and attname = 'schedule_id')`)
 
     expect(movable).toEqual([])
   })
 })
 
-describe('T-4: without a tenant, or with another one', () => {
+describe('without a tenant, or with another one', () => {
   const SETTINGS = {
     'nothing is set': '',
     'both are empty': `select set_config('carillon.tenant_id', '', true), set_config('carillon.project_id', '', true);`,
@@ -227,7 +227,9 @@ describe('T-4: without a tenant, or with another one', () => {
   })
 
   test.each(Object.entries(SETTINGS))('when %s, no table shows a row', async (_what, settings) => {
-    const tables = await read<{ relname: string }>(`${WALLED} and not relispartition and relname <> 'audit_findings'`)
+    const tables = await read<{ relname: string }>(
+      `${SCOPED_TABLES} and not relispartition and relname <> 'audit_findings'`,
+    )
     const seen: Record<string, unknown> = {}
     for (const { relname } of tables) seen[relname] = await countAs('carillon_api', settings, relname)
     const { tenants, ...others } = seen
@@ -246,7 +248,7 @@ describe('T-4: without a tenant, or with another one', () => {
       errors.push(await failAs(SETTINGS['another tenant is set'], insert.replace('$1', `'${subject}'`)))
     }
 
-    // The policy is asked before the key of the table: a row that exists is refused as one that does not (T-8).
+    // The policy is asked before the key of the table: a row that exists is refused as one that does not.
     expect(errors).toEqual([
       { code: '42501', message: 'new row violates row-level security policy for table "members"' },
       { code: '42501', message: 'new row violates row-level security policy for table "members"' },

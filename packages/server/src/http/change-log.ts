@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 
-/** What people change besides schedules, of which events tell. */
+/** Changes that emit no event of core. Changes of schedules do, and are logged from there. */
 type Change =
   | 'grant.created'
   | 'grant.renewed'
@@ -14,23 +14,20 @@ type Change =
   | 'tenant.put'
   | 'project.purged'
 
-/** Whoever did it, in the place where it was done. */
+/** The subject that made a change, and the scope of the change. */
 interface Actor {
   readonly tenantId: string
-  /** Null: in all of the tenant. */
+  /** Null: the whole tenant. */
   readonly projectId: string | null
   readonly subject: string
 }
 
-/**
- * One line for each change once it is made: who, where, what (E-75). Of ids and names only; never the value of a secret nor a
- * key.
- */
+/** Logs who changed what, once the change is made. It holds ids and names, never the value of a secret or a key. */
 export function logChange(
   logger: Logger,
   change: Change,
   { tenantId, projectId, subject }: Actor,
-  what: Readonly<Record<string, unknown>>,
+  details: Readonly<Record<string, unknown>>,
 ): void {
-  logger.info({ event: change, tenantId, projectId, actor: subject, ...what }, change.replace('.', ' '))
+  logger.info({ event: change, tenantId, projectId, actor: subject, ...details }, change.replace('.', ' '))
 }

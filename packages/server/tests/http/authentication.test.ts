@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { SESSION_COOKIE } from '../../src/sign-in.ts'
+import { SESSION_COOKIE } from '../../src/auth/authenticate.ts'
 import { DIGEST } from './example-schedules.ts'
 import { ADMIN_KEY, createTestApp } from './test-app.ts'
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 
 describe('a key', () => {
-  test('is that of the installation, or one that was made', async () => {
+  test('is the admin key, or one that was created', async () => {
     for (const key of [ADMIN_KEY, adminKey, memberKey]) {
       expect((await request('GET', LIST, { key })).statusCode).toBe(200)
     }
@@ -60,7 +60,7 @@ describe('a key', () => {
     expect((await request('GET', LIST, { key })).statusCode).toBe(401)
   })
 
-  test('of nobody does not learn whether a body would have been right', async () => {
+  test('that is unknown does not learn whether a body would have been valid', async () => {
     const answer = await request('POST', LIST, { key: 'nobody', body: '{"name": ' })
 
     expect(answer.statusCode).toBe(401)
@@ -68,7 +68,7 @@ describe('a key', () => {
 })
 
 describe('roles', () => {
-  test('a member reads, and is forbidden whatever changes something', async () => {
+  test('a member reads, and may change nothing', async () => {
     const member = world.client(memberKey)
     const { id } = await world.client(adminKey).schedules.create(DIGEST)
     const forbidden = { status: 403, code: 'forbidden' }
@@ -82,7 +82,7 @@ describe('roles', () => {
     await expect(member.audit.request()).rejects.toMatchObject(forbidden)
   })
 
-  test('I9: an admin makes keys for its own project only; the installation for any', async () => {
+  test('I9: an admin creates keys for its own project only; the installation for any', async () => {
     const acme = world.client(adminKey)
     const key = { subject: 'user:dave', role: 'member' } as const
 

@@ -3,7 +3,7 @@ import { createDatabase, type TestDatabase } from '@carillon/core/testing'
 import ICAL from 'ical.js'
 import { describe, expect, test } from 'vitest'
 
-import { earliestSchedules } from '../../src/http/calendar/earliest-schedules.ts'
+import { earliestSchedules } from '../../src/calendar.ts'
 import { DIGEST } from './example-schedules.ts'
 import { clockAt } from './fixed-clock.ts'
 import { ADMIN_KEY, createTestApp, type TestApp } from './test-app.ts'
@@ -64,7 +64,7 @@ describe('the calendar', () => {
     expect(text.endsWith('END:VCALENDAR\r\n')).toBe(true)
   })
 
-  test('tells neither payload, URL nor headers of a target', async () => {
+  test('holds no payload, URL or header of a target', async () => {
     await using world = await createTestApp({ clock })
     const target = {
       kind: 'http',

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { createTestApp } from './test-app.ts'
 
-test('E-75: every change of grants, secrets, members, keys and tenants leaves one line: who, where, what', async () => {
+test('every change of a grant, secret, member, key or tenant is logged with its actor, its scope and its details', async () => {
   await using world = await createTestApp()
   const { admin, log } = world
   const place = { tenant: 'acme', project: 'web' }
@@ -38,7 +38,7 @@ test('E-75: every change of grants, secrets, members, keys and tenants leaves on
   expect(JSON.stringify(log)).not.toContain(key)
 })
 
-test('a change that is refused leaves none', async () => {
+test('a refused change is not logged', async () => {
   await using world = await createTestApp()
 
   await world.admin.grants.revoke('01890000-0000-7000-8000-000000000000').catch(() => undefined)

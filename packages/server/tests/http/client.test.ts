@@ -35,7 +35,7 @@ test('the typed client speaks with a service over a real connection, from create
   await expect(client.schedules.get(made.id)).rejects.toThrow(ApiError)
 })
 
-test('the typed client tells a refusal from silence', async () => {
+test('the typed client distinguishes a refusal from a missing answer', async () => {
   const world = await createTestApp()
   const url = await world.listen()
   const stranger = createClient(url, 'nobody')
@@ -46,7 +46,7 @@ test('the typed client tells a refusal from silence', async () => {
   await expect(stranger.schedules.list()).rejects.toThrow(UnreachableError)
 })
 
-test('the typed client follows events until it is told to stop', async () => {
+test('the typed client follows events until it is aborted', async () => {
   await using world = await createTestApp()
   const abort = new AbortController()
   const client = createClient(await world.listen(), ADMIN_KEY, { signal: abort.signal })

@@ -52,7 +52,7 @@ describe('closing', () => {
     await closed
   })
 
-  test('refuses what comes meanwhile with a problem, and closes its connection too', async () => {
+  test('refuses later requests with a problem, and closes their connections too', async () => {
     await using world = await createTestApp()
     const held = Promise.withResolvers<void>()
     const closing = whenClosing(world, held.promise)
@@ -69,7 +69,7 @@ describe('closing', () => {
     await closed
   })
 
-  test('waits for no connection on which nothing is under way: new, idle, or half a request', async () => {
+  test('does not wait for connections without a complete request: new, idle, or half a request', async () => {
     await using world = await createTestApp()
     const url = await world.listen()
     const [fresh, idle, half] = [await open(url), await open(url), await open(url)]
@@ -83,7 +83,7 @@ describe('closing', () => {
     for (const socket of [fresh, idle, half]) await textOf(socket).catch(() => undefined)
   })
 
-  test('ends streams of events, so that nobody waits for them', async () => {
+  test('ends event streams', async () => {
     await using world = await createTestApp()
     const client = await fetch(`${await world.listen()}/api/v1/events`, {
       headers: { authorization: `Bearer ${ADMIN_KEY}` },

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest'
 
-import { grantWarning } from '../../src/http/wire/grant-warning.ts'
+import { grantWarning } from '../../src/http/wire.ts'
 import { DIGEST, UNKNOWN_ID } from './example-schedules.ts'
 import { clockAt } from './fixed-clock.ts'
 import { createTestApp } from './test-app.ts'

@@ -44,11 +44,11 @@ test('another request with the same key is refused with 422', async () => {
   })
 })
 
-test('while the first is under way, the second is told to come back in a second', async () => {
+test('while the first is running, the second is answered with a Retry-After of one second', async () => {
   const { pool } = world.database
   const client = await pool.connect()
   try {
-    // Nobody can insert a schedule until this ends, so whoever comes first holds the key.
+    // This lock keeps every insert of a schedule waiting, so the first request holds the key.
     await client.query('begin; lock table carillon.schedules in share row exclusive mode')
     const first = create('order 4')
     await whenWaiting(world.database)

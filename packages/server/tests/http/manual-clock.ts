@@ -30,7 +30,7 @@ export class ManualClock implements Clock {
     }
   }
 
-  gather(): Promise<void> {
+  batchDelay(): Promise<void> {
     return Promise.resolve()
   }
 

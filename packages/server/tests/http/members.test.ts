@@ -9,20 +9,20 @@ afterAll(() => world[Symbol.asyncDispose]())
 
 const FORBIDDEN = { status: 403, code: 'forbidden' }
 
-/** An admin of the project by their key. */
+/** A caller whose key has the role admin. */
 async function newcomer(subject: string) {
   const { key } = await admin.keys.create({ project: 'default', subject, role: 'admin' })
   return { key, client: world.client(key) }
 }
 
 describe('members', () => {
-  test('who are not listed may do what their key says', async () => {
+  test('that are not listed have the role of their key', async () => {
     const { client } = await newcomer('user:nora')
 
     expect(await client.schedules.create(DIGEST)).toMatchObject({ createdBy: 'user:nora' })
   })
 
-  test('may not do more than their role, whatever their key says, and more again at once when it is raised', async () => {
+  test('may not do more than their role, whatever their key says; a higher role takes effect at once', async () => {
     const { client } = await newcomer('user:mia')
 
     const lowered = await admin.members.put('user:mia', { role: 'member' })
@@ -35,7 +35,7 @@ describe('members', () => {
     expect((await client.schedules.create(DIGEST)).ownerSubject).toBe('user:mia')
   })
 
-  test('do not become more than their key says', async () => {
+  test('may not do more than their key says', async () => {
     const { key } = await admin.keys.create({ project: 'default', subject: 'user:olaf', role: 'member' })
 
     await admin.members.put('user:olaf', { role: 'admin' })
@@ -43,7 +43,7 @@ describe('members', () => {
     await expect(world.client(key).schedules.create(DIGEST)).rejects.toMatchObject(FORBIDDEN)
   })
 
-  test('G-5: who is removed may do nothing from the next request on, by any key, until put back', async () => {
+  test('a removed member may do nothing from the next request on, with any key, until added again', async () => {
     const [first, second] = [await newcomer('user:rosa'), await newcomer('user:rosa')]
     await admin.members.put('user:rosa', { role: 'admin' })
     expect((await first.client.schedules.list()).nextCursor).toBeDefined()
@@ -61,7 +61,7 @@ describe('members', () => {
     expect((await first.client.schedules.list()).nextCursor).toBeDefined()
   })
 
-  test('G-5: who was never listed, as whoever comes by a token, is removed by one call', async () => {
+  test('a subject that was never listed, such as one with a token, is removed by one call', async () => {
     const { client } = await newcomer('user:tom')
     expect((await client.schedules.list()).nextCursor).toBeDefined()
 
@@ -72,7 +72,7 @@ describe('members', () => {
     expect(await admin.members.remove('user:tom')).toEqual(removed)
   })
 
-  test('I9: of one project say nothing about another', async () => {
+  test('I9: of one project have no role in another', async () => {
     const { key } = await admin.keys.create({ project: 'garden', subject: 'user:rosa', role: 'admin' })
     await admin.members.put('user:rosa', { role: 'admin' })
     await admin.members.remove('user:rosa')
@@ -93,8 +93,8 @@ describe('members', () => {
   )
 })
 
-describe('an authorization that cannot be asked', () => {
-  test('lets nobody in but the installation: 503, and 403 once it says no', async () => {
+describe('a permission check that fails', () => {
+  test('refuses everyone but the installation: 503, and 403 once it answers no', async () => {
     let answer: () => Promise<boolean> = () => Promise.reject(new Error('away'))
     await using other = await createTestApp({ authorization: { isAllowed: () => answer() } })
     const { key } = await other.admin.keys.create({ project: 'default', subject: 'user:a', role: 'admin' })
@@ -109,7 +109,7 @@ describe('an authorization that cannot be asked', () => {
     expect((await client.schedules.list()).items).toEqual([])
   })
 
-  test('is asked for the role that the operation needs, in the place of the key', async () => {
+  test('receives the role that the operation needs, and the scope of the key', async () => {
     const asked: unknown[] = []
     await using other = await createTestApp({
       authorization: {

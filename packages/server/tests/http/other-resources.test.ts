@@ -106,14 +106,14 @@ test('an audit is asked for with 202, and until the first one there is nothing t
   expect(answer.json()).toEqual({ requestedAt: '2026-03-02T06:00:00.000Z' })
 })
 
-test('an audit is for the installation to ask for: others are refused, and told what to do', async () => {
+test('only the installation may request an audit; other callers are refused with a remedy', async () => {
   for (const role of ['member', 'admin'] as const) {
     const { key } = await admin.keys.create({ project: 'default', subject: 'user:asks', role })
 
     await expect(world.client(key).audit.request()).rejects.toMatchObject({
       status: 403,
       code: 'forbidden',
-      message: expect.stringMatching(/^expected the key of the installation, got another: /) as string,
+      message: expect.stringMatching(/^expected the key of the installation, got another key: /) as string,
     })
   }
 })

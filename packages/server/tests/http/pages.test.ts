@@ -12,7 +12,7 @@ afterAll(() => world[Symbol.asyncDispose]())
 const get = (url: string) => world.request('GET', url, { key: null })
 
 describe('health', () => {
-  test('is told without a key: up, ready, and in numbers', async () => {
+  test('needs no key: health, readiness and metrics', async () => {
     const [health, readiness, metrics] = [await get('/healthz'), await get('/readyz'), await get('/metrics')]
 
     expect(health.json()).toEqual({ status: 'ok' })
@@ -27,7 +27,7 @@ describe('health', () => {
     expect([answer.statusCode, answer.body]).toEqual([200, ''])
   })
 
-  test('is not ready as long as something stands in the way, and says what', async () => {
+  test('answers not ready with the reasons', async () => {
     await using other = await createTestApp({
       readiness: async () => ['the database cannot be used', 'the worker has not started'],
     })
@@ -78,7 +78,7 @@ describe('the reference', () => {
     expect([answer.statusCode, answer.headers.location]).toEqual([301, '/docs/'])
   })
 
-  test('survives a host that is none', async () => {
+  test('refuses an invalid Host header', async () => {
     const url = await world.listen()
 
     const answer = await exchange(url, 'GET /docs/ HTTP/1.1\r\nHost: [ x\r\nConnection: close\r\n\r\n')

@@ -44,7 +44,7 @@ describe('a body', () => {
   ])('of %s is no JSON', async (_what, body, headers) => {
     const answer = await request('POST', CREATE, { headers, body })
 
-    expect(expectProblem(answer, 'malformed_json').detail).toMatch(/^expected a body of JSON, got/)
+    expect(expectProblem(answer, 'malformed_json').detail).toMatch(/^expected a JSON body, got/)
   })
 
   test.each(['text/plain', 'application/xml', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x'])(
@@ -199,14 +199,14 @@ describe('what is no request', () => {
     expect(JSON.parse(answer.body)).toMatchObject({ code: 'invalid_input', status: 400 })
   })
 
-  test('an expectation that nobody knows is ignored', async () => {
+  test('an unknown Expect header is ignored', async () => {
     const answer = await exchange(url, 'GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: y\r\nConnection: close\r\n\r\n')
 
     expect(answer.status).toBe(200)
   })
 })
 
-test('an id that came with the request is not believed', async () => {
+test('a request id sent by the client is ignored', async () => {
   const answer = await request('GET', '/healthz', { headers: { 'x-request-id': 'mine', 'request-id': 'mine' } })
 
   expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f]{8}-/)

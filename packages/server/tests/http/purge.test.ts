@@ -15,7 +15,7 @@ beforeAll(async () => {
   keys = { web: await made('web'), garden: await made('garden') }
 })
 
-test('a project is counted, emptied and purged, if its name is said once more; another stays (E-59)', async () => {
+test('a project is counted, emptied and purged if the caller repeats its name; another project stays', async () => {
   const [web, garden] = [world.client(keys.web), world.client(keys.garden)]
   const { id } = await web.schedules.create(DIGEST)
   await garden.schedules.create(DIGEST)
@@ -45,7 +45,7 @@ test('a project is counted, emptied and purged, if its name is said once more; a
   })
 })
 
-test('I9: nobody purges, nor counts, another project than their own: not even the installation', async () => {
+test('I9: a caller purges and counts its own project only, even the installation', async () => {
   for (const client of [world.client(keys.web), admin]) {
     const missing = { status: 404, code: 'project_not_found' }
     await expect(client.projects.previewPurge('garden')).rejects.toMatchObject(missing)

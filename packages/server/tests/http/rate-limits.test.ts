@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test, vi } from 'vitest'
 
-import { TenantRates } from '../../src/http/tenant-rates.ts'
+import { TenantRates } from '../../src/http/limits.ts'
 import { ManualClock } from './manual-clock.ts'
 import { createTestApp } from './test-app.ts'
 
@@ -25,7 +25,7 @@ const NOTHING_SAID = {
 }
 
 describe('requests are limited', () => {
-  test('per key, whatever is asked; the answers count down, and the refusal says when to come back', async () => {
+  test('per key, over all operations; the answers count down, and the refusal has Retry-After', async () => {
     const { key } = await world.admin.keys.create({ project: 'default', subject: 'user:a', role: 'member' })
 
     const answers = [
@@ -46,13 +46,13 @@ describe('requests are limited', () => {
     expect(refused?.json()).toMatchObject({ status: 429, code: 'rate_limited' })
   })
 
-  test('of one key without harm to another', async () => {
+  test('of one key without affecting another', async () => {
     const { key } = await world.admin.keys.create({ project: 'default', subject: 'user:b', role: 'member' })
 
     expect((await request('GET', LIST, { key })).statusCode).toBe(200)
   })
 
-  test('per address where there is no valid key, also where there is nothing', async () => {
+  test('per address without a valid key, also on unknown paths', async () => {
     const answers = []
     for (let count = 0; count < 601; count += 1) {
       const url = count % 2 === 0 ? LIST : '/nothing'
@@ -63,7 +63,7 @@ describe('requests are limited', () => {
     expect(answers.at(-1)?.json()).toMatchObject({ status: 429, code: 'rate_limited' })
   })
 
-  test('but never for whoever watches the process', async () => {
+  test('but never for probes and metrics', async () => {
     for (const url of ['/healthz', '/readyz', '/metrics']) {
       const answer = await request('GET', url, { key: null })
 
@@ -76,7 +76,7 @@ describe('requests are limited', () => {
 describe('a tenant with a limit of its own', () => {
   const clock = new ManualClock()
 
-  test('has its keys held to it within ten seconds, each by itself, and nobody else', async () => {
+  test('applies to each of its keys within ten seconds, and to no other tenant', async () => {
     await using other = await createTestApp({ clock, limits: { requestsPerMinute: 100 } })
     const keyOf = async (tenant: string, subject: string): Promise<string> =>
       (await other.admin.keys.create({ tenant, project: 'web', subject, role: 'member' })).key
@@ -104,16 +104,16 @@ describe('a tenant with a limit of its own', () => {
     expect(await limitOf(carol)).toEqual([200, '100', '99'])
   })
 
-  test('leaves the key of the installation alone, so that it can be mended', async () => {
+  test('does not apply to the admin key, which can raise it again', async () => {
     await using other = await createTestApp({ clock })
     await other.admin.tenants.put('default', { requestsPerMinute: 1 })
-    // After which no rate is remembered from before.
+    // Every cached rate is expired now.
     clock.advance(10_000)
 
     for (let count = 0; count < 3; count += 1) expect((await other.request('GET', LIST)).statusCode).toBe(200)
   })
 
-  test('is asked about once for many requests, and of the last thousand tenants only', async () => {
+  test('is read once for many requests, and cached for the last thousand tenants', async () => {
     const asked: string[] = []
     const tenants = {
       get: async (tenantId: string) => {
@@ -134,7 +134,7 @@ describe('a tenant with a limit of its own', () => {
     expect(asked.filter((tenantId) => tenantId === 'b0')).toHaveLength(2)
   })
 
-  test('is asked about again after a question that failed', async () => {
+  test('is read again after a failed query', async () => {
     let isAway = true
     const get = async (tenantId: string) => {
       if (isAway) throw new Error('the database is away')

@@ -8,7 +8,7 @@ import { createTestApp } from './test-app.ts'
 const CANARY = 'canary-7400'
 
 describe('the log', () => {
-  test('holds one line per request, with its route as a pattern and who asked', async () => {
+  test('holds one line per request, with the pattern of its route and its caller', async () => {
     await using world = await createTestApp()
     const { id, key } = await world.admin.keys.create({
       tenant: 'acme',
@@ -42,7 +42,7 @@ describe('the log', () => {
     ])
   })
 
-  test('knows a request by the id that its answer has', async () => {
+  test('identifies a request by the id in its answer', async () => {
     await using world = await createTestApp()
 
     const answer = await world.request('GET', '/api/v1/schedules', { key: null })
@@ -50,7 +50,7 @@ describe('the log', () => {
     expect(world.log).toMatchObject([{ requestId: answer.headers['x-request-id'], problem: 'unauthenticated' }])
   })
 
-  test('never holds what a request brought: not in its path, query, headers, cookies, body, key or payload', async () => {
+  test('never quotes the path, query, headers, cookies, body, key or payload of a request', async () => {
     await using world = await createTestApp()
     const url = await world.listen()
     const headers = {
@@ -91,7 +91,7 @@ describe('the log', () => {
     expect(JSON.stringify(world.log)).not.toContain(CANARY)
   })
 
-  test('tells the stack of a fault, but nothing that a statement was given', async () => {
+  test('holds the stack of a fault, but no parameter of a statement', async () => {
     await using database = await createDatabase()
     await using world = await createTestApp({ database })
     // As constraints do, it quotes what it refuses.
@@ -112,7 +112,7 @@ describe('the log', () => {
     expect(JSON.stringify(line)).not.toContain(CANARY)
   })
 
-  test('tells what was thrown that is no error of Postgres, and answers nothing of it', async () => {
+  test('quotes an error that is not of Postgres, and the answer does not', async () => {
     await using world = await createTestApp({ readiness: () => Promise.reject(new TypeError('a fault of ours')) })
 
     const answer = await world.request('GET', '/readyz')

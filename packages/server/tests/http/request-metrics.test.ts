@@ -9,7 +9,7 @@ import { expect, test } from 'vitest'
 import { UNKNOWN_ID } from './example-schedules.ts'
 import { createTestApp } from './test-app.ts'
 
-test('answers are measured by method, route and status, and no label names anybody', async () => {
+test('requests are measured by method, route and status, and no label names a caller', async () => {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
   const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 2 ** 30 })
   const provider = new MeterProvider({ readers: [reader] })

@@ -87,7 +87,7 @@ describe('an edit', () => {
     expect((await request('GET', `${url}/history`)).json()).toMatchObject({ items: [{ change: 'created' }] })
   })
 
-  test('of whatever there is holds its own among others at the same time', async () => {
+  test('of any revision succeeds among concurrent edits', async () => {
     const { id } = await admin.schedules.create(DIGEST)
 
     const edited = await Promise.all(['a', 'b', 'c'].map((name) => admin.schedules.edit(id, { name })))
@@ -95,7 +95,7 @@ describe('an edit', () => {
     expect(edited.map(({ revision }) => revision).toSorted((a, b) => a - b)).toEqual([2, 3, 4])
   })
 
-  test('that is tried with dryRun tells which slots come and go, and changes nothing', async () => {
+  test('with dryRun lists the slots that appear and disappear, and changes nothing', async () => {
     const url = await made()
     const body = { cadence: { kind: 'cron', expression: '0 10 * * 1-5', timezone: 'Europe/Madrid' } }
 
@@ -174,7 +174,7 @@ describe('pause and resume', () => {
     expect(answer.json()).toMatchObject({ status: 412, code: 'revision_conflict' })
   })
 
-  test('a body that nobody asked for is ignored, whatever it is', async () => {
+  test('an unexpected body is ignored, whatever it is', async () => {
     const url = await made()
     await request('POST', `${url}/pause`, { body: { reason: 'x' } })
 

@@ -11,7 +11,7 @@ const { admin, request } = world
 afterAll(() => world[Symbol.asyncDispose]())
 
 describe('making a schedule', () => {
-  test('answers 201 with where it is, its revision as ETag, and the whole of it', async () => {
+  test('answers 201 with its location, its revision as ETag, and the whole schedule', async () => {
     const answer = await request('POST', '/api/v1/schedules', { body: DIGEST })
 
     const schedule = answer.json<Schedule>()
@@ -45,7 +45,7 @@ describe('making a schedule', () => {
     expect((await admin.schedules.get(id)).target).toMatchObject({ payload })
   })
 
-  test('refuses what the core refuses, with every field at fault and its reason', async () => {
+  test('refuses what core refuses, with every field at fault and its reason', async () => {
     const body = { name: '', cadence: { kind: 'cron', expression: 'at noon' }, target: { kind: 'http', url: 'x' } }
 
     const answer = await request('POST', '/api/v1/schedules', { body })
@@ -78,7 +78,7 @@ describe('making many schedules', () => {
     expect([answer, again].map((one) => one.headers['idempotency-replayed'])).toEqual([undefined, 'true'])
   })
 
-  test('refuses all for one that is wrong, and says which; a preview does so beforehand', async () => {
+  test('refuses all if one is wrong, and names it; so does a preview', async () => {
     const schedules = [DIGEST, { ...DIGEST, cadence: { kind: 'cron', expression: 'at noon' } }, 'x']
     const before = await admin.schedules.list()
 
@@ -113,7 +113,7 @@ describe('making many schedules', () => {
 })
 
 describe('reading schedules', () => {
-  test('one that is not there, or no id at all, is a 404 that says which', async () => {
+  test('an unknown id, or a text that is no id, is a 404 that quotes it', async () => {
     for (const id of [UNKNOWN_ID, 'x', '%00', 'a'.repeat(5000), '%F0%9F%94%94']) {
       const answer = await request('GET', `/api/v1/schedules/${id}`)
 
@@ -183,7 +183,7 @@ test('slots are listed within a span, with local time, and with those that were 
   expect(none.items).toEqual([])
 })
 
-test('the history tells who did what, the first first', async () => {
+test('the history lists the actor of every change, the earliest first', async () => {
   const { id } = await admin.schedules.create(DIGEST)
   await admin.schedules.edit(id, { name: 'Evening digest' }, { revision: 1 })
   await admin.schedules.pause(id, { reason: 'holidays' })

@@ -24,8 +24,8 @@ beforeAll(async () => {
   acmeKey = (await admin.keys.create({ tenant: 'acme', project: 'web', subject: 'user:a', role: 'admin' })).key
 })
 
-describe('what a tenant may have', () => {
-  test('is as the installation says until somebody says otherwise, in the place of all that was said before', async () => {
+describe('the limits of a tenant', () => {
+  test('are those of the installation until they are set, and each put replaces all of them', async () => {
     expect(await admin.tenants.get('umbrella')).toEqual({ tenant: 'umbrella', ...NOTHING_SAID })
     await admin.tenants.put('umbrella', { maxSchedulesPerUser: 3, minimumSeconds: 300 })
 
@@ -42,7 +42,7 @@ describe('what a tenant may have', () => {
     expect(await admin.tenants.get('umbrella')).toEqual(said)
   })
 
-  test('is told to its own keys, and said by the installation alone', async () => {
+  test('are readable with its own keys, and set by the installation only', async () => {
     const acme = world.client(acmeKey)
     await admin.tenants.put('acme', { maxSchedulesPerProject: 9 })
 
@@ -52,7 +52,7 @@ describe('what a tenant may have', () => {
     }
   })
 
-  test('I9: of another tenant is answered as of one that does not exist', async () => {
+  test('I9: of another tenant are answered like those of a tenant that does not exist', async () => {
     await admin.tenants.put('umbrella', { maxSchedulesPerProject: 7 })
     const answers = await Promise.all(
       ['umbrella', 'nobodys1'].map((id) => request('GET', `/api/v1/tenants/${id}`, { key: acmeKey })),
@@ -79,7 +79,7 @@ describe('what a tenant may have', () => {
     expect(answer.json()).toMatchObject({ status: 400, errors: [{ field }] })
   })
 
-  test('is of no tenant that nobody may be', async () => {
+  test('cannot be set for an invalid tenant name', async () => {
     await expect(admin.tenants.put('_platform', {})).rejects.toMatchObject({
       status: 400,
       errors: [{ field: 'path.id' }],
@@ -87,8 +87,8 @@ describe('what a tenant may have', () => {
   })
 })
 
-describe('what was said of a tenant holds', () => {
-  test('for how many schedules a project has (E-31)', async () => {
+describe('the limits of a tenant apply', () => {
+  test('for the number of schedules of a project', async () => {
     const { key } = await admin.keys.create({ tenant: 'small', project: 'a', subject: 'user:a', role: 'admin' })
     await admin.tenants.put('small', { maxSchedulesPerProject: 1 })
     const small = world.client(key)

@@ -1,7 +1,7 @@
 import { createClient, type Client } from '@carillon/api'
 import {
   createDb,
-  Feed,
+  EventLog,
   Grants,
   Keys,
   MemberAuthorization,
@@ -19,10 +19,9 @@ import { createDatabase, type TestDatabase } from '@carillon/core/testing'
 import { createHttpTarget } from '@carillon/targets'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 
-import { createApp, type AppDeps } from '../../src/app.ts'
-import { createLogger } from '../../src/logger.ts'
-import { hostProblems } from '../../src/tenant-hosts.ts'
-import { SECRETS_OF_WORKERS } from '../../src/worker-secrets.ts'
+import { createApp, type AppDeps } from '../../src/http/app.ts'
+import { createLogger } from '../../src/start/log.ts'
+import { hostProblems, NO_SECRETS } from '../../src/start/targets.ts'
 import { injectFetch } from './inject-fetch.ts'
 
 export const ADMIN_KEY = 'the-admin-key-of-this-very-test'
@@ -62,7 +61,7 @@ export interface TestApp extends AsyncDisposable {
   readonly scheduler: Scheduler
   readonly keys: Keys
   readonly grants: Grants
-  readonly feed: Feed
+  readonly feed: EventLog
   /** With the installation's key. */
   readonly admin: Client
   readonly client: (key: string) => Client
@@ -116,7 +115,7 @@ interface CoreParts {
 }
 
 function createCore({ db, clock, targets, minimumSeconds, secretsKeys: keys }: CoreParts) {
-  const http = createHttpTarget({ allowedHosts: ['127.0.0.1', 'localhost'], secrets: SECRETS_OF_WORKERS })
+  const http = createHttpTarget({ allowedHosts: ['127.0.0.1', 'localhost'], secrets: NO_SECRETS })
   const known = new Map<string, Target>([http as Target, ...targets].map((target) => [target.kind, target]))
   return {
     scheduler: new Scheduler(
@@ -129,7 +128,7 @@ function createCore({ db, clock, targets, minimumSeconds, secretsKeys: keys }: C
     secrets: new Secrets({ db, clock, keys }),
     tenants: new Tenants({ db, clock, checkHosts: hostProblems }),
     projects: new Projects({ db, clock }),
-    feed: new Feed({ db, clock }),
+    feed: new EventLog({ db, clock }),
   }
 }
 

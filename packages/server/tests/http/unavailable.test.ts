@@ -2,15 +2,15 @@ import { createDb, createPool } from '@carillon/core'
 import { createDatabase } from '@carillon/core/testing'
 import { describe, expect, test } from 'vitest'
 
-import { isUnreachableDatabase } from '../../src/http/problems/unreachable-database.ts'
+import { isUnreachableDatabase } from '../../src/http/database-errors.ts'
 import { DIGEST } from './example-schedules.ts'
 import { createTestApp } from './test-app.ts'
 
 const NOWHERE = 'postgres://nobody@127.0.0.1:1/nothing'
-const REFUSED = { status: 503, code: 'unavailable', detail: expect.stringContaining('ask again') as unknown }
+const REFUSED = { status: 503, code: 'unavailable', detail: expect.stringContaining('try again') as unknown }
 
 describe('while the database cannot be reached', () => {
-  test('every request that needs it is answered 503, and when to come back', async () => {
+  test('every request that needs it is answered 503 with Retry-After', async () => {
     await using database = await createDatabase({ content: 'empty' })
     const pool = createPool({ connectionString: NOWHERE })
     await using world = await createTestApp({ database, db: createDb(pool) })
@@ -33,7 +33,7 @@ describe('while the database cannot be reached', () => {
     await pool.end()
   })
 
-  test('a key cannot be looked up either, and nobody is told that it is wrong', async () => {
+  test('a key cannot be looked up, and is not reported as wrong', async () => {
     await using database = await createDatabase()
     await using sound = await createTestApp({ database })
     const { key } = await sound.admin.keys.create({ project: 'default', subject: 'user:a', role: 'admin' })
@@ -44,7 +44,7 @@ describe('while the database cannot be reached', () => {
     await pool.end()
   })
 
-  test('health does not ask it', async () => {
+  test('/healthz does not need it', async () => {
     const pool = createPool({ connectionString: NOWHERE })
     await using database = await createDatabase({ content: 'empty' })
     await using world = await createTestApp({ database, db: createDb(pool) })
@@ -63,7 +63,7 @@ describe('while the database cannot be reached', () => {
   })
 })
 
-describe('an error says that the database is away', () => {
+describe('an error means that the database is unreachable', () => {
   const ofPostgres = (code: string): Error => Object.assign(new Error('x'), { code, severity: 'ERROR' })
 
   test.each([

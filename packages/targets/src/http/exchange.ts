@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 
 import type { Dispatcher } from 'undici'
 
-/** What came back: never more of the body than was asked to be kept. */
+/** An answer, with at most `keptBytes` of its body. */
 export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -20,7 +20,7 @@ export function headerOf({ headers }: Pick<Answer, 'headers'>, name: string): st
 
 const EMPTY = Buffer.alloc(0)
 
-/** How an exchange of a request for an answer ended. */
+/** How an exchange ended. */
 export type ExchangeEnd =
   | { readonly kind: 'answered'; readonly answer: Answer }
   /** With an answer if its status had arrived already. */
@@ -29,18 +29,17 @@ export type ExchangeEnd =
   | { readonly kind: 'left' }
 
 export interface ExchangeLimits {
-  /** A body that ends within is read to its end, and its connection used again; beyond, the connection is cut. */
+  /** A body up to this size is read to its end, so its connection can be reused; a longer one closes the connection. */
   readonly readBytes: number
-  /** So much of it is held in memory. */
+  /** How much of the body is kept in memory. */
   readonly keptBytes: number
 }
 
 /**
- * One request and its answer, written once and never again: whatever breaks is told, and only the schedule's policy
- * decides on another attempt.
+ * Sends a request once. A failure is returned and never retried here: only the schedule's policy decides on another attempt.
  *
- * Speaks to undici directly because its promise does not settle on abort while a request waits for a connection, and an
- * attempt must end as soon as its signal fires.
+ * Uses undici's dispatcher directly, because the promise of `request` does not settle on abort while the request waits for a
+ * connection, and an attempt must end as soon as its signal fires.
  */
 export function exchange(
   dispatcher: Dispatcher,
@@ -56,19 +55,19 @@ export function exchange(
 
 const ONCE = { once: true }
 
-/** A class, because thousands wait for a connection at a time: one object each instead of a function for every event. */
+/** A class, because thousands wait for a connection at a time: one object each instead of one closure per event. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #limits: ExchangeLimits
   readonly #signal: AbortSignal
   readonly #resolve: (end: ExchangeEnd) => void
-  /** Destroys the socket, so the other side learns of it at once. */
+  /** Destroys the socket, so the target learns of it at once. */
   readonly #leave = (): void => {
     this.#end({ kind: 'left' })
     this.#controller?.abort(new Error('left'))
   }
   #controller: Dispatcher.DispatchController | undefined
   #head: Pick<Answer, 'status' | 'headers'> | undefined
-  /** Of the body, what is kept. */
+  /** The kept part of the body. */
   #kept = EMPTY
   #seenBytes = 0
   #isOver = false
@@ -81,7 +80,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Left while it waited for a connection. Thrown before a byte is written; the connection stays.
+    // The signal fired while the request waited for a connection. Throwing here leaves the connection open.
     if (this.#isOver) throw new Error('left')
     this.#controller = controller
   }
@@ -112,7 +111,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     const room = this.#limits.keptBytes - this.#seenBytes
     this.#seenBytes += chunk.length
     if (room <= 0) return
-    // A copy, because a slice would hold on to the whole chunk.
+    // A copy, because a slice would keep the whole chunk in memory.
     const head = Buffer.from(chunk.length > room ? chunk.subarray(0, room) : chunk)
     this.#kept = this.#kept.length === 0 ? head : Buffer.concat([this.#kept, head])
   }

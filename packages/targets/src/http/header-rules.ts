@@ -1,13 +1,11 @@
-import { found, type Fault } from './fault.ts'
+import { expectedText, foundText, HTTP_HEADERS } from '@carillon/api'
 
-const HEADERS_MAX = 50
-const NAME_MAX_LENGTH = 128
-const VALUE_MAX_LENGTH = 4096
-/** Names and values together. Node's servers take 16 kB with the request line and what Carillon adds. */
-const TOTAL_MAX_LENGTH = 8192
+import type { Fault } from './json-value.ts'
+
+const { maxCount, nameMaxLength, valueMaxLength, totalMaxLength } = HTTP_HEADERS
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-/** Visible ASCII, blanks only inside: others are trimmed or read differently from server to server. */
+/** Visible ASCII, blanks only inside: servers differ in how they trim or read anything else. */
 const VALUE = /^(?:[!-~](?:[\t -~]*[!-~])?)?$/
 
 const OURS = 'Carillon sets it'
@@ -16,13 +14,13 @@ const CREDENTIAL = 'no credential is kept on a schedule (I8); name a secret in `
 const ORIGIN = 'it says who is calling'
 const CODING = 'bodies are sent and read as they are'
 
-/** Why a schedule may not set a header, by its lower-case name; with a `*` at the end, all that begin so. */
+/** Why a schedule may not set a header, by its lower-case name. A name that ends with `*` is a prefix. */
 export const RESERVED_HEADERS: Readonly<Record<string, string>> = {
   'idempotency-key': OURS,
   'carillon-*': OURS,
   traceparent: OURS,
   tracestate: OURS,
-  // Where the signature stands, as Standard Webhooks says.
+  // The signature of Standard Webhooks.
   'webhook-*': OURS,
   host: FRAMING,
   'content-length': FRAMING,
@@ -40,7 +38,7 @@ export const RESERVED_HEADERS: Readonly<Record<string, string>> = {
   via: ORIGIN,
   'x-forwarded-*': ORIGIN,
   'x-real-ip': ORIGIN,
-  // No list of these can be complete; it names those that people reach for.
+  // No list of these can be complete; these are the common ones.
   'proxy-*': CREDENTIAL,
   authorization: CREDENTIAL,
   cookie: CREDENTIAL,
@@ -60,12 +58,12 @@ const RESERVED_PREFIXES = Object.keys(RESERVED_HEADERS)
 /** Everything wrong with the headers of a spec. */
 export function* headerFaults(headers: unknown): Generator<Fault> {
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) {
-    yield { path: [], message: `Expected an object of names and texts, but found ${found(headers)}.` }
+    yield { path: [], message: expectedText('an object of names and texts', headers) }
     return
   }
   const entries = Object.entries(headers) as [string, unknown][]
-  if (entries.length > HEADERS_MAX) {
-    yield { path: [], message: `Expected at most ${HEADERS_MAX} headers, but found ${entries.length}.` }
+  if (entries.length > maxCount) {
+    yield { path: [], message: `expected at most ${maxCount} headers, got ${entries.length}` }
     return
   }
   const seen = new Set<string>()
@@ -75,29 +73,29 @@ export function* headerFaults(headers: unknown): Generator<Fault> {
     if (reason !== undefined) yield { path: [name], message: reason }
     length += name.length + (typeof value === 'string' ? value.length : 0)
   }
-  if (length > TOTAL_MAX_LENGTH) {
-    yield { path: [], message: `Expected at most ${TOTAL_MAX_LENGTH} characters in all headers, but found ${length}.` }
+  if (length > totalMaxLength) {
+    yield { path: [], message: `expected at most ${totalMaxLength} characters in all headers, got ${length}` }
   }
 }
 
 function nameFault(name: string, seen: Set<string>): string | undefined {
-  if (name.length > NAME_MAX_LENGTH || !TOKEN.test(name)) {
-    return `Expected a header name of 1 to ${NAME_MAX_LENGTH} letters, digits and hyphens, but found ${found(name)}.`
+  if (name.length > nameMaxLength || !TOKEN.test(name)) {
+    return expectedText(`a header name of 1 to ${nameMaxLength} letters, digits and hyphens`, name)
   }
-  // CGI and WSGI make one name of `Carillon_Attempt` and `Carillon-Attempt`.
+  // CGI and WSGI do not distinguish `Carillon_Attempt` from `Carillon-Attempt`.
   const plain = name.toLowerCase().replaceAll('_', '-')
   const reason = reservedBecause(plain)
-  if (reason !== undefined) return `Expected a header that a schedule may set, but found ${found(name)}: ${reason}.`
-  if (seen.has(plain)) return `Expected each header once, but found ${found(name)} again in other letters.`
+  if (reason !== undefined) return `expected a header that a schedule may set, got ${foundText(name)}: ${reason}`
+  if (seen.has(plain)) return `expected each header once, got ${foundText(name)} again in another spelling`
   seen.add(plain)
   return undefined
 }
 
 function valueFault(value: unknown): string | undefined {
-  if (typeof value === 'string' && value.length <= VALUE_MAX_LENGTH && VALUE.test(value)) return undefined
-  // The value itself is not shown: it may be a secret in the wrong place.
-  const what = typeof value === 'string' ? 'another text' : found(value)
-  return `Expected at most ${VALUE_MAX_LENGTH} visible ASCII characters, blanks only inside, but found ${what}.`
+  if (typeof value === 'string' && value.length <= valueMaxLength && VALUE.test(value)) return undefined
+  // The value is not shown: it may be a secret in the wrong place.
+  const what = typeof value === 'string' ? 'another text' : foundText(value)
+  return `expected at most ${valueMaxLength} visible ASCII characters, blanks only inside, got ${what}`
 }
 
 function reservedBecause(name: string): string | undefined {

@@ -1,25 +1,29 @@
+import { expectedText, foundText, isStorable as isStorableText, JSON_DEPTH_MAX } from '@carillon/api'
 import type { Json } from '@carillon/core'
 
-import { found, type Fault } from './fault.ts'
-
-const DEPTH_MAX = 100
+/** One problem below a field of a spec. */
+export interface Fault {
+  /** From the field on; empty for the field itself. */
+  readonly path: readonly (string | number)[]
+  readonly message: string
+}
 
 /**
- * The first reason why a value would not come back the same from JSON in Postgres, undefined if it would. Safe for any
- * value: neither its depth nor its size is known beforehand, and a circle is only a great depth.
+ * The first reason why Postgres would not return a value unchanged from JSON; undefined if it would. Safe for any value: depth
+ * and size are limited, and a cyclic value exceeds the depth.
  */
 export function jsonFault(value: unknown, maxBytes: number): Fault | undefined {
   const path: (string | number)[] = []
-  // A lower bound while walking, so that what is far too large is not written out only to be measured.
+  // A lower bound while walking, so a value that is far too large is not serialized only to be measured.
   let bytes = 0
 
   function visit(node: unknown): Fault | undefined {
     bytes += typeof node === 'string' ? node.length + 2 : 1
     if (bytes > maxBytes) return tooLarge(maxBytes)
-    if (path.length > DEPTH_MAX) return tooDeep()
+    if (path.length > JSON_DEPTH_MAX) return tooDeep()
     if (typeof node !== 'object' || node === null) return here(scalarFault(node))
     if (Array.isArray(node)) return firstFault(node.keys(), (index) => visitBelow(index, node[index]))
-    if (!isPlain(node)) return here('Expected plain JSON, but found an object of a class.')
+    if (!isPlain(node)) return here('expected plain JSON, got an object of a class')
     return firstFault(Object.keys(node), (key) => {
       bytes += key.length + 3
       return here(textFault(key)) ?? visitBelow(key, (node as Record<string, unknown>)[key])
@@ -42,9 +46,9 @@ export function jsonFault(value: unknown, maxBytes: number): Fault | undefined {
   return Buffer.byteLength(JSON.stringify(value)) > maxBytes ? tooLarge(maxBytes) : undefined
 }
 
-/** Whether a value that was read from JSON would come back the same from JSON in Postgres, whatever its size. */
+/** Whether Postgres returns a value that was parsed from JSON unchanged, whatever its size. */
 export function isStorable(node: Json, depth = 0): boolean {
-  if (depth > DEPTH_MAX) return false
+  if (depth > JSON_DEPTH_MAX) return false
   if (typeof node !== 'object' || node === null) return scalarFault(node) === undefined
   if (isList(node)) return node.every((item) => isStorable(item, depth + 1))
   return Object.entries(node).every(([key, item]) => textFault(key) === undefined && isStorable(item, depth + 1))
@@ -63,30 +67,30 @@ function scalarFault(node: unknown): string | undefined {
     case 'boolean':
       return undefined
     default:
-      return node === null ? undefined : `Expected what JSON can hold, but found ${found(node)}.`
+      return node === null ? undefined : expectedText('a JSON value', node)
   }
 }
 
 function numberFault(node: number): string | undefined {
-  if (!Number.isFinite(node)) return `Expected a number that JSON can hold, but found ${node}.`
-  // It may have been another number before it was read: 2^53 + 1 arrives as 2^53.
+  if (!Number.isFinite(node)) return `expected a number that JSON can hold, got ${node}`
+  // The caller may have written another number: 2^53 + 1 is parsed as 2^53.
   if (Number.isSafeInteger(node) || !Number.isInteger(node)) return undefined
-  return `Expected a whole number within ±(2^53 - 1), or a text, but found ${node}.`
+  return `expected a whole number within ±(2^53 - 1), or a text, got ${node}`
 }
 
 function textFault(text: string): string | undefined {
-  // Postgres keeps both as escapes in a json column, but none of its functions reads a document that holds one.
-  if (text.isWellFormed() && !text.includes('\0')) return undefined
-  return `Expected a text without U+0000 and lone surrogates, but found ${found(text)}.`
+  // Postgres stores both as escapes in a json column, but its functions cannot read such a document.
+  if (isStorableText(text)) return undefined
+  return `expected a text without U+0000 and lone surrogates, got ${foundText(text)}`
 }
 
-/** Both of the value as a whole: no one part is to blame. */
+/* These two are faults of the value as a whole. */
 function tooDeep(): Fault {
-  return { path: [], message: `Expected at most ${DEPTH_MAX} levels of lists and objects, but found more.` }
+  return { path: [], message: `expected at most ${JSON_DEPTH_MAX} levels of lists and objects, got more` }
 }
 
 function tooLarge(maxBytes: number): Fault {
-  return { path: [], message: `Expected at most ${maxBytes} bytes of JSON, but found more.` }
+  return { path: [], message: `expected at most ${maxBytes} bytes of JSON, got more` }
 }
 
 function isPlain(node: object): boolean {

@@ -1,18 +1,17 @@
 import { STATUS_CODES } from 'node:http'
 
-import type { Outcome } from '@carillon/core'
+import type { Json, Outcome } from '@carillon/core'
 
-import { answerJson } from './answer-json.ts'
 import { headerOf, type Answer, type ExchangeEnd } from './exchange.ts'
-import { retryAfterMs } from './retry-after.ts'
+import { isStorable } from './json-value.ts'
 
 export interface OutcomeClock {
   readonly now: () => number
-  /** No longer wait is asked for. */
+  /** The longest wait that a Retry-After can ask for. */
   readonly retryAfterMaxMs: number
 }
 
-/** What an exchange comes to for the run. */
+/** The outcome of an attempt. */
 export function outcomeOf(end: ExchangeEnd, clock: OutcomeClock): Outcome {
   switch (end.kind) {
     case 'left':
@@ -20,7 +19,7 @@ export function outcomeOf(end: ExchangeEnd, clock: OutcomeClock): Outcome {
     case 'answered':
       return outcomeOfAnswer(end.answer, clock)
     case 'broken':
-      // A refusal is one even if its body never came; a success is none before it is complete.
+      // A refusal counts even without its body; a success counts only when it is complete.
       return end.answer === undefined || isSuccess(end.answer)
         ? outcomeOfError(end.error)
         : outcomeOfAnswer(end.answer, clock)
@@ -32,7 +31,7 @@ function outcomeOfAnswer(answer: Answer, clock: OutcomeClock): Outcome {
   if (isSuccess(answer)) return { kind: 'succeeded', result: answerJson(answer) }
   const said = `The target answered ${status}${STATUS_CODES[status] === undefined ? '' : ` ${STATUS_CODES[status]}`}`
   if (status >= 300 && status < 400) {
-    // Whoever answers could send the request, its key and its payload, to a host that nobody allowed.
+    // Otherwise the target could send the request, with its key and payload, to a host that is not allowed.
     const message = `${said}. Redirects are not followed: name the final URL.`
     return { kind: 'failed', error: { code: 'redirect', message, detail: answerJson(answer) }, retryable: false }
   }
@@ -45,7 +44,7 @@ function outcomeOfAnswer(answer: Answer, clock: OutcomeClock): Outcome {
 
 function outcomeOfError(error: Error): Outcome {
   const code = codeOf(error)
-  // Only undici's own check of what it was given. A spec that passed ours and not this one will never be sent.
+  // Only undici's own check of the request. A spec that passes our checks but not this one can never be sent.
   if (code === 'UND_ERR_INVALID_ARG') {
     return {
       kind: 'malformed',
@@ -67,4 +66,63 @@ function isRetryable(status: number): boolean {
 
 function codeOf(error: Error & { readonly code?: unknown }): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined
+}
+
+const JSON_MEDIA_TYPE = /^application\/(?:[^;\s]+\+)?json\s*(?:;|$)/i
+const LOCATION_MAX_LENGTH = 2048
+/** Shared, because creating one costs more than decoding a short body. */
+const WHOLE = new TextDecoder()
+
+/** An answer as the ledger stores it: `{ status, body?, truncated?, location? }`. */
+function answerJson(answer: Answer): Json {
+  const json: Record<string, Json> = { status: answer.status }
+  const location = headerOf(answer, 'location')
+  if (answer.body.length > 0) json['body'] = bodyJson(answer)
+  if (answer.isCut) json['truncated'] = true
+  if (location !== undefined) json['location'] = storable(location.slice(0, LOCATION_MAX_LENGTH))
+  return json
+}
+
+/** JSON if the whole body is kept and can be stored unchanged, otherwise its text. */
+function bodyJson(answer: Answer): Json {
+  // As a stream, so a character that was cut in two is dropped, not replaced.
+  const text = answer.isCut ? new TextDecoder().decode(answer.body, { stream: true }) : WHOLE.decode(answer.body)
+  if (!answer.isCut && JSON_MEDIA_TYPE.test(headerOf(answer, 'content-type') ?? '')) {
+    const value = parseJson(text)
+    if (value !== undefined && isStorable(value)) return value
+  }
+  return storable(text)
+}
+
+function parseJson(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    return undefined
+  }
+}
+
+/** Replaces U+0000, the one character that Postgres cannot store in a text. */
+function storable(text: string): string {
+  return text.replaceAll('\0', '\uFFFD')
+}
+
+const IMF_FIXDATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
+const RFC_850 = /^[A-Z][a-z]+day, \d{2}-[A-Z][a-z]{2}-\d{2} \d{2}:\d{2}:\d{2} GMT$/
+const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
+
+/**
+ * The wait that a Retry-After asks for: seconds, or one of the three forms of an HTTP date (RFC 9110, 5.6.7). Undefined
+ * for anything else, and for a date in the past. At most `maxMs`.
+ */
+function retryAfterMs(value: string, now: number, maxMs: number): number | undefined {
+  const wait = /^\d+$/.test(value) ? Number(value) * 1000 : httpDate(value) - now
+  // Many digits parse as Infinity.
+  return wait >= 0 ? Math.min(wait, maxMs) : undefined
+}
+
+/** NaN for another text. `Date.parse` alone accepts almost anything, and reads `asctime` as local time. */
+function httpDate(value: string): number {
+  if (IMF_FIXDATE.test(value) || RFC_850.test(value)) return Date.parse(value)
+  return ASCTIME.test(value) ? Date.parse(`${value} GMT`) : Number.NaN
 }

@@ -1,30 +1,31 @@
-import { found } from './fault.ts'
-import { addressOf } from './host-pattern.ts'
-import { RecentTexts } from './recent-texts.ts'
+import { expectedText, URL_MAX_LENGTH } from '@carillon/api'
+import { LRUCache } from 'lru-cache'
 
-const URL_MAX_LENGTH = 2048
-// Also keeps out `*`, which is a host to the URL standard and every host to a grant.
+import { URL_CACHE } from './guard/destinations.ts'
+import { addressOf } from './guard/hosts.ts'
+
+// Excludes `*`, which is a valid host in the URL standard and means every host in a grant.
 const HOST_NAME = /^(?=.{1,254}$)[\w-]{1,63}(?:\.[\w-]{1,63})*\.?$/
 
 export type UrlReading = { readonly ok: true; readonly href: string } | { readonly ok: false; readonly message: string }
 
 /**
- * Reads a URL that an HTTP target may name, in its canonical form: what is stored and shown is what is called, so a
- * look-alike of another alphabet shows as `xn--…`. An address has one spelling, and the others are refused: whoever writes
- * `http://2130706433` hides from a reader where it leads.
+ * Reads the URL of a spec and returns its canonical form: the stored and shown URL is the one that is called, so a
+ * look-alike in another alphabet shows as `xn--…`. An address has one accepted spelling: `http://2130706433` would hide from
+ * a reader which host it is.
  */
 export function readUrl(text: string): UrlReading {
   const known = accepted.get(text)
   if (known !== undefined) return known
-  const reading = readAnew(text)
+  const reading = parseUrl(text)
   if (reading.ok) accepted.set(text, reading)
   return reading
 }
 
-/** A spec is read again before each attempt, and its URL takes most of that. Some 2 kB each at most. */
-const accepted = new RecentTexts<UrlReading>({ count: 2000, textMaxLength: 500 })
+/** A spec is parsed before each attempt, and its URL takes most of that time. */
+const accepted = new LRUCache<string, UrlReading>(URL_CACHE)
 
-function readAnew(text: string): UrlReading {
+function parseUrl(text: string): UrlReading {
   const expected = expectationMissed(text)
   if (expected !== undefined) return refuse(expected, text)
   const url = URL.parse(text)
@@ -40,7 +41,7 @@ function readAnew(text: string): UrlReading {
   return { ok: true, href: url.href }
 }
 
-/** Of what the standard's parser would forgive or repair in silence: what a person did not write is not called. */
+/** What the URL standard's parser would accept or repair silently: Carillon calls only what the caller wrote. */
 function expectationMissed(text: string): string | undefined {
   if (text.length > URL_MAX_LENGTH) return `at most ${URL_MAX_LENGTH} characters`
   if (/[\p{Cc}\p{Z}\\]/u.test(text)) return 'a URL without blanks, control characters and backslashes'
@@ -52,10 +53,10 @@ function expectationMissed(text: string): string | undefined {
   return undefined
 }
 
-/** As a URL writes it; undefined for a host that is a name. */
+/** The address of a URL in its accepted spelling; undefined for a host name. */
 function plainAddress(url: URL): string | undefined {
   const address = addressOf(url)
-  // An IPv4 address in the clothes of IPv6 is a spelling of it like the others.
+  // An IPv4-mapped address is another spelling of the IPv4 address.
   return address?.kind() === 'ipv4' ? address.toString() : address && url.hostname
 }
 
@@ -68,6 +69,6 @@ function writtenAuthority(text: string): string | undefined {
 }
 
 function refuse(expected: string, text: string): UrlReading {
-  // What stands before an @ may be a password.
-  return { ok: false, message: `Expected ${expected}, but found ${found(text.replace(/\/\/[^/?#]*@/, '//…@'))}.` }
+  // The text before an @ may be a password.
+  return { ok: false, message: expectedText(expected, text.replace(/\/\/[^/?#]*@/, '//…@')) }
 }

@@ -1,10 +1,9 @@
 import { API_PREFIX } from '@carillon/api'
 import { z } from 'zod'
 
-import type { CursorKind } from '../cursor.ts'
-import type { HandlersOf } from '../handler.ts'
-import { readPage } from '../page.ts'
-import { toRun, toRunWithAttempts } from '../wire/run.ts'
+import type { HandlersOf } from '../operations.ts'
+import { readPage, type CursorKind } from '../paging.ts'
+import { toRun, toRunWithAttempts } from '../wire.ts'
 
 export const runHandlers: HandlersOf<'listRuns' | 'getRun' | 'cancelRun' | 'runSchedule'> = {
   listRuns: async ({ service: { scheduler }, caller, params: { id }, query }) => {
@@ -30,7 +29,7 @@ export const runHandlers: HandlersOf<'listRuns' | 'getRun' | 'cancelRun' | 'runS
   },
 }
 
-/** The runs of a schedule are listed by their slots, which say nothing about another schedule. */
+/** Runs are listed by their slots. The name of the list holds the schedule, so a cursor is valid for one schedule only. */
 function runsOf(scheduleId: string): CursorKind<number> {
   return { list: `runs of ${scheduleId}`, position: z.int().min(0).max(Date.parse('9999-12-31T23:59:59.999Z')) }
 }

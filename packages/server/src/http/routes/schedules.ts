@@ -1,43 +1,83 @@
-import { API_PREFIX } from '@carillon/api'
-import type { ScheduleInput } from '@carillon/core'
+import { API_PREFIX, type Schedule as WireSchedule } from '@carillon/api'
+import {
+  CarillonError,
+  type Caller,
+  type Clock,
+  type Schedule,
+  type ScheduleEdit,
+  type ScheduleInput,
+  type Scheduler,
+} from '@carillon/core'
 
-import { naming } from '../field-names.ts'
-import type { HandlersOf } from '../handler.ts'
-import { byId, readPage } from '../page.ts'
-import { etagOf } from '../revision.ts'
-import { wallNow } from '../wall-clock.ts'
-import { toInstant, toInstantOrNull } from '../wire/instant.ts'
-import { toSchedulePreview } from '../wire/preview.ts'
-import { toSchedule } from '../wire/schedule.ts'
-import { toSlot } from '../wire/slot.ts'
+import { wallNow } from '../../clock.ts'
+import type { HandlersOf } from '../operations.ts'
+import { byId, readPage } from '../paging.ts'
+import { withFieldNames } from '../problems.ts'
+import { etagOf, matching, requireIfMatch } from '../revisions.ts'
+import { toEditPlan, toPreview, toSchedule, toScheduleChange, toSchedulePreview, toSlot } from '../wire.ts'
 
 const LIST = byId('schedules')
 const QUERY_NAMES = { nameContains: 'query.q', targetKind: 'query.targetKind', state: 'query.state' }
 const SLOT_NAMES = { from: 'query.from', to: 'query.to', limit: 'query.limit' }
+/** How often an edit of any revision is repeated after a concurrent one. */
+const TRIES_MAX = 5
 
+// The schemas of the API check only that a schedule is an object. Core checks its content, which is why bodies are cast here.
 export const scheduleHandlers: HandlersOf<
-  'createSchedule' | 'previewSchedule' | 'listSchedules' | 'getSchedule' | 'listSlots' | 'getHistory'
+  | 'createSchedule'
+  | 'createSchedules'
+  | 'previewSchedule'
+  | 'previewSchedules'
+  | 'previewCadence'
+  | 'listSchedules'
+  | 'getSchedule'
+  | 'listSlots'
+  | 'getHistory'
+  | 'editSchedule'
+  | 'deleteSchedule'
+  | 'pauseSchedule'
+  | 'resumeSchedule'
+  | 'skipSlot'
+  | 'restoreSlot'
 > = {
   createSchedule: async ({ service: { scheduler, clock }, caller, headers, body }) => {
     const key = headers['idempotency-key']
-    // Whatever it is: the core checks it.
     const input = body as ScheduleInput
     const { schedule, isReplayed } =
       key === undefined
         ? { schedule: await scheduler.create(caller, input), isReplayed: false }
         : await scheduler.createOnce(caller, input, key)
-    return {
-      body: toSchedule(schedule, wallNow(clock)),
-      headers: {
-        etag: etagOf(schedule),
-        location: `${API_PREFIX}/schedules/${schedule.id}`,
-        ...(isReplayed ? { 'idempotency-replayed': 'true' } : {}),
-      },
-    }
+    const answer = scheduleAnswer(clock, schedule)
+    const location = `${API_PREFIX}/schedules/${schedule.id}`
+    return { ...answer, headers: { ...answer.headers, location, ...replayHeader(isReplayed) } }
   },
 
-  previewSchedule: async ({ service: { scheduler }, caller, body }) => {
-    return { body: toSchedulePreview(await scheduler.planCreate(caller, body)) }
+  createSchedules: async ({ service: { scheduler }, caller, headers, body }) => {
+    const key = headers['idempotency-key']
+    const inputs = body.schedules as readonly ScheduleInput[]
+    const { ids, isReplayed } =
+      key === undefined
+        ? { ids: await scheduler.createMany(caller, inputs), isReplayed: false }
+        : await scheduler.createManyOnce(caller, inputs, key)
+    return { body: { ids: [...ids] }, headers: replayHeader(isReplayed) }
+  },
+
+  previewSchedule: async ({ service: { scheduler }, caller, body }) => ({
+    body: toSchedulePreview(await scheduler.planCreate(caller, body)),
+  }),
+
+  previewSchedules: async ({ service: { scheduler }, caller, body }) => {
+    const plans = await scheduler.planCreateMany(caller, body.schedules)
+    return { body: { items: plans.map(toSchedulePreview) } }
+  },
+
+  previewCadence: async ({ service: { scheduler }, body: { cadence, from, count } }) => {
+    const preview = await scheduler.preview({
+      cadence,
+      ...(from === undefined ? {} : { from: Date.parse(from) }),
+      ...(count === undefined ? {} : { count }),
+    })
+    return { body: toPreview(preview) }
   },
 
   listSchedules: async ({ service: { scheduler, clock }, caller, query: { state, targetKind, q, ...page } }) => {
@@ -48,17 +88,15 @@ export const scheduleHandlers: HandlersOf<
     }
     const { items, nextCursor } = await readPage(page, {
       kind: LIST,
-      fetch: (part) => naming(QUERY_NAMES, () => scheduler.list(caller, { ...filter, ...part })),
+      fetch: (part) => withFieldNames(QUERY_NAMES, () => scheduler.list(caller, { ...filter, ...part })),
       positionOf: ({ id }) => id,
     })
     const now = wallNow(clock)
     return { body: { items: items.map((schedule) => toSchedule(schedule, now)), nextCursor } }
   },
 
-  getSchedule: async ({ service: { scheduler, clock }, caller, params: { id } }) => {
-    const schedule = await scheduler.get(caller, id)
-    return { body: toSchedule(schedule, wallNow(clock)), headers: { etag: etagOf(schedule) } }
-  },
+  getSchedule: async ({ service: { scheduler, clock }, caller, params: { id } }) =>
+    scheduleAnswer(clock, await scheduler.get(caller, id)),
 
   listSlots: async ({ service: { scheduler }, caller, params: { id }, query: { from, to, limit } }) => {
     const range = {
@@ -66,20 +104,70 @@ export const scheduleHandlers: HandlersOf<
       ...(to === undefined ? {} : { to: Date.parse(to) }),
       ...(limit === undefined ? {} : { limit }),
     }
-    const slots = await naming(SLOT_NAMES, () => scheduler.slots(caller, id, range))
+    const slots = await withFieldNames(SLOT_NAMES, () => scheduler.slots(caller, id, range))
     return { body: { items: slots.map(toSlot) } }
   },
 
   getHistory: async ({ service: { scheduler }, caller, params: { id } }) => {
     const changes = await scheduler.history(caller, id)
-    return {
-      body: {
-        items: changes.map(({ nextSlotAt, changedAt, ...change }) => ({
-          ...change,
-          nextSlotAt: toInstantOrNull(nextSlotAt),
-          changedAt: toInstant(changedAt),
-        })),
-      },
-    }
+    return { body: { items: changes.map(toScheduleChange) } }
   },
+
+  editSchedule: async ({ service: { scheduler, clock }, caller, params: { id }, query, headers, body }) => {
+    const match = await matching(requireIfMatch(headers['if-match']), () => scheduler.get(caller, id))
+    const edit = body as ScheduleEdit
+    if (query.dryRun === 'true') {
+      const plan = await scheduler.planEdit(caller, id, edit, match)
+      // Sent as If-Match, this ETag makes the edit do what was planned, or nothing.
+      return { body: toEditPlan(plan, wallNow(clock)), headers: { etag: etagOf({ revision: plan.basedOn }) } }
+    }
+    const { revision } = match
+    const schedule =
+      revision === undefined
+        ? await editLatest(scheduler, caller, id, edit)
+        : await scheduler.edit(caller, id, edit, { revision })
+    return scheduleAnswer(clock, schedule)
+  },
+
+  deleteSchedule: async ({ service: { scheduler }, caller, params: { id }, headers }) => {
+    await scheduler.delete(caller, id, await matching(headers['if-match'], () => scheduler.get(caller, id)))
+    return { body: undefined }
+  },
+
+  pauseSchedule: async ({ service: { scheduler, clock }, caller, params: { id }, headers, body: { reason } }) => {
+    const match = await matching(headers['if-match'], () => scheduler.get(caller, id))
+    return scheduleAnswer(clock, await scheduler.pause(caller, id, { reason, ...match }))
+  },
+
+  resumeSchedule: async ({ service: { scheduler, clock }, caller, params: { id }, headers }) => {
+    const match = await matching(headers['if-match'], () => scheduler.get(caller, id))
+    return scheduleAnswer(clock, await scheduler.resume(caller, id, match))
+  },
+
+  skipSlot: async ({ service: { scheduler, clock }, caller, params: { id }, body: { scheduledFor } }) =>
+    scheduleAnswer(clock, await scheduler.skip(caller, id, Date.parse(scheduledFor))),
+
+  restoreSlot: async ({ service: { scheduler, clock }, caller, params: { id }, body: { scheduledFor } }) =>
+    scheduleAnswer(clock, await scheduler.restore(caller, id, Date.parse(scheduledFor))),
+}
+
+function scheduleAnswer(clock: Clock, schedule: Schedule): { body: WireSchedule; headers: { etag: string } } {
+  return { body: toSchedule(schedule, wallNow(clock)), headers: { etag: etagOf(schedule) } }
+}
+
+function replayHeader(isReplayed: boolean): Record<string, string> {
+  return isReplayed ? { 'idempotency-replayed': 'true' } : {}
+}
+
+/** `If-Match: *` edits the current revision. Core requires a revision, so a conflict with another edit is retried. */
+async function editLatest(scheduler: Scheduler, caller: Caller, id: string, edit: ScheduleEdit): Promise<Schedule> {
+  for (let tries = 1; ; tries += 1) {
+    const { revision } = await scheduler.get(caller, id)
+    try {
+      return await scheduler.edit(caller, id, edit, { revision })
+    } catch (error) {
+      const isConflict = error instanceof CarillonError && error.code === 'revision_conflict'
+      if (!isConflict || tries >= TRIES_MAX) throw error
+    }
+  }
 }

@@ -1,28 +1,61 @@
 import { foundText } from '@carillon/api'
-import type { TenantLimitsInput } from '@carillon/core'
+import type { Caller, TenantLimitsInput } from '@carillon/core'
 
 import { logChange } from '../change-log.ts'
-import { naming } from '../field-names.ts'
-import type { HandlersOf } from '../handler.ts'
-import { ProblemError } from '../problems/problem-error.ts'
-import { toTenant } from '../wire/tenant.ts'
+import type { HandlersOf } from '../operations.ts'
+import { ProblemError, withFieldNames } from '../problems.ts'
+import { toTenant } from '../wire.ts'
 
 const NAMES = { tenant: 'path.id' }
 
-export const tenantHandlers: HandlersOf<'getTenant' | 'putTenant'> = {
+/** The limits of tenants, and the end of projects. */
+export const tenantHandlers: HandlersOf<
+  'getTenant' | 'putTenant' | 'deleteProjectSchedules' | 'previewPurge' | 'purgeProject'
+> = {
   getTenant: async ({ service: { tenants }, identity: { isInstallation, caller }, params: { id } }) => {
-    // I9: another tenant is not even known to exist.
+    // I9: a caller must not learn whether another tenant exists.
     if (!isInstallation && id !== caller.tenantId) {
-      throw new ProblemError('tenant_not_found', `expected the tenant of the key that asks, got ${foundText(id)}`)
+      throw new ProblemError('tenant_not_found', `expected the tenant of the calling key, got ${foundText(id)}`)
     }
-    return { body: toTenant(await naming(NAMES, () => tenants.get(id))) }
+    return { body: toTenant(await withFieldNames(NAMES, () => tenants.get(id))) }
   },
 
   putTenant: async ({ service: { tenants, logger }, caller, params: { id }, body }) => {
-    // Whatever it is: the core checks it.
-    const tenant = await naming(NAMES, () => tenants.put(caller.subject, id, body as TenantLimitsInput))
+    // Core checks the content of the body.
+    const tenant = await withFieldNames(NAMES, () => tenants.put(caller.subject, id, body as TenantLimitsInput))
     const { tenantId, updatedBy: _actor, updatedAt: _at, ...limits } = tenant
     logChange(logger, 'tenant.put', { tenantId, projectId: null, subject: caller.subject }, limits)
     return { body: toTenant(tenant) }
   },
+
+  deleteProjectSchedules: async ({ service: { scheduler }, caller, params: { id } }) => {
+    requireOwnProject(caller, id)
+    return { body: { ...(await scheduler.deleteProject(caller)) } }
+  },
+
+  previewPurge: async ({ service: { projects }, caller, params: { id } }) => {
+    requireOwnProject(caller, id)
+    return { body: { ...(await projects.previewPurge(caller)) } }
+  },
+
+  purgeProject: async ({ service: { projects, logger }, caller, params: { id }, body: { name } }) => {
+    requireOwnProject(caller, id)
+    requireConfirmation(id, name)
+    const removed = await projects.purge(caller, { confirm: name })
+    logChange(logger, 'project.purged', caller, { ...removed })
+    return { body: { ...removed } }
+  },
+}
+
+/** I9: a caller must not learn whether another project exists. */
+function requireOwnProject({ projectId }: Caller, id: string): void {
+  if (id === projectId) return
+  throw new ProblemError('project_not_found', `expected the project of the calling key, got ${foundText(id)}`)
+}
+
+/** Core requires the same, but names the field `confirm`. */
+function requireConfirmation(id: string, name: string): void {
+  if (name === id) return
+  const message = `expected the name of the project, ${foundText(id)}, got ${foundText(name)}: nothing was removed`
+  throw new ProblemError('purge_refused', `name: ${message}`, { errors: [{ field: 'name', message }] })
 }

@@ -1,0 +1,47 @@
+import { z } from 'zod'
+
+import { expected } from '../expected.ts'
+import { IDEMPOTENCY_KEY_MAX_LENGTH, IF_MATCH_MAX } from '../limits.ts'
+import { NAME_PATTERN, NAME_SHAPE } from '../schemas/fields.ts'
+
+/* Parameters that several operations take. */
+
+/** The `{id}` of a path. */
+export const byId = z.strictObject({ id: z.string() })
+
+const KEY = expected(`a text of 1 to ${IDEMPOTENCY_KEY_MAX_LENGTH} printable characters`)
+const KEY_PATTERN = new RegExp(
+  String.raw`^[\x21-\x7e](?:[\x20-\x7e]{0,${IDEMPOTENCY_KEY_MAX_LENGTH - 2}}[\x21-\x7e])?$`,
+)
+
+/** Headers of a request that a client may repeat: it takes effect once. */
+export const mayBeRepeated = z.object({
+  'idempotency-key': z.string(KEY).regex(KEY_PATTERN, KEY).optional().meta({
+    description: 'A request with the same key and body within a day gets the same answer and has no further effect.',
+  }),
+})
+
+const ETAG = String.raw`(?:W\/)?"[1-9]\d{0,8}"`
+
+/** Headers of a request that may name the revision that it is meant for. */
+export const mayMatch = z.object({
+  'if-match': z
+    .string(expected('an If-Match such as "3"'))
+    .regex(
+      new RegExp(String.raw`^(?:\*|${ETAG}(?:[ \t]*,[ \t]*${ETAG}){0,${IF_MATCH_MAX - 1}})$`),
+      expected(`an If-Match such as "3", a list of at most ${IF_MATCH_MAX}, or *`),
+    )
+    .optional()
+    .meta({
+      description: 'The ETag that was read; refused with 412 if the schedule has changed since. `*` matches any.',
+    }),
+})
+
+const scopeQuery = z
+  .string(expected(NAME_SHAPE))
+  .regex(NAME_PATTERN, expected(NAME_SHAPE))
+  .optional()
+  .meta({ description: 'The caller’s if absent.' })
+
+/** The project whose keys are meant. */
+export const keyScope = { tenant: scopeQuery, project: scopeQuery }

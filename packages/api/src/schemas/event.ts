@@ -1,0 +1,42 @@
+import { z } from 'zod'
+
+import { component } from '../component.ts'
+import { RUN_STATES } from '../words.ts'
+import { run } from './run.ts'
+import { schedule } from './schedule.ts'
+
+/** The data of an event, by the event's name. */
+export const feedEvents = {
+  run: component(
+    'RunEvent',
+    z.object({
+      change: z.enum(RUN_STATES).meta({ description: 'The state that the run changed to.' }),
+      run: run.meta({ description: 'As it is now.' }),
+    }),
+    'A run began, went on or ended.',
+  ),
+  schedule: component(
+    'ScheduleEvent',
+    z.object({
+      change: z.string().meta({ examples: ['paused'] }),
+      scheduleId: z.uuid(),
+      schedule: schedule.nullable().meta({ description: 'As it is now; null if deleted.' }),
+    }),
+    'A caller changed a schedule, or the schedule completed or paused itself.',
+  ),
+  reset: component(
+    'ResetEvent',
+    z.object({ reason: z.string() }),
+    'The events after the given Last-Event-ID are no longer stored: read again everything that you show.',
+  ),
+} as const
+
+export type FeedEventName = keyof typeof feedEvents
+
+export type FeedEvent = {
+  [Name in FeedEventName]: {
+    readonly id: string
+    readonly event: Name
+    readonly data: z.infer<(typeof feedEvents)[Name]>
+  }
+}[FeedEventName]

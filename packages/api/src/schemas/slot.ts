@@ -1,0 +1,74 @@
+import { z } from 'zod'
+
+import { checkedByCore, component } from '../component.ts'
+import { expected } from '../expected.ts'
+import { PREVIEW_COUNT, SLOT_COUNT } from '../limits.ts'
+import { cadence } from './cadence.ts'
+import { instant, instantInput, wholeNumber } from './fields.ts'
+import { countInput } from './page.ts'
+
+/** One slot, as an instant and as local time. */
+export const slot = z.object({
+  scheduledFor: instant,
+  local: z.string().meta({ description: 'With offset and zone, as in RFC 9557.' }),
+})
+
+export const upcomingSlots = component(
+  'UpcomingSlots',
+  z.object({
+    items: z.array(
+      slot.extend({ isSkipped: z.boolean().meta({ description: 'True if a caller skipped it: it will not run.' }) }),
+    ),
+  }),
+  'The slots of a cadence in a span of time.',
+)
+
+export const slotsQuery = z.strictObject({
+  from: instantInput.optional().meta({ description: 'Now if absent.' }),
+  to: instantInput.optional(),
+  limit: countInput(SLOT_COUNT)
+    .optional()
+    .meta({ description: `At most this many, 1 to ${SLOT_COUNT.max}. ${SLOT_COUNT.default} if absent.` }),
+})
+
+export const slotRequest = component(
+  'SlotRequest',
+  z.strictObject({ scheduledFor: instantInput }, expected('an object')),
+  'Names one slot.',
+)
+
+export const previewRequest = component(
+  'PreviewRequest',
+  z.strictObject(
+    {
+      cadence: checkedByCore(cadence),
+      from: instantInput.optional().meta({ description: 'Now if absent.' }),
+      count: wholeNumber(PREVIEW_COUNT)
+        .optional()
+        .meta({ description: `${PREVIEW_COUNT.default} if absent.` }),
+    },
+    expected('an object'),
+  ),
+)
+
+/** What a cadence will do. */
+export const outlook = {
+  description: z.string().meta({ description: 'The cadence in plain English.' }),
+  slots: z.array(z.object({ scheduledFor: instant, local: z.string() })),
+  warnings: z
+    .array(
+      z.object({
+        code: z.enum(['dst_gap', 'dst_fold']),
+        at: instant.meta({ description: 'When the clocks change.' }),
+        local: z.string().meta({ description: 'The first local time that is affected.' }),
+        count: z.int(),
+        effect: z.enum(['shifted', 'skipped', 'first_pass', 'second_pass', 'both_passes']),
+        message: z.string(),
+      }),
+    )
+    .meta({ description: 'Clock changes in the next two years that affect the cadence.' }),
+}
+
+export const preview = component('Preview', z.object(outlook), 'What a cadence would do.')
+
+export type Preview = z.infer<typeof preview>

@@ -1,0 +1,189 @@
+/*
+ * Every closed list of the contract: the words that the API, the database, the core and the CLI share. A list stands here
+ * and nowhere else. A word that is shown to people has its sentence beside it.
+ */
+
+/**
+ * The states of a run (`carillon.run_state`).
+ *
+ * ```
+ *                ┌──────────► skipped                       (never tried; its reason says why)
+ *  begin ──► pending ◄─► running ──► succeeded
+ *    │           │        │ ▲ ├────► failed
+ *    │           │        ▼ │ └────► cancelled
+ *    │           │      retrying ──► failed                 (superseded by the next slot)
+ *    │           └─────────┴───────► cancelled
+ *    ├──► running                                           (nothing to wait for: the common case)
+ *    └──► skipped                                           (overlap, missed, excluded, no permission)
+ * ```
+ *
+ * A waiting run is `pending` if no attempt was made and `retrying` if one was. So a run that a worker hands back untried is
+ * pending again, and a run whose worker died is retrying. A run that was never tried ends as skipped, not failed; a run that
+ * was tried never ends as skipped. A terminal state never changes.
+ */
+export const RUN_STATES = ['pending', 'running', 'retrying', 'succeeded', 'failed', 'cancelled', 'skipped'] as const
+
+export type RunState = (typeof RUN_STATES)[number]
+
+/** What started a run: a slot of its cadence, or a request to run the schedule now. */
+export const RUN_TRIGGERS = ['schedule', 'manual'] as const
+
+/** How an attempt ended. `malformed`: the target broke its contract. `lost`: its worker died. */
+export const ATTEMPT_OUTCOMES = ['succeeded', 'failed', 'cancelled', 'malformed', 'lost'] as const
+
+/** What a waiting run waits for (`carillon.run_wait`), as the end of a sentence about the run. */
+const RUN_WAIT_TEXTS = {
+  turn: 'waits for its turn: another run of the schedule must end first',
+  worker: 'waits for a worker with room',
+  retry: 'will be tried again after a pause',
+  deferred: 'waits, because its target asked to be called later',
+  completion: 'waits to be completed from elsewhere',
+} as const
+
+export type RunWait = keyof typeof RUN_WAIT_TEXTS
+
+export const RUN_WAITS = wordsOf(RUN_WAIT_TEXTS)
+
+/** Reasons for which a run has no permission to act, with what restores the permission. */
+const REFUSAL_TEXTS = {
+  grant_expired: 'the grant of the schedule had expired; renew it, or give the schedule another',
+  grant_revoked: 'the grant of the schedule had been revoked; give the schedule another',
+  grant_scope: 'the grant of the schedule does not cover its target; give the schedule one that does',
+  access_lost: 'the owner of the schedule has lost access to the project; put the owner back as a member',
+} as const
+
+/** Why a slot did not run (`carillon.run_reason`). `superseded` also ends a run that waits for its retry. */
+const RUN_REASON_TEXTS = {
+  overlap: 'the run before it was still under way, and the policy forbids two at once',
+  missed: 'no worker could begin it within its starting deadline',
+  paused: 'the schedule was paused',
+  ...REFUSAL_TEXTS,
+  excluded: 'somebody asked to skip this slot',
+  superseded: 'a later slot, an edit or a deletion came before its turn',
+} as const
+
+/** Why a run has no permission to act. Such a run counts as a failure of its schedule. */
+export type Refusal = keyof typeof REFUSAL_TEXTS
+
+export type RunReason = keyof typeof RUN_REASON_TEXTS
+
+export const REFUSALS = wordsOf(REFUSAL_TEXTS)
+
+export const RUN_REASONS = wordsOf(RUN_REASON_TEXTS)
+
+/** The states of the schedules that an answer can hold. */
+export const SCHEDULE_STATES = ['active', 'paused', 'completed'] as const
+
+/** The states of a schedule in the database (`carillon.schedule_state`). */
+export const STORED_SCHEDULE_STATES = [...SCHEDULE_STATES, 'deleted'] as const
+
+export type ScheduleState = (typeof STORED_SCHEDULE_STATES)[number]
+
+/**
+ * What happens to a slot that begins while runs of its schedule are open: the slot is skipped, waits for them, runs beside
+ * them, or replaces them.
+ */
+export const OVERLAP_POLICIES = ['forbid', 'queue', 'allow', 'replace'] as const
+
+export type OverlapPolicy = (typeof OVERLAP_POLICIES)[number]
+
+/** What happens to a slot that no worker began in time: it is skipped as missed, or the latest one runs late. */
+export const MISSED_POLICIES = ['skip', 'run_once'] as const
+
+export type MissedPolicy = (typeof MISSED_POLICIES)[number]
+
+/** What the history of a schedule records (`carillon.schedule_change`). */
+export const SCHEDULE_CHANGES = [
+  'created',
+  'edited',
+  'paused',
+  'resumed',
+  'completed',
+  'deleted',
+  'slot_skipped',
+  'slot_restored',
+  'grant_expiring',
+  'grant_revoked',
+  'grant_renewed',
+] as const
+
+export type ScheduleChangeKind = (typeof SCHEDULE_CHANGES)[number]
+
+/** What a key, a token or a member may do (`carillon.role`): a member reads, an admin also writes. */
+export const ROLES = ['member', 'admin'] as const
+
+export type Role = (typeof ROLES)[number]
+
+/** What a reader should know about a grant; `expires_soon` begins `GRANT_WARNING_MS` before the grant expires. */
+export const GRANT_WARNINGS = ['expires_soon', 'expired', 'revoked'] as const
+
+/** Inconsistencies that an audit reports. */
+export const FINDING_KINDS = [
+  'slot_lost',
+  'slot_unknown',
+  'schedule_past_due',
+  'run_without_lease',
+  'run_stuck',
+  'attempt_missing',
+  'revision_missing',
+  'run_contradicted',
+  'count_wrong',
+] as const
+
+export type FindingKind = (typeof FINDING_KINDS)[number]
+
+export const HTTP_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+
+export type HttpMethod = (typeof HTTP_METHODS)[number]
+
+/** How messages and documents name the API key of the installation itself. */
+export const INSTALLATION_KEY = 'the key of the installation'
+
+/** The subject of the installation: admin of its own project. No key, member or owner may have this name. */
+export const INSTALLATION_SUBJECT = 'service:installation'
+
+interface ExplainedRun {
+  readonly state: RunState
+  readonly reason: RunReason | null
+  readonly waitsFor: RunWait | null
+  readonly attemptCount: number
+  /** Null unless a cancellation was requested. */
+  readonly cancelRequestedAt: unknown
+}
+
+/** Says in one sentence why a run is in its state. */
+export function explainRun({ state, reason, waitsFor, attemptCount, cancelRequestedAt }: ExplainedRun): string {
+  const wait = RUN_WAIT_TEXTS[waitsFor ?? 'worker']
+  const attempts = attemptCount === 1 ? '1 attempt' : `${attemptCount} attempts`
+  switch (state) {
+    case 'pending':
+      return `It ${wait}.`
+    case 'running':
+      return cancelRequestedAt === null ? 'Is under way.' : 'Is under way, and was asked to stop.'
+    case 'retrying':
+      return `Did not succeed in ${attempts}, and ${wait}.`
+    case 'succeeded':
+      return attemptCount === 1 ? 'Ran.' : `Ran, after ${attempts}.`
+    case 'failed':
+      return `Failed after ${attempts}${failureText(reason)}.`
+    case 'cancelled':
+      return 'Was cancelled.'
+    case 'skipped':
+      return reason === null ? 'Did not run.' : `Did not run: ${RUN_REASON_TEXTS[reason]}.`
+  }
+}
+
+/** A run that was tried, and whose retry was then superseded or refused, has failed for that reason. */
+function failureText(reason: RunReason | null): string {
+  if (reason === 'superseded') return ': it still waited to be tried again when its next slot began'
+  return isRefusal(reason) ? `: ${REFUSAL_TEXTS[reason]}` : ''
+}
+
+export function isRefusal(reason: RunReason | null): reason is Refusal {
+  return reason !== null && Object.hasOwn(REFUSAL_TEXTS, reason)
+}
+
+/** TypeScript types the keys of any object as `string`; the keys of these tables are the words. */
+function wordsOf<Word extends string>(texts: Readonly<Record<Word, string>>): readonly Word[] {
+  return Object.keys(texts) as Word[]
+}

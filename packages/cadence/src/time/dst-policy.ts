@@ -1,0 +1,41 @@
+/** A local time that a clock change skips is moved to the first instant after the gap (`shift`) or dropped (`skip`). */
+export const GAP_POLICIES = ['shift', 'skip'] as const
+
+/** Which occurrence of a local time that happens twice is a slot. */
+export const FOLD_POLICIES = ['first', 'second', 'both'] as const
+
+export type GapPolicy = (typeof GAP_POLICIES)[number]
+export type FoldPolicy = (typeof FOLD_POLICIES)[number]
+
+/** What a clock change does to a cadence. */
+export interface DstPolicy {
+  readonly gap: GapPolicy
+  readonly fold: FoldPolicy
+}
+
+/** The policy as the user writes it. An absent field has a default that depends on the rule: see `resolveDst`. */
+export interface DstSpec {
+  readonly gap?: GapPolicy
+  readonly fold?: FoldPolicy
+}
+
+/** How close together the times of a rule are within one day. */
+export type Density =
+  /** All are more than 60 minutes apart. */
+  | 'fixed'
+  /** Some are 60 minutes or less apart. */
+  | 'repeating'
+  /** All are 60 minutes or less apart, around the clock. */
+  | 'continuous'
+
+/**
+ * Fills in the defaults of a policy. A fixed time of day runs exactly once a day. A rule that repeats within the hour
+ * follows elapsed time, so it runs in both passes of a repeated hour. In a gap, a rule that runs around the clock skips
+ * the missing times: a slot at the end of the gap would be one too many. Any other rule runs once at the end of the gap,
+ * because skipping could lose its whole day.
+ */
+export function resolveDst(spec: DstSpec | undefined, density: Density): DstPolicy {
+  const gap = density === 'continuous' ? 'skip' : 'shift'
+  const fold = density === 'fixed' ? 'first' : 'both'
+  return { gap, fold, ...spec }
+}

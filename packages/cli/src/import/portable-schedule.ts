@@ -1,0 +1,30 @@
+import { INSTALLATION_SUBJECT, type Schedule, type ScheduleInput } from '@carillon/api'
+
+/** A schedule without ids and counters, which belong to one installation: `export` writes it and `import` reads it. */
+export type PortableSchedule = ScheduleInput & {
+  readonly paused?: { readonly reason: string }
+  readonly skippedSlots?: readonly string[]
+}
+
+export function toPortable(schedule: Schedule): PortableSchedule {
+  const { name, cadence, target, policy, ownerSubject, state, pausedReason, skippedSlots } = schedule
+  return {
+    name,
+    cadence,
+    target,
+    policy,
+    // The service does not accept the installation as an owner. Without an owner, the importer owns the schedule.
+    ...(ownerSubject === INSTALLATION_SUBJECT ? {} : { ownerSubject }),
+    ...(state === 'paused' ? { paused: { reason: pausedReason ?? '' } } : {}),
+    ...(skippedSlots.length === 0 ? {} : { skippedSlots }),
+  }
+}
+
+/** JSON with sorted fields: equal values have equal text. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, part: unknown) =>
+    typeof part === 'object' && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  )
+}

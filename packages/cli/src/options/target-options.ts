@@ -1,0 +1,84 @@
+import { HTTP_METHODS, HTTP_TIMEOUT_SECONDS, type ScheduleInput } from '@carillon/api'
+import { InvalidArgumentError, Option, type Command } from 'commander'
+
+import { usageError } from '../process/cli-error.ts'
+import { SECRET_AUTH_KINDS } from './api-words.ts'
+import { dropUndefined, durationSeconds, header, json, type Headers } from './option-values.ts'
+
+export type TargetInput = ScheduleInput['target']
+
+interface SecretAuth {
+  readonly kind: string
+  readonly secretRef: string
+}
+
+/** Not undefined: commander returns undefined for an option that was not passed. */
+const NO_AUTH = 'none'
+
+/** The target options as commander returns them. */
+export interface TargetOptions {
+  readonly url?: string
+  readonly method?: string
+  readonly header?: Headers
+  readonly payload?: unknown
+  readonly auth?: SecretAuth | typeof NO_AUTH
+  readonly timeout?: number
+  readonly target?: unknown
+}
+
+export function addTargetOptions(command: Command): Command {
+  const { min, max, default: seconds } = HTTP_TIMEOUT_SECONDS
+  const methods = `HTTP method: ${HTTP_METHODS.join(', ')} (default: POST)`
+  const auth = `${authForms('name')} of a secret in the project, or none`
+  const timeout = `time limit of one attempt, ${min}s to ${max}s (default: ${seconds}s)`
+  const options = [
+    new Option('--url <url>', 'URL to call'),
+    new Option('--method <method>', methods).argParser((text) => text.toUpperCase()),
+    new Option('--header <name:value>', 'request header; may be repeated').argParser(header),
+    new Option('--payload <json>', 'request body').argParser(json),
+    new Option('--auth <kind:secret>', auth).argParser(readAuth),
+    new Option('--timeout <duration>', timeout).argParser(durationSeconds),
+    new Option('--target <json>', 'a target of any kind as JSON, instead of the options above').argParser(json),
+  ]
+  for (const option of options) command.addOption(option.helpGroup('Target:'))
+  return command
+}
+
+/** `bearer:<name> or hmac:<name>` */
+function authForms(what: string): string {
+  return SECRET_AUTH_KINDS.map((kind) => `${kind}:<${what}>`).join(' or ')
+}
+
+/** Reads the name of a secret, never its value. The service checks that the secret exists. */
+function readAuth(text: string): SecretAuth | typeof NO_AUTH {
+  if (text === NO_AUTH) return NO_AUTH
+  const [, kind, secretRef] = /^([^:]+):(.+)$/.exec(text) ?? []
+  const isKnown = SECRET_AUTH_KINDS.some((known) => known === kind)
+  if (isKnown && kind !== undefined && secretRef !== undefined) return { kind, secretRef }
+  throw new InvalidArgumentError(`expected ${authForms('secret')}, by the name of the secret, or none`)
+}
+
+/** The target that the options describe, as changes to `current` if there is one; undefined if they set nothing. */
+export function readTarget(options: TargetOptions, current?: TargetInput): TargetInput | undefined {
+  const { url, method, header: headers, payload, auth, timeout, target } = options
+  const changes = dropUndefined({
+    url,
+    method,
+    headers,
+    payload,
+    auth: auth === NO_AUTH ? { kind: NO_AUTH } : auth,
+    timeoutSeconds: timeout,
+  })
+  const hasChanges = Object.keys(changes).length > 0
+  if (target !== undefined) {
+    if (hasChanges) throw usageError('expected --target alone, got it with other target options')
+    // Sent as the user wrote it: the service checks it and names each field at fault.
+    return target as TargetInput
+  }
+  if (!hasChanges) return undefined
+  const base = current ?? { kind: 'http' }
+  if (base.kind !== 'http') {
+    throw usageError(`expected --target for a target of kind ${base.kind}, got options of an http target`)
+  }
+  return { ...base, ...changes }
+}

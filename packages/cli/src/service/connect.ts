@@ -1,0 +1,80 @@
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+import { ApiError, createClient, RETRY_AFTER_PROBLEMS, type Client, type ClientOptions } from '@carillon/api'
+
+import { CliError } from '../process/cli-error.ts'
+import type { Cli, Environment } from '../process/cli.ts'
+
+const PORT_DEFAULT = '7400'
+export const DATA_DIR_DEFAULT = '.carillon'
+
+/** The URL of the service, from the environment. */
+export function serviceUrl({ CARILLON_URL: url, CARILLON_PORT: port }: Environment): string {
+  return isSet(url) ? url : `http://127.0.0.1:${isSet(port) ? port : PORT_DEFAULT}`
+}
+
+/** A client for the service, with the API key of this shell or folder. */
+export function connect(cli: Cli, options: Pick<ClientOptions, 'fetch' | 'signal'> = {}): Client {
+  const url = serviceUrl(cli.env)
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+    throw new CliError('usage', `expected a URL such as http://127.0.0.1:7400 in CARILLON_URL, got ${url}`)
+  }
+  return createClient(url, findKey(cli).key, { signal: cli.signal, ...options })
+}
+
+interface Key {
+  readonly key: string
+  /** The environment variable or file that it comes from. */
+  readonly source: string
+}
+
+/**
+ * A shell that started the service with its own key has it in CARILLON_ADMIN_KEY. Otherwise the service wrote a key into its
+ * data directory.
+ */
+export function findKey({ env, cwd }: Pick<Cli, 'env' | 'cwd'>): Key {
+  for (const name of ['CARILLON_API_KEY', 'CARILLON_ADMIN_KEY']) {
+    const key = env[name]?.trim()
+    if (isSet(key)) return { key, source: name }
+  }
+  const { CARILLON_DATA_DIR: dataDir } = env
+  const file = join(resolve(cwd, isSet(dataDir) ? dataDir : DATA_DIR_DEFAULT), 'admin.key')
+  const key = readKeyFile(file)
+  if (key !== undefined) return { key, source: file }
+  throw new CliError('key_missing', `expected an API key in CARILLON_API_KEY or in ${file}, got none`, {
+    advice: 'start the service with `npm start`, which creates a key in its folder, or set CARILLON_API_KEY',
+  })
+}
+
+function readKeyFile(file: string): string | undefined {
+  try {
+    const key = readFileSync(file, 'utf8').trim()
+    return key === '' ? undefined : key
+  } catch {
+    return undefined
+  }
+}
+
+function isSet(text: string | undefined): text is string {
+  return text !== undefined && text !== ''
+}
+
+const TRIES_MAX = 30
+const WAIT_DEFAULT_S = 1
+
+/** Repeats a request that the service refuses only for now (rate limit, overload), after the time that it names. */
+export async function retryWhileBusy<Result>(
+  { clock, signal }: Pick<Cli, 'clock' | 'signal'>,
+  request: () => Promise<Result>,
+): Promise<Result> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await request()
+    } catch (error) {
+      const mayRetry = error instanceof ApiError && RETRY_AFTER_PROBLEMS.includes(error.code) && tries < TRIES_MAX
+      if (!mayRetry || signal.aborted) throw error
+      await clock.sleep((error.retryAfterSeconds ?? WAIT_DEFAULT_S) * 1000, signal)
+    }
+  }
+}

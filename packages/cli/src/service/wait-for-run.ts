@@ -1,0 +1,78 @@
+import type { Client, Run, RunState } from '@carillon/api'
+
+import { formatMs } from '../output/format-time.ts'
+import { CliError } from '../process/cli-error.ts'
+import type { Cli } from '../process/cli.ts'
+import type { Exit } from '../process/exit-codes.ts'
+import { connect } from './connect.ts'
+import { followEvents } from './follow-events.ts'
+
+interface WaitOptions {
+  /** Reads the run from the service; undefined if there is none yet. */
+  readonly find: (client: Client) => Promise<Run | undefined>
+  /** True for the awaited run among the runs of the event stream. */
+  readonly matches: (run: Run) => boolean
+  /** @default no limit */
+  readonly timeoutMs?: number | undefined
+  /** Names the run in the message of a timeout. */
+  readonly what: string
+}
+
+const IS_OVER: Readonly<Record<RunState, boolean>> = {
+  pending: false,
+  running: false,
+  retrying: false,
+  succeeded: true,
+  failed: true,
+  cancelled: true,
+  skipped: true,
+}
+
+export function isOver({ state }: Pick<Run, 'state'>): boolean {
+  return IS_OVER[state]
+}
+
+/**
+ * Waits until a run is over. Opens the event stream first and reads the run then, and reads it again after every reconnect:
+ * a run that ends between the two is seen by one or the other.
+ */
+export async function waitForRun(cli: Cli, { find, matches, timeoutMs, what }: WaitOptions): Promise<Run> {
+  const ended = new AbortController()
+  let isTimedOut = false
+  const cancelTimer =
+    timeoutMs === undefined
+      ? undefined
+      : cli.clock.after(timeoutMs, () => {
+          isTimedOut = true
+          ended.abort()
+        })
+  const signal = AbortSignal.any([cli.signal, ended.signal])
+  try {
+    const client = connect(cli, { signal })
+    for await (const followed of followEvents(cli, { signal })) {
+      const run = followed.event === 'run' ? followed.data.run : await findAfter(followed.event, () => find(client))
+      if (run !== undefined && matches(run) && isOver(run)) return run
+    }
+  } catch (error) {
+    if (!isTimedOut) throw error
+  } finally {
+    cancelTimer?.()
+    ended.abort()
+  }
+  throw isTimedOut
+    ? new CliError('timed_out', `${what} was not over after ${formatMs(timeoutMs ?? 0)}`)
+    : new CliError('interrupted', 'interrupted')
+}
+
+/** Reads the run after `open`, and after `reset`, which means that events were lost. Changes of schedules do not matter. */
+async function findAfter(
+  event: 'open' | 'schedule' | 'reset',
+  find: () => Promise<Run | undefined>,
+): Promise<Run | undefined> {
+  return event === 'schedule' ? undefined : find()
+}
+
+/** The exit code of a command that waited for this run. */
+export function exitForRun({ state }: Pick<Run, 'state'>): Exit {
+  return state === 'succeeded' ? 'ok' : 'run_unsuccessful'
+}

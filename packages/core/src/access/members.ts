@@ -1,0 +1,102 @@
+import { isNameableSubject, ROLES, roleSchema, typedSubject, type Role } from '@carillon/api'
+import { z } from 'zod'
+
+import type { Db, Tx } from '../db/database.ts'
+import { transactScoped } from '../db/transact.ts'
+import { checkedNamePage, checkedObject, type NamePageOptions } from '../kernel/checked-object.ts'
+import { systemClock, type Clock } from '../kernel/clock.ts'
+import { type Caller, type Scope, scopeOf } from '../kernel/scope.ts'
+import type { AccessRequest, AuthorizationPort } from '../ports/authorization.ts'
+import { findMember, listMembers, removeMember, saveMember, type Member } from './store/members.ts'
+
+export { listRemoved } from './store/members.ts'
+export type { Member } from './store/members.ts'
+
+export interface MembersDeps {
+  readonly db: Db
+  readonly clock?: Clock
+}
+
+const MEMBER_INPUT = z.strictObject({ subject: typedSubject, role: roleSchema })
+
+const REMOVAL_INPUT = MEMBER_INPUT.pick({ subject: true })
+
+/**
+ * The roles of subjects in a project. A subject without a row has the role of its credential. A row limits that role. A removed
+ * member has no access at all: its keys and tokens are refused, and the slots of its schedules are skipped as `access_lost`.
+ *
+ * Throws CarillonError with a closed `code`. An operation that throws has written nothing.
+ */
+export class Members {
+  readonly #db: Db
+  readonly #clock: Clock
+
+  constructor(deps: MembersDeps) {
+    this.#db = deps.db
+    this.#clock = deps.clock ?? systemClock
+  }
+
+  /** Adds a member, or changes its role. A removed member gets access again. */
+  async put(caller: Caller, subject: string, role: Role): Promise<Member> {
+    const checked = checkedObject({ subject, role }, MEMBER_INPUT)
+    const scope = scopeOf(caller)
+    const addition = { ...scope, ...checked, actor: caller.subject, now: this.#clock.databaseNow() }
+    return this.#transact(scope, (tx) => saveMember(tx, addition))
+  }
+
+  /**
+   * Takes effect with the next request, and with the next attempt of its schedules. Also works for a subject that was never added,
+   * because subjects with tokens of an identity provider are not listed. So a mistyped subject is no error: the answer shows which
+   * subject was removed. A second removal changes nothing.
+   */
+  async remove(caller: Caller, subject: string): Promise<Member> {
+    const checked = checkedObject({ subject }, REMOVAL_INPUT)
+    const scope = scopeOf(caller)
+    const removal = { ...scope, ...checked, actor: caller.subject, now: this.#clock.databaseNow() }
+    return this.#transact(scope, (tx) => removeMember(tx, removal))
+  }
+
+  /** The members of the caller's project by subject, removed ones too. */
+  async list(caller: Caller, options: NamePageOptions = {}): Promise<Member[]> {
+    const [scope, page] = [scopeOf(caller), checkedNamePage(options)]
+    return this.#transact(scope, (tx) => listMembers(tx, { ...scope, ...page }))
+  }
+
+  /** A member, also if it was removed; undefined if the project never had a member with this subject. */
+  async find(project: Scope, subject: string): Promise<Member | undefined> {
+    const scope = scopeOf(project)
+    if (!isTypedSubject(subject)) return undefined
+    return this.#transact(scope, (tx) => findMember(tx, { ...scope, subject }))
+  }
+
+  #transact<Result>(scope: Scope, work: (tx: Tx) => Promise<Result>): Promise<Result> {
+    return transactScoped(this.#db, this.#clock, scope, work)
+  }
+}
+
+function isTypedSubject(subject: unknown): subject is string {
+  return typeof subject === 'string' && isNameableSubject(subject)
+}
+
+/**
+ * The built-in authorization, by the rows of `Members`. A subject without a row is allowed, because its credential was checked for
+ * the role already.
+ */
+export class MemberAuthorization implements AuthorizationPort {
+  readonly #members: Members
+
+  constructor(deps: MembersDeps) {
+    this.#members = new Members(deps)
+  }
+
+  async isAllowed({ tenantId, projectId, subject, role }: AccessRequest): Promise<boolean> {
+    const member = await this.#members.find({ tenantId, projectId }, subject)
+    if (member === undefined) return true
+    return member.removedAt === null && covers(member.role, role)
+  }
+}
+
+/** `ROLES` lists the roles from the weakest to the strongest. */
+function covers(role: Role, required: Role): boolean {
+  return ROLES.indexOf(role) >= ROLES.indexOf(required)
+}

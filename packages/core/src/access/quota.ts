@@ -1,0 +1,48 @@
+import { SQLSTATE, sqlStateOf } from '../db/sqlstate.ts'
+import type { TransactionSettings } from '../db/transact.ts'
+import { CarillonError } from '../kernel/errors.ts'
+
+/** How many schedules a project and one user in it may have; null: any number. */
+interface Quota {
+  readonly perProject: number | null
+  readonly perUser: number | null
+}
+
+/**
+ * Runs a transaction that creates schedules under the installation's quota; limits of the tenant itself take precedence. The
+ * database counts. Near the limit it asks to run the whole transaction again while it holds the lock on the count.
+ * @throws CarillonError `quota_exceeded`
+ */
+export async function withQuota<Result>(
+  { perProject, perUser }: Quota,
+  attempt: (settings: TransactionSettings) => Promise<Result>,
+): Promise<Result> {
+  const settings = {
+    'carillon.max_schedules_per_project': perProject === null ? '' : String(perProject),
+    'carillon.max_schedules_per_user': perUser === null ? '' : String(perUser),
+  }
+  try {
+    return await attempt(settings)
+  } catch (error) {
+    if (sqlStateOf(error) !== SQLSTATE.countsNotAlone) throw refused(error)
+  }
+  try {
+    return await attempt({ ...settings, 'carillon.counts_alone': 'on' })
+  } catch (error) {
+    throw refused(error)
+  }
+}
+
+function refused(error: unknown): unknown {
+  if (sqlStateOf(error) !== SQLSTATE.quotaExceeded) return error
+  const { scope, limit } = detailOf(error)
+  const whose = scope === 'user' ? 'of one user in this project' : 'in this project'
+  const message = `expected at most ${limit} schedules ${whose}, got more: delete some, or have the limit raised`
+  return new CarillonError('quota_exceeded', message, { cause: error })
+}
+
+/** The detail that the database function `carillon.require_room` attaches. */
+function detailOf(error: unknown): { readonly scope: string; readonly limit: number } {
+  const { detail } = error as { readonly detail: string }
+  return JSON.parse(detail) as { scope: string; limit: number }
+}

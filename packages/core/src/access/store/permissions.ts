@@ -1,0 +1,132 @@
+import { sql } from 'kysely'
+
+import { type Db, plainArray, type Tx } from '../../db/database.ts'
+import { nowOf } from '../../db/now.ts'
+import type { Scope } from '../../kernel/scope.ts'
+import type { HeldRun } from '../../ledger/held-run.ts'
+import type { GrantFacts } from '../../policy/grant.ts'
+
+/** The parts of a run that its permission check needs. */
+export type RunOfGrant = Pick<HeldRun, 'tenantId' | 'projectId' | 'scheduleId' | 'grant' | 'ownerSubject'>
+
+/** The restrictions on a batch of runs at this moment. A run without an entry here may act as its grant says. */
+export interface Permissions {
+  /** Grants that expire, were revoked, or changed since they were read, by id. */
+  readonly limited: ReadonlyMap<string, GrantFacts>
+  /** Members that were removed from a project, by `nameOfMember`. */
+  readonly removed: ReadonlySet<string>
+  /** The allowed hosts of tenants that have a list of their own. */
+  readonly allowedHosts: ReadonlyMap<string, readonly string[]>
+  /** By Postgres' clock, which also decides when a grant expires (I10). Epoch milliseconds. */
+  readonly now: number
+}
+
+interface Row {
+  limited: { id: string; scopes: string[]; expires_at: string | null; revoked_at: string | null }[] | null
+  removed: { tenant_id: string; project_id: string; subject: string }[] | null
+  hosts: { tenant_id: string; allowed_hosts: string[] }[] | null
+  now: Date
+}
+
+interface Member extends Scope {
+  readonly subject: string
+}
+
+/**
+ * Reads the restrictions on a batch of runs. One statement with its own snapshot, so it sees every revocation that was committed before
+ * it began. It returns restrictions only, because most runs have none.
+ */
+export async function readPermissions(
+  db: Pick<Db, 'getExecutor'>,
+  p: { runs: readonly RunOfGrant[]; now: Date | null },
+): Promise<Permissions> {
+  const members = membersOf(p.runs)
+  const tenantIds = [...new Set(p.runs.map(({ tenantId }) => tenantId))]
+  const { rows } = await sql<Row>`
+    select (
+        select json_agg(json_build_object(
+          'id', grants.id, 'scopes', grants.scopes, 'expires_at', grants.expires_at, 'revoked_at', grants.revoked_at
+        ))
+        from unnest(
+          ${plainArray(p.runs.map(({ grant }) => grant.id))}::uuid[],
+          ${plainArray(p.runs.map(({ grant }) => grant.version))}::xid[]
+        ) as read(id, version)
+        join carillon.execution_grants as grants on grants.id = read.id
+        where grants.expires_at is not null or grants.revoked_at is not null or grants.xmin <> read.version
+      ) as limited,
+      (
+        select json_agg(json_build_object(
+          'tenant_id', members.tenant_id, 'project_id', members.project_id, 'subject', members.subject
+        ))
+        from unnest(
+          ${members.map(({ tenantId }) => tenantId)}::text[],
+          ${members.map(({ projectId }) => projectId)}::text[],
+          ${members.map(({ subject }) => subject)}::text[]
+        ) as asked(tenant_id, project_id, subject)
+        join carillon.members on members.tenant_id = asked.tenant_id and members.project_id = asked.project_id
+          and members.subject = asked.subject
+        where members.removed_at is not null
+      ) as removed,
+      (
+        select json_agg(json_build_object('tenant_id', tenant_id, 'allowed_hosts', allowed_hosts))
+        from carillon.tenants
+        where tenant_id = any(${tenantIds}::text[]) and allowed_hosts is not null
+      ) as hosts,
+      ${nowOf(p.now)} as now`.execute(db)
+  const [row] = rows
+  if (row === undefined) throw new Error('expected one row of permissions, got none')
+  return toPermissions(row)
+}
+
+/** Many runs share few members, so each member is asked for once. */
+function membersOf(runs: readonly RunOfGrant[]): readonly Member[] {
+  const members = new Map<string, Member>()
+  let last: Member = { tenantId: '', projectId: '', subject: '' }
+  for (const { tenantId, projectId, ownerSubject, grant } of runs) {
+    for (const subject of [ownerSubject, grant.subject]) {
+      // Adjacent runs mostly have the same member, and comparing costs less than building its name.
+      if (last.subject === subject && last.projectId === projectId && last.tenantId === tenantId) continue
+      last = { tenantId, projectId, subject }
+      members.set(nameOfMember(last), last)
+    }
+  }
+  return [...members.values()]
+}
+
+export function nameOfMember({ tenantId, projectId, subject }: Member): string {
+  // Postgres stores no text with this character, so no part contains it.
+  return `${tenantId}\0${projectId}\0${subject}`
+}
+
+function toPermissions({ limited, removed, hosts, now }: Row): Permissions {
+  return {
+    limited: new Map(
+      limited?.map(({ id, scopes, expires_at, revoked_at }) => [
+        id,
+        { scopes, expiresAt: toInstant(expires_at), revokedAt: toInstant(revoked_at) },
+      ]),
+    ),
+    removed: new Set(
+      removed?.map(({ tenant_id, project_id, subject }) =>
+        nameOfMember({ tenantId: tenant_id, projectId: project_id, subject }),
+      ),
+    ),
+    allowedHosts: new Map(hosts?.map(({ tenant_id, allowed_hosts }) => [tenant_id, allowed_hosts])),
+    now: now.getTime(),
+  }
+}
+
+function toInstant(text: string | null): number | null {
+  return text === null ? null : Date.parse(text)
+}
+
+/** One of the subjects that was removed from the project; undefined if none was. */
+export async function findRemoved(tx: Tx, p: Scope & { subjects: readonly string[] }): Promise<string | undefined> {
+  const { rows } = await sql<{ subject: string }>`
+    select members.subject
+    from carillon.members
+    where members.tenant_id = ${p.tenantId} and members.project_id = ${p.projectId}
+      and members.subject = any(${p.subjects}::text[]) and members.removed_at is not null
+    limit 1`.execute(tx)
+  return rows[0]?.subject
+}

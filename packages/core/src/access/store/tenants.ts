@@ -1,0 +1,132 @@
+import { sql } from 'kysely'
+
+import type { Tx } from '../../db/database.ts'
+import { nowOf } from '../../db/now.ts'
+
+/** The limits of a tenant that apply to its schedules; null: the installation's limit applies. */
+export interface TenantRules {
+  readonly minimumSeconds: number | null
+  readonly allowedHosts: readonly string[] | null
+  /** The time of the transaction, read in the same round trip. Epoch milliseconds. */
+  readonly now: number
+}
+
+/** The limits of a tenant; null: the installation's limit applies. Instants are epoch milliseconds. */
+export interface TenantLimits {
+  readonly tenantId: string
+  readonly maxSchedulesPerProject: number | null
+  readonly maxSchedulesPerUser: number | null
+  /** The shortest time between two slots of a schedule. */
+  readonly minimumSeconds: number | null
+  /** Per credential. */
+  readonly requestsPerMinute: number | null
+  /** The hosts that HTTP targets may call; an empty list allows none. */
+  readonly allowedHosts: readonly string[] | null
+  /** Null if the tenant has no limits of its own. */
+  readonly updatedBy: string | null
+  readonly updatedAt: number | null
+}
+
+type OwnLimits = Omit<TenantLimits, 'updatedBy' | 'updatedAt'>
+
+interface Row {
+  max_schedules_per_project: number | null
+  max_schedules_per_user: number | null
+  minimum_seconds: number | null
+  requests_per_minute: number | null
+  allowed_hosts: string[] | null
+  updated_by_subject: string
+  updated_at: Date
+}
+
+const LIMIT_COLUMNS = sql`
+  tenants.max_schedules_per_project, tenants.max_schedules_per_user, tenants.minimum_seconds, tenants.requests_per_minute,
+  tenants.allowed_hosts, tenants.updated_by_subject, tenants.updated_at`
+
+interface RulesRow {
+  minimum_seconds: number | null
+  allowed_hosts: string[] | null
+}
+
+/**
+ * Reads the limits of the transaction's tenant. It has no parameters, so it travels with `begin`. Two statements, because most tenants
+ * have no row: Postgres would need twice the time to plan a join.
+ */
+export function tenantRulesText(now: Date | null): string {
+  const instant = now === null ? 'now()' : `'${now.toISOString()}'::timestamptz`
+  return `select ${instant} as now;
+    select tenants.minimum_seconds, tenants.allowed_hosts
+    from carillon.tenants
+    where tenants.tenant_id = current_setting('carillon.tenant_id')`
+}
+
+/** @param rows the rows of both statements of `tenantRulesText` */
+export function toTenantRules(rows: readonly unknown[]): TenantRules {
+  const [time, rules] = rows as readonly [{ now: Date }?, RulesRow?]
+  if (time === undefined) throw new Error('expected one row with the time, got none')
+  return {
+    minimumSeconds: rules?.minimum_seconds ?? null,
+    allowedHosts: rules?.allowed_hosts ?? null,
+    now: time.now.getTime(),
+  }
+}
+
+/** The same limits, read in the middle of a transaction. */
+export async function readTenantRules(tx: Tx, p: { tenantId: string; now: Date | null }): Promise<TenantRules> {
+  const { rows } = await sql<RulesRow & { now: Date }>`
+    select ${nowOf(p.now)} as now, tenants.minimum_seconds, tenants.allowed_hosts
+    from (select) as one
+    left join carillon.tenants on tenants.tenant_id = ${p.tenantId}`.execute(tx)
+  return toTenantRules([rows[0], rows[0]])
+}
+
+/** Undefined if the tenant has no limits of its own. */
+export async function findTenantLimits(tx: Tx, p: { tenantId: string }): Promise<TenantLimits | undefined> {
+  const { rows } = await sql<Row>`
+    select ${LIMIT_COLUMNS}
+    from carillon.tenants
+    where tenants.tenant_id = ${p.tenantId}`.execute(tx)
+  const [row] = rows
+  return row && toTenantLimits(p.tenantId, row)
+}
+
+/** Replaces all limits of a tenant. */
+export async function saveTenantLimits(
+  tx: Tx,
+  p: OwnLimits & { actor: string; now: Date | null },
+): Promise<TenantLimits> {
+  const { rows } = await sql<Row>`
+    insert into carillon.tenants (
+      tenant_id, max_schedules_per_project, max_schedules_per_user, minimum_seconds, requests_per_minute, allowed_hosts,
+      updated_by_subject, updated_at
+    )
+    values (
+      ${p.tenantId}, ${p.maxSchedulesPerProject}, ${p.maxSchedulesPerUser}, ${p.minimumSeconds}, ${p.requestsPerMinute},
+      ${p.allowedHosts}::text[], ${p.actor}, ${nowOf(p.now)}
+    )
+    on conflict (tenant_id) do update
+    set max_schedules_per_project = excluded.max_schedules_per_project,
+      max_schedules_per_user = excluded.max_schedules_per_user,
+      minimum_seconds = excluded.minimum_seconds,
+      requests_per_minute = excluded.requests_per_minute,
+      allowed_hosts = excluded.allowed_hosts,
+      updated_by_subject = excluded.updated_by_subject,
+      updated_at = excluded.updated_at
+    returning ${LIMIT_COLUMNS}`.execute(tx)
+  const [row] = rows
+  if (row === undefined) throw new Error('expected the saved limits, got no row')
+  return toTenantLimits(p.tenantId, row)
+}
+
+function toTenantLimits(tenantId: string, row: Row): TenantLimits {
+  return {
+    tenantId,
+    maxSchedulesPerProject: row.max_schedules_per_project,
+    maxSchedulesPerUser: row.max_schedules_per_user,
+    minimumSeconds: row.minimum_seconds,
+    requestsPerMinute: row.requests_per_minute,
+    allowedHosts: row.allowed_hosts,
+    updatedBy: row.updated_by_subject,
+    updatedAt: row.updated_at.getTime(),
+  }
+}

@@ -1,0 +1,229 @@
+import { type Tx } from '../db/database.ts'
+import { readNow } from '../db/now.ts'
+import { transact } from '../db/transact.ts'
+import { type ClaimedTurn, readCursor, type Slice, TurnService, type TurnServiceDeps } from '../jobs/turn-service.ts'
+import { identifierAt } from '../kernel/ids.ts'
+import { currentFullAudit, readAuditCursor, restMsAfter, restUntilAfter, type AuditCursor } from './audit-cursor.ts'
+import { addCounts, AuditReport, type AuditCounts } from './findings.ts'
+import { FullAudit, newFullAudit, type FullAuditPosition, type FullAuditState } from './full-audit.ts'
+import { RecentAudit, type ReadChanges } from './recent-audit.ts'
+import { RunAudit } from './run-audit.ts'
+import { SlotAudit } from './slot-audit.ts'
+import { AUDIT_TURN, insertAudit } from './store/audits.ts'
+import { insertFindings } from './store/findings.ts'
+
+export type { AuditCounts } from './findings.ts'
+
+export type AuditorDeps = TurnServiceDeps
+
+export interface AuditorOptions {
+  /**
+   * How far back slots are compared even if an older version wrote their lines; never beyond the retention. Lines of this version are
+   * compared for the whole retention. @default 26 hours
+   */
+  readonly windowMs?: number
+  /** For how long the ledger keeps lines. @default 90 days */
+  readonly retentionMs?: number
+  /** How many runs, and as many attempts, one page of a full audit reads. @default 5000 */
+  readonly linesPerPage?: number
+}
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** A day, an hour for the longest spread (a slot may come due that much after its instant), and an hour for an audit that starts late. */
+const WINDOW_DEFAULT_MS = 26 * HOUR_MS
+const RETENTION_DEFAULT_MS = 90 * DAY_MS
+const LOOK_MS = 2000
+const PAUSE_AFTER_FAILURE_MS = 1000
+/** How long a slice takes, apart from its last page; longer if a person waits for the result. */
+const SLICE_MS = 50
+const SLICE_REQUESTED_MS = 2000
+/** The part of a slice for recent slots. The full audit gets the rest, so that it always advances. */
+const RECENT_SHARE = 0.75
+/** From the end of a full audit to the start of the next. With its duration, damage in a small database is found within ten minutes. */
+const FULL_EVERY_MS = 120_000
+
+/**
+ * Verifies the promises of the ledger; in a sound system it finds nothing. One worker at a time audits, all the time, in slices, and
+ * uses one hundredth of a core. Each slice compares the slots that came due recently with the specs (`RecentAudit`), and continues the
+ * audit of everything (`FullAudit`). A requested audit is a full one that does not rest.
+ *
+ * Findings are stored and emitted when their slice is stored. A repair is stored in the transaction that makes it. A slice that could
+ * not be stored is repeated, by this worker or another one, and finds again what was not repaired.
+ */
+export class Auditor extends TurnService<AuditCounts> {
+  override readonly name = 'auditor'
+  readonly #deps: AuditorDeps
+  readonly #options: AuditorOptions & Required<Pick<AuditorOptions, 'windowMs' | 'retentionMs'>>
+  readonly #recent: RecentAudit
+  readonly #full: FullAudit
+  /** Unrepaired findings that were stored since the last full audit began. Both audits may find the same fault. */
+  #reported: ReadonlySet<string> = new Set()
+
+  constructor(deps: AuditorDeps, options: AuditorOptions = {}) {
+    super(deps, { turn: AUDIT_TURN, lookMs: LOOK_MS, pauseAfterFailureMs: PAUSE_AFTER_FAILURE_MS })
+    this.#deps = deps
+    this.#options = { windowMs: WINDOW_DEFAULT_MS, retentionMs: RETENTION_DEFAULT_MS, ...options }
+    const slots = new SlotAudit(deps)
+    this.#recent = new RecentAudit({ ...deps, slots })
+    this.#full = new FullAudit({ ...deps, slots, runs: new RunAudit(deps) }, this.#options)
+  }
+
+  /** Runs a full audit in one call, whichever worker has the turn. For tests: workers call `runOnce`. */
+  async audit(): Promise<AuditCounts> {
+    const { db, clock } = this.#deps
+    const now = await readNow(db, clock.databaseNow())
+    const { legacyUntil } = readAuditCursor(await readCursor(db, { name: AUDIT_TURN }))
+    const report = new AuditReport(now, this.#reported)
+    const full = await this.#continueFull(newFullAudit(now, now), report, { legacyUntil, isOver: () => false })
+    await transact(db, clock, (tx) => this.#insert(tx, report, full))
+    this.#emit(report, full)
+    return report.toCounts(true)
+  }
+
+  protected override onTurnLost(): void {
+    this.#recent.clear()
+    this.#reported = new Set()
+  }
+
+  protected override onSliceFailed(): void {
+    this.#recent.rollBack()
+  }
+
+  protected override async slice(turn: ClaimedTurn): Promise<Slice<AuditCounts>> {
+    const { clock } = this.#deps
+    const startedAtMs = clock.monotonicMs()
+    const { now, requestedAt, reachedAt } = turn
+    const isRequested = requestedAt !== null
+    const cursor = readAuditCursor(turn.cursor)
+    const { legacyUntil } = cursor
+    const isResting = !isRequested && now < cursor.restUntil
+    const full = isResting ? null : currentFullAudit(cursor, now, requestedAt)
+    const isNewFull = full !== null && full !== cursor.full
+    const report = new AuditReport(now, isNewFull ? new Set() : this.#reported)
+    const sliceMs = isRequested ? SLICE_REQUESTED_MS : SLICE_MS
+    const isOver = (share: number): boolean => clock.monotonicMs() - startedAtMs >= sliceMs * share
+
+    const ahead = await this.#listAhead(cursor.changeId, { now, reachedAt, isOver: () => isOver(RECENT_SHARE) })
+    const isBehind = !isResting && (await this.#compareRecent(report, () => isOver(RECENT_SHARE)))
+    const continued = full && (await this.#continueFull(full, report, { legacyUntil, isOver: () => isOver(1) }))
+    const finished = continued?.isWhole === true ? continued : null
+
+    const coveredUntil = finished?.startedAt ?? null
+    const isAnswered = isRequested && finished !== null && requestedAt <= finished.startedAt
+    const hasMore = isResting || isBehind || ahead.hasMore || (continued !== null && finished === null)
+    // Requested work does not count towards the share.
+    const tookMs = clock.monotonicMs() - startedAtMs
+    const restUntil = isRequested ? cursor.restUntil : restUntilAfter(cursor, now, tookMs)
+    return {
+      counts: report.toCounts(finished !== null),
+      cursor: {
+        legacyUntil,
+        changeId: ahead.changeId,
+        nextFullAt: finished === null ? cursor.nextFullAt : now + FULL_EVERY_MS,
+        restUntil,
+        full: isResting ? cursor.full : finished === null ? continued : null,
+      } satisfies AuditCursor,
+      restMs: restMsAfter({ isRequested, isAnswered, hasMore, leftMs: restUntil - now }),
+      reachedAt: this.#recent.reachedAt(now, coveredUntil),
+      isAnswered,
+      write: (tx) => this.#insert(tx, report, finished),
+      afterStored: () => {
+        this.#recent.commit(coveredUntil)
+        this.#reported = report.reported
+        this.#emit(report, finished)
+      },
+    }
+  }
+
+  /** Lists the schedules that will come due soon, and those that changed. */
+  async #listAhead(
+    changeId: string | null,
+    {
+      now,
+      reachedAt,
+      isOver,
+    }: { readonly now: number; readonly reachedAt: number | null; readonly isOver: () => boolean },
+  ): Promise<ReadChanges> {
+    const changes = await this.#recent.listChanges(changeId, now)
+    let hasMore = await this.#recent.listComingDue(now, reachedAt)
+    while (hasMore && !isOver()) hasMore = await this.#recent.listComingDue(now, reachedAt)
+    return { changeId: changes.changeId, hasMore: changes.hasMore || hasMore }
+  }
+
+  /**
+   * Compares recent slots until their part of the slice is over.
+   * @returns true if there is more to compare
+   */
+  async #compareRecent(report: AuditReport, isOver: () => boolean): Promise<boolean> {
+    for (;;) {
+      const compared = await this.#recent.compare(report.now)
+      if (compared === undefined) return false
+      report.add(compared)
+      if (isOver()) return true
+    }
+  }
+
+  /** Continues a full audit by at least one page. */
+  async #continueFull(
+    state: FullAuditState,
+    report: AuditReport,
+    { legacyUntil, isOver }: { readonly legacyUntil: number | null; readonly isOver: () => boolean },
+  ): Promise<FullAuditState & { readonly isWhole: boolean }> {
+    let next: FullAuditPosition | null = state.next
+    let last = state.next
+    let { counts } = state
+    do {
+      const page = await this.#full.page({ ...state, next }, { now: report.now, legacyUntil })
+      report.add(page)
+      counts = addCounts(counts, page.counts)
+      last = next
+      next = page.next
+    } while (next !== null && !isOver())
+    const { total, repaired } = report
+    return {
+      ...state,
+      next: next ?? last,
+      counts,
+      isWhole: next === null,
+      findings: state.findings + total,
+      repaired: state.repaired + repaired,
+    }
+  }
+
+  /** Inserts a full audit that is finished, or the findings of a slice. */
+  async #insert(tx: Tx, report: AuditReport, finished: FullAuditState | null): Promise<void> {
+    const { now, compared, total, repaired } = report
+    const findings = report.kept.filter(({ isRepaired }) => !isRepaired)
+    if (finished === null && findings.length === 0) return
+    const startedAt = finished?.startedAt ?? now
+    const id = identifierAt(startedAt)
+    await insertAudit(tx, {
+      id,
+      isWhole: finished !== null,
+      from: startedAt - Math.min(this.#options.windowMs, this.#options.retentionMs),
+      to: now,
+      startedAt,
+      ...(finished?.counts ?? compared),
+      findings: finished === null ? total - repaired : finished.findings - finished.repaired,
+      // `insertRepairs` stores repairs.
+      repaired: 0,
+      lost: 0,
+      now: this.#deps.clock.databaseNow(),
+    })
+    if (findings.length > 0) await insertFindings(tx, { auditId: id, findings, now: new Date(now) })
+  }
+
+  #emit({ total, repaired }: AuditReport, finished: FullAuditState | null): void {
+    const { events } = this.#deps
+    if (total > 0) events.emit('audit.found', { findings: total, repaired })
+    if (finished === null) return
+    const { slots, unreadable, truncated } = finished.counts
+    events.emit('audit.finished', {
+      findings: finished.findings,
+      repaired: finished.repaired,
+      slots,
+      unaudited: unreadable + truncated,
+    })
+  }
+}

@@ -1,0 +1,185 @@
+import type { Db } from '../db/database.ts'
+import { readNow } from '../db/now.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { DueList, UnlistedSpan, type DueEntry } from './due-list.ts'
+import { CHANGE_RACE_MS } from './expected-slots.ts'
+import type { SlotAudit, SlotAuditResult } from './slot-audit.ts'
+import { findLatestChange, listChangesAfter, listComingDue, type AgendaPosition } from './store/coming-due.ts'
+import type { AuditedSchedule } from './store/slots.ts'
+
+export interface RecentAuditDeps {
+  readonly db: Db
+  readonly clock: Clock
+  readonly slots: SlotAudit
+}
+
+/** How far ahead the agenda is read. If nothing reads it for longer, slots come due unlisted: see `UnlistedSpan`. */
+const AHEAD_MS = 120_000
+/** How often the agenda is read. */
+const LOOK_EVERY_MS = 15_000
+/** How long after a slot came due it is compared. Begin may be late, and a schedule with a slot every minute is then compared once for two. */
+const SETTLED_AFTER_MS = 120_000
+/** How many schedules, or changes, one statement reads. */
+const ROWS_PER_LOOK = 5000
+/** About 25 MB of memory. */
+const SCHEDULES_MAX = 200_000
+const SCHEDULES_PER_PAGE = 200
+/** Older slots are left to the full audit. */
+const WINDOW_MAX_MS = 26 * 3_600_000
+
+/** One pass over the agenda, read in portions. */
+interface AgendaPass {
+  /** An earlier pass has read what is due up to here; null: there was none. */
+  readonly after: number | null
+  readonly until: number
+  /** The last schedule of the portion before; null before the first portion and after the last. */
+  readonly resume: AgendaPosition | null
+}
+
+/** How far `schedule_changes` has been read. */
+export interface ReadChanges {
+  readonly changeId: string
+  /** True if there are more changes than one statement reads. */
+  readonly hasMore: boolean
+}
+
+/**
+ * Compares the slots that came due recently with the specs. It reads from the agenda which schedules will come due soon, and from
+ * `schedule_changes` which were changed, keeps them in memory, and compares each a while after its slot. So its cost depends on the
+ * number of slots, not on the number of schedules.
+ *
+ * Slots are not listed if they come due before the agenda is read, before this worker has the turn, or while the list is full. The
+ * audit keeps the start of that time, and `reachedAt` stays there until a full audit has compared those slots.
+ */
+export class RecentAudit {
+  readonly #deps: RecentAuditDeps
+  readonly #list: DueList
+  readonly #unlisted = new UnlistedSpan()
+  /** Entries that were compared and whose slice is not stored yet. */
+  #taken: DueEntry[] = []
+  #pass: AgendaPass | undefined
+  #readAt = -Infinity
+  /** Changes up to this instant are listed; Infinity: all are. */
+  #changesUntil = Infinity
+
+  /** @param max how many schedules are kept in memory */
+  constructor(deps: RecentAuditDeps, max = SCHEDULES_MAX) {
+    this.#deps = deps
+    this.#list = new DueList(max)
+  }
+
+  /** Clears the memory: another worker has the turn. */
+  clear(): void {
+    this.#list.clear()
+    this.#unlisted.clear()
+    this.#taken = []
+    this.#pass = undefined
+    this.#readAt = -Infinity
+    this.#changesUntil = Infinity
+  }
+
+  /**
+   * Notes that the slice is stored.
+   * @param coveredUntil when the full audit began that ended with this slice; null: none did
+   */
+  commit(coveredUntil: number | null): void {
+    this.#taken = []
+    if (coveredUntil !== null) this.#unlisted.cover(coveredUntil)
+  }
+
+  /** Lists again what was compared: the slice was not stored. */
+  rollBack(): void {
+    for (const entry of this.#taken.splice(0)) this.#add(entry, entry.dueAt, entry.dueAt)
+  }
+
+  /**
+   * The instant up to which all slots that came due have been compared; null if it is not known.
+   * @param coveredUntil when the full audit began that ended with this slice; null: none did
+   */
+  reachedAt(now: number, coveredUntil: number | null): number | null {
+    const unlistedSince = this.#unlisted.since(coveredUntil ?? -Infinity)
+    const reachedAt = Math.min(now, this.#list.earliestDueAt, this.#changesUntil, unlistedSince)
+    return reachedAt === -Infinity ? null : reachedAt
+  }
+
+  /**
+   * Lists one portion of the schedules that come due soon, if the next pass is due.
+   * @param reachedBefore up to when slots had been compared when this worker got the turn; null: not known
+   * @returns true if there is more to read
+   */
+  async listComingDue(now: number, reachedBefore: number | null): Promise<boolean> {
+    const { db, clock } = this.#deps
+    const isUnderWay = this.#pass?.resume != null
+    if (!isUnderWay && now - this.#readAt < LOOK_EVERY_MS) return false
+    const pass = isUnderWay && this.#pass !== undefined ? this.#pass : this.#nextPass(now)
+    const { after, until, resume } = pass
+    const due = await listComingDue(db, {
+      after: after === null ? null : new Date(after),
+      until: new Date(until),
+      resume,
+      limit: ROWS_PER_LOOK,
+    })
+    // A schedule that came due before it was read may have begun, and has then moved to a part of the agenda that was read before.
+    const listedUntil = after ?? reachedBefore ?? -Infinity
+    this.#unlisted.add(listedUntil, Math.min(await readNow(db, clock.databaseNow()), until))
+    for (const { id, dueAt, nextSlotAt } of due) {
+      const entry = { id, from: nextSlotAt, dueAt: Math.max(dueAt, listedUntil) }
+      this.#add(entry, Math.max(dueAt, now) + SETTLED_AFTER_MS, now)
+    }
+    const last = due.length < ROWS_PER_LOOK ? null : (due.at(-1) ?? null)
+    this.#pass = { after, until, resume: last }
+    this.#readAt = now
+    return last !== null
+  }
+
+  /**
+   * Lists schedules that changed.
+   * @param after the last change that was listed; null: none was
+   */
+  async listChanges(after: string | null, now: number): Promise<ReadChanges> {
+    const { db } = this.#deps
+    if (after === null) return { changeId: await findLatestChange(db), hasMore: false }
+    let changeId = after
+    const changes = await listChangesAfter(db, { after, limit: ROWS_PER_LOOK })
+    // A transaction with a lower id may still be open, because ids are drawn before the commit. So recent changes are left for later.
+    const settled = changes.findIndex(({ changedAt }) => changedAt > now - CHANGE_RACE_MS)
+    for (const { id, scheduleId, changedAt } of settled === -1 ? changes : changes.slice(0, settled)) {
+      const from = changedAt - CHANGE_RACE_MS
+      this.#add({ id: scheduleId, from, dueAt: from }, from + SETTLED_AFTER_MS, now)
+      changeId = id
+    }
+    const hasMore = settled === -1 && changes.length === ROWS_PER_LOOK
+    this.#changesUntil = hasMore ? (changes.at(-1)?.changedAt ?? now) - CHANGE_RACE_MS : Infinity
+    return { changeId, hasMore }
+  }
+
+  /** Compares a page of schedules whose time of comparison has come; undefined if there are none. */
+  async compare(now: number): Promise<SlotAuditResult | undefined> {
+    const entries = this.#list.take(now, SCHEDULES_PER_PAGE)
+    if (entries.length === 0) return undefined
+    this.#taken.push(...entries)
+    const earliest = Math.min(...entries.map(({ from }) => from))
+    const window = { from: Math.max(earliest, now - WINDOW_MAX_MS), to: now }
+    const result = await this.#deps.slots.run({ ids: entries.map(({ id }) => id), window, now })
+    const busy = new Set(result.busyIds)
+    for (const entry of entries) if (busy.has(entry.id)) this.#add(entry, now + SETTLED_AFTER_MS, now)
+    for (const schedule of result.schedules) this.#listAgain(schedule, now)
+    return result
+  }
+
+  #nextPass(now: number): AgendaPass {
+    return { after: this.#pass?.until ?? null, until: now + AHEAD_MS, resume: null }
+  }
+
+  /** A schedule that comes due again before the next pass has moved to a part of the agenda that this pass has read. */
+  #listAgain({ id, nextSlotAt, dueAt }: AuditedSchedule, now: number): void {
+    if (nextSlotAt === null || dueAt === null || dueAt > now + AHEAD_MS) return
+    const entry = { id, from: now - (dueAt - nextSlotAt), dueAt: Math.max(dueAt, now) }
+    this.#add(entry, Math.max(dueAt, now) + SETTLED_AFTER_MS, now)
+  }
+
+  #add(entry: DueEntry, compareAt: number, now: number): void {
+    if (this.#list.add(entry, compareAt)) return
+    this.#unlisted.add(Math.min(entry.dueAt, now), Math.max(entry.dueAt, now))
+  }
+}

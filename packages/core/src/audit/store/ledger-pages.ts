@@ -1,0 +1,84 @@
+import { sql } from 'kysely'
+
+import type { Db } from '../../db/database.ts'
+
+/** A position in the ledger, ordered by schedule and slot. */
+export interface LedgerPosition {
+  readonly scheduleId: string
+  /** Null: before the first slot of the schedule. */
+  readonly slot: number | null
+}
+
+/** The part of the ledger between two positions. */
+export interface LedgerPage {
+  /** In the order of ids. The page may hold only a part of the first and of the last one. */
+  readonly scheduleIds: readonly string[]
+  /** Where the next page begins; null if this one is the last. */
+  readonly next: LedgerPosition | null
+}
+
+interface Key {
+  readonly schedule_id: string
+  readonly scheduled_for: Date
+}
+
+/**
+ * Finds a page that begins at a position and holds at most so many schedules, runs and attempts. It counts the rows that exist, not
+ * what schedules say about themselves, so every page is bounded. Only the attempts of a single slot are never split.
+ */
+export async function findLedgerPage(
+  db: Db,
+  p: { from: LedgerPosition; schedules: number; lines: number },
+): Promise<LedgerPage> {
+  const from = sql`(${p.from.scheduleId}::uuid, coalesce(${p.from.slot === null ? null : new Date(p.from.slot)}, '-infinity'::timestamptz))`
+  const { rows } = await sql<{ ids: string[] | null; run: Key | null; attempt: Key | null }>`
+    select
+      (
+        select json_agg(candidates.id order by candidates.id)
+        from (
+          select schedules.id from carillon.schedules where schedules.id >= ${p.from.scheduleId}::uuid
+          order by schedules.id
+          limit ${p.schedules + 1}
+        ) as candidates
+      ) as ids,
+      (
+        select json_build_object('schedule_id', ended.schedule_id, 'scheduled_for', ended.scheduled_for)
+        from (
+          select runs.schedule_id, runs.scheduled_for from carillon.runs
+          where (runs.schedule_id, runs.scheduled_for) >= ${from}
+          order by runs.schedule_id, runs.scheduled_for
+          offset ${p.lines} limit 1
+        ) as ended
+      ) as run,
+      (
+        select json_build_object('schedule_id', ended.schedule_id, 'scheduled_for', ended.scheduled_for)
+        from (
+          select attempts.schedule_id, attempts.scheduled_for from carillon.attempts
+          where (attempts.schedule_id, attempts.scheduled_for) >= ${from}
+          order by attempts.schedule_id, attempts.scheduled_for
+          offset ${p.lines} limit 1
+        ) as ended
+      ) as attempt`.execute(db)
+  const [row] = rows
+  const ids = row?.ids ?? []
+  const beyond = ids[p.schedules]
+  const ends = [row?.run, row?.attempt].flatMap((key) => (key == null ? [] : [positionAfter(p.from, key)]))
+  if (beyond !== undefined) ends.push({ scheduleId: beyond, slot: null })
+  const end = ends.toSorted(inOrder)[0] ?? null
+  // Only a schedule with more lines than a page holds is split: some checks need all lines of a schedule.
+  const next = end !== null && end.scheduleId !== p.from.scheduleId ? { scheduleId: end.scheduleId, slot: null } : end
+  const isWithin = (id: string): boolean =>
+    next === null || id < next.scheduleId || (id === next.scheduleId && next.slot !== null)
+  return { scheduleIds: ids.filter(isWithin), next }
+}
+
+/** A slot with more attempts than a page holds is read whole; otherwise the next page would begin at the same slot. */
+function positionAfter(from: LedgerPosition, { schedule_id: scheduleId, scheduled_for }: Key): LedgerPosition {
+  const slot = new Date(scheduled_for).getTime()
+  return { scheduleId, slot: scheduleId === from.scheduleId && slot === from.slot ? slot + 1 : slot }
+}
+
+function inOrder(a: LedgerPosition, b: LedgerPosition): number {
+  if (a.scheduleId !== b.scheduleId) return a.scheduleId < b.scheduleId ? -1 : 1
+  return (a.slot ?? -Infinity) - (b.slot ?? -Infinity)
+}

@@ -1,0 +1,124 @@
+import { sql } from 'kysely'
+
+import type { Db, Tx } from '../../db/database.ts'
+
+/** The counts that a schedule keeps in its own row, which must agree with its ledger. */
+export interface AuditedCounts {
+  readonly id: string
+  readonly runCount: number
+  readonly failureCount: number
+  readonly consecutiveFailures: number
+  readonly createdAt: number
+  readonly revision: number
+  /** False if the row of the current revision was deleted. */
+  readonly hasRevision: boolean
+  /** The schedule is deleted and lacks revisions: a purge is removing it in portions, revisions first. */
+  readonly isBeingPurged: boolean
+}
+
+export async function listAuditedCounts(db: Db | Tx, p: { ids: readonly string[] }): Promise<AuditedCounts[]> {
+  const { rows } = await sql<{
+    id: string
+    run_count: string
+    failure_count: string
+    consecutive_failures: number
+    created_at: Date
+    revision: number
+    has_revision: boolean
+    is_being_purged: boolean
+  }>`
+    select schedules.id, schedules.run_count, schedules.failure_count,
+      schedules.consecutive_failures, schedules.created_at, schedules.revision, there.present > 0 as has_revision,
+      schedules.state = 'deleted' and there.revisions < schedules.revision as is_being_purged
+    from carillon.schedules
+    -- Not \`exists\` among the columns: Postgres may scan all revisions to answer it.
+    cross join lateral (
+      select count(*) as revisions, count(*) filter (where revisions.revision = schedules.revision) as present
+      from carillon.schedule_revisions as revisions
+      where revisions.schedule_id = schedules.id
+    ) as there
+    where schedules.id = any(${p.ids}::uuid[])`.execute(db)
+  return rows.map((row) => ({
+    id: row.id,
+    runCount: Number(row.run_count),
+    failureCount: Number(row.failure_count),
+    consecutiveFailures: row.consecutive_failures,
+    createdAt: row.created_at.getTime(),
+    revision: row.revision,
+    hasRevision: row.has_revision,
+    isBeingPurged: row.is_being_purged,
+  }))
+}
+
+/** The failures in a row of a schedule, according to its ledger. */
+export interface AuditedFailures {
+  readonly id: string
+  /** Runs and refused slots that count as failures since the count was last reset. */
+  readonly ended: number
+  /** When the schedule last succeeded or was resumed; null if the ledger has no such instant. */
+  readonly since: number | null
+  /** True if the ledger does not tell in which order runs were counted, or whether one was. */
+  readonly isUnclear: boolean
+}
+
+/**
+ * Counts the failures in a row of schedules. Settle and begin count a run that failed after an attempt and a slot that was refused; a
+ * success and a resume reset the count. Reads all lines of these schedules.
+ */
+export async function listAuditedFailures(tx: Tx, p: { ids: readonly string[] }): Promise<AuditedFailures[]> {
+  const { rows } = await sql<{
+    id: string
+    ended: number
+    since: Date | null
+    is_unclear: boolean | null
+  }>`
+    with ended as materialized (
+      select runs.schedule_id, runs.completed_at, runs.state, runs.reason
+      from carillon.runs
+      where runs.schedule_id = any(${p.ids}::uuid[]) and runs.completed_at is not null
+        and (
+          runs.state = 'succeeded'
+          or (runs.state = 'failed' and runs.attempt_count > 0)
+          or (runs.state = 'skipped' and runs.reason in ('grant_expired', 'grant_revoked', 'grant_scope', 'access_lost', 'superseded'))
+        )
+    ), reset as materialized (
+      select ended.schedule_id, max(ended.completed_at) as at
+      from ended
+      where ended.state = 'succeeded'
+      group by ended.schedule_id
+    ), failed as materialized (
+      select schedules.id, count(*)::integer as runs,
+        -- Runs that end within seconds of each other may be counted in either order: a settlement waits up to five seconds for a lock.
+        bool_or(ended.reason = 'superseded' and ended.state = 'skipped' or ended.completed_at < base.at + interval '10 seconds') as is_unclear
+      from carillon.schedules
+      left join reset on reset.schedule_id = schedules.id
+      cross join lateral (select greatest(reset.at, schedules.resumed_at) as at) as base
+      join ended on ended.schedule_id = schedules.id and ended.state <> 'succeeded'
+        and (base.at is null or ended.completed_at > base.at - interval '10 seconds')
+      where schedules.id = any(${p.ids}::uuid[])
+      group by schedules.id
+    )
+    select schedules.id, coalesce(failed.runs, 0) as ended,
+      greatest(reset.at, schedules.resumed_at) as since, failed.is_unclear
+    from carillon.schedules
+    left join reset on reset.schedule_id = schedules.id
+    left join failed on failed.id = schedules.id
+    where schedules.id = any(${p.ids}::uuid[])`.execute(tx)
+  return rows.map((row) => ({
+    id: row.id,
+    ended: row.ended,
+    since: row.since?.getTime() ?? null,
+    isUnclear: row.is_unclear === true,
+  }))
+}
+
+/** Corrects the counts of a schedule. Call with its row locked. */
+export async function correctCounts(
+  tx: Tx,
+  p: { id: string; runCount: number; failureCount: number; consecutiveFailures: number },
+): Promise<void> {
+  await sql`
+    update carillon.schedules
+    set run_count = ${p.runCount}, failure_count = ${p.failureCount}, consecutive_failures = ${p.consecutiveFailures}
+    where schedules.id = ${p.id}`.execute(tx)
+}

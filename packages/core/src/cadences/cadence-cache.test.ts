@@ -1,0 +1,158 @@
+import type { CadenceSpec } from '@carillon/cadence'
+import { describe, expect, test, vi } from 'vitest'
+
+import { CadenceCache, describeCadence, readCadence } from './cadence-cache.ts'
+
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+const START = Date.parse('2026-11-14T00:00:00Z')
+const RETRY = { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 }
+const cronSpec = (expression: string): CadenceSpec => ({ kind: 'cron', expression, timezone: 'UTC' })
+const cron = (expression: string): string => JSON.stringify(cronSpec(expression))
+
+/** As the cadence itself says, one after the other. */
+function slotsOf(text: string, from: number, to: number): number[] {
+  const cadence = readCadence(JSON.parse(text))
+  const slots: number[] = []
+  for (let slot = cadence.next(from - 1); slot !== null && slot <= to; slot = cadence.next(slot)) slots.push(slot)
+  return slots
+}
+
+describe('slots between two instants', () => {
+  test.each([
+    ['every minute', '* * * * *', START + 7, START + 2 * DAY],
+    ['daily', '30 5 * * *', START, START + 40 * DAY],
+    ['at the edges of the spans that are kept', '*/30 * * * *', START, START + 3 * DAY],
+    ['once a year', '0 0 1 1 *', START, START + 90 * DAY],
+  ])('all slots of a cadence are found, once each: %s', (_what, expression, from, to) => {
+    const cadences = new CadenceCache()
+    const range = { from, to, limit: 10_000 }
+
+    const expected = slotsOf(cron(expression), from, to)
+    expect(cadences.slotsBetween(cron(expression), range).slots).toEqual(expected)
+    // And again, from the cache.
+    expect(cadences.slotsBetween(cron(expression), range).slots).toEqual(expected)
+  })
+
+  test('no more slots are found than the limit, and the next one is named', () => {
+    const cadences = new CadenceCache()
+
+    const { slots, next } = cadences.slotsBetween(cron('0 * * * *'), { from: START, to: START + DAY, limit: 8 })
+
+    expect(slots).toEqual(slotsOf(cron('0 * * * *'), START, START + 7 * HOUR))
+    expect(next).toBe(START + 8 * HOUR)
+  })
+
+  test('a cadence that ends has no next slot', () => {
+    const once = JSON.stringify({ kind: 'once', at: '2026-11-14T12:00:00Z' })
+
+    const found = new CadenceCache().slotsBetween(once, { from: START, to: START + DAY, limit: 10 })
+
+    expect(found).toEqual({ slots: [START + 12 * HOUR], next: null })
+  })
+})
+
+describe('what is parsed or searched once', () => {
+  test('a stored cadence and a stored policy are parsed once', () => {
+    const cadences = new CadenceCache()
+    const result = cadences.parsePolicyInput(undefined, { cadenceKind: 'cron', retry: RETRY })
+    const policy = result.ok ? result.policy.json : ''
+
+    expect(cadences.read(cron('0 9 * * *'))).toBe(cadences.read(cron('0 9 * * *')))
+    expect(cadences.policy(policy)).toBe(cadences.policy(policy))
+  })
+
+  test('the next slot is searched once for all schedules that ask between two slots', () => {
+    const cadences = new CadenceCache()
+    const hourly = cron('0 * * * *')
+    const search = vi.spyOn(cadences.read(hourly).rule, 'next')
+
+    const answers = [START, START + 1, START + HOUR - 1].map((after) => cadences.read(hourly).next(after))
+
+    expect(answers).toEqual([START + HOUR, START + HOUR, START + HOUR])
+    expect(search).toHaveBeenCalledTimes(1)
+  })
+
+  test.each([
+    ['the next slot', START + HOUR, START + 2 * HOUR],
+    ['an instant before the last question', START - 1, START],
+  ])('the next slot is searched again after %s', (_what, after, next) => {
+    const cadence = new CadenceCache().read(cron('0 * * * *'))
+    cadence.next(START)
+
+    expect(cadence.next(after)).toBe(next)
+  })
+
+  test('inputs that say the same share one cadence and one policy', () => {
+    const cadences = new CadenceCache()
+    const parseCadence = () => cadences.parseInput(cronSpec('0 9 * * *'), { now: START, minimumSeconds: 60 })
+    const parsePolicy = () => cadences.parsePolicyInput({ overlap: 'allow' }, { cadenceKind: 'cron', retry: RETRY })
+
+    const [first, second] = [parseCadence(), parseCadence()]
+
+    expect(first.ok && second.ok && first.cadence === second.cadence).toBe(true)
+    const [one, two] = [parsePolicy(), parsePolicy()]
+    expect(one.ok && two.ok && one.policy === two.policy).toBe(true)
+  })
+})
+
+describe('what is not shared', () => {
+  test('an input that one minimum accepts is refused by a longer one', () => {
+    const cadences = new CadenceCache()
+    const everyMinute = cronSpec('* * * * *')
+
+    expect(cadences.parseInput(everyMinute, { now: START, minimumSeconds: 60 }).ok).toBe(true)
+    expect(cadences.parseInput(everyMinute, { now: START, minimumSeconds: 3600 }).ok).toBe(false)
+    expect(cadences.parseInput(everyMinute, { now: START, minimumSeconds: 60 }).ok).toBe(true)
+  })
+
+  test('an interval without a start begins at the instant of its own request', () => {
+    const cadences = new CadenceCache()
+    const hourly = { kind: 'interval', every: 'PT1H', timezone: 'UTC' }
+
+    const firstSlots = [START, START + 7000].map((now) => {
+      const result = cadences.parseInput(hourly, { now, minimumSeconds: 60 })
+      return result.ok ? result.cadence.next(now) : null
+    })
+
+    expect(new Set(firstSlots).size).toBe(2)
+  })
+
+  test('an input whose JSON leaves a part of it out is judged as it is', () => {
+    const cadences = new CadenceCache()
+    const options = { now: START, minimumSeconds: 60 }
+    class Cron {
+      readonly kind = 'cron'
+      readonly expression = '0 9 * * *'
+      readonly timezone = 'UTC'
+      toJSON(): unknown {
+        return cronSpec('0 10 * * *')
+      }
+    }
+    cadences.parseInput(cronSpec('0 10 * * *'), options)
+
+    const result = cadences.parseInput(new Cron(), options)
+
+    expect(result.ok ? result.cadence.rule.spec : undefined).not.toEqual(cronSpec('0 10 * * *'))
+  })
+})
+
+test.each<[spec: CadenceSpec, words: string]>([
+  [
+    { kind: 'cron', expression: '0 9 * * 1-5', timezone: 'Europe/Madrid' },
+    'At 09:00 on Monday through Friday, in Europe/Madrid',
+  ],
+  // More frequent than any service accepts today: a stored cadence is still described.
+  [{ kind: 'interval', every: 'PT1S', timezone: 'UTC', startAt: '2026-03-02T09:00:00Z' }, 'Every second'],
+])('a stored cadence is described in plain English: %j', (spec, words) => {
+  expect(describeCadence(spec)).toContain(words)
+})
+
+test.each<[what: string, spec: unknown]>([
+  ['a kind of a later version', { kind: 'moon', phase: 'full' }],
+  ['a zone that is gone', { kind: 'cron', expression: '0 9 * * *', timezone: 'Mars/Olympus' }],
+  ['nothing', null],
+  ['a text', 'daily'],
+])('a stored cadence that cannot be read is described as such: %s', (_what, spec) => {
+  expect(describeCadence(spec as CadenceSpec)).toBe('A cadence that this version cannot read')
+})

@@ -1,0 +1,191 @@
+import type pg from 'pg'
+
+import { CarillonError } from '../kernel/errors.ts'
+import { createDb } from './database.ts'
+import { lockMigrations } from './locks.ts'
+import {
+  createMigrationsTable,
+  deleteAppliedMigration,
+  dropMigrationsTable,
+  hasMigrationsTable,
+  insertAppliedMigration,
+  listAppliedMigrations,
+  readMigrations,
+  requireSameHistory,
+  type AppliedMigration,
+  type Migration,
+} from './migration-history.ts'
+import { ensurePartitions } from './months.ts'
+import { readNow } from './now.ts'
+import { SQLSTATE, sqlStateOf } from './sqlstate.ts'
+
+interface MigrateOptions {
+  /** Number of the last migration to apply. @default the last there is */
+  readonly to?: number
+  /** @default the migrations beside this file */
+  readonly migrations?: readonly Migration[]
+  /** Pause before a migration checks again whether older workers are still alive. @default 1 */
+  readonly leasePauseSeconds?: number
+}
+
+export interface MigrationStatus {
+  readonly applied: readonly AppliedMigration[]
+  /** Names of those that `migrate` would apply. */
+  readonly pending: readonly string[]
+}
+
+/** A migration may take long. The pool's own time limit is for the statements of the pipeline. */
+const SCRIPT_TIMEOUT_MS = 2 ** 31 - 1
+const LOCK_TIMEOUT_MS = 1000
+const LOCK_PAUSE_SECONDS = 1
+/** About ten minutes. */
+const LOCK_TRIES_MAX = 300
+/** Together longer than a lease: a worker that still holds its lease after that is alive. */
+const LEASE_TRIES_MAX = 15
+/** The number of the migration that creates the roles, and the function that creates months. */
+const ROLES_MIGRATION = 3
+
+/**
+ * Applies all pending migrations, and creates the ledger's first months. Each migration is one transaction, so a crash leaves no
+ * half step. Several processes may call it at once: one applies the migrations, the others wait and find none pending.
+ */
+export async function migrate(pool: pg.Pool, options: MigrateOptions = {}): Promise<{ applied: string[] }> {
+  const { migrations = readMigrations() } = options
+  const { to = migrations.length } = options
+  requireKnown(to, migrations)
+  const names: string[] = []
+  for (;;) {
+    const migration = await retryStep(pool, (client) => applyNext(client, migrations, to), options.leasePauseSeconds)
+    if (!migration) break
+    names.push(migration.name)
+  }
+  if (to >= ROLES_MIGRATION) await ensureFirstMonths(pool)
+  return { applied: names }
+}
+
+/**
+ * Reverts every migration above `to`, the latest first, each in one transaction. 0 also drops Carillon's schema, with all schedules
+ * and the whole ledger.
+ */
+export async function migrateDown(
+  pool: pg.Pool,
+  options: { readonly to: number; readonly migrations?: readonly Migration[] },
+): Promise<{ reverted: string[] }> {
+  const { to, migrations = readMigrations() } = options
+  requireKnown(to, migrations)
+  const names: string[] = []
+  for (;;) {
+    const migration = await retryStep(pool, (client) => revertLast(client, migrations, to))
+    if (!migration) return { reverted: names }
+    names.push(migration.name)
+  }
+}
+
+/** The applied and the pending migrations. Throws like `migrate` if the database's history differs from this version's. */
+export async function migrationStatus(
+  pool: pg.Pool,
+  { migrations = readMigrations() }: Pick<MigrateOptions, 'migrations'> = {},
+): Promise<MigrationStatus> {
+  const applied = (await hasMigrationsTable(pool)) ? await listAppliedMigrations(pool) : []
+  requireSameHistory(applied, migrations)
+  return { applied, pending: migrations.slice(applied.length).map(({ name }) => name) }
+}
+
+async function applyNext(
+  client: pg.ClientBase,
+  migrations: readonly Migration[],
+  to: number,
+): Promise<Migration | undefined> {
+  if (!(await hasMigrationsTable(client))) await createMigrationsTable(client)
+  const applied = await listAppliedMigrations(client)
+  requireSameHistory(applied, migrations)
+  const migration = migrations[applied.length]
+  if (!migration || migration.number > to) return undefined
+  await runScript(client, migration.up)
+  await insertAppliedMigration(client, migration)
+  return migration
+}
+
+async function revertLast(
+  client: pg.ClientBase,
+  migrations: readonly Migration[],
+  to: number,
+): Promise<Migration | undefined> {
+  if (!(await hasMigrationsTable(client))) return undefined
+  const applied = await listAppliedMigrations(client)
+  requireSameHistory(applied, migrations)
+  const migration = applied.length > to ? migrations[applied.length - 1] : undefined
+  if (migration) {
+    await runScript(client, migration.down)
+    await deleteAppliedMigration(client, migration)
+  } else if (to === 0) {
+    await dropMigrationsTable(client)
+  }
+  return migration
+}
+
+/** Sends all statements in one message. They name the schema of every object, so the search path is empty. */
+async function runScript(client: pg.ClientBase, text: string): Promise<void> {
+  await client.query({ text, query_timeout: SCRIPT_TIMEOUT_MS } as pg.QueryConfig)
+}
+
+/**
+ * Runs one step and retries it. A step that waits for a lock on a table blocks every writer behind it, so it gives up after a second,
+ * lets them pass, and tries again: a long report delays the migration, not the pipeline. A step that finds older workers alive
+ * waits until the leases of dead ones expire.
+ * @throws CarillonError `workers_alive` if a worker is alive that the step would break
+ */
+async function retryStep<Result>(
+  pool: pg.Pool,
+  work: (client: pg.ClientBase) => Promise<Result>,
+  leasePauseSeconds = LOCK_PAUSE_SECONDS,
+): Promise<Result> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await inLockedTransaction(pool, work)
+    } catch (error) {
+      const state = sqlStateOf(error)
+      if (state === SQLSTATE.workersAlive && tries >= LEASE_TRIES_MAX) {
+        throw new CarillonError('workers_alive', (error as Error).message, { cause: error })
+      }
+      const isRetryable = state === SQLSTATE.workersAlive || state === SQLSTATE.lockNotAvailable
+      if (!isRetryable || tries >= LOCK_TRIES_MAX) throw error
+      const pauseSeconds = state === SQLSTATE.workersAlive ? leasePauseSeconds : LOCK_PAUSE_SECONDS
+      await pool.query('select pg_sleep($1)', [pauseSeconds])
+    }
+  }
+}
+
+async function inLockedTransaction<Result>(
+  pool: pg.Pool,
+  work: (client: pg.ClientBase) => Promise<Result>,
+): Promise<Result> {
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    // Another process may be running a long migration. Wait for it, whatever time limits the pool sets.
+    await client.query(`set local lock_timeout = 0; set local statement_timeout = 0; set local search_path = ''`)
+    await lockMigrations(client)
+    await client.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
+    const result = await work(client)
+    await client.query('commit')
+    client.release()
+    return result
+  } catch (error) {
+    // Discards the connection, which also rolls back: after an error its state is unknown.
+    client.release(true)
+    throw error
+  }
+}
+
+/** This month and the next, so that a run can be recorded before the first worker has started. */
+async function ensureFirstMonths(pool: pg.Pool): Promise<void> {
+  const db = createDb(pool)
+  const now = new Date(await readNow(db, null))
+  await ensurePartitions(db, { from: now, to: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)) })
+}
+
+function requireKnown(to: number, migrations: readonly Migration[]): void {
+  if (Number.isInteger(to) && to >= 0 && to <= migrations.length) return
+  throw new CarillonError('invalid_input', `expected the number of a migration, 0 to ${migrations.length}, got ${to}`)
+}

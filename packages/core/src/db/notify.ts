@@ -1,0 +1,118 @@
+import { sql } from 'kysely'
+import pg from 'pg'
+
+import type { Clock } from '../kernel/clock.ts'
+import type { Events } from '../kernel/events.ts'
+import { own, PeriodicService } from '../kernel/service.ts'
+import type { Queryable, Tx } from './database.ts'
+
+/* Notifications are hints. A worker that misses one finds the same row by polling, a second later at most. */
+
+export const AGENDA_CHANNEL = 'carillon_agenda'
+const CANCEL_CHANNEL = 'carillon_cancel'
+/** How far ahead the pipeline loop looks. A slot that comes due sooner is worth a notification. */
+export const NOTIFY_WITHIN_MS = 1000
+
+/**
+ * Notifies the workers that something in these lanes comes due before they look again. One notification per transaction: for
+ * several lanes its payload is empty, which means any lane. Postgres delivers it when the transaction commits.
+ */
+export async function notifyDue(tx: Tx, p: { lanes: readonly string[] }): Promise<void> {
+  const [lane, ...others] = new Set(p.lanes)
+  if (lane === undefined) return
+  await sql`select pg_notify(${AGENDA_CHANNEL}, ${others.length === 0 ? lane : ''})`.execute(tx)
+}
+
+/** Notifies the workers that a waiting run is due. */
+export async function notifyDueRun(tx: Tx, p: { runId: string }): Promise<void> {
+  await sql`select pg_notify(${AGENDA_CHANNEL}, runs.lane) from carillon.runs where runs.id = ${p.runId}`.execute(tx)
+}
+
+/** Notifies the workers which runs to cancel. */
+export async function notifyCancel(db: Queryable, p: { runIds: readonly string[] }): Promise<void> {
+  await sql`select pg_notify(${CANCEL_CHANNEL}, id::text) from unnest(${p.runIds}::uuid[]) as cancelled(id)`.execute(db)
+}
+
+export interface ListenerDeps {
+  readonly connectionString: string
+  readonly clock: Clock
+  readonly events: Events
+  /**
+   * Something in this lane may be due sooner than known; in any lane if it is empty. Also called after each new connection, because
+   * notifications were lost before.
+   */
+  readonly onAgenda: (lane: string) => void
+  readonly onCancel: (runId: string) => void
+}
+
+const CHECK_EVERY_MS = 1000
+const TIMEOUT_MS = 5000
+/** The server never answers a goodbye on a half-open socket. */
+const DISCONNECT_WITHIN_MS = 500
+
+/**
+ * Receives notifications on a connection of its own. A query checks the connection every second, because a half-open socket looks
+ * like silence.
+ */
+export class Listener extends PeriodicService<{ readonly connected: number }> {
+  override readonly name = 'listener'
+  readonly #deps: ListenerDeps
+  #client: pg.Client | undefined
+
+  constructor(deps: ListenerDeps) {
+    super(deps, CHECK_EVERY_MS)
+    this.#deps = deps
+  }
+
+  async runOnce(): Promise<{ readonly connected: number }> {
+    const client = this.#client
+    if (client === undefined) {
+      this.#client = await this.#connect()
+      this.#deps.onAgenda('')
+      return { connected: 1 }
+    }
+    try {
+      await client.query('select 1')
+    } catch (error) {
+      await this.#disconnect(client)
+      throw error
+    }
+    return { connected: 0 }
+  }
+
+  override async stop(): Promise<void> {
+    await super.stop()
+    if (this.#client !== undefined) await this.#disconnect(this.#client)
+  }
+
+  async #connect(): Promise<pg.Client> {
+    const client = new pg.Client({
+      connectionString: this.#deps.connectionString,
+      application_name: 'carillon listener',
+      connectionTimeoutMillis: TIMEOUT_MS,
+      query_timeout: TIMEOUT_MS,
+      keepAlive: true,
+    })
+    client.on('error', () => own(this.#deps, this.name, this.#disconnect(client)))
+    client.on('notification', ({ channel, payload }) => {
+      if (channel === AGENDA_CHANNEL) this.#deps.onAgenda(payload ?? '')
+      if (channel === CANCEL_CHANNEL && payload !== undefined) this.#deps.onCancel(payload)
+    })
+    try {
+      await client.connect()
+      await client.query(`listen ${AGENDA_CHANNEL}; listen ${CANCEL_CHANNEL}`)
+    } catch (error) {
+      await this.#disconnect(client)
+      throw error
+    }
+    return client
+  }
+
+  /** Waits for the server's answer for a short time only: the server may be gone. */
+  async #disconnect(client: pg.Client): Promise<void> {
+    if (this.#client === client) this.#client = undefined
+    const cancel = this.#deps.clock.after(DISCONNECT_WITHIN_MS, () => client.connection.stream.destroy())
+    await client.end().catch(() => undefined)
+    cancel()
+  }
+}

@@ -1,0 +1,117 @@
+import pg from 'pg'
+
+import { parseTypes } from './instant-parser.ts'
+
+export interface PoolOptions {
+  readonly connectionString: string
+  /** Shown in pg_stat_activity. @default 'carillon' */
+  readonly applicationName?: string
+  /** @default 10 */
+  readonly maxConnections?: number
+  /**
+   * Plans each statement once per connection instead of each time, and sends a statement before the previous one is answered. Only
+   * for direct connections: a pooler that lends connections per transaction supports neither. @default false
+   */
+  readonly isPrepared?: boolean
+  /** A connection that does not answer for this long is given up. @default 30 s for a statement, 10 s to connect */
+  readonly answerWithinMs?: number
+  /** Every connection acts as this role, with its permissions only. Only for direct connections, too. */
+  readonly role?: string
+  /** Called when a connection breaks while it is idle. The pool has removed it already. */
+  readonly onIdleError?: (error: Error) => void
+}
+
+const CONNECT_TIMEOUT_MS = 10_000
+/** Shorter than the driver's own limit, which is for a socket on which no answer will ever come. */
+export const STATEMENT_TIMEOUT_MS = 25_000
+const QUERY_TIMEOUT_MS = 30_000
+export const LOCK_TIMEOUT_MS = 5000
+export const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
+
+/**
+ * Settings for statements that are planned once. Every statement here is meant to use an index, whatever its parameters.
+ * - force_generic_plan: Postgres would otherwise plan a statement over partitions again on each call.
+ * - jit=off: these statements are short, and compiling a plan takes time.
+ * - enable_material=off: Postgres expects ten rows of a batch parameter, and would join it by comparing each row with each. Without
+ *   the setting, tests/pipeline/batch-plans.test.ts fails.
+ * - enable_seqscan=off: a plan made while a month was empty would read the whole month once it is full. Behind row-level security
+ *   Postgres has no statistics of run states, and would read the whole ledger for a few open runs.
+ *   tests/pipeline/open-run-plans.test.ts shows both.
+ */
+const PREPARED_FLAGS = '-c plan_cache_mode=force_generic_plan -c jit=off -c enable_material=off -c enable_seqscan=off'
+/** Whatever the database's default: a statement under a lock must see what was committed before the lock was granted. */
+const ISOLATION_FLAG = '-c default_transaction_isolation=read\\ committed'
+/** `parseInstant` is fastest for this form. */
+const TIME_FLAGS = '-c timezone=UTC -c datestyle=ISO'
+
+/**
+ * Connections to Postgres that cannot hang for ever: a half-open socket, a lock, a statement and an idle transaction each have a
+ * time limit. `createDb` discards a connection that broke.
+ */
+export function createPool(options: PoolOptions): SeverablePool {
+  const { isPrepared = false, answerWithinMs = Infinity } = options
+  const pool = new SeverablePool({
+    application_name: options.applicationName ?? 'carillon',
+    max: options.maxConnections ?? 10,
+    connectionTimeoutMillis: Math.min(answerWithinMs, CONNECT_TIMEOUT_MS),
+    query_timeout: Math.min(answerWithinMs, QUERY_TIMEOUT_MS),
+    keepAlive: true,
+    types: parseTypes,
+    pipeline: isPrepared,
+    ...sessionSettings(options),
+  })
+  pool.on('error', (error) => {
+    // While the pool ends, the server may close the remaining connections first. That is no failure.
+    if (!pool.ending) options.onIdleError?.(error)
+  })
+  // A client in use emits `error` when its server goes away. Without a listener that ends the process. Its query rejects as well.
+  pool.on('connect', (client) => client.on('error', ignore))
+  return pool
+}
+
+/**
+ * What a connection tells the server at its start. A pooler that lends connections per transaction refuses all of it, so pools
+ * that may connect to one say nothing: each transaction of the API sets its own limits instead (`transactScoped`).
+ */
+function sessionSettings({ connectionString, isPrepared = false, role }: PoolOptions): pg.PoolConfig {
+  if (!isPrepared && role === undefined) return { connectionString }
+  const flags = [
+    ISOLATION_FLAG,
+    TIME_FLAGS,
+    ...(isPrepared ? [PREPARED_FLAGS] : []),
+    ...(role === undefined ? [] : [`-c role=${role}`]),
+  ].join(' ')
+  return {
+    // The driver prefers the options of the address over ours. Without this the role would be lost silently.
+    connectionString: connectionString.replace(
+      /[?&]options=[^&#]*/,
+      (given) => `${given}%20${encodeURIComponent(flags)}`,
+    ),
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    lock_timeout: LOCK_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    options: flags,
+  }
+}
+
+/** A pool whose connections can all be cut at once. */
+export class SeverablePool extends pg.Pool {
+  readonly #connected = new Set<pg.PoolClient>()
+
+  constructor(config: pg.PoolConfig) {
+    super(config)
+    this.on('connect', (client) => this.#connected.add(client))
+    this.on('remove', (client) => this.#connected.delete(client))
+  }
+
+  /** Cuts every connection, for a shutdown that a silent server would otherwise block. Queries in progress fail at once. */
+  sever(): void {
+    for (const client of this.#connected) {
+      if (client instanceof pg.Client) client.connection.stream.destroy()
+    }
+  }
+}
+
+function ignore(): void {
+  // The query's promise rejects with the same error.
+}

@@ -1,0 +1,62 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { expect, test } from 'vitest'
+
+import { compareDumps } from './schema-check.ts'
+
+const SCHEMA = readFileSync(join(import.meta.dirname, 'schema.sql'), 'utf8')
+
+function drift(change: (schema: string) => string): ReturnType<typeof compareDumps> {
+  const changed = change(SCHEMA)
+  expect(changed).not.toBe(SCHEMA)
+  return compareDumps(SCHEMA, changed)
+}
+
+test('a schema does not differ from itself, whatever its line ends and header', () => {
+  const none = { missing: [], unexpected: [] }
+
+  expect(drift((schema) => schema.replaceAll('\n', '\r\n'))).toEqual(none)
+  expect(drift((schema) => `-- Another header.\n${schema}`)).toEqual(none)
+})
+
+test('a line is told with its table, though other tables have the same', () => {
+  const column = '  tenant_id text collate "C" not null,\n'
+  const from = SCHEMA.indexOf(column, SCHEMA.indexOf('create table carillon.runs '))
+
+  expect(drift((schema) => schema.slice(0, from) + schema.slice(from + column.length))).toEqual({
+    missing: ['create table carillon.runs ( … tenant_id text collate "C" not null'],
+    unexpected: [],
+  })
+})
+
+test('the last line of a table is no difference when another one follows it', () => {
+  const last = 'constraint workers_pkey PRIMARY KEY (id)'
+
+  expect(drift((schema) => schema.replace(last, `${last},\n  constraint more CHECK (true)`))).toEqual({
+    missing: [],
+    unexpected: ['create table carillon.workers ( … constraint more CHECK (true)'],
+  })
+})
+
+test('a statement that lacks is told by its first line, a type that differs on both sides', () => {
+  const index = /CREATE INDEX schedules_agenda_idx.*;\n\n/
+  expect(drift((schema) => schema.replace(index, ''))).toMatchObject({
+    missing: [expect.stringContaining('CREATE INDEX schedules_agenda_idx') as string],
+    unexpected: [],
+  })
+
+  expect(drift((schema) => schema.replace("('member', 'admin')", "('member', 'admin', 'owner')"))).toEqual({
+    missing: ["create type carillon.role as enum ('member', 'admin');"],
+    unexpected: ["create type carillon.role as enum ('member', 'admin', 'owner');"],
+  })
+})
+
+test('a changed line of a function is told with its name', () => {
+  expect(
+    drift((schema) => schema.replace("project_id, 'run', array_agg", "project_id, 'run', array_agg_")),
+  ).toMatchObject({
+    missing: [expect.stringMatching(/^CREATE OR REPLACE FUNCTION carillon.note_runs\(\) … select/) as string],
+    unexpected: [expect.stringContaining('array_agg_') as string],
+  })
+})

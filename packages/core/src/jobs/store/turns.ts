@@ -1,0 +1,163 @@
+import { sql } from 'kysely'
+
+import type { Db, Tx } from '../../db/database.ts'
+import { nowOf } from '../../db/now.ts'
+
+/** The right to do the next slice of a service, and what the slice needs. */
+export interface ClaimedTurn {
+  /** The transaction's now. */
+  readonly now: number
+  /** Where the last slice ended; null before the first. */
+  readonly cursor: unknown
+  /** When a person requested the work; null if it was not requested. */
+  readonly requestedAt: number | null
+  /** The work is done up to this instant; null if that is not known. */
+  readonly reachedAt: number | null
+  /** Lets `storeTurn` refuse a slice whose turn another worker has taken. */
+  readonly fence: TurnFence
+}
+
+/** Identifies one turn, to the microsecond. Text, because instants in JavaScript have milliseconds only. */
+interface TurnFence {
+  readonly workerId: string
+  readonly until: string
+  readonly requestedAt: string | null
+}
+
+/** The result of an attempt to claim a turn. */
+export interface TurnClaim {
+  /** The transaction's now. */
+  readonly now: number
+  /** Undefined if the next slice is not due, or another worker has the turn. */
+  readonly turn: ClaimedTurn | undefined
+  /** False if another worker has the turn. */
+  readonly isOwn: boolean
+  /** The work is done up to this instant; null if that is not known. */
+  readonly reachedAt: number | null
+}
+
+interface Row {
+  now: Date
+  holder_id: string | null
+  reached_at: Date | null
+  until: string | null
+  requested_at: Date | null
+  requested_text: string | null
+  cursor: unknown
+}
+
+/**
+ * Claims the turn of a service if its next slice is due and no other worker has it. The claim lasts `forMs`; after that another worker
+ * may take the turn, and `storeTurn` refuses the slice of this one.
+ *
+ * If there is nothing to do, this reads one row by its key.
+ */
+export async function claimTurn(
+  db: Db,
+  p: { name: string; workerId: string; forMs: number; now: Date | null },
+): Promise<TurnClaim> {
+  const rows = await tryClaim(db, p)
+  // The first claim inserts the row.
+  const [row] = rows.length > 0 ? rows : await insertAndClaim(db, p)
+  if (row === undefined) throw new Error(`expected a row for the turn of ${p.name}, got none`)
+  const isOwn = row.until !== null || row.holder_id === p.workerId
+  const known = { now: row.now.getTime(), isOwn, reachedAt: row.reached_at?.getTime() ?? null }
+  if (row.until === null) return { ...known, turn: undefined }
+  const fence = { workerId: p.workerId, until: row.until, requestedAt: row.requested_text }
+  const requestedAt = row.requested_at?.getTime() ?? null
+  const { now, reachedAt } = known
+  return { ...known, turn: { now, cursor: row.cursor, requestedAt, reachedAt, fence } }
+}
+
+async function tryClaim(
+  db: Db,
+  p: { name: string; workerId: string; forMs: number; now: Date | null },
+): Promise<Row[]> {
+  const { rows } = await sql<Row>`
+    with claimed as (
+      update carillon.service_turns as turns
+      set worker_id = ${p.workerId}, until = ${nowOf(p.now)} + ${p.forMs} * interval '1 millisecond'
+      where turns.name = (
+        select free.name
+        from carillon.service_turns as free
+        where free.name = ${p.name}
+          and free.next_at <= ${nowOf(p.now)}
+          and (free.worker_id = ${p.workerId} or free.until is null or free.until <= ${nowOf(p.now)})
+        for update skip locked
+      )
+      returning turns.until::text as until, turns.requested_at, turns.requested_at::text as requested_text, turns.cursor
+    )
+    select ${nowOf(p.now)} as now, turns.worker_id as holder_id, turns.reached_at, claimed.*
+    from carillon.service_turns as turns
+    left join claimed on true
+    where turns.name = ${p.name}`.execute(db)
+  return rows
+}
+
+async function insertAndClaim(
+  db: Db,
+  p: { name: string; workerId: string; forMs: number; now: Date | null },
+): Promise<Row[]> {
+  await sql`
+    insert into carillon.service_turns (name, next_at)
+    values (${p.name}, ${nowOf(p.now)})
+    on conflict do nothing`.execute(db)
+  return tryClaim(db, p)
+}
+
+/** The end of a slice, and when the next one is due. */
+export interface StoredTurn {
+  readonly name: string
+  readonly fence: TurnFence
+  readonly cursor: unknown
+  /** Null keeps the stored value. */
+  readonly reachedAt: number | null
+  /** Until the next slice. If a request has come in since the claim, the next slice is due at once. */
+  readonly restMs: number
+  /** For how long after that this worker keeps the turn. */
+  readonly holdMs: number
+  /** True if the slice completes what was requested when the turn was claimed. */
+  readonly isAnswered: boolean
+  readonly now: Date | null
+}
+
+/** Returns false, and stores nothing, if another worker has taken the turn. */
+export async function storeTurn(tx: Tx, p: StoredTurn): Promise<boolean> {
+  const isSameRequest = sql`turns.requested_at is not distinct from ${p.fence.requestedAt}::timestamptz`
+  const nextAt = sql`${nowOf(p.now)} + case when ${isSameRequest} then ${p.restMs}::double precision else 0 end
+    * interval '1 millisecond'`
+  const { rows } = await sql`
+    update carillon.service_turns as turns
+    set cursor = ${JSON.stringify(p.cursor)}::json,
+      reached_at = coalesce(${p.reachedAt === null ? null : new Date(p.reachedAt)}::timestamptz, turns.reached_at),
+      next_at = ${nextAt},
+      until = ${nextAt} + ${p.holdMs} * interval '1 millisecond',
+      requested_at = case when ${p.isAnswered} and ${isSameRequest} then null else turns.requested_at end
+    where turns.name = ${p.name}
+      and turns.worker_id = ${p.fence.workerId}
+      and turns.until = ${p.fence.until}::timestamptz
+    returning turns.name`.execute(tx)
+  return rows.length === 1
+}
+
+/** Releases a turn, so that another worker does not have to wait until it expires. */
+export async function releaseTurn(db: Db, p: { name: string; workerId: string }): Promise<void> {
+  await sql`
+    update carillon.service_turns as turns
+    set worker_id = null, until = null
+    where turns.name = ${p.name} and turns.worker_id = ${p.workerId}`.execute(db)
+}
+
+/** Where the last slice of a service ended, whichever worker did it; undefined before the first. */
+export async function readCursor(db: Db | Tx, p: { name: string }): Promise<unknown> {
+  const { rows } = await sql<{ cursor: unknown }>`
+    select turns.cursor from carillon.service_turns as turns where turns.name = ${p.name}`.execute(db)
+  return rows[0]?.cursor
+}
+
+/** The instant up to which the work of a service is done; null if that is not known. */
+export async function readReached(db: Db | Tx, p: { name: string }): Promise<number | null> {
+  const { rows } = await sql<{ reached_at: Date | null }>`
+    select turns.reached_at from carillon.service_turns as turns where turns.name = ${p.name}`.execute(db)
+  return rows[0]?.reached_at?.getTime() ?? null
+}

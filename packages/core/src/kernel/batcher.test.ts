@@ -1,0 +1,119 @@
+import { expect, test } from 'vitest'
+
+import { Batcher } from './batcher.ts'
+
+/** A batcher whose writes end when the test says so. */
+function setUp(options: { writers?: number; batchMax?: number; claim?: (item: number) => boolean } = {}) {
+  const written: number[][] = []
+  const ends: (() => void)[] = []
+  const idle: number[] = []
+  const failures: unknown[] = []
+  const batcher = new Batcher<number>({
+    batchMax: 3,
+    ...options,
+    write: (batch) => {
+      written.push([...batch])
+      return new Promise((resolve) => ends.push(resolve))
+    },
+    onIdle: () => idle.push(written.length),
+    own: (writer) => void writer.catch((error: unknown) => failures.push(error)),
+  })
+  const endWrite = async (): Promise<void> => {
+    ends.shift()?.()
+    await settle()
+  }
+  return { batcher, written, idle, failures, endWrite }
+}
+
+/** Lets every promise that can go on go on. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 10; turn += 1) await Promise.resolve()
+}
+
+test('items that are added together are written in one batch', async () => {
+  const { batcher, written } = setUp()
+
+  batcher.add(1)
+  batcher.add(2)
+  await settle()
+
+  expect(written).toEqual([[1, 2]])
+})
+
+test('items that come while a batch is written wait for it, and share the next one up to its limit', async () => {
+  const { batcher, written, endWrite } = setUp()
+  batcher.add(1)
+  await settle()
+
+  for (const item of [2, 3, 4, 5]) batcher.add(item)
+  await settle()
+  expect(written).toEqual([[1]])
+
+  await endWrite()
+  expect(written).toEqual([[1], [2, 3, 4]])
+  await endWrite()
+  expect(written).toEqual([[1], [2, 3, 4], [5]])
+})
+
+test('as many batches are written at the same time as there are writers', async () => {
+  const { batcher, written } = setUp({ writers: 2 })
+  batcher.add(1)
+  await settle()
+  batcher.add(2)
+  await settle()
+  batcher.add(3)
+  await settle()
+
+  expect(written).toEqual([[1], [2]])
+  expect(batcher.waiting).toBe(1)
+})
+
+test('an item that cannot be claimed stays until the batcher is woken, and keeps no other item back', async () => {
+  const blocked = new Set([1])
+  const { batcher, written, endWrite } = setUp({ claim: (item) => !blocked.has(item) })
+  batcher.add(1)
+  batcher.add(2)
+  await settle()
+  await endWrite()
+  expect(written).toEqual([[2]])
+
+  blocked.clear()
+  batcher.wake()
+  await settle()
+
+  expect(written).toEqual([[2], [1]])
+})
+
+test('the batcher says that it is idle once everything is written, not before', async () => {
+  const { batcher, idle, endWrite } = setUp({ batchMax: 1 })
+  batcher.add(1)
+  batcher.add(2)
+  await settle()
+  await endWrite()
+  expect(idle).toEqual([])
+
+  await endWrite()
+
+  expect(idle).toEqual([2])
+})
+
+test('a write that rejects is reported, and the next item is written all the same', async () => {
+  const failures: unknown[] = []
+  const written: number[] = []
+  const batcher = new Batcher<number>({
+    batchMax: 1,
+    write: async ([item = 0]) => {
+      written.push(item)
+      if (item === 1) throw new Error('refused')
+    },
+    own: (writer) => void writer.catch((error: unknown) => failures.push(error)),
+  })
+  batcher.add(1)
+  await settle()
+
+  batcher.add(2)
+  await settle()
+
+  expect(written).toEqual([1, 2])
+  expect(failures).toEqual([new Error('refused')])
+})

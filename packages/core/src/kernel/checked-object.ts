@@ -1,0 +1,85 @@
+import { expected, fieldProblems, PAGE_SIZE, storableText, wholeNumber } from '@carillon/api'
+import { z } from 'zod'
+
+import { invalidInput, type Problem } from './errors.ts'
+import { isUuid } from './ids.ts'
+
+/** Everything that a schema found wrong with the input that its caller knows as `root`. */
+export function schemaProblems(error: z.ZodError, root: string): Problem[] {
+  const nameOf = (path: readonly string[]): string => [root, ...path].join('.')
+  return fieldProblems(error, nameOf).map(({ field, message }) => ({ path: field, message }))
+}
+
+/**
+ * Checks an input against a schema. The input is copied first, so a getter that throws or changes its value does so here.
+ * @param names maps a field of the schema to the name that the caller knows it by, where the two differ
+ * @throws CarillonError `invalid_input`, with every field at fault
+ */
+export function checkedObject<Value>(
+  input: unknown,
+  schema: z.ZodType<Value>,
+  names: Readonly<Record<string, string>> = {},
+): Value {
+  const parsed = schema.safeParse(copied(input))
+  if (parsed.success) return parsed.data
+  throw invalidInput(
+    fieldProblems(parsed.error, (path) => path.join('.')).map(({ field, message }) => {
+      return { path: Object.hasOwn(names, field) ? (names[field] ?? field) : field, message }
+    }),
+  )
+}
+
+/** One page of a list that is ordered by id, newest first. */
+export interface PageOptions {
+  /** The last id of the page before. */
+  readonly before?: string
+  /** 1..200 @default 50 */
+  readonly limit?: number
+}
+
+const idShape = expected('the id of the last item of the page before')
+
+const PAGE = z.strictObject(
+  {
+    before: z.string(idShape).refine(isUuid, idShape).optional(),
+    limit: wholeNumber(PAGE_SIZE).optional(),
+  },
+  expected('an object'),
+)
+
+export function checkedPage(options: PageOptions): { before: string | null; limit: number } {
+  const { before = null, limit = PAGE_SIZE.default } = checkedObject(options, PAGE)
+  return { before, limit }
+}
+
+/** One page of a list that is ordered by name. */
+export interface NamePageOptions {
+  /** The last name of the page before. */
+  readonly after?: string
+  /** 1..200 @default 50 */
+  readonly limit?: number
+}
+
+const NAME_MAX_LENGTH = 300
+
+const NAME_PAGE = z.strictObject(
+  {
+    after: storableText(NAME_MAX_LENGTH).optional(),
+    limit: wholeNumber(PAGE_SIZE).optional(),
+  },
+  expected('an object'),
+)
+
+export function checkedNamePage(options: NamePageOptions): { after: string | null; limit: number } {
+  const { after = null, limit = PAGE_SIZE.default } = checkedObject(options, NAME_PAGE)
+  return { after, limit }
+}
+
+function copied(input: unknown): unknown {
+  try {
+    return structuredClone(input)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : 'it throws'
+    throw invalidInput([{ path: '', message: `expected plain data, got what cannot be copied: ${why.slice(0, 200)}` }])
+  }
+}

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+
+import { ManualClock } from '../../tests/manual-clock.ts'
+import { Events, type EventMap } from './events.ts'
+import { FailureRecord } from './failure-record.ts'
+
+function setup(forgetAfterMs?: number) {
+  const [clock, events] = [new ManualClock('2026-03-02T09:00:00Z'), new Events()]
+  const told: EventMap['service.failed'][] = []
+  events.on('service.failed', (failure) => told.push(failure))
+  return { clock, told, record: new FailureRecord({ clock, events }, { name: 'pool' }, forgetAfterMs) }
+}
+
+test('a record counts failures in a row, emits each, and is empty after a success', () => {
+  const { clock, told, record } = setup()
+  const errors = [new Error('first'), 'second']
+
+  expect(record.failure).toBeUndefined()
+  expect(record.failed(errors[0])).toBe(1)
+  clock.advance(1500)
+  expect(record.failed(errors[1])).toBe(2)
+
+  expect(record).toMatchObject({ name: 'pool', failure: { failures: 2, forMs: 1500, error: 'second' } })
+  expect(told).toEqual(errors.map((error) => ({ service: 'pool', error })))
+  record.succeeded()
+  expect(record.failure).toBeUndefined()
+})
+
+test('a record of a part that works only when it is asked to forgets a failure that does not recur', () => {
+  const { clock, record } = setup(60_000)
+
+  record.failed(new Error('once'))
+  clock.advance(59_999)
+  expect(record.failure).toMatchObject({ failures: 1, forMs: 59_999 })
+  record.failed(new Error('twice'))
+  clock.advance(59_999)
+  expect(record.failure).toMatchObject({ failures: 2, forMs: 119_998 })
+  clock.advance(1)
+  expect(record.failure).toBeUndefined()
+
+  expect(record.failed(new Error('again'))).toBe(1)
+  expect(record.failure).toMatchObject({ failures: 1, forMs: 0 })
+})
+
+test('a record owns a promise that no code awaits: a rejection is a failure, and ends nothing', async () => {
+  const { record } = setup()
+  const { promise, reject } = Promise.withResolvers<never>()
+
+  record.own(promise)
+  reject(new Error('nobody waits'))
+  await Promise.allSettled([promise])
+
+  expect(record.failure).toMatchObject({ failures: 1, error: 'nobody waits' })
+})

@@ -1,0 +1,108 @@
+import { expect, test } from 'vitest'
+
+import { linesOf, stepsOf, type DueSlotSource } from './backlog-slots.ts'
+
+const CADENCE = 'every second'
+
+/** A slot every second. The search fails for what comes after `last`. */
+function source({ last = Infinity }: { last?: number } = {}): DueSlotSource {
+  return {
+    dueSlots: (_cadence, { first, until, limit }) => {
+      const due: number[] = []
+      let next = first
+      while (next <= until && due.length < limit) {
+        due.push(next)
+        if (next >= last) throw new Error('the next slot was not found')
+        next += 1000
+      }
+      return { due, next }
+    },
+    firstFrom: (_cadence, instant) => Math.ceil(instant / 1000) * 1000,
+  }
+}
+
+function steps(
+  backlog: { nextSlotAt: number; until: number },
+  options: { limit?: number; ledgerFrom?: number; cadence?: string | null; source?: DueSlotSource } = {},
+) {
+  const all = [...stepsOf(backlog, { source: source(), cadence: CADENCE, ledgerFrom: 0, limit: 1000, ...options })]
+  return { slots: all.flatMap(({ due }) => due), sizes: all.map(({ due }) => due.length), next: all.at(-1)?.next }
+}
+
+test('slots are computed a hundred at a time, up to the last one that is due', () => {
+  const { slots, sizes, next } = steps({ nextSlotAt: 1000, until: 250_500 })
+
+  expect(slots).toEqual(Array.from({ length: 250 }, (_, index) => (index + 1) * 1000))
+  expect(sizes).toEqual([100, 100, 50])
+  expect(next).toBeNull()
+})
+
+test.each([
+  { limit: 250, sizes: [100, 100, 50], next: 251_000 },
+  { limit: 1, sizes: [1], next: 2000 },
+])('no more than $limit are computed, and the first of the rest is returned', ({ limit, sizes, next }) => {
+  expect(steps({ nextSlotAt: 1000, until: 900_000 }, { limit })).toMatchObject({ sizes, next })
+})
+
+test('without room for a line nothing is computed, so the backlog stays where it is', () => {
+  expect(steps({ nextSlotAt: 1000, until: 900_000 }, { limit: 0 })).toEqual({ slots: [], sizes: [], next: undefined })
+})
+
+test('slots that are older than the retention are skipped', () => {
+  const backlog = { nextSlotAt: 1000, until: 9000 }
+
+  expect(steps(backlog, { ledgerFrom: 6500 })).toMatchObject({ slots: [7000, 8000, 9000], next: null })
+  expect(steps(backlog, { ledgerFrom: 9500 })).toMatchObject({ slots: [], next: null })
+})
+
+test('if the cadence cannot be read, the one slot that is known gets its line', () => {
+  const unreadable = {
+    dueSlots: () => {
+      throw new Error('the cadence can no longer be read')
+    },
+    firstFrom: () => {
+      throw new Error('the cadence can no longer be read')
+    },
+  }
+  const backlog = { nextSlotAt: 1000, until: 9000 }
+
+  expect(steps(backlog, { source: unreadable })).toMatchObject({ slots: [1000], next: null })
+  expect(steps(backlog, { source: unreadable, ledgerFrom: 5000 })).toMatchObject({ slots: [1000], next: null })
+  expect(steps(backlog, { cadence: null })).toMatchObject({ slots: [1000], next: null })
+})
+
+test('where the search for a later slot fails, every slot before it gets its line all the same (I6)', () => {
+  const { slots, next } = steps({ nextSlotAt: 1000, until: 900_000 }, { source: source({ last: 173_000 }) })
+
+  expect(slots).toEqual(Array.from({ length: 173 }, (_, index) => (index + 1) * 1000))
+  expect(next).toBeNull()
+})
+
+test('a line says why its slot did not run, and of an excluded slot that it was excluded', () => {
+  const backlog = {
+    scheduleId: 's',
+    revision: 3,
+    tenantId: 'acme',
+    projectId: 'web',
+    nextSlotAt: 1000,
+    until: 3000,
+    reason: 'paused',
+    excludedSlots: [2000],
+  } as const
+
+  const lines = linesOf(backlog, [1000, 2000, 3000], 4000)
+
+  const ofAll = {
+    scheduleId: 's',
+    tenantId: 'acme',
+    projectId: 'web',
+    revision: 3,
+    state: 'skipped',
+    trigger: 'schedule',
+  }
+  expect(lines).toMatchObject([
+    { ...ofAll, scheduledFor: 1000, reason: 'paused' },
+    { ...ofAll, scheduledFor: 2000, reason: 'excluded' },
+    { ...ofAll, scheduledFor: 3000, reason: 'paused' },
+  ])
+})

@@ -1,0 +1,98 @@
+import { newRun, type NewRun } from './lines.ts'
+import type { NewBacklog } from './store/backlogs.ts'
+
+/** Computes the slots of a cadence. */
+export interface DueSlotSource {
+  /** The slots from `first` on that are due at `until`, at most `limit` of them, and the one after. */
+  dueSlots(
+    cadence: string,
+    range: { readonly first: number; readonly until: number; readonly limit: number },
+  ): { readonly due: readonly number[]; readonly next: number | null }
+  /** The first slot at or after an instant. */
+  firstFrom(cadence: string, instant: number): number | null
+}
+
+/** Some slots of a backlog that get their lines next. */
+interface BacklogStep {
+  readonly due: readonly number[]
+  /** The first slot after them that still lacks its line; null if none does. */
+  readonly next: number | null
+}
+
+interface StepOptions {
+  readonly source: DueSlotSource
+  /** JSON text; null if the revision was removed. */
+  readonly cadence: string | null
+  /** Slots before this instant are skipped: they are older than the retention. */
+  readonly ledgerFrom: number
+  /** How many slots at most, over all steps. */
+  readonly limit: number
+}
+
+/** Two milliseconds of work for most cadences. */
+const SLOTS_PER_STEP = 100
+
+/**
+ * Computes the slots of a backlog in order, a step at a time. Between steps the caller looks at the clock, or lets the rest of the
+ * process work (I14).
+ */
+export function* stepsOf(
+  backlog: Pick<NewBacklog, 'nextSlotAt' | 'until'>,
+  { source, cadence, ledgerFrom, limit }: StepOptions,
+): Generator<BacklogStep> {
+  const { until } = backlog
+  let next = firstOf(backlog, source, cadence, ledgerFrom)
+  if (next === null) yield { due: [], next }
+  for (let room = limit; next !== null && room > 0;) {
+    const slots = dueFrom(source, cadence, { first: next, until, limit: Math.min(room, SLOTS_PER_STEP) })
+    room -= slots.due.length
+    next = slots.next !== null && slots.next <= until ? slots.next : null
+    yield { due: slots.due, next }
+  }
+}
+
+/** The lines of slots that came due before a change. */
+export function linesOf(backlog: NewBacklog, slots: readonly number[], now: number): NewRun[] {
+  const { reason, scheduleId: id, tenantId, projectId, revision } = backlog
+  const excluded = new Set(backlog.excludedSlots)
+  return slots.map((slot) =>
+    newRun(
+      { id, tenantId, projectId, revision },
+      { slot, state: 'skipped', reason: excluded.has(slot) ? 'excluded' : reason },
+      now,
+    ),
+  )
+}
+
+function firstOf(
+  { nextSlotAt, until }: Pick<NewBacklog, 'nextSlotAt' | 'until'>,
+  source: DueSlotSource,
+  cadence: string | null,
+  ledgerFrom: number,
+): number | null {
+  if (nextSlotAt >= ledgerFrom || cadence === null) return nextSlotAt
+  try {
+    const first = source.firstFrom(cadence, ledgerFrom)
+    return first !== null && first <= until ? first : null
+  } catch {
+    return nextSlotAt
+  }
+}
+
+/**
+ * If the cadence cannot be read, or the search for a later slot fails, the slots that are known get their lines: at least the
+ * first. If this threw instead, such a schedule could never be deleted.
+ */
+function dueFrom(
+  source: DueSlotSource,
+  cadence: string | null,
+  range: { readonly first: number; readonly until: number; readonly limit: number },
+): BacklogStep {
+  if (cadence === null) return { due: [range.first], next: null }
+  try {
+    return source.dueSlots(cadence, range)
+  } catch {
+    if (range.limit === 1) return { due: [range.first], next: null }
+    return dueFrom(source, cadence, { ...range, limit: Math.floor(range.limit / 2) })
+  }
+}

@@ -1,0 +1,233 @@
+import { type Db, type Tx } from '../db/database.ts'
+import { lockFreeSchedules } from '../db/locks.ts'
+import { readNow } from '../db/now.ts'
+import { isConnectionInDoubt } from '../db/sqlstate.ts'
+import { transact } from '../db/transact.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { EventLoopYield } from '../kernel/event-loop-yield.ts'
+import type { Events } from '../kernel/events.ts'
+import { PeriodicService } from '../kernel/service.ts'
+import { linesOf, stepsOf, type DueSlotSource } from './backlog-slots.ts'
+import { ensureMonthsOf, insertRuns, MissingMonthError, type NewRun } from './lines.ts'
+import { listBacklogs, moveBacklogs, type BacklogKey, type BacklogMove, type SlotBacklog } from './store/backlogs.ts'
+
+export { ageOfOldestBacklog, insertBacklogs, type NewBacklog } from './store/backlogs.ts'
+
+export interface BacklogDeps {
+  readonly clock: Clock
+  readonly source: DueSlotSource
+  /** For how long the ledger keeps lines. */
+  readonly retentionMs: number
+  /** Runs reads that need no common snapshot. */
+  readonly read: <Result>(work: (db: Db | Tx) => Promise<Result>) => Promise<Result>
+  readonly transact: <Result>(work: (tx: Tx) => Promise<Result>) => Promise<Result>
+}
+
+/** How far a portion moves one backlog, and the lines it inserts for it. */
+interface PlannedMove extends BacklogMove {
+  readonly runs: readonly NewRun[]
+}
+
+/** How many lines one transaction writes at most. Its schedules are locked for the 50 to 100 ms that it takes. */
+export const LINES_PER_PORTION = 1000
+const BACKLOGS_PER_PAGE = 100
+/** After which a portion takes no further backlog, so that cadences that are slow to compute do not delay the others. */
+const PLANNING_MS = 200
+
+/**
+ * Writes the lines of backlogs (I6), one portion per transaction. Each backlog gets one portion per round, so a short backlog does
+ * not wait for a long one. Several writers share the work: each locks the schedules it writes for, and skips a backlog that another
+ * writer has locked or moved.
+ */
+export class BacklogPortions {
+  readonly #deps: BacklogDeps
+  /** Null: all of them. */
+  readonly #scheduleIds: readonly string[] | null
+  #page: readonly SlotBacklog[] = []
+  #after: BacklogKey | null = null
+  #isLastPage = false
+  #now = 0
+  readonly #yield: EventLoopYield
+
+  constructor(deps: BacklogDeps, scheduleIds: readonly string[] | null) {
+    this.#deps = deps
+    this.#scheduleIds = scheduleIds
+    this.#yield = new EventLoopYield(deps.clock)
+  }
+
+  /**
+   * Writes portions until nothing is left, `isOver` says so, or other writers hold all that is left.
+   * @returns how many lines were written
+   */
+  async write(isOver: (portions: number) => boolean): Promise<number> {
+    let lines = 0
+    // A call that starts in the middle of the list goes through it once more, for the backlogs before that.
+    let isRoundNeeded = this.#after !== null
+    for (let portions = 0; !isOver(portions);) {
+      const written = await this.#writeNext()
+      if (written !== undefined) {
+        portions += 1
+        lines += written.lines
+        isRoundNeeded ||= written.hasMoved
+      } else if (isRoundNeeded) {
+        isRoundNeeded = false
+      } else {
+        break
+      }
+    }
+    return lines
+  }
+
+  /** Undefined at the end of the list; the next call starts at its beginning. */
+  async #writeNext(): Promise<{ readonly lines: number; readonly hasMoved: boolean } | undefined> {
+    if (this.#page.length === 0 && !(await this.#readPage())) return undefined
+    const moves = await this.#plan()
+    // The cursor moves before the write: if a backlog fails, the next call goes on with the others.
+    this.#after = moves.at(-1)?.backlog ?? null
+    this.#page = this.#page.slice(moves.length)
+    const made = await this.#writeApart(moves)
+    return { lines: countRuns(made), hasMoved: made.length > 0 }
+  }
+
+  /** False at the end of the list. */
+  async #readPage(): Promise<boolean> {
+    const { read, clock } = this.#deps
+    if (!this.#isLastPage) {
+      const query = { scheduleIds: this.#scheduleIds, after: this.#after, limit: BACKLOGS_PER_PAGE }
+      this.#page = await read((db) => listBacklogs(db, query))
+      this.#isLastPage = this.#page.length < BACKLOGS_PER_PAGE
+      if (this.#page.length > 0) {
+        this.#now = await read((db) => readNow(db, clock.databaseNow()))
+        return true
+      }
+    }
+    this.#after = null
+    this.#isLastPage = false
+    return false
+  }
+
+  /** Computes the next portion of lines. No transaction is open meanwhile, so no lock waits for it. */
+  async #plan(): Promise<PlannedMove[]> {
+    const moves: PlannedMove[] = []
+    const endsMs = this.#deps.clock.monotonicMs() + PLANNING_MS
+    let room = LINES_PER_PORTION
+    for (const backlog of this.#page) {
+      if (room === 0 || (moves.length > 0 && this.#deps.clock.monotonicMs() >= endsMs)) break
+      const move = await this.#planOf(backlog, room)
+      room -= move.runs.length
+      moves.push(move)
+    }
+    return moves
+  }
+
+  async #planOf(backlog: SlotBacklog, limit: number): Promise<PlannedMove> {
+    const { source, retentionMs } = this.#deps
+    const options = { source, cadence: backlog.cadence, ledgerFrom: this.#now - retentionMs, limit }
+    const due: number[] = []
+    let next: number | null = null
+    for (const step of stepsOf(backlog, options)) {
+      due.push(...step.due)
+      next = step.next
+      await this.#yield.next()
+    }
+    return { backlog, next, runs: linesOf(backlog, due, this.#now) }
+  }
+
+  /**
+   * Writes a portion. If that fails, one backlog at a time: portions are put together the same way in each round, so the others
+   * in this one would never be written.
+   * @throws the error of the first backlog that failed, once the others are written
+   */
+  async #writeApart(moves: readonly PlannedMove[]): Promise<readonly PlannedMove[]> {
+    try {
+      return await this.#writeWithMonths(moves)
+    } catch (error) {
+      if (moves.length === 1 || isConnectionInDoubt(error)) throw error
+    }
+    const made: PlannedMove[] = []
+    const errors: unknown[] = []
+    for (const move of moves) {
+      try {
+        made.push(...(await this.#writeWithMonths([move])))
+      } catch (error) {
+        errors.push(error)
+      }
+    }
+    if (errors.length > 0) throw errors[0]
+    return made
+  }
+
+  /** Upkeep creates the months of the ledger, but it may have failed, or no worker may have started yet. */
+  async #writeWithMonths(moves: readonly PlannedMove[]): Promise<readonly PlannedMove[]> {
+    const { transact } = this.#deps
+    const attempt = (): Promise<readonly PlannedMove[]> => transact((tx) => this.#write(tx, moves))
+    try {
+      return await attempt()
+    } catch (error) {
+      if (!(error instanceof MissingMonthError)) throw error
+      await transact((tx) => ensureMonthsOf(tx, error.slots))
+      return attempt()
+    }
+  }
+
+  /**
+   * Every line is written under the lock of its schedule. A purge takes the same lock: either it finds the lines of this portion,
+   * or this portion finds no backlog.
+   */
+  async #write(tx: Tx, moves: readonly PlannedMove[]): Promise<readonly PlannedMove[]> {
+    const free = await lockFreeSchedules(tx, { scheduleIds: moves.map(({ backlog }) => backlog.scheduleId) })
+    const made = await moveBacklogs(tx, { moves: moves.filter(({ backlog }) => free.has(backlog.scheduleId)) })
+    const runs = made.flatMap((move) => move.runs)
+    if (runs.length > 0) {
+      await insertRuns(tx, { runs, workerId: null, onConflict: 'keep', now: this.#deps.clock.databaseNow() })
+    }
+    return made
+  }
+}
+
+function countRuns(moves: readonly PlannedMove[]): number {
+  return moves.reduce((sum, { runs }) => sum + runs.length, 0)
+}
+
+export interface BacklogWriterDeps {
+  readonly db: Db
+  readonly clock: Clock
+  readonly events: Events
+  readonly source: DueSlotSource
+}
+
+export interface BacklogWriterOptions {
+  /** For how long the ledger keeps lines. */
+  readonly retentionMs: number
+}
+
+export interface BacklogCounts {
+  /** Lines that were written. */
+  readonly lines: number
+}
+
+const PERIOD_MS = 1000
+/** Per period. The rest of the period leaves Postgres to the pipeline. */
+const PORTIONS_MAX = 10
+
+/**
+ * Writes the backlogs that a server left: lines of slots that came due before their schedule was paused, edited or deleted. A server
+ * leaves some if an outage made too many for it to write, or if it dies right after the change. Without backlogs this is one query.
+ */
+export class BacklogWriter extends PeriodicService<BacklogCounts> {
+  override readonly name = 'backlog writer'
+  readonly #portions: BacklogPortions
+
+  constructor(deps: BacklogWriterDeps, { retentionMs }: BacklogWriterOptions) {
+    super(deps, PERIOD_MS)
+    const { db, clock, source } = deps
+    this.#portions = new BacklogPortions(
+      { clock, source, retentionMs, read: (work) => work(db), transact: (work) => transact(db, clock, work) },
+      null,
+    )
+  }
+
+  async runOnce(): Promise<BacklogCounts> {
+    return { lines: await this.#portions.write((portions) => portions >= PORTIONS_MAX) }
+  }
+}

@@ -1,0 +1,106 @@
+import type { RunReason } from '@carillon/api'
+
+import type { Db, Tx } from '../db/database.ts'
+import { ensurePartitions } from '../db/months.ts'
+import { SQLSTATE, sqlStateOf } from '../db/sqlstate.ts'
+import { identifierAt } from '../kernel/ids.ts'
+import { linesInsert, type LinesStatement, type NewLines, type NewRun, type NewWait } from './store/lines.ts'
+
+export { runsInsert, stampTable, toIso, type NewLines, type NewRun } from './store/lines.ts'
+
+interface LineOf {
+  readonly id: string
+  readonly tenantId: string
+  readonly projectId: string
+  readonly revision: number
+}
+
+interface Line extends Pick<NewRun, 'state'> {
+  readonly slot: number
+  /** @default null */
+  readonly waits?: NewWait | null
+  /** @default null */
+  readonly reason?: RunReason | null
+  /** JSON text. @default null */
+  readonly error?: string | null
+  /** @default 'schedule' */
+  readonly trigger?: NewRun['trigger']
+}
+
+/** The line of a slot, with a new id. */
+export function newRun(schedule: LineOf, line: Line, now: number): NewRun {
+  const { slot, state, waits = null, reason = null, error = null, trigger = 'schedule' } = line
+  return {
+    id: identifierAt(now),
+    scheduleId: schedule.id,
+    tenantId: schedule.tenantId,
+    projectId: schedule.projectId,
+    revision: schedule.revision,
+    scheduledFor: slot,
+    trigger,
+    state,
+    waits,
+    reason,
+    error,
+  }
+}
+
+/**
+ * Inserts lines of the ledger: runs that start now under this worker's lease, runs that wait, and slots that do not run. The primary
+ * key refuses a second line for a slot, and so the transaction (I2), unless the caller keeps the existing line. `keep` is not the
+ * default because `on conflict` writes more WAL.
+ * @returns the ids of the inserted runs
+ * @throws MissingMonthError if the ledger has no month for a slot
+ */
+export async function insertRuns(tx: Tx, p: NewLines): Promise<Set<string>> {
+  return writeLines(tx, p, linesInsert(p))
+}
+
+/** Executes a statement that inserts lines. */
+export async function writeLines(tx: Tx, { runs }: NewLines, statement: LinesStatement): Promise<Set<string>> {
+  const { rows } = await namingMissingMonths(runs, () => statement.execute(tx))
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** The ledger lacks the partition of a month. Call `ensureMonthsOf`, and repeat the transaction. */
+export class MissingMonthError extends Error {
+  override readonly name = 'MissingMonthError'
+  /** One slot of each month that the lines need. */
+  readonly slots: readonly number[]
+
+  constructor(runs: readonly NewRun[], cause: unknown) {
+    super('the ledger has no month for a slot', { cause })
+    const byMonth = new Map(runs.map(({ scheduledFor }) => [monthOf(scheduledFor), scheduledFor]))
+    this.slots = [...byMonth.values()]
+  }
+}
+
+/** Throws MissingMonthError if the write failed because a month is missing. */
+export async function namingMissingMonths<Result>(
+  runs: readonly NewRun[],
+  write: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await write()
+  } catch (error) {
+    throw isMissingPartition(error) ? new MissingMonthError(runs, error) : error
+  }
+}
+
+/**
+ * Creates the month of each slot, not the months in between: one slot may be years late. Call outside of the transaction that failed,
+ * which held locks that others wait for.
+ */
+export async function ensureMonthsOf(db: Db | Tx, slots: readonly number[]): Promise<void> {
+  for (const slot of slots) await ensurePartitions(db, { from: new Date(slot), to: new Date(slot) })
+}
+
+/** A missing partition is a check violation without a constraint name. The message is no help: it is in the server's language. */
+function isMissingPartition(error: unknown): boolean {
+  if (sqlStateOf(error) !== SQLSTATE.checkViolation) return false
+  return (error as { readonly constraint?: string }).constraint === undefined
+}
+
+function monthOf(slot: number): string {
+  return new Date(slot).toISOString().slice(0, 7)
+}

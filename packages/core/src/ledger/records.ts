@@ -1,0 +1,84 @@
+import type { RunReason, RunState, RunWait, ScheduleState } from '@carillon/api'
+import type { CadenceSpec } from '@carillon/cadence'
+
+import type { Json } from '../kernel/json.ts'
+import type { SchedulePolicy } from '../policy/schedule-policy.ts'
+
+/** A schedule as its users see it. Instants are epoch milliseconds. */
+export interface Schedule {
+  readonly id: string
+  readonly tenantId: string
+  readonly projectId: string
+  readonly ownerSubject: string
+  readonly name: string
+  readonly state: ScheduleState
+  /** Grows with every edit. Pass it with a change to refuse the change if there was an edit in between. */
+  readonly revision: number
+  readonly cadence: CadenceSpec
+  readonly target: { readonly kind: string } & { readonly [field: string]: Json }
+  readonly policy: SchedulePolicy
+  /** The grant by which its runs act (I8). */
+  readonly grantId: string
+  /** When the grant ends; null: never. */
+  readonly grantExpiresAt: number | null
+  readonly isGrantRevoked: boolean
+  /** The next slot; null unless active. */
+  readonly nextSlotAt: number | null
+  /** The next slot plus the schedule's share of the spread. */
+  readonly dueAt: number | null
+  /** Slots that a user skipped. */
+  readonly excludedSlots: readonly number[]
+  readonly runCount: number
+  readonly failureCount: number
+  readonly consecutiveFailures: number
+  readonly createdBy: string
+  readonly createdAt: number
+  readonly updatedBy: string | null
+  readonly updatedAt: number | null
+  readonly pausedBy: string | null
+  /** Begins with `auto:` if the schedule was paused after too many failures. */
+  readonly pausedReason: string | null
+  readonly pausedAt: number | null
+}
+
+/** One line of the ledger, as its users see it. */
+export interface Run {
+  readonly id: string
+  readonly scheduleId: string
+  readonly scheduledFor: number
+  readonly revision: number
+  readonly trigger: 'schedule' | 'manual'
+  readonly state: RunState
+  readonly reason: RunReason | null
+  readonly attemptCount: number
+  readonly begunAt: number
+  readonly startedAt: number | null
+  /** What it waits for; null if a worker holds it, or if it has ended. */
+  readonly waitsFor: RunWait | null
+  /** When its backoff ends; null unless it waits for that. */
+  readonly retryAt: number | null
+  readonly cancelRequestedAt: number | null
+  readonly completedAt: number | null
+  readonly error: Json
+}
+
+/** One try at a run. */
+export interface Attempt {
+  readonly attempt: number
+  readonly workerId: string
+  readonly outcome: 'succeeded' | 'failed' | 'cancelled' | 'malformed' | 'lost'
+  readonly startedAt: number
+  readonly completedAt: number
+  readonly error: Json
+  readonly result: Json
+}
+
+/** One entry of a schedule's history. */
+export interface ScheduleChange {
+  readonly change: string
+  readonly revision: number
+  readonly nextSlotAt: number | null
+  readonly actor: string
+  readonly reason: string | null
+  readonly changedAt: number
+}

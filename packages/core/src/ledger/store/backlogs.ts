@@ -1,0 +1,172 @@
+import type { RunReason } from '@carillon/api'
+import { sql } from 'kysely'
+
+import type { Db, Tx } from '../../db/database.ts'
+import { nowOf } from '../../db/now.ts'
+
+/** Which backlog: one change of a schedule leaves one at most. */
+export interface BacklogKey {
+  readonly scheduleId: string
+  /** The revision under which the slots came due. */
+  readonly revision: number
+  /** The last slot is not later than this. */
+  readonly until: number
+}
+
+/** Slots of a schedule that came due before a change, and whose lines are still to be written. */
+export interface NewBacklog extends BacklogKey {
+  readonly tenantId: string
+  readonly projectId: string
+  /** The first slot without a line. */
+  readonly nextSlotAt: number
+  /** What the lines say, unless a slot is excluded. */
+  readonly reason: RunReason
+  readonly excludedSlots: readonly number[]
+}
+
+export interface SlotBacklog extends NewBacklog {
+  /** JSON text; null if the revision was removed. */
+  readonly cadence: string | null
+}
+
+/** How far the lines of a backlog have been written. */
+export interface BacklogMove {
+  readonly backlog: SlotBacklog
+  /** The first slot that still lacks its line; null if none does. */
+  readonly next: number | null
+}
+
+interface Row {
+  schedule_id: string
+  revision: number
+  until: Date
+  tenant_id: string
+  project_id: string
+  next_slot_at: Date
+  reason: RunReason
+  excluded_slots: Date[] | null
+  cadence: string | null
+}
+
+/** Call with their schedules locked, in the transaction of the change. */
+export async function insertBacklogs(
+  tx: Tx,
+  p: { readonly backlogs: readonly NewBacklog[]; readonly now: Date | null },
+): Promise<void> {
+  const { backlogs } = p
+  await sql`
+    insert into carillon.slot_backlogs (
+      schedule_id, revision, until, tenant_id, project_id, next_slot_at, reason, excluded_slots, made_at
+    )
+    select backlog.schedule_id, backlog.revision, backlog.until, backlog.tenant_id, backlog.project_id, backlog.next_slot_at,
+      backlog.reason, nullif(backlog.excluded_slots, '')::timestamptz[], ${nowOf(p.now)}
+    from unnest(
+      ${backlogs.map(({ scheduleId }) => scheduleId)}::uuid[],
+      ${backlogs.map(({ revision }) => revision)}::integer[],
+      ${backlogs.map(({ until }) => toIso(until))}::timestamptz[],
+      ${backlogs.map(({ tenantId }) => tenantId)}::text[],
+      ${backlogs.map(({ projectId }) => projectId)}::text[],
+      ${backlogs.map(({ nextSlotAt }) => toIso(nextSlotAt))}::timestamptz[],
+      ${backlogs.map(({ reason }) => reason)}::carillon.run_reason[],
+      ${backlogs.map(({ excludedSlots }) => toArrayText(excludedSlots))}::text[]
+    ) as backlog(schedule_id, revision, until, tenant_id, project_id, next_slot_at, reason, excluded_slots)`.execute(tx)
+}
+
+/** The backlogs that follow a key, of all schedules or of some, with the cadences that say which slots they hold. */
+export async function listBacklogs(
+  db: Db | Tx,
+  p: { readonly scheduleIds: readonly string[] | null; readonly after: BacklogKey | null; readonly limit: number },
+): Promise<SlotBacklog[]> {
+  const { after } = p
+  const { rows } = await sql<Row>`
+    select backlogs.schedule_id, backlogs.revision, backlogs.until, backlogs.tenant_id, backlogs.project_id,
+      backlogs.next_slot_at, backlogs.reason, backlogs.excluded_slots,
+      coalesce(
+        revisions.cadence_once, revisions.cadence_cron, revisions.cadence_rrule, revisions.cadence_interval,
+        revisions.cadence_frequency
+      )::text as cadence
+    from carillon.slot_backlogs as backlogs
+    left join carillon.schedule_revisions as revisions
+      on revisions.schedule_id = backlogs.schedule_id and revisions.revision = backlogs.revision
+    where (backlogs.schedule_id, backlogs.revision, backlogs.until)
+        > (${after?.scheduleId ?? BEFORE_ALL_IDS}::uuid, ${after?.revision ?? 0}::integer, ${toIso(after?.until ?? 0)}::timestamptz)
+      ${p.scheduleIds === null ? sql`` : sql`and backlogs.schedule_id = any(${p.scheduleIds}::uuid[])`}
+    order by backlogs.schedule_id, backlogs.revision, backlogs.until
+    limit ${p.limit}`.execute(db)
+  return rows.map(toBacklog)
+}
+
+/** For how long the oldest backlog has waited for its lines, in milliseconds; null if there is none. */
+export async function ageOfOldestBacklog(db: Db, p: { readonly now: Date | null }): Promise<number | null> {
+  const { rows } = await sql<{ age_ms: number | null }>`
+    select extract(epoch from ${nowOf(p.now)} - min(backlogs.made_at))::float8 * 1000 as age_ms
+    from carillon.slot_backlogs as backlogs`.execute(db)
+  const ageMs = rows[0]?.age_ms ?? null
+  return ageMs === null ? null : Math.max(0, ageMs)
+}
+
+/**
+ * Moves backlogs on, and removes those of which nothing is left. One that is not where it was read is left alone: another writer
+ * has moved it, or its project was purged. Call with the schedules locked.
+ * @returns the moves that were made
+ */
+export async function moveBacklogs<Move extends BacklogMove>(
+  tx: Tx,
+  p: { readonly moves: readonly Move[] },
+): Promise<Move[]> {
+  const { moves } = p
+  const isThatOne = sql`
+    backlogs.schedule_id = move.schedule_id and backlogs.revision = move.revision and backlogs.until = move.until
+      and backlogs.next_slot_at = move.next_slot_at`
+  const { rows } = await sql<{ ordinal: number }>`
+    with move as (
+      select *
+      from unnest(
+        ${moves.map(({ backlog }) => backlog.scheduleId)}::uuid[],
+        ${moves.map(({ backlog }) => backlog.revision)}::integer[],
+        ${moves.map(({ backlog }) => toIso(backlog.until))}::timestamptz[],
+        ${moves.map(({ backlog }) => toIso(backlog.nextSlotAt))}::timestamptz[],
+        ${moves.map(({ next }) => (next === null ? null : toIso(next)))}::timestamptz[]
+      ) with ordinality as move(schedule_id, revision, until, next_slot_at, following_at, ordinal)
+    ), moved as (
+      update carillon.slot_backlogs as backlogs
+      set next_slot_at = move.following_at
+      from move
+      where ${isThatOne} and move.following_at is not null
+      returning move.ordinal
+    ), removed as (
+      delete from carillon.slot_backlogs as backlogs
+      using move
+      where ${isThatOne} and move.following_at is null
+      returning move.ordinal
+    )
+    select moved.ordinal::integer as ordinal from moved
+    union all
+    select removed.ordinal::integer from removed`.execute(tx)
+  const made = new Set(rows.map(({ ordinal }) => ordinal))
+  return moves.filter((_move, index) => made.has(index + 1))
+}
+
+const BEFORE_ALL_IDS = '00000000-0000-0000-0000-000000000000'
+
+function toBacklog(row: Row): SlotBacklog {
+  return {
+    scheduleId: row.schedule_id,
+    revision: row.revision,
+    until: row.until.getTime(),
+    tenantId: row.tenant_id,
+    projectId: row.project_id,
+    nextSlotAt: row.next_slot_at.getTime(),
+    reason: row.reason,
+    excludedSlots: row.excluded_slots?.map((slot) => slot.getTime()) ?? [],
+    cadence: row.cadence,
+  }
+}
+
+function toIso(instant: number): string {
+  return new Date(instant).toISOString()
+}
+
+function toArrayText(instants: readonly number[]): string {
+  return instants.length === 0 ? '' : `{${instants.map(toIso).join(',')}}`
+}

@@ -1,0 +1,241 @@
+import { expected, foundText } from '@carillon/api'
+import { z } from 'zod'
+
+import type { Db, Tx } from '../db/database.ts'
+import { SQLSTATE, sqlStateOf } from '../db/sqlstate.ts'
+import { transactScoped } from '../db/transact.ts'
+import { checkedObject } from '../kernel/checked-object.ts'
+import { systemClock, type Clock } from '../kernel/clock.ts'
+import { CarillonError } from '../kernel/errors.ts'
+import { type Caller, type Scope, scopeOf } from '../kernel/scope.ts'
+import {
+  countProjectRows,
+  countScheduleRows,
+  deleteAttempts,
+  deleteBacklogs,
+  deleteChanges,
+  deleteGrants,
+  deleteIdempotentAnswers,
+  deleteMembers,
+  deleteRevisions,
+  deleteRuns,
+  deleteSecrets,
+  deleteWhole,
+  findPurgeObstacles,
+  lockRemovable,
+  type RemovableSchedule,
+  type PurgeCounts,
+  type SchedulePage,
+} from './store/purge.ts'
+
+export type { PurgeCounts } from './store/purge.ts'
+
+export interface ProjectsDeps {
+  readonly db: Db
+  readonly clock?: Clock
+}
+
+export interface PurgeInput {
+  /** The project's name, as a confirmation. */
+  readonly confirm: string
+}
+
+/** What one transaction of a purge removed, and whether anything is left. */
+interface Portion {
+  readonly removed: Partial<PurgeCounts>
+  readonly isLast: boolean
+}
+
+/** Removes up to `limit` rows of one table, and returns how many. */
+type Remove = (limit: number) => Promise<number>
+
+/** How many rows one transaction removes, so that none takes long. */
+const ROWS_PER_PORTION = 5000
+/** How many schedules one transaction locks. It counts up to one portion of rows of each. */
+const SCHEDULES_PER_PORTION = 20
+/** How many schedules one statement counts the lines of. Each may have a line per minute for the whole retention. */
+const SCHEDULES_PER_COUNT = 50
+
+const NOTHING: PurgeCounts = {
+  schedules: 0,
+  runs: 0,
+  attempts: 0,
+  changes: 0,
+  revisions: 0,
+  grants: 0,
+  secrets: 0,
+  members: 0,
+  idempotentAnswers: 0,
+}
+
+const PURGE_INPUT = z.strictObject({ confirm: z.string(expected("the project's name")) }, expected('an object'))
+
+/**
+ * Removes all data of a project whose schedules are deleted.
+ *
+ * Rows that restrict access stay, because removing them would grant it: API keys, which are revoked one by one, and members that were
+ * removed or may only read. Entries of the event log and findings of audits stay as well: they hold ids only, and upkeep deletes them.
+ */
+export class Projects {
+  readonly #db: Db
+  readonly #clock: Clock
+
+  constructor(deps: ProjectsDeps) {
+    this.#db = deps.db
+    this.#clock = deps.clock ?? systemClock
+  }
+
+  /**
+   * Counts what a purge would remove once the schedules are deleted, including schedules that are not deleted yet. Not one snapshot,
+   * because a ledger may be long: rows that are written during the count may be counted or not.
+   */
+  async previewPurge(caller: Caller): Promise<PurgeCounts> {
+    const scope = scopeOf(caller)
+    let total = added(NOTHING, await this.#transact(scope, (tx) => countProjectRows(tx, scope)))
+    let after: string | null = null
+    do {
+      const page: SchedulePage = { ...scope, after, limit: SCHEDULES_PER_COUNT }
+      const { counts, last } = await this.#transact(scope, (tx) => countScheduleRows(tx, page))
+      total = added(total, counts)
+      after = last
+    } while (after !== null)
+    return total
+  }
+
+  /**
+   * Removes everything, in portions. After a crash the next call removes the rest. Each call returns what it removed itself.
+   * @throws CarillonError `purge_refused` unless `confirm` is the project's name; `state_conflict` while a schedule is not deleted or a
+   * run is open. If a schedule is created during the purge, that schedule and the project's own rows stay complete
+   */
+  async purge(caller: Caller, input: PurgeInput): Promise<PurgeCounts> {
+    const { confirm } = checkedObject(input, PURGE_INPUT)
+    const scope = scopeOf(caller)
+    if (confirm !== scope.projectId) throw notConfirmed(scope, confirm)
+    await this.#transact(scope, (tx) => refuseWhileInUse(tx, scope))
+    const ofSchedules = await this.#remove(scope, (tx) => purgeSchedules(tx, scope))
+    const ofProject = await this.#remove(scope, (tx) => purgeRest(tx, scope))
+    return added(ofSchedules, ofProject)
+  }
+
+  async #remove(scope: Scope, portion: (tx: Tx) => Promise<Portion>): Promise<PurgeCounts> {
+    for (let total = NOTHING; ;) {
+      const { removed, isLast } = await this.#transact(scope, portion)
+      total = added(total, removed)
+      if (isLast) return total
+    }
+  }
+
+  #transact<Result>(scope: Scope, work: (tx: Tx) => Promise<Result>): Promise<Result> {
+    return transactScoped(this.#db, this.#clock, scope, work)
+  }
+}
+
+/**
+ * Removes a portion of the schedules: as many as fit, with all their rows. A schedule with more rows than a portion loses its revisions
+ * first: an audit in between then skips the schedule as unreadable. With its revisions there, the audit would restore removed lines.
+ */
+async function purgeSchedules(tx: Tx, scope: Scope): Promise<Portion> {
+  const removable = await lockRemovable(tx, { ...scope, limit: SCHEDULES_PER_PORTION, rowsMax: ROWS_PER_PORTION })
+  const [first] = removable
+  if (first === undefined) return { removed: {}, isLast: true }
+  const scheduleIds = fitting(removable)
+  if (scheduleIds.length > 0) return { removed: await deleteWhole(tx, { ...scope, scheduleIds }), isLast: false }
+  const of = { ...scope, scheduleId: first.id }
+  const removed = await removeInTurn({
+    revisions: (limit) => deleteRevisions(tx, { ...of, limit }),
+    // Once these are gone, the backlog writer adds no more lines.
+    backlogs: (limit) => deleteBacklogs(tx, { ...of, limit }),
+    attempts: (limit) => deleteAttempts(tx, { ...of, limit }),
+    runs: (limit) => deleteRuns(tx, { ...of, limit }),
+    changes: (limit) => deleteChanges(tx, { ...of, limit }),
+  })
+  return { removed, isLast: false }
+}
+
+/** The first schedules that fit one portion together. The row of the schedule itself counts as well. */
+function fitting(removable: readonly RemovableSchedule[]): string[] {
+  const scheduleIds: string[] = []
+  let room = ROWS_PER_PORTION
+  for (const { id, rows } of removable) {
+    room -= rows + 1
+    if (room < 0) break
+    scheduleIds.push(id)
+  }
+  return scheduleIds
+}
+
+/**
+ * Removes a portion of what belongs to the project itself. Grants come first: every schedule refers to one, so the foreign key refuses
+ * the delete, and nothing else is removed, if there is a new schedule.
+ */
+async function purgeRest(tx: Tx, scope: Scope): Promise<Portion> {
+  try {
+    const removed = await removeInTurn({
+      grants: (limit) => deleteGrants(tx, { ...scope, limit }),
+      secrets: (limit) => deleteSecrets(tx, { ...scope, limit }),
+      members: (limit) => deleteMembers(tx, { ...scope, limit }),
+      idempotentAnswers: (limit) => deleteIdempotentAnswers(tx, { ...scope, limit }),
+    })
+    const rows = Object.values(removed).reduce((sum, count) => sum + count, 0)
+    // A full portion may have left rows.
+    return { removed, isLast: rows < ROWS_PER_PORTION }
+  } catch (error) {
+    // A schedule was created after the check.
+    if (sqlStateOf(error) === SQLSTATE.foreignKeyViolation) throw inUse()
+    throw error
+  }
+}
+
+/** Removes rows from one table after the other, until the portion is full. */
+async function removeInTurn<Name extends keyof PurgeCounts | 'backlogs'>(
+  tables: Readonly<Record<Name, Remove>>,
+): Promise<Partial<Record<Name, number>>> {
+  const removed: Partial<Record<Name, number>> = {}
+  let room = ROWS_PER_PORTION
+  // TypeScript types the keys of an object as string.
+  for (const name of Object.keys(tables) as Name[]) {
+    const rows = await tables[name](room)
+    removed[name] = rows
+    room -= rows
+    if (room <= 0) break
+  }
+  return removed
+}
+
+function added(a: PurgeCounts, b: Partial<PurgeCounts>): PurgeCounts {
+  return {
+    schedules: a.schedules + (b.schedules ?? 0),
+    runs: a.runs + (b.runs ?? 0),
+    attempts: a.attempts + (b.attempts ?? 0),
+    changes: a.changes + (b.changes ?? 0),
+    revisions: a.revisions + (b.revisions ?? 0),
+    grants: a.grants + (b.grants ?? 0),
+    secrets: a.secrets + (b.secrets ?? 0),
+    members: a.members + (b.members ?? 0),
+    idempotentAnswers: a.idempotentAnswers + (b.idempotentAnswers ?? 0),
+  }
+}
+
+async function refuseWhileInUse(tx: Tx, scope: Scope): Promise<void> {
+  const obstacles = await findPurgeObstacles(tx, scope)
+  if (obstacles.hasSchedules) throw inUse()
+  if (!obstacles.hasOpenRuns) return
+  throw new CarillonError(
+    'state_conflict',
+    'expected a project in which nothing runs, got one with runs that are not over: wait for them, or cancel them',
+  )
+}
+
+function inUse(): CarillonError {
+  return new CarillonError(
+    'state_conflict',
+    "expected a project without schedules, got one that has some: delete the project's schedules first",
+  )
+}
+
+function notConfirmed({ projectId }: Scope, confirm: string): CarillonError {
+  return new CarillonError(
+    'purge_refused',
+    `expected confirm to be the project's name, "${projectId}", got ${foundText(confirm)}: nothing was removed`,
+  )
+}

@@ -1,0 +1,195 @@
+import type { Permissions } from '../access/permissions.ts'
+import type { CadenceCache } from '../cadences/cadence-cache.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { Events } from '../kernel/events.ts'
+import { FailureRecord, FORGET_AFTER_MS, type Part, type ServiceFailure } from '../kernel/failure-record.ts'
+import type { HeldRun } from '../ledger/held-run.ts'
+import { NO_RETRY, type RetryPolicy } from '../policy/retry.ts'
+import type { SchedulePolicy } from '../policy/schedule-policy.ts'
+import type { Target } from '../ports/target.ts'
+import { attemptRun, malformed, messageOf, type AbortReason } from './attempt.ts'
+import type { PermissionChecker } from './permissions.ts'
+import type { SettleQueue } from './settle-queue.ts'
+import { settlementOf, type Ending } from './settle.ts'
+import type { Settlement } from './store/settle.ts'
+
+export interface DispatcherDeps {
+  readonly clock: Clock
+  readonly events: Events
+  readonly settleQueue: SettleQueue
+  readonly cadences: CadenceCache
+  readonly targets: ReadonlyMap<string, Target>
+  readonly checker: PermissionChecker
+  /** How many runs this worker holds at most. */
+  readonly concurrency: number
+}
+
+interface InFlight {
+  readonly runId: string
+  readonly token: number
+  readonly abort: AbortController
+  readonly done: Promise<void>
+}
+
+/** Holds runs from their start until they are settled: dispatch, then settle. Never more than `concurrency` at a time. */
+export class Dispatcher implements Part {
+  readonly name = 'dispatcher'
+  readonly #deps: DispatcherDeps
+  /** A success of one run says nothing about another, so a failure counts as over when it does not recur for a while. */
+  readonly #failures: FailureRecord
+  /** One entry per hold: a run that was lost and taken again is held twice until its first hold is fenced. */
+  readonly #inFlight = new Set<InFlight>()
+  #reserved = 0
+  /** When runs last filled this worker, or it could not claim fast enough; undefined: never. */
+  #lastFullAtMs: number | undefined
+  #abortReason: AbortReason | undefined
+  /** Exists only while the loop waits for room. */
+  #freed: PromiseWithResolvers<void> | undefined
+
+  constructor(deps: DispatcherDeps) {
+    this.#deps = deps
+    this.#failures = new FailureRecord(deps, this, FORGET_AFTER_MS)
+  }
+
+  get failure(): ServiceFailure | undefined {
+    return this.#failures.failure
+  }
+
+  get inFlight(): number {
+    return this.#inFlight.size
+  }
+
+  /** For how many more runs there is room. */
+  get room(): number {
+    return Math.max(0, this.#deps.concurrency - this.#inFlight.size - this.#reserved)
+  }
+
+  /** True if running runs fill this worker. Reserved room does not count. */
+  get isFull(): boolean {
+    return this.#inFlight.size >= this.#deps.concurrency
+  }
+
+  /** How long ago this worker was full: 0 if it is full now, null if it never was. */
+  get fullMsAgo(): number | null {
+    if (this.isFull) return 0
+    return this.#lastFullAtMs === undefined ? null : this.#deps.clock.monotonicMs() - this.#lastFullAtMs
+  }
+
+  /** Records that more is due than this worker claims at a time. */
+  noteBusy(): void {
+    this.#lastFullAtMs = this.#deps.clock.monotonicMs()
+  }
+
+  /** Reserves room for runs that are about to be claimed, and returns for how many there is room. Must be released. */
+  reserve(wanted: number): number {
+    const reserved = Math.min(wanted, this.room)
+    this.#reserved += reserved
+    return reserved
+  }
+
+  /** Releases reserved room once the claimed runs have been started. */
+  release(reserved: number): void {
+    if (reserved === 0) return
+    this.#reserved -= reserved
+    this.#notifyFreed()
+  }
+
+  /** Resolves when a run ends or reserved room is released. */
+  whenFreed(): Promise<void> {
+    this.#freed ??= Promise.withResolvers()
+    return this.#freed.promise
+  }
+
+  /** Resolves when no run is held and no room is reserved. */
+  async whenIdle(): Promise<void> {
+    while (this.#inFlight.size + this.#reserved > 0) {
+      await (this.#inFlight.size > 0 ? Promise.all([...this.#inFlight].map(({ done }) => done)) : this.whenFreed())
+    }
+  }
+
+  /** @param permissions as they were when the run began; null: they are read before the call */
+  start(run: HeldRun, permissions: Permissions | null): void {
+    const abort = new AbortController()
+    // Aborted before its target is called: a run that is handed back was never tried.
+    if (this.#abortReason !== undefined) abort.abort(this.#abortReason)
+    const done = this.#hold(run, abort, permissions).finally(() => {
+      if (this.isFull) this.#lastFullAtMs = this.#deps.clock.monotonicMs()
+      this.#inFlight.delete(hold)
+      this.#notifyFreed()
+    })
+    const hold = { runId: run.runId, token: run.token, abort, done }
+    this.#inFlight.add(hold)
+    this.#failures.own(done)
+  }
+
+  /** The runs that this worker holds, from their start until they are settled. */
+  get held(): Iterable<{ readonly runId: string; readonly token: number }> {
+    return this.#inFlight
+  }
+
+  /** Fires the signal of a run, if this worker holds it. */
+  abort(runId: string, reason: AbortReason): void {
+    for (const held of this.#inFlight) if (held.runId === runId) held.abort.abort(reason)
+  }
+
+  abortAll(reason: AbortReason): void {
+    for (const { abort } of this.#inFlight) abort.abort(reason)
+  }
+
+  /** Also aborts runs that a claim under way still brings. */
+  abortAllFromNowOn(reason: AbortReason): void {
+    this.#abortReason = reason
+    this.abortAll(reason)
+  }
+
+  #notifyFreed(): void {
+    this.#freed?.resolve()
+    this.#freed = undefined
+  }
+
+  /** If this code fails, the run is retried. Otherwise a living worker would hold it forever, and no rescuer would find it. */
+  async #hold(run: HeldRun, abort: AbortController, permissions: Permissions | null): Promise<void> {
+    try {
+      await this.#attempt(run, abort, permissions)
+    } catch (error) {
+      this.#failures.failed(error)
+      const failed = { code: 'dispatch_failed', message: messageOf(error) }
+      const ending = { kind: 'failed', error: failed, retryable: true } as const
+      await this.#deps.settleQueue.settle(run, settlementOf(run, ending, { retry: RETRY_SOON }))
+    }
+  }
+
+  async #attempt(run: HeldRun, abort: AbortController, known: Permissions | null): Promise<void> {
+    const { clock, settleQueue, targets, checker } = this.#deps
+    const policy = this.#policyOf(run)
+    const ending = await attemptRun(run, targets.get(run.targetKind), { clock, abort, checker, known })
+    if (ending !== null) await settleQueue.settle(run, readableSettlementOf(run, ending, policy))
+  }
+
+  /** Null if the stored policy can no longer be read: the run then gets no second attempt. */
+  #policyOf(run: HeldRun): SchedulePolicy | null {
+    try {
+      return this.#deps.cadences.policy(run.policy)
+    } catch {
+      return null
+    }
+  }
+}
+
+/** For a run that failed because of an error in Carillon itself. Its own policy does not apply. */
+const RETRY_SOON: RetryPolicy = { maxAttempts: 3, baseSeconds: 10, capSeconds: 60 }
+
+/** A target may return a result that cannot be written as JSON. Then the attempt is malformed, and the ledger says so. */
+function readableSettlementOf(run: HeldRun, ending: Ending, policy: SchedulePolicy | null): Settlement {
+  const options = { retry: policy?.retry ?? NO_RETRY, mayFree: policy === null || mayFree(policy) }
+  try {
+    return settlementOf(run, ending, options)
+  } catch (error) {
+    return settlementOf(run, malformed('unreadable_outcome', messageOf(error)), options)
+  }
+}
+
+/** Only under these policies can another run of the schedule wait for this one to end. */
+function mayFree({ overlap }: SchedulePolicy): boolean {
+  return overlap === 'queue' || overlap === 'replace'
+}

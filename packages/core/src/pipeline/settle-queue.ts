@@ -1,0 +1,220 @@
+import type { Db } from '../db/database.ts'
+import { isCausedByRow, SQLSTATE, sqlStateOf } from '../db/sqlstate.ts'
+import { Batcher } from '../kernel/batcher.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { Events } from '../kernel/events.ts'
+import { FailureRecord, pauseAfter, type Part, type ServiceFailure } from '../kernel/failure-record.ts'
+import type { HeldRun } from '../ledger/held-run.ts'
+import { emitSettled, needsNoLock, settleBatch } from './settle.ts'
+import { settleSuccesses } from './store/settle-successes.ts'
+import type { SettledRun, Settlement } from './store/settle.ts'
+
+export interface SettleQueueDeps {
+  readonly db: Db
+  readonly clock: Clock
+  readonly events: Events
+}
+
+interface Waiting {
+  readonly run: HeldRun
+  readonly settlement: Settlement
+  readonly done: () => void
+}
+
+/** Settlements that need no lock are written apart from those that lock their schedules. */
+type Way = 'plain' | 'locked'
+/** Writes a batch: one of the two ways, or the loop over batches that Postgres refused. */
+type Writer = Way | 'refused'
+
+const BATCH_MAX = 1000
+/** After a batch of at least this size the queue waits a moment for more, unless the second number is waiting already. */
+const DELAY_FROM = 8
+const DELAY_TO = 250
+/** After a batch that could not be written. Doubles with each further failure, as in a service. */
+const PAUSE = { firstMs: 250 }
+/** A refused batch is cut into this many pieces: a batch of a thousand is single rows after four rounds. */
+const PIECES = 8
+
+/**
+ * SETTLE in micro-batches: a single attempt is settled at once, a herd a thousand at a time. The queue retries a batch that
+ * cannot be written until it can. The fence makes a second write of the same settlement harmless (I12), also if only the answer to
+ * the first commit was lost.
+ *
+ * One row must not stall the others. Settlements that need no lock do not wait for those that do. A batch that Postgres refuses
+ * because of a row is cut up and retried apart, while other batches go on. The queue writes at most three batches at a time, so
+ * that begin, take and rescue keep connections of the pool even if the rows of all three batches are locked.
+ */
+export class SettleQueue implements Part {
+  readonly name = 'settle queue'
+  readonly #deps: SettleQueueDeps
+  /** One per writer: a success of one says nothing about the others. */
+  readonly #failures: Readonly<Record<Writer, FailureRecord>>
+  readonly #ways: Readonly<Record<Way, Batcher<Waiting>>>
+  /** Schedules with a settlement in a batch. A schedule's counters follow its runs one by one. */
+  readonly #taken = new Set<string>()
+  #refused: (readonly Waiting[])[] = []
+  #isWritingRefused = false
+  readonly #abandoned = new AbortController()
+
+  constructor(deps: SettleQueueDeps) {
+    this.#deps = deps
+    const newRecord = (): FailureRecord => new FailureRecord(deps, this)
+    this.#failures = { plain: newRecord(), locked: newRecord(), refused: newRecord() }
+    this.#ways = { plain: this.#newBatcher('plain'), locked: this.#newBatcher('locked') }
+  }
+
+  /** The failure of the writer that has failed for longest. */
+  get failure(): ServiceFailure | undefined {
+    const failures = Object.values(this.#failures).flatMap(({ failure }) => failure ?? [])
+    return failures.toSorted((a, b) => b.forMs - a.forMs)[0]
+  }
+
+  /** Resolves once the settlement is written, or its fence no longer holds. */
+  settle(run: HeldRun, settlement: Settlement): Promise<void> {
+    return new Promise((done) => this.#ways[wayOf(settlement)].add({ run, settlement, done }))
+  }
+
+  /** Gives up what cannot be written. Another worker's rescuer finds those runs. */
+  abandon(): void {
+    this.#abandoned.abort()
+  }
+
+  #newBatcher(way: Way): Batcher<Waiting> {
+    return new Batcher({
+      batchMax: BATCH_MAX,
+      claim: ({ settlement }) => this.#claim(settlement),
+      write: async (batch) => void (await this.#write(batch, way)),
+      // Where attempts end one after the other, each statement would write a few and cost as much as one for hundreds.
+      pause: async (written, waiting) => {
+        if (written >= DELAY_FROM && waiting < DELAY_TO) await this.#deps.clock.batchDelay()
+      },
+      own: (writer) => this.#failures[way].own(writer),
+    })
+  }
+
+  /** At most one settlement per schedule is under way. */
+  #claim({ scheduleId }: Settlement): boolean {
+    if (this.#taken.has(scheduleId)) return false
+    this.#taken.add(scheduleId)
+    return true
+  }
+
+  /** @returns false if Postgres refused the batch because of a row */
+  async #write(batch: readonly Waiting[], writer: Writer): Promise<boolean> {
+    const { signal } = this.#abandoned
+    for (let failures = 1; !signal.aborted; failures += 1) {
+      try {
+        this.#emit(batch, await this.#settle(batch))
+        if (writer !== 'refused') this.#failures[writer].succeeded()
+        break
+      } catch (error) {
+        if (isCausedByRow(error)) {
+          // The writer itself works: Postgres answered.
+          if (writer !== 'refused') this.#failures[writer].succeeded()
+          this.#setApart(batch, error)
+          return false
+        }
+        this.#failures[writer].failed(error)
+        await this.#deps.clock.sleep(pauseAfter(failures, PAUSE), signal)
+      }
+    }
+    this.#finish(batch)
+    return true
+  }
+
+  #setApart(batch: readonly Waiting[], error: unknown): void {
+    this.#failures.refused.failed(error)
+    this.#refused.push(...piecesOf(batch))
+    if (!this.#isWritingRefused) this.#failures.refused.own(this.#writeRefused())
+  }
+
+  /** All settlements of a batch go the same way. */
+  async #settle(batch: readonly Waiting[]): Promise<readonly SettledRun[]> {
+    const { db, clock } = this.#deps
+    const [first] = batch
+    const settlements = batch.map(({ settlement }) => settlement)
+    // A worker that lost its lease and got a new one has a new id. Then some settlements are fenced, and each needs its own id.
+    const isOfOneLease = batch.every(({ run }) => run.workerId === first?.run.workerId)
+    if (first === undefined || wayOf(first.settlement) === 'locked' || !isOfOneLease) {
+      return settleBatch(this.#deps, settlements)
+    }
+    try {
+      const { workerId } = first.run
+      const { settledAt, left } = await settleSuccesses(db, { settlements, workerId, now: clock.databaseNow() })
+      const written = batch.filter((_, index) => !left.has(index)).map(({ run }) => succeeded(run, settledAt))
+      // Either fenced, or to be settled under the schedule's lock because its overlap policy was edited: settleBatch decides.
+      const others = settlements.filter((_, index) => left.has(index))
+      return others.length === 0 ? written : [...written, ...(await settleBatch(this.#deps, others))]
+    } catch (error) {
+      // An attempt with this key exists, written by hand or restored. settleBatch keeps it.
+      if (sqlStateOf(error) !== SQLSTATE.uniqueViolation) throw error
+      return settleBatch(this.#deps, settlements)
+    }
+  }
+
+  /** In rounds: a piece that waits for a lock delays the other pieces once, and not again in the next round. */
+  async #writeRefused(): Promise<void> {
+    this.#isWritingRefused = true
+    try {
+      for (let failedRounds = 1; this.#refused.length > 0;) {
+        await this.#deps.clock.sleep(pauseAfter(failedRounds, PAUSE), this.#abandoned.signal)
+        const pieces = this.#refused
+        this.#refused = []
+        let written = 0
+        for (const piece of pieces) if (await this.#write(piece, 'refused')) written += 1
+        // While some pieces can be written, the pause stays short for the rest.
+        failedRounds = written > 0 ? 1 : failedRounds + 1
+      }
+      this.#failures.refused.succeeded()
+    } finally {
+      this.#isWritingRefused = false
+    }
+  }
+
+  #finish(batch: readonly Waiting[]): void {
+    for (const { settlement, done } of batch) {
+      this.#taken.delete(settlement.scheduleId)
+      done()
+    }
+    // Settlements of the same schedules may be written now, in either way.
+    for (const way of Object.values(this.#ways)) way.wake()
+  }
+
+  #emit(batch: readonly Waiting[], settled: readonly SettledRun[]): void {
+    const { events } = this.#deps
+    const written = new Map(settled.map((run) => [run.runId, run]))
+    for (const { run } of batch) {
+      const { runId, scheduleId, scheduledFor } = run
+      const settledRun = written.get(runId)
+      if (settledRun === undefined) events.emit('attempt.fenced', { runId, scheduleId, scheduledFor })
+      else emitSettled(events, settledRun)
+    }
+  }
+}
+
+/** The settled run, built from what is known: the statement for successes returns no rows. */
+function succeeded(run: HeldRun, settledAt: number): SettledRun {
+  const { runId, scheduleId, scheduledFor, tenantId, projectId, targetKind, attempt, startedAt } = run
+  const slot = { scheduleId, scheduledFor, tenantId, projectId, targetKind }
+  return {
+    ...slot,
+    runId,
+    attempt,
+    state: 'succeeded',
+    reason: null,
+    startedAt,
+    settledAt,
+    dueAt: null,
+    lane: null,
+    isAutoPaused: false,
+  }
+}
+
+function wayOf(settlement: Settlement): Way {
+  return needsNoLock(settlement) ? 'plain' : 'locked'
+}
+
+function piecesOf<Item>(items: readonly Item[]): Item[][] {
+  const size = Math.ceil(items.length / PIECES)
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, n) => items.slice(n * size, (n + 1) * size))
+}

@@ -1,0 +1,121 @@
+import { sql } from 'kysely'
+
+import { plainArray, type Tx } from '../../db/database.ts'
+import { nowOf, stampOf } from '../../db/now.ts'
+import {
+  namingMissingMonths,
+  runsInsert,
+  stampTable,
+  toIso,
+  writeLines,
+  type NewLines,
+  type NewRun,
+} from '../../ledger/lines.ts'
+import type { BeginPlan, SingleRunPlan } from '../begin-plan.ts'
+
+/** What both statements of BEGIN need. */
+interface BeginStamp {
+  readonly workerId: string
+  readonly now: Date | null
+  /** The instant of a slot that is claimed ahead: no line says that it began before. */
+  readonly notBefore: Date | null
+}
+
+/**
+ * I3: moves locked schedules to their next slots and writes the lines of the slots that are due, in one statement.
+ * @returns the ids of the lines that were written
+ * @throws MissingMonthError if the ledger has no month for a slot
+ */
+export async function advanceSchedules(
+  tx: Tx,
+  p: BeginStamp & { readonly plans: readonly BeginPlan[]; readonly onConflict: 'refuse' | 'keep' },
+): Promise<Set<string>> {
+  const { plans } = p
+  const lines: NewLines = { ...p, runs: plans.flatMap(({ runs }) => runs) }
+  const statement = sql<{ id: string }>`
+    with ${stampTable(lines)}, advanced as (
+      update carillon.schedules
+      set state = advance.state::carillon.schedule_state,
+        next_slot_at = advance.next_slot_at,
+        due_at = advance.due_at,
+        excluded_slots = nullif(advance.excluded_slots, '')::timestamptz[],
+        consecutive_failures = advance.consecutive_failures,
+        run_count = schedules.run_count + advance.run_count,
+        failure_count = schedules.failure_count + advance.failure_count,
+        paused_reason = coalesce(advance.paused_reason, schedules.paused_reason),
+        paused_at = case when advance.paused_reason is null then schedules.paused_at else ${nowOf(p.now)} end,
+        paused_by_subject = case when advance.paused_reason is null then schedules.paused_by_subject else 'system:carillon' end
+      from unnest(
+        ${plans.map(({ schedule }) => schedule.id)}::uuid[],
+        ${plans.map(({ state }) => state)}::text[],
+        ${plans.map(({ nextSlotAt }) => toIso(nextSlotAt))}::timestamptz[],
+        ${plans.map(({ dueAt }) => toIso(dueAt))}::timestamptz[],
+        ${plans.map(({ excludedSlots }) => toArrayText(excludedSlots))}::text[],
+        ${plans.map(({ consecutiveFailures }) => consecutiveFailures)}::integer[],
+        ${plans.map(({ runCount }) => runCount)}::integer[],
+        ${plans.map(({ failureCount }) => failureCount)}::integer[],
+        ${plans.map(({ pausedReason }) => pausedReason)}::text[]
+      ) as advance(
+        id, state, next_slot_at, due_at, excluded_slots, consecutive_failures, run_count, failure_count, paused_reason
+      )
+      where schedules.id = advance.id
+    )
+    ${runsInsert(lines)}`
+  return writeLines(tx, lines, statement)
+}
+
+/**
+ * I3: what `advanceSchedules` writes, for schedules where one run begins and nothing else changes. Most slots are of this kind, so
+ * this statement sends ids and instants only: the new line takes everything else from the schedule's row.
+ * @throws MissingMonthError if the ledger has no month for a slot
+ */
+export async function advanceSingleRuns(
+  tx: Tx,
+  p: BeginStamp & { readonly plans: readonly SingleRunPlan[] },
+): Promise<void> {
+  const { plans } = p
+  const runs = plans.map(({ runs: [run] }) => run)
+  const statement = sql`
+    with stamp as materialized (
+      select ${stampOf(p.now, p.notBefore)} as at
+    ), advanced as (
+      update carillon.schedules
+      set next_slot_at = to_timestamp(advance.next_slot / 1000.0),
+        due_at = to_timestamp(advance.due / 1000.0),
+        run_count = schedules.run_count + 1
+      from unnest(
+        ${plainArray(runs.map(({ scheduleId }) => scheduleId))}::uuid[],
+        ${plainArray(runs.map(({ scheduledFor }) => scheduledFor))}::double precision[],
+        ${plainArray(runs.map(({ id }) => id))}::uuid[],
+        ${plainArray(plans.map(({ nextSlotAt }) => nextSlotAt))}::double precision[],
+        ${plainArray(plans.map(({ dueAt }) => dueAt))}::double precision[]
+      ) as advance(id, slot, run_id, next_slot, due)
+      where schedules.id = advance.id
+      returning schedules.id, schedules.tenant_id, schedules.project_id, schedules.revision, advance.slot, advance.run_id
+    )
+    insert into carillon.runs (
+      schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, attempt_count, token, worker_id, begun_at,
+      started_at
+    )
+    select id, to_timestamp(slot / 1000.0), run_id, tenant_id, project_id, revision, 'schedule', 'running', 1, 1,
+      ${p.workerId}::uuid, (select at from stamp), (select at from stamp)
+    from advanced`
+  await namingMissingMonths(runs, () => statement.execute(tx))
+}
+
+/** The ids of those new lines whose slot has a line already. */
+export async function findWritten(tx: Tx, p: { readonly runs: readonly NewRun[] }): Promise<Set<string>> {
+  const { rows } = await sql<{ id: string }>`
+    select run.id
+    from unnest(
+      ${p.runs.map((run) => run.scheduleId)}::uuid[],
+      ${p.runs.map((run) => toIso(run.scheduledFor))}::timestamptz[],
+      ${p.runs.map((run) => run.id)}::uuid[]
+    ) as run(schedule_id, scheduled_for, id)
+    join carillon.runs on runs.schedule_id = run.schedule_id and runs.scheduled_for = run.scheduled_for`.execute(tx)
+  return new Set(rows.map(({ id }) => id))
+}
+
+function toArrayText(instants: readonly number[]): string {
+  return instants.length === 0 ? '' : `{${instants.map((instant) => new Date(instant).toISOString()).join(',')}}`
+}

@@ -1,0 +1,202 @@
+import type { RunReason } from '@carillon/api'
+import { sql } from 'kysely'
+
+import type { Db, Tx } from '../../db/database.ts'
+import { isOpen } from '../../db/indexed-sql.ts'
+import { stampOf } from '../../db/now.ts'
+
+/** The result of an attempt that is to be written, with the fence that proves whose attempt it was (I12). */
+export interface Settlement {
+  readonly runId: string
+  readonly scheduleId: string
+  readonly scheduledFor: number
+  readonly workerId: string
+  readonly token: number
+  readonly targetKind: string
+  /** `skipped`: refused and never tried. `pending` (never tried) or `retrying` (tried before): the run waits. */
+  readonly state: 'succeeded' | 'failed' | 'cancelled' | 'pending' | 'retrying' | 'skipped'
+  readonly reason: RunReason | null
+  /** Null if no attempt was made (handed back, refused): it leaves no attempt row and is not counted. */
+  readonly outcome: 'succeeded' | 'failed' | 'cancelled' | 'malformed' | 'lost' | null
+  /** Null unless the run waits. */
+  readonly waitsFor: 'worker' | 'retry' | null
+  readonly dueInMs: number | null
+  /** JSON text. */
+  readonly error: string | null
+  /** JSON text. */
+  readonly result: string | null
+  /** True if another run of the schedule may wait for this one to end. */
+  readonly mayFree: boolean
+}
+
+/** A run as its settlement left it. */
+export interface SettledRun {
+  readonly scheduleId: string
+  readonly scheduledFor: number
+  readonly runId: string
+  readonly tenantId: string
+  readonly projectId: string
+  readonly targetKind: string
+  readonly attempt: number
+  readonly state: Settlement['state']
+  readonly reason: RunReason | null
+  readonly startedAt: number
+  readonly settledAt: number
+  /** When the run is tried again, and the lane that it waits in; null if it is over. */
+  readonly dueAt: number | null
+  readonly lane: string | null
+  readonly isAutoPaused: boolean
+}
+
+interface Row {
+  schedule_id: string
+  scheduled_for: Date
+  id: string
+  tenant_id: string
+  project_id: string
+  target_kind: string
+  attempt_count: number
+  state: Settlement['state']
+  reason: RunReason | null
+  started_at: Date | null
+  settled_at: Date
+  due_at: Date | null
+  lane: string | null
+  is_auto_paused: boolean
+}
+
+/**
+ * I4: writes attempts, runs, counters and auto-pause of a whole batch in one statement. A settlement whose fence no longer holds
+ * changes nothing and is missing from the answer (I12).
+ *
+ * A batch holds at most one settlement per schedule. An earlier statement of the transaction must have locked the schedules:
+ * `before` then shows their latest values, and the lock order is schedules before runs, as everywhere.
+ *
+ * A schedule that is due now is not paused here. The next BEGIN sees its failures, writes the lines of its due slots and pauses it
+ * (I6). The stamp decides what is due, not the start of the transaction: a slot may come due while the transaction waits for
+ * the schedule's lock.
+ */
+export async function settleRuns(
+  db: Db | Tx,
+  p: { settlements: readonly Settlement[]; autoPauseReason: string; onConflict: 'refuse' | 'keep'; now: Date | null },
+): Promise<SettledRun[]> {
+  const { settlements } = p
+  const scheduleIds = settlements.map((s) => s.scheduleId)
+  const { rows } = await sql<Row>`
+    with stamp as materialized (
+      select ${stampOf(p.now)} as at
+    ), settlement as materialized (
+      select *
+      from unnest(
+        ${scheduleIds}::uuid[],
+        ${settlements.map((s) => new Date(s.scheduledFor).toISOString())}::timestamptz[],
+        ${settlements.map((s) => s.workerId)}::uuid[],
+        ${settlements.map((s) => s.token)}::integer[],
+        ${settlements.map((s) => s.state)}::carillon.run_state[],
+        ${settlements.map((s) => s.reason)}::carillon.run_reason[],
+        ${settlements.map((s) => s.outcome)}::carillon.attempt_outcome[],
+        ${settlements.map((s) => s.waitsFor)}::carillon.run_wait[],
+        ${settlements.map((s) => s.dueInMs)}::double precision[],
+        ${settlements.map((s) => s.targetKind)}::text[],
+        ${settlements.map((s) => s.error)}::text[],
+        ${settlements.map((s) => s.result)}::text[]
+      ) as s(
+        schedule_id, scheduled_for, worker_id, token, state, reason, outcome, waits_for, due_in_ms, target_kind, error, result
+      )
+    ), settled as (
+      update carillon.runs
+      set state = settlement.state,
+        reason = settlement.reason,
+        attempt_count = runs.attempt_count - case when settlement.outcome is null then 1 else 0 end,
+        worker_id = null,
+        -- A run that was never tried has not started.
+        started_at = case when settlement.state not in ('skipped', 'pending') then runs.started_at end,
+        waits_for = settlement.waits_for,
+        due_at = date_trunc('milliseconds', (select at from stamp)) + settlement.due_in_ms * interval '1 millisecond',
+        lane = case when settlement.waits_for is not null then carillon.lane_of(settlement.target_kind, runs.tenant_id) end,
+        completed_at = case when settlement.waits_for is null then (select at from stamp) end,
+        error = settlement.error::json
+      from settlement
+      -- Uses the index of open runs.
+      where runs.schedule_id = any(${scheduleIds}::uuid[])
+        and runs.schedule_id = settlement.schedule_id
+        and runs.scheduled_for = settlement.scheduled_for
+        and ${isOpen()}
+        and runs.state = 'running'
+        and runs.worker_id = settlement.worker_id
+        and runs.token = settlement.token
+      returning runs.schedule_id, runs.scheduled_for, runs.id, runs.tenant_id, runs.project_id, runs.attempt_count,
+        runs.state, runs.reason, runs.started_at, runs.due_at, runs.lane, settlement.worker_id, settlement.outcome, settlement.error,
+        settlement.result
+    ), attempted as (
+      insert into carillon.attempts (
+        schedule_id, scheduled_for, attempt, tenant_id, project_id, worker_id, outcome, started_at, completed_at, error, result
+      )
+      select schedule_id, scheduled_for, attempt_count, tenant_id, project_id, worker_id, outcome, started_at,
+        (select at from stamp), error::json, result::json
+      from settled
+      where outcome is not null
+      ${p.onConflict === 'keep' ? sql`on conflict do nothing` : sql``}
+    ), counted as (
+      update carillon.schedules
+      set consecutive_failures = case
+          when failure.is_one then schedules.consecutive_failures + 1
+          when settled.state = 'succeeded' then 0
+          else schedules.consecutive_failures
+        end,
+        failure_count = schedules.failure_count + case settled.state when 'failed' then 1 else 0 end,
+        run_count = schedules.run_count - case when failure.is_untried then 1 else 0 end,
+        state = case when pause.is_due then 'paused' else schedules.state end,
+        next_slot_at = case when pause.is_due then null else schedules.next_slot_at end,
+        due_at = case when pause.is_due then null else schedules.due_at end,
+        paused_at = case when pause.is_due then (select at from stamp) else schedules.paused_at end,
+        paused_reason = case when pause.is_due then ${p.autoPauseReason} else schedules.paused_reason end,
+        paused_by_subject = case when pause.is_due then 'system:carillon' else schedules.paused_by_subject end
+      from settled
+      join carillon.schedules as before on before.id = settled.schedule_id
+      cross join lateral (
+        select settled.state in ('failed', 'skipped') as is_one, settled.due_at is null and settled.attempt_count = 0 as is_untried
+      ) as failure
+      cross join lateral (
+        select failure.is_one and before.state = 'active' and before.auto_pause_threshold > 0
+          and before.consecutive_failures + 1 >= before.auto_pause_threshold
+          and before.due_at > (select at from stamp) as is_due
+      ) as pause
+      where schedules.id = settled.schedule_id
+        and (failure.is_one or failure.is_untried or (settled.state = 'succeeded' and schedules.consecutive_failures > 0))
+      returning schedules.id, schedules.tenant_id, schedules.project_id, schedules.revision, pause.is_due
+    ), changed as (
+      insert into carillon.schedule_changes (
+        schedule_id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, reason, changed_at
+      )
+      select id, tenant_id, project_id, 'paused', revision, null, 'system:carillon', ${p.autoPauseReason},
+        (select at from stamp)
+      from counted
+      where is_due
+    )
+    select settled.schedule_id, settled.scheduled_for, settled.id, settled.tenant_id, settled.project_id,
+      schedules.target_kind, settled.attempt_count, settled.state, settled.reason, settled.started_at,
+      (select at from stamp) as settled_at, settled.due_at, settled.lane, settled.schedule_id = any(array(select id from counted where is_due)) as is_auto_paused
+    from settled
+    join carillon.schedules on schedules.id = settled.schedule_id`.execute(db)
+  return rows.map(toSettled)
+}
+
+function toSettled(row: Row): SettledRun {
+  return {
+    scheduleId: row.schedule_id,
+    scheduledFor: row.scheduled_for.getTime(),
+    runId: row.id,
+    tenantId: row.tenant_id,
+    projectId: row.project_id,
+    targetKind: row.target_kind,
+    attempt: row.attempt_count,
+    state: row.state,
+    reason: row.reason,
+    startedAt: (row.started_at ?? row.settled_at).getTime(),
+    settledAt: row.settled_at.getTime(),
+    dueAt: row.due_at?.getTime() ?? null,
+    lane: row.lane,
+    isAutoPaused: row.is_auto_paused,
+  }
+}

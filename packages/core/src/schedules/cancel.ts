@@ -1,0 +1,32 @@
+import { lockSchedules } from '../db/locks.ts'
+import { notifyCancel, notifyDue } from '../db/notify.ts'
+import { CarillonError } from '../kernel/errors.ts'
+import { type Caller, scopeOf } from '../kernel/scope.ts'
+import { endWaitingRuns, freeWaitingRuns, requestCancel } from '../ledger/open-runs.ts'
+import type { Run } from '../ledger/records.ts'
+import { getRun } from '../ledger/runs.ts'
+import type { SchedulerContext } from './context.ts'
+import { uncountUntried } from './store/schedule-writes.ts'
+
+/** Cancels a run: at once if it waits. The worker of a running run is asked to stop its target. */
+export async function cancel({ transact, clock }: SchedulerContext, caller: Caller, runId: string): Promise<Run> {
+  const key = { ...scopeOf(caller), id: runId }
+  await transact(caller, async (tx) => {
+    const now = clock.databaseNow()
+    const { scheduleId } = await getRun(tx, key)
+    await lockSchedules(tx, { scheduleIds: [scheduleId] })
+    // Read again: the run may have changed before the lock was granted.
+    const run = await getRun(tx, key)
+    if (run.state === 'running') {
+      await notifyCancel(tx, { runIds: await requestCancel(tx, { runIds: [runId], actor: caller.subject, now }) })
+      return
+    }
+    const ended = await endWaitingRuns(tx, { runIds: [runId], end: 'cancelled', now })
+    if (ended.length === 0) {
+      throw new CarillonError('state_conflict', `expected a run that is not over, got one that is ${run.state}`)
+    }
+    await uncountUntried(tx, { ended })
+    await notifyDue(tx, { lanes: await freeWaitingRuns(tx, { scheduleIds: [scheduleId], now }) })
+  })
+  return transact(caller, (tx) => getRun(tx, key))
+}

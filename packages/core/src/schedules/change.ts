@@ -1,0 +1,170 @@
+import type { RunReason, ScheduleChangeKind } from '@carillon/api'
+
+import type { Tx } from '../db/database.ts'
+import { readClock } from '../db/now.ts'
+import { insertChanges } from '../db/schedule-changes.ts'
+import { CarillonError } from '../kernel/errors.ts'
+import { isUuid } from '../kernel/ids.ts'
+import { type Caller, scopeOf } from '../kernel/scope.ts'
+import { linesOf, stepsOf } from '../ledger/backlog-slots.ts'
+import { BacklogPortions, LINES_PER_PORTION } from '../ledger/backlogs.ts'
+import { insertBacklogs, type NewBacklog } from '../ledger/backlogs.ts'
+import { ensureMonthsOf, insertRuns, MissingMonthError, type NewRun } from '../ledger/lines.ts'
+import type { Schedule } from '../ledger/records.ts'
+import type { SchedulerContext } from './context.ts'
+import type { ChangeOptions } from './options.ts'
+import { scheduleNotFound } from './reads.ts'
+import { lockSchedule } from './store/schedules.ts'
+
+/** How long a change may compute slots while its schedules are locked. */
+const COMPUTING_MS = 50
+/** How long a call writes backlogs after its change. Workers write the rest. */
+const WRITING_MS = 3000
+
+/** What a change did to a schedule, for its history. */
+interface ChangeMade {
+  readonly change: ScheduleChangeKind
+  readonly reason?: string
+  /** Schedules with lines to write after the commit: see `closeDueSlots`. */
+  readonly backlogs?: readonly string[]
+}
+
+/** One transaction around a change of one schedule: lock it, compare the revision, change it, record the change. */
+export async function changeSchedule(
+  context: SchedulerContext,
+  caller: Caller,
+  id: string,
+  { revision }: ChangeOptions,
+  change: (tx: Tx, schedule: Schedule, now: number) => Promise<ChangeMade>,
+): Promise<{ readonly backlogs: readonly string[] }> {
+  return withLocked(context, caller, id, async (tx, schedule, now) => {
+    requireRevision(schedule, revision)
+    const made = await change(tx, schedule, now)
+    await insertChanges(tx, {
+      change: made.change,
+      reason: made.reason ?? null,
+      scheduleIds: [id],
+      actor: caller.subject,
+      now: new Date(now),
+    })
+    return { backlogs: made.backlogs ?? [] }
+  })
+}
+
+/** One transaction that holds the lock of a schedule. */
+export function withLocked<Result>(
+  context: SchedulerContext,
+  caller: Caller,
+  id: string,
+  work: (tx: Tx, schedule: Schedule, now: number) => Promise<Result>,
+): Promise<Result> {
+  if (!isUuid(id)) throw scheduleNotFound(id)
+  return transactWithMonths(context, caller, async (tx) => {
+    const schedule = await lockSchedule(tx, { ...scopeOf(caller), id })
+    if (schedule === undefined) throw scheduleNotFound(id)
+    // The clock is read after the lock: a begin that held the lock before may have begun a slot that was ahead until then.
+    return work(tx, schedule, await readClock(tx, context.clock.databaseNow()))
+  })
+}
+
+/**
+ * One transaction for a change that may write lines. If the ledger lacks a month for one of them, this creates the month and runs
+ * the change again, once: upkeep creates months, but perhaps no worker has started yet. A change writes its lines with one
+ * statement, so the error names every month that is missing.
+ */
+export async function transactWithMonths<Result>(
+  { transact }: SchedulerContext,
+  caller: Caller,
+  work: (tx: Tx) => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await transact(caller, work)
+  } catch (error) {
+    if (!(error instanceof MissingMonthError)) throw error
+    await transact(caller, (tx) => ensureMonthsOf(tx, error.slots))
+    return transact(caller, work)
+  }
+}
+
+/** @throws CarillonError `revision_conflict` if the caller names a revision and the schedule has another one */
+export function requireRevision(schedule: Schedule, revision: number | undefined): void {
+  if (revision !== undefined && revision !== schedule.revision) {
+    const message = `expected revision ${revision}, got ${schedule.revision}: read the schedule again`
+    throw new CarillonError('revision_conflict', message)
+  }
+}
+
+/**
+ * Writes lines for the slots that are due before a change: a slot that came due and has not begun must not vanish with the change
+ * (I6). Excluded slots get the reason `excluded`. Call with the schedules locked.
+ *
+ * The schedules stay locked until the commit, so this writes at most one portion of lines. If an outage left more due slots, the
+ * same transaction stores the rest as backlogs.
+ * @returns the schedules with a backlog: call `writeBacklogs` with them after the commit
+ */
+export async function closeDueSlots(
+  tx: Tx,
+  { cadences, clock, retentionMs }: Pick<SchedulerContext, 'cadences' | 'clock' | 'retentionMs'>,
+  { schedules, reason, now }: { schedules: readonly Schedule[]; reason: RunReason; now: number },
+): Promise<readonly string[]> {
+  const runs: NewRun[] = []
+  const backlogs: NewBacklog[] = []
+  const endsMs = clock.monotonicMs() + COMPUTING_MS
+  for (const schedule of schedules) {
+    const backlog = backlogOf(schedule, reason, now)
+    if (backlog === undefined) continue
+    const limit = LINES_PER_PORTION - runs.length
+    const options = {
+      source: cadences,
+      cadence: JSON.stringify(schedule.cadence),
+      ledgerFrom: now - retentionMs,
+      limit,
+    }
+    let next: number | null = backlog.nextSlotAt
+    if (clock.monotonicMs() < endsMs) {
+      for (const step of stepsOf(backlog, options)) {
+        runs.push(...linesOf(backlog, step.due, now))
+        next = step.next
+        if (clock.monotonicMs() >= endsMs) break
+      }
+    }
+    if (next !== null) backlogs.push({ ...backlog, nextSlotAt: next })
+  }
+  const databaseNow = clock.databaseNow()
+  if (runs.length > 0) await insertRuns(tx, { runs, workerId: null, onConflict: 'keep', now: databaseNow })
+  if (backlogs.length > 0) await insertBacklogs(tx, { backlogs, now: databaseNow })
+  return backlogs.map(({ scheduleId }) => scheduleId)
+}
+
+/**
+ * Writes the backlogs of a committed change, in portions and for a few seconds at most. Workers write the rest. Never throws: the
+ * change is committed, so the call must not fail.
+ */
+export async function writeBacklogs(
+  context: SchedulerContext,
+  caller: Caller,
+  scheduleIds: readonly string[],
+): Promise<void> {
+  if (scheduleIds.length === 0) return
+  const { transact, clock, events, cadences, retentionMs } = context
+  const access = <Result>(work: (tx: Tx) => Promise<Result>): Promise<Result> => transact(caller, work)
+  const portions = new BacklogPortions(
+    { clock, source: cadences, retentionMs, read: access, transact: access },
+    scheduleIds,
+  )
+  const endsMs = clock.monotonicMs() + WRITING_MS
+  try {
+    await portions.write(() => clock.monotonicMs() >= endsMs)
+  } catch (error) {
+    events.emit('service.failed', { service: 'backlog writer', error })
+  }
+}
+
+/** All due slots of a schedule; undefined if none is due. */
+function backlogOf(schedule: Schedule, reason: RunReason, now: number): NewBacklog | undefined {
+  const { id, tenantId, projectId, revision, nextSlotAt, dueAt } = schedule
+  if (nextSlotAt === null || dueAt === null || dueAt > now) return undefined
+  const until = now - (dueAt - nextSlotAt)
+  const excludedSlots = schedule.excludedSlots.filter((slot) => slot >= nextSlotAt && slot <= until)
+  return { scheduleId: id, tenantId, projectId, revision, until, nextSlotAt, reason, excludedSlots }
+}

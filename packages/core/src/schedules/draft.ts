@@ -1,0 +1,225 @@
+import { SearchLimitError, type Cadence, type CadenceSpec } from '@carillon/cadence'
+
+import { noSlotAhead, readCadence, searchSlots } from '../cadences/cadence-cache.ts'
+import { CarillonError } from '../kernel/errors.ts'
+import { type Caller, scopeOf } from '../kernel/scope.ts'
+import type { Schedule } from '../ledger/records.ts'
+import type { SchedulePolicy } from '../policy/schedule-policy.ts'
+import { requireRevision } from './change.ts'
+import { readRules, transactWithRules, type SchedulerContext } from './context.ts'
+import { checkedList, rootInList } from './create.ts'
+import { decideEdit, type EditDecision } from './edit.ts'
+import { grantForEdit } from './grant-choice.ts'
+import {
+  checkInputs,
+  mapInputs,
+  requireSecrets,
+  type CheckedInput,
+  type ScheduleEdit,
+  type ScheduleInput,
+} from './input.ts'
+import type { ChangeOptions, Preview, SlotPreview } from './options.ts'
+import { getIn } from './reads.ts'
+
+/** The schedule that a create would make, with every default filled in, and its next slots. */
+export interface CreatePlan extends Preview {
+  readonly name: string
+  readonly cadence: CadenceSpec
+  readonly target: Schedule['target']
+  readonly policy: SchedulePolicy
+  /** Null: a grant of its own, created with it. */
+  readonly grantId: string | null
+  readonly ownerSubject: string
+}
+
+/** What an edit would do. */
+export interface EditPlan {
+  /** The revision that the plan was made from. */
+  readonly basedOn: number
+  /** The edited schedule; the current one if the edit changes nothing. */
+  readonly schedule: Schedule
+  /** Slots that only the edited cadence has, the earliest first; at most 50. */
+  readonly added: readonly SlotPreview[]
+  /** Slots that only the current cadence has, the earliest first; at most 50. */
+  readonly removed: readonly SlotPreview[]
+  /** The last slot up to which both cadences were compared, inclusive; null if both were compared to their ends. */
+  readonly comparedUntil: number | null
+}
+
+/** The next slots of a cadence. */
+interface Outlook {
+  readonly cadence: Cadence | null
+  readonly slots: readonly number[]
+  /** `slots` is complete up to here; infinite if no slot follows. */
+  readonly until: number
+}
+
+const SLOTS_SHOWN = 5
+const COMPARED_MAX = 100
+const REPORTED_MAX = 50
+const NOTHING: Outlook = { cadence: null, slots: [], until: Infinity }
+
+/** Throws what a create would throw, and writes nothing. */
+export async function planCreate(context: SchedulerContext, caller: Caller, input: ScheduleInput): Promise<CreatePlan> {
+  const [plan] = await planInputs(context, caller, [input], () => '')
+  if (plan === undefined) throw new Error('an input was neither taken nor refused')
+  return plan
+}
+
+/** The same for several inputs. One error names the problems of all of them. */
+export async function planCreateMany(
+  context: SchedulerContext,
+  caller: Caller,
+  inputs: readonly ScheduleInput[],
+): Promise<CreatePlan[]> {
+  return planInputs(context, caller, checkedList(inputs), rootInList)
+}
+
+async function planInputs(
+  context: SchedulerContext,
+  caller: Caller,
+  inputs: readonly unknown[],
+  rootOf: (index: number) => string,
+): Promise<CreatePlan[]> {
+  const { checked, now } = await transactWithRules(context, caller, async (tx, rules) => ({
+    checked: await checkInputs(tx, caller, { inputs, rules, rootOf }),
+    now: rules.now,
+  }))
+  return mapInputs(checked, rootOf, (input) => planOf(input, caller, now))
+}
+
+function planOf(checked: CheckedInput, caller: Caller, now: number): CreatePlan {
+  const { name, cadence, target, policy, grantId, ownerSubject } = checked
+  return searchSlots('cadence', () => {
+    if (cadence.next(now) === null) throw noSlotAhead()
+    return {
+      name,
+      cadence: cadence.rule.spec,
+      target: asStored(target),
+      policy,
+      grantId,
+      ownerSubject: ownerSubject ?? caller.subject,
+      description: cadence.rule.describe(),
+      slots: cadence.rule
+        .slots(now + 1, { limit: SLOTS_SHOWN })
+        .map((slot) => ({ scheduledFor: slot, local: cadence.rule.local(slot) })),
+      warnings: cadence.rule.warnings(now),
+    }
+  })
+}
+
+/** A target as a read would return it: without undefined fields. */
+function asStored(target: CheckedInput['target']): Schedule['target'] {
+  return JSON.parse(JSON.stringify(target)) as Schedule['target']
+}
+
+/** Takes no lock and writes nothing. The plan holds for the revision that it was made from. */
+export async function planEdit(
+  context: SchedulerContext,
+  caller: Caller,
+  id: string,
+  edit: ScheduleEdit,
+  { revision }: ChangeOptions,
+): Promise<EditPlan> {
+  const { schedule, decision, grant, now } = await context.transact(caller, async (tx) => {
+    const schedule = await getIn(tx, caller, id)
+    requireRevision(schedule, revision)
+    const rules = await readRules(context, tx, caller)
+    const { now } = rules
+    const decision = decideEdit(schedule, edit, rules)
+    await requireSecrets(tx, caller, decision.checked, rules)
+    const grant = await grantForEdit(tx, {
+      scope: scopeOf(caller),
+      scheduleId: id,
+      grantId: edit.grantId,
+      currentId: schedule.grantId,
+      requiredScope: decision.checked.requiredScope,
+      now,
+    })
+    return { schedule, decision, grant, now }
+  })
+  const isUnchanged = decision.isUnchanged && grant.id === schedule.grantId
+  const planned = isUnchanged ? schedule : plannedSchedule(schedule, decision, grant.id, { actor: caller.subject, now })
+  const plan = { basedOn: schedule.revision, schedule: planned }
+  if (!decision.isNewCadence) return { ...plan, added: [], removed: [], comparedUntil: null }
+  const old = outlookOf(readableCadence(schedule), firstAwaited(schedule, now))
+  return { ...plan, ...compareOutlooks(old, outlookOf(decision.checked.cadence.rule, now + 1)) }
+}
+
+function plannedSchedule(
+  schedule: Schedule,
+  { checked, state, nextSlotAt, dueAt }: EditDecision,
+  grantId: string,
+  { actor, now }: { actor: string; now: number },
+): Schedule {
+  const { name, cadence, target, policy } = checked
+  return {
+    ...schedule,
+    name,
+    state,
+    revision: schedule.revision + 1,
+    cadence: cadence.rule.spec,
+    target: asStored(target),
+    policy,
+    grantId,
+    nextSlotAt,
+    dueAt,
+    updatedBy: actor,
+    updatedAt: now,
+  }
+}
+
+function compareOutlooks(old: Outlook, edited: Outlook): Pick<EditPlan, 'added' | 'removed' | 'comparedUntil'> {
+  const until = Math.min(old.until, edited.until)
+  return {
+    added: onlyIn(edited, old, until),
+    removed: onlyIn(old, edited, until),
+    comparedUntil: until === Infinity ? null : until,
+  }
+}
+
+function onlyIn({ cadence, slots }: Outlook, other: Outlook, until: number): SlotPreview[] {
+  if (cadence === null) return []
+  const others = new Set(other.slots)
+  return slots
+    .filter((slot) => slot <= until && !others.has(slot))
+    .slice(0, REPORTED_MAX)
+    .map((slot) => ({ scheduledFor: slot, local: cadence.local(slot) }))
+}
+
+function outlookOf(cadence: Cadence | null, from: number): Outlook {
+  if (cadence === null) return NOTHING
+  try {
+    const slots = cadence.slots(from, { limit: COMPARED_MAX })
+    const last = slots.at(-1)
+    return { cadence, slots, until: last === undefined || isKnownLast(cadence, last) ? Infinity : last }
+  } catch (error) {
+    // Too sparse to search: nothing of it can be compared. An edit accepts it all the same.
+    if (!(error instanceof SearchLimitError)) throw error
+    return { cadence, slots: [], until: from - 1 }
+  }
+}
+
+function isKnownLast(cadence: Cadence, slot: number): boolean {
+  try {
+    return cadence.isExhausted(slot)
+  } catch (error) {
+    if (!(error instanceof SearchLimitError)) throw error
+    return false
+  }
+}
+
+/** With a spread, a past slot may not be due yet. An edit of the cadence removes it. */
+function firstAwaited({ nextSlotAt, dueAt }: Schedule, now: number): number {
+  return nextSlotAt !== null && dueAt !== null && dueAt > now ? Math.min(nextSlotAt, now + 1) : now + 1
+}
+
+/** Null if this version cannot read it: an edit is the way to repair such a schedule. */
+function readableCadence(schedule: Schedule): Cadence | null {
+  try {
+    return readCadence(schedule.cadence)
+  } catch (error) {
+    if (!(error instanceof CarillonError)) throw error
+    return null
+  }
+}

@@ -1,0 +1,134 @@
+import { isDeepStrictEqual } from 'node:util'
+
+import type { CadenceSpec } from '@carillon/cadence'
+
+import { dueOf, nextDueAfter, noSlotAhead, type NextDue } from '../cadences/cadence-cache.ts'
+import type { Tx } from '../db/database.ts'
+import { notifyDue } from '../db/notify.ts'
+import { insertChanges } from '../db/schedule-changes.ts'
+import { type Caller, scopeOf } from '../kernel/scope.ts'
+import { freeWaitingRuns, settleLocked } from '../ledger/open-runs.ts'
+import type { Schedule } from '../ledger/records.ts'
+import { closeDueSlots, requireRevision, withLocked, writeBacklogs } from './change.ts'
+import { changeEvent, readRules, refuseUnknownGrant, type SchedulerContext } from './context.ts'
+import { grantForEdit } from './grant-choice.ts'
+import {
+  checkEdit,
+  requireSecrets,
+  type CheckedInput,
+  type InputRules,
+  type ScheduleEdit,
+  type ScheduleInput,
+} from './input.ts'
+import { get } from './reads.ts'
+import { requireQuota, reviseSchedule } from './store/schedule-writes.ts'
+
+/** The content of a schedule after an edit, and when it comes due next. */
+export interface EditDecision extends NextDue {
+  readonly checked: CheckedInput
+  readonly isNewCadence: boolean
+  /** True if name, cadence, target and policy stay the same. The grant is compared apart. */
+  readonly isUnchanged: boolean
+  readonly state: 'active' | 'paused' | 'completed'
+}
+
+/** An edit that changes nothing is checked like any other, but writes nothing: no revision, no history, no event. */
+export async function edit(
+  context: SchedulerContext,
+  caller: Caller,
+  id: string,
+  edit: ScheduleEdit,
+  { revision }: { readonly revision: number },
+): Promise<Schedule> {
+  const { unchanged, backlogs = [] } = await withLocked(context, caller, id, async (tx, schedule, now) => {
+    requireRevision(schedule, revision)
+    const rules = await readRules(context, tx, caller)
+    const decision = decideEdit(schedule, edit, { ...rules, now })
+    const { checked, isNewCadence, state, nextSlotAt, dueAt } = decision
+    await requireSecrets(tx, caller, checked, rules)
+    const grant = await grantForEdit(tx, {
+      scope: scopeOf(caller),
+      scheduleId: id,
+      grantId: edit.grantId,
+      currentId: schedule.grantId,
+      requiredScope: checked.requiredScope,
+      now,
+    })
+    if (decision.isUnchanged && grant.id === schedule.grantId) return { unchanged: schedule }
+    const [actor, at] = [caller.subject, new Date(now)]
+    const backlogs = isNewCadence
+      ? await closeDueSlots(tx, context, { schedules: [schedule], reason: 'superseded', now })
+      : []
+    await refuseUnknownGrant(
+      reviseSchedule(tx, {
+        ...checked,
+        cadence: checked.cadence.rule.spec,
+        id,
+        grant,
+        state,
+        nextSlotAt,
+        dueAt,
+        actor,
+        now: at,
+      }),
+    )
+    if (checked.policy.overlap !== schedule.policy.overlap) {
+      await changeOverlap(tx, schedule, checked, context.clock.databaseNow())
+    }
+    if (schedule.state === 'completed' && state === 'active') await requireQuota(tx, schedule)
+    await insertChanges(tx, { change: 'edited', reason: null, scheduleIds: [id], actor, now: at })
+    return { backlogs }
+  })
+  if (unchanged !== undefined) return unchanged
+  const edited = await get(context, caller, id)
+  context.events.emit('schedule.edited', { ...changeEvent(caller, id), revision: edited.revision })
+  await writeBacklogs(context, caller, backlogs)
+  return edited
+}
+
+/**
+ * Open runs began under the old overlap policy, and their workers know only that one. From now on they are settled under the
+ * schedule's lock. Otherwise the end of a run might not wake the slot that waits for it.
+ */
+async function changeOverlap(tx: Tx, { id }: Schedule, { policy }: CheckedInput, now: Date | null): Promise<void> {
+  await settleLocked(tx, { scheduleId: id })
+  if (policy.overlap !== 'allow') return
+  await notifyDue(tx, { lanes: await freeWaitingRuns(tx, { scheduleIds: [id], isAllowed: true, now }) })
+}
+
+/**
+ * Decides what a schedule becomes by an edit, except for its grant. Writes nothing.
+ * @throws CarillonError `invalid_input` with every field at fault
+ */
+export function decideEdit(schedule: Schedule, edit: ScheduleEdit, rules: InputRules): EditDecision {
+  const { now } = rules
+  const checked = checkEdit(edit, contentOf(schedule), rules)
+  const isNewCadence = edit.cadence !== undefined && !isSameCadence(checked.cadence.rule.spec, schedule.cadence)
+  const isPaused = schedule.state === 'paused'
+  const { spreadSeconds } = checked.policy
+  const next =
+    isNewCadence && !isPaused
+      ? nextDueAfter(checked.cadence, now, { id: schedule.id, spreadSeconds })
+      : dueOf(schedule.nextSlotAt, { id: schedule.id, spreadSeconds })
+  if (isNewCadence && !isPaused && next.nextSlotAt === null) throw noSlotAhead()
+  const state = isPaused ? 'paused' : next.nextSlotAt === null ? 'completed' : 'active'
+  return { checked, isNewCadence, isUnchanged: isSameContent(checked, schedule), state, ...next }
+}
+
+function contentOf({ name, cadence, target, policy }: Schedule): ScheduleInput {
+  return { name, cadence, target, policy }
+}
+
+/** In a target, the order of fields counts too: it is the order in which a payload is sent. */
+function isSameContent({ name, cadence, target, policy }: CheckedInput, schedule: Schedule): boolean {
+  return (
+    name === schedule.name &&
+    isSameCadence(cadence.rule.spec, schedule.cadence) &&
+    JSON.stringify(target) === JSON.stringify(schedule.target) &&
+    isDeepStrictEqual(policy, schedule.policy)
+  )
+}
+
+function isSameCadence(a: CadenceSpec, b: CadenceSpec): boolean {
+  return JSON.stringify(a) === JSON.stringify(b)
+}

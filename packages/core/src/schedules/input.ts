@@ -1,0 +1,357 @@
+import {
+  expectedText,
+  foundName,
+  isNameableSubject,
+  isStorable,
+  SCHEDULE_INPUT_MAX_LENGTH,
+  SCHEDULE_NAME_MAX_LENGTH,
+  unknownFieldText,
+} from '@carillon/api'
+
+import { findGrants, type Grant } from '../access/grants.ts'
+import { listRemoved } from '../access/members.ts'
+import { listKnownSecrets } from '../access/secrets.ts'
+import type { CadenceCache, ParsedCadence, PolicyInputResult } from '../cadences/cadence-cache.ts'
+import type { Tx } from '../db/database.ts'
+import { schemaProblems } from '../kernel/checked-object.ts'
+import { CarillonError, invalidInput, type Problem } from '../kernel/errors.ts'
+import { isUuid } from '../kernel/ids.ts'
+import { type Caller, type Scope, scopeOf } from '../kernel/scope.ts'
+import { checkRetention } from '../policy/retry.ts'
+import type { SchedulePolicy } from '../policy/schedule-policy.ts'
+import type { Target, TargetLimits } from '../ports/target.ts'
+import { requireGrant } from './grant-choice.ts'
+
+/** What a caller sends to create a schedule. */
+export interface ScheduleInput {
+  readonly name: string
+  /** See @carillon/cadence. */
+  readonly cadence: unknown
+  /** `kind`, and the fields of that kind of target. */
+  readonly target: unknown
+  /** Any part of a policy. Absent fields get their defaults. */
+  readonly policy?: unknown
+  /** The grant that its runs act by. @default a grant of its own, with exactly the scope that its target needs */
+  readonly grantId?: string | null | undefined
+  /** @default the caller */
+  readonly ownerSubject?: string | undefined
+}
+
+/** The fields that an edit may change. An absent field stays. A `grantId` of null asks for a grant of its own. */
+export type ScheduleEdit = Partial<Pick<ScheduleInput, 'name' | 'cadence' | 'target' | 'policy'>> & {
+  readonly grantId?: string | null | undefined
+}
+
+/** A valid input with every default filled in. */
+export interface CheckedInput {
+  readonly name: string
+  readonly cadence: ParsedCadence
+  readonly target: { readonly kind: string }
+  /** The scope that a grant needs for this target. */
+  readonly requiredScope: string
+  readonly policy: SchedulePolicy
+  readonly policyJson: string
+  readonly secretRefs: readonly { readonly path: string; readonly name: string }[]
+  /** Null: the schedule gets a grant of its own. */
+  readonly grantId: string | null
+  /** When the named grant expires; null if it does not, or if none is named. `checkInputs` reads it. */
+  readonly grantExpiresAt: number | null
+  /** Null: the caller. */
+  readonly ownerSubject: string | null
+}
+
+/** What a tenant's inputs are checked against. */
+export interface InputRules {
+  readonly now: number
+  readonly minimumSeconds: number
+  readonly targets: ReadonlyMap<string, Target>
+  /** The tenant's limits for its targets. */
+  readonly limits: TargetLimits
+  readonly cadences: CadenceCache
+  /** True if no check can tell which secrets exist. */
+  readonly areSecretsElsewhere: boolean
+}
+
+const EDITABLE = ['name', 'cadence', 'target', 'policy', 'grantId']
+const FIELDS = [...EDITABLE, 'ownerSubject']
+
+/**
+ * Checks inputs of new schedules: first every field by itself, then against the database. One error names all problems of a step.
+ * @param rootOf the path of an input, which the paths of its problems start with
+ * @throws CarillonError `invalid_input`
+ */
+export async function checkInputs(
+  tx: Tx,
+  caller: Caller,
+  { inputs, rules, rootOf }: { inputs: readonly unknown[]; rules: InputRules; rootOf: (index: number) => string },
+): Promise<CheckedInput[]> {
+  const checked = mapInputs(inputs, rootOf, (input) => {
+    const checkedInput = checkInput(input, rules)
+    requireOwnName(caller, checkedInput)
+    return checkedInput
+  })
+  const facts = await readFacts(tx, caller, checked, rules)
+  return mapInputs(checked, rootOf, (input) => withFacts(input, facts, rules.now))
+}
+
+/** Maps inputs to results, and throws one `invalid_input` with the problems of all of them. */
+export function mapInputs<Item, Result>(
+  items: readonly Item[],
+  rootOf: (index: number) => string,
+  map: (item: Item, index: number) => Result,
+): Result[] {
+  const problems: Problem[] = []
+  const results: Result[] = []
+  for (const [index, item] of items.entries()) {
+    try {
+      results.push(map(item, index))
+    } catch (error) {
+      if (!(error instanceof CarillonError) || error.code !== 'invalid_input') throw error
+      const root = rootOf(index)
+      problems.push(...error.problems.map(({ path, message }) => ({ path: join(root, path), message })))
+    }
+  }
+  if (problems.length > 0) throw invalidInput(problems)
+  return results
+}
+
+/** What the database knows about inputs: at most three statements for any number of inputs, and none if no input needs one. */
+interface InputFacts {
+  readonly removedOwners: ReadonlySet<string>
+  /** The named secrets that exist; undefined if no input names one, or if no check can tell. */
+  readonly secrets: ReadonlySet<string> | undefined
+  readonly grants: ReadonlyMap<string, Grant>
+}
+
+async function readFacts(
+  tx: Tx,
+  caller: Caller,
+  checked: readonly CheckedInput[],
+  rules: InputRules,
+): Promise<InputFacts> {
+  const scope = scopeOf(caller)
+  const owners = distinct(checked.map(({ ownerSubject }) => (ownerSubject === caller.subject ? null : ownerSubject)))
+  const grantIds = distinct(checked.map(({ grantId }) => grantId))
+  return {
+    removedOwners: owners.length === 0 ? new Set() : await listRemoved(tx, { ...scope, subjects: owners }),
+    secrets: await findSecrets(tx, scope, checked, rules),
+    grants: grantIds.length === 0 ? new Map() : await findGrants(tx, { ...scope, ids: grantIds }),
+  }
+}
+
+function distinct(values: readonly (string | null)[]): string[] {
+  return [...new Set(values)].filter((value) => value !== null)
+}
+
+async function findSecrets(
+  tx: Tx,
+  scope: Scope,
+  checked: readonly CheckedInput[],
+  { areSecretsElsewhere }: InputRules,
+): Promise<ReadonlySet<string> | undefined> {
+  if (areSecretsElsewhere) return undefined
+  const names = new Set(checked.flatMap(({ secretRefs }) => secretRefs.map(({ name }) => name)))
+  return names.size === 0 ? undefined : listKnownSecrets(tx, { ...scope, names: [...names] })
+}
+
+function withFacts(input: CheckedInput, { removedOwners, secrets, grants }: InputFacts, now: number): CheckedInput {
+  if (input.ownerSubject !== null && removedOwners.has(input.ownerSubject)) {
+    throw refusedOwner('a subject that was not removed from this project', input.ownerSubject)
+  }
+  requireKnownSecrets(input, secrets)
+  if (input.grantId === null) return input
+  const grant = grants.get(input.grantId.toLowerCase())
+  requireGrant(grant, { scheduleId: null, requiredScope: input.requiredScope, now })
+  return { ...input, grantId: grant.id, grantExpiresAt: grant.expiresAt }
+}
+
+/** A user owns its schedules itself: otherwise a user could fill the quota of another one, or escape its own removal. */
+function requireOwnName(caller: Caller, { ownerSubject }: CheckedInput): void {
+  if (ownerSubject === null || ownerSubject === caller.subject || !caller.subject.startsWith('user:')) return
+  throw refusedOwner(`the caller, ${caller.subject}: a user owns what it makes`, ownerSubject)
+}
+
+function refusedOwner(expected: string, found: string): CarillonError {
+  return invalidInput([{ path: 'ownerSubject', message: `expected ${expected}, got ${found}` }])
+}
+
+/**
+ * Without this check, a misspelt secret would fail the first run, perhaps at night.
+ * @throws CarillonError `invalid_input` with each secret that does not exist
+ */
+export async function requireSecrets(tx: Tx, caller: Caller, checked: CheckedInput, rules: InputRules): Promise<void> {
+  requireKnownSecrets(checked, await findSecrets(tx, scopeOf(caller), [checked], rules))
+}
+
+function requireKnownSecrets({ secretRefs }: CheckedInput, known: ReadonlySet<string> | undefined): void {
+  const problems = (known === undefined ? [] : secretRefs)
+    .filter(({ name }) => known?.has(name) === false)
+    .map(({ path, name }) => ({
+      path: `target.${path}`,
+      message: `expected the name of a secret of this project, got "${name}": keep the secret first`,
+    }))
+  if (problems.length > 0) throw invalidInput(problems)
+}
+
+/** Checks every field of an input by itself. @throws CarillonError `invalid_input` with every field at fault */
+function checkInput(input: unknown, rules: InputRules): CheckedInput {
+  const { name, cadence, target, policy, grantId, ownerSubject } = readFields(input, FIELDS)
+  const checkedName = checkName(name)
+  const checkedCadence = rules.cadences.parseInput(cadence, rules)
+  const checkedTarget = checkTarget(target, rules)
+  const checkedPolicy =
+    checkedCadence.ok && checkedTarget.ok
+      ? checkPolicy(policy, checkedCadence.cadence, checkedTarget.value.handler, rules.cadences)
+      : undefined
+  const checkedGrant = checkGrantId(grantId)
+  const checkedOwner = checkSubject(ownerSubject)
+  if (
+    !checkedName.ok ||
+    !checkedCadence.ok ||
+    !checkedTarget.ok ||
+    checkedPolicy?.ok !== true ||
+    !checkedGrant.ok ||
+    !checkedOwner.ok
+  ) {
+    const all = [checkedName, checkedCadence, checkedTarget, checkedPolicy, checkedGrant, checkedOwner]
+    throw invalidInput(all.flatMap((checked) => (checked === undefined || checked.ok ? [] : checked.problems)))
+  }
+  return {
+    name: checkedName.value,
+    cadence: checkedCadence.cadence,
+    target: checkedTarget.value.spec,
+    requiredScope: checkedTarget.value.handler.requiredScope(checkedTarget.value.spec),
+    secretRefs: checkedTarget.value.handler.secretRefs?.(checkedTarget.value.spec) ?? [],
+    policy: checkedPolicy.policy.policy,
+    policyJson: checkedPolicy.policy.json,
+    grantId: checkedGrant.value,
+    grantExpiresAt: null,
+    ownerSubject: checkedOwner.value,
+  }
+}
+
+/**
+ * Checks the content of a schedule after an edit. If the cadence stays, the minimum distance of slots does not apply to it again.
+ * @throws CarillonError as `checkInput` does
+ */
+export function checkEdit(edit: unknown, content: ScheduleInput, rules: InputRules): CheckedInput {
+  const changes = Object.entries(readFields(edit, EDITABLE)).filter(([, value]) => value !== undefined)
+  const hasCadence = changes.some(([field]) => field === 'cadence')
+  const merged: Record<string, unknown> = { ...content, ...Object.fromEntries(changes) }
+  if ('policy' in merged) merged['policy'] = mergePolicy(content.policy, merged['policy'])
+  return checkInput(merged, hasCadence ? rules : { ...rules, minimumSeconds: 0 })
+}
+
+/** Merges an edited policy into the stored one, field by field. */
+function mergePolicy(stored: unknown, edit: unknown): unknown {
+  if (!isObject(stored) || !isObject(edit)) return edit
+  const { retry } = edit
+  return {
+    ...stored,
+    ...edit,
+    retry: isObject(retry) && isObject(stored['retry']) ? { ...stored['retry'], ...retry } : (retry ?? stored['retry']),
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+type Checked<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly problems: Problem[] }
+
+/** @throws CarillonError if the input is no object, or has other fields than these */
+function readFields(input: unknown, fields: readonly string[]): Readonly<Record<string, unknown>> {
+  requireJson(input)
+  const unknown = Object.keys(input).filter((field) => !fields.includes(field))
+  if (unknown.length > 0) {
+    throw invalidInput(
+      unknown.map((field) => ({
+        path: foundName(field),
+        message: unknownFieldText(field),
+      })),
+    )
+  }
+  return input as Readonly<Record<string, unknown>>
+}
+
+/** @throws CarillonError if the input is no object, or cannot be stored as JSON */
+export function requireJson(input: unknown): asserts input is object {
+  const fault = jsonFault(input)
+  if (fault !== undefined) throw invalidInput([{ path: '', message: fault }])
+}
+
+/** Why an input cannot be stored; undefined if it can. */
+function jsonFault(input: unknown): string | undefined {
+  try {
+    if (typeof input !== 'object' || input === null || Array.isArray(input)) {
+      return expectedText('an object', input)
+    }
+    const { length } = JSON.stringify(input)
+    return length > SCHEDULE_INPUT_MAX_LENGTH
+      ? `expected at most ${SCHEDULE_INPUT_MAX_LENGTH} characters of JSON, got ${length}`
+      : undefined
+  } catch (error) {
+    return `expected plain JSON, got a value that JSON cannot hold: ${error instanceof Error ? error.message : 'it throws'}`
+  }
+}
+
+function checkName(input: unknown): Checked<string> {
+  const name = typeof input === 'string' ? input.trim() : ''
+  if (name !== '' && name.length <= SCHEDULE_NAME_MAX_LENGTH && isStorable(name)) return { ok: true, value: name }
+  return refused('name', `a text of 1 to ${SCHEDULE_NAME_MAX_LENGTH} characters, none of them U+0000`, input)
+}
+
+function checkGrantId(input: unknown): Checked<string | null> {
+  if (input === undefined || input === null) return { ok: true, value: null }
+  if (isUuid(input)) return { ok: true, value: input }
+  return refused('grantId', 'the id of a grant, a UUID', input)
+}
+
+function checkSubject(input: unknown): Checked<string | null> {
+  if (input === undefined) return { ok: true, value: null }
+  if (typeof input === 'string' && isNameableSubject(input)) return { ok: true, value: input }
+  return refused('ownerSubject', 'a typed subject such as user:alice', input)
+}
+
+function refused(path: string, expected: string, input: unknown): Checked<never> {
+  return { ok: false, problems: [{ path, message: expectedText(expected, input) }] }
+}
+
+function checkTarget(
+  input: unknown,
+  { targets, limits }: InputRules,
+): Checked<{ spec: { readonly kind: string }; handler: Target }> {
+  const kinds = [...targets.keys()].join(', ')
+  if (typeof input !== 'object' || input === null) {
+    return refused('target', `an object whose kind is one of ${kinds}`, input)
+  }
+  const kind = 'kind' in input ? input.kind : undefined
+  const handler = typeof kind === 'string' ? targets.get(kind) : undefined
+  if (handler === undefined) return refused('target.kind', `one of ${kinds}`, kind)
+  const spec = handler.schema.safeParse(input)
+  if (!spec.success) return { ok: false, problems: schemaProblems(spec.error, 'target') }
+  const problems = handler.check?.(spec.data, limits) ?? []
+  if (problems.length === 0) return { ok: true, value: { spec: spec.data, handler } }
+  return { ok: false, problems: problems.map(({ path, message }) => ({ path: join('target', path), message })) }
+}
+
+function checkPolicy(
+  input: unknown,
+  { rule }: ParsedCadence,
+  target: Target,
+  cadences: CadenceCache,
+): PolicyInputResult {
+  const result = cadences.parsePolicyInput(input, { cadenceKind: rule.kind, retry: target.retry })
+  if (!result.ok) return result
+  const { idempotencyRetentionSeconds } = target
+  const { retry } = result.policy.policy
+  const problem =
+    idempotencyRetentionSeconds === undefined ? null : checkRetention({ retry, idempotencyRetentionSeconds })
+  return problem === null ? result : { ok: false, problems: [problem] }
+}
+
+function join(root: string, path: string): string {
+  return root === '' || path === '' ? root + path : `${root}.${path}`
+}

@@ -1,0 +1,62 @@
+import { PAGE_SIZE } from '@carillon/api'
+
+import type { Tx } from '../db/database.ts'
+import { checkedCount, checkedId, checkedInstant, checkedState, checkedText } from '../kernel/arguments.ts'
+import { CarillonError } from '../kernel/errors.ts'
+import { isUuid } from '../kernel/ids.ts'
+import { type Caller, scopeOf } from '../kernel/scope.ts'
+import type { Run, Schedule, ScheduleChange } from '../ledger/records.ts'
+import { listChanges, listRuns } from '../ledger/runs.ts'
+import type { SchedulerContext } from './context.ts'
+import type { ListOptions, RunPage } from './options.ts'
+import { findSchedule, listSchedules } from './store/schedules.ts'
+
+export { findSchedule } from './store/schedules.ts'
+
+export async function get({ transact }: SchedulerContext, caller: Caller, id: string): Promise<Schedule> {
+  return transact(caller, (tx) => getIn(tx, caller, id))
+}
+
+/** The same in a transaction of the caller. */
+export async function getIn(tx: Tx, caller: Caller, id: string): Promise<Schedule> {
+  const schedule = isUuid(id) ? await findSchedule(tx, { ...scopeOf(caller), id }) : undefined
+  if (schedule === undefined) throw scheduleNotFound(id)
+  return schedule
+}
+
+export async function list({ transact }: SchedulerContext, caller: Caller, options: ListOptions): Promise<Schedule[]> {
+  const query = {
+    ...scopeOf(caller),
+    state: checkedState(options.state, 'state'),
+    targetKind: checkedText(options.targetKind, 'targetKind'),
+    nameContains: checkedText(options.nameContains, 'nameContains'),
+    before: checkedId(options.before, 'before'),
+    limit: checkedCount(options.limit ?? PAGE_SIZE.default, PAGE_SIZE.max, 'limit'),
+  }
+  return transact(caller, (tx) => listSchedules(tx, query))
+}
+
+export async function history({ transact }: SchedulerContext, caller: Caller, id: string): Promise<ScheduleChange[]> {
+  return transact(caller, async (tx) => {
+    await getIn(tx, caller, id)
+    return listChanges(tx, { ...scopeOf(caller), scheduleId: id })
+  })
+}
+
+export async function listRunsOf(
+  { transact }: SchedulerContext,
+  caller: Caller,
+  scheduleId: string,
+  options: RunPage,
+): Promise<Run[]> {
+  const limit = checkedCount(options.limit ?? PAGE_SIZE.default, PAGE_SIZE.max, 'limit')
+  const before = checkedInstant(options.before, 'before')
+  return transact(caller, async (tx) => {
+    await getIn(tx, caller, scheduleId)
+    return listRuns(tx, { ...scopeOf(caller), scheduleId, before, limit })
+  })
+}
+
+export function scheduleNotFound(id: string): CarillonError {
+  return new CarillonError('schedule_not_found', `no schedule ${id.slice(0, 100)}`)
+}

@@ -1,0 +1,97 @@
+import { findGrant } from '../access/grants.ts'
+import { findRemoved } from '../access/permissions.ts'
+import { searchSlots, type ParsedCadence } from '../cadences/cadence-cache.ts'
+import type { Tx } from '../db/database.ts'
+import { notifyDueRun } from '../db/notify.ts'
+import { CarillonError } from '../kernel/errors.ts'
+import { type Caller, scopeOf } from '../kernel/scope.ts'
+import { insertRuns, newRun } from '../ledger/lines.ts'
+import { endOpenRuns } from '../ledger/open-runs.ts'
+import type { Run, Schedule } from '../ledger/records.ts'
+import { getRun, listOpenRuns } from '../ledger/runs.ts'
+import { checkGrant, type GrantProblem } from '../policy/grant.ts'
+import { countSuperseded, decideOverlap } from '../policy/overlap.ts'
+import { withLocked } from './change.ts'
+import type { SchedulerContext } from './context.ts'
+import { countManualRun } from './store/schedule-writes.ts'
+
+/** How many milliseconds `insertManualRun` looks back for a free one. */
+const LOOK_BACK_MS = 10_000
+
+export async function runNow(context: SchedulerContext, caller: Caller, id: string): Promise<Run> {
+  const { transact, clock, cadences } = context
+  const runId = await withLocked(context, caller, id, async (tx, schedule, now) => {
+    const databaseNow = clock.databaseNow()
+    await requireUsableGrant(context, tx, schedule, now)
+    const open = await listOpenRuns(tx, { scheduleIds: [id] })
+    const { decision, ...plan } = decideOverlap({ policy: schedule.policy.overlap, open })
+    if (decision === 'skip') {
+      const message = `another run is under way (${open[0]?.id ?? 'unknown'}), and the policy forbids two: wait or cancel it`
+      throw new CarillonError('overlap', message)
+    }
+    await endOpenRuns(tx, [plan], databaseNow)
+    await countManualRun(tx, { id, ...countSuperseded(plan.supersede) })
+    const waitsFor = decision === 'run' ? 'worker' : 'turn'
+    const cadence = cadences.read(JSON.stringify(schedule.cadence))
+    const run = await insertManualRun(tx, { schedule, cadence, waitsFor, now, databaseNow })
+    if (waitsFor === 'worker') await notifyDueRun(tx, { runId: run.id })
+    return run.id
+  })
+  return transact(caller, (tx) => getRun(tx, { ...scopeOf(caller), id: runId }))
+}
+
+/**
+ * Writes the line of a run-now. Its slot is the millisecond of the request, or the nearest free one before: every run needs a key of
+ * its own (I5), and taking a slot of the cadence would lose that slot (I2). It looks back and never ahead, where slots are still to
+ * come.
+ */
+async function insertManualRun(
+  tx: Tx,
+  p: {
+    schedule: Schedule
+    cadence: ParsedCadence
+    waitsFor: 'turn' | 'worker'
+    now: number
+    databaseNow: Date | null
+  },
+): Promise<{ id: string }> {
+  const { schedule, cadence } = p
+  const waits = { for: p.waitsFor, targetKind: schedule.target.kind }
+  for (let slot = p.now; slot > p.now - LOOK_BACK_MS; slot -= 1) {
+    if (searchSlots('cadence', () => cadence.rule.next(slot - 1)) === slot) continue
+    const run = newRun(schedule, { slot, state: 'pending', waits, trigger: 'manual' }, p.now)
+    const written = await insertRuns(tx, { runs: [run], workerId: null, onConflict: 'keep', now: p.databaseNow })
+    if (written.has(run.id)) return run
+  }
+  throw new CarillonError('state_conflict', 'too many runs were asked for within these seconds: try again later')
+}
+
+/** I8: a run-now acts by the grant of its schedule, as a slot does. */
+async function requireUsableGrant(
+  { targets }: SchedulerContext,
+  tx: Tx,
+  schedule: Schedule,
+  now: number,
+): Promise<void> {
+  const { tenantId, projectId, grantId, target } = schedule
+  const grant = await findGrant(tx, { tenantId, projectId, id: grantId })
+  const handler = targets.get(target.kind)
+  const spec = handler?.schema.safeParse(target)
+  // If one of them cannot be read any more, the attempt fails and says why.
+  if (grant === undefined || handler === undefined || spec?.success !== true) return
+  const subjects = [schedule.ownerSubject, grant.subject]
+  const removed = await findRemoved(tx, { tenantId, projectId, subjects })
+  if (removed !== undefined) {
+    const message = `expected an owner who may act in this project, got ${removed}, who was removed: put the member back first`
+    throw new CarillonError('grant_invalid', message)
+  }
+  const problem = checkGrant({ grant, now, requiredScope: handler.requiredScope(spec.data) })
+  if (problem === null) return
+  throw new CarillonError('grant_invalid', `expected a grant that carries a run, got ${FOUND[problem]}`)
+}
+
+const FOUND: Readonly<Record<GrantProblem, string>> = {
+  grant_expired: 'one that is expired: renew it first',
+  grant_revoked: 'one that is revoked: give the schedule another (grantId; null is one of its own)',
+  grant_scope: 'one that is too narrow: give the schedule another (grantId; null is one of its own)',
+}

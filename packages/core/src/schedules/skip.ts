@@ -1,0 +1,57 @@
+import { readCadence, searchSlots } from '../cadences/cadence-cache.ts'
+import { CarillonError, invalidInput } from '../kernel/errors.ts'
+import type { Caller } from '../kernel/scope.ts'
+import type { Schedule } from '../ledger/records.ts'
+import { spreadOffsetMs } from '../policy/spread.ts'
+import { changeSchedule } from './change.ts'
+import type { SchedulerContext } from './context.ts'
+import { get } from './reads.ts'
+import { setExcludedSlots } from './store/schedule-writes.ts'
+
+const EXCLUDED_MAX = 100
+const DAY_MS = 86_400_000
+
+export async function skip(
+  context: SchedulerContext,
+  caller: Caller,
+  id: string,
+  scheduledFor: number,
+): Promise<Schedule> {
+  await changeSchedule(context, caller, id, {}, async (tx, schedule, now) => {
+    const isAhead = scheduledFor + spreadOffsetMs(id, schedule.policy.spreadSeconds) > now
+    if (!isAhead || !isSlot(schedule, scheduledFor)) {
+      const message = 'expected a slot of the schedule that is still ahead: look at its next slots'
+      throw new CarillonError('slot_not_found', message, { problems: [{ path: 'scheduledFor', message }] })
+    }
+    const slots = new Set([...schedule.excludedSlots.filter((slot) => slot > now - DAY_MS), scheduledFor])
+    if (slots.size > EXCLUDED_MAX) {
+      throw invalidInput([
+        { path: 'scheduledFor', message: `expected at most ${EXCLUDED_MAX} skipped slots: pause it instead` },
+      ])
+    }
+    await setExcludedSlots(tx, { id, slots: [...slots].toSorted((a, b) => a - b) })
+    return { change: 'slot_skipped', reason: new Date(scheduledFor).toISOString() }
+  })
+  return get(context, caller, id)
+}
+
+export async function restore(
+  context: SchedulerContext,
+  caller: Caller,
+  id: string,
+  scheduledFor: number,
+): Promise<Schedule> {
+  await changeSchedule(context, caller, id, {}, async (tx, schedule) => {
+    if (!schedule.excludedSlots.includes(scheduledFor)) {
+      throw new CarillonError('slot_not_found', 'expected a slot that was to be skipped')
+    }
+    await setExcludedSlots(tx, { id, slots: schedule.excludedSlots.filter((slot) => slot !== scheduledFor) })
+    return { change: 'slot_restored', reason: new Date(scheduledFor).toISOString() }
+  })
+  return get(context, caller, id)
+}
+
+function isSlot(schedule: Schedule, instant: number): boolean {
+  const cadence = readCadence(schedule.cadence)
+  return searchSlots('scheduledFor', () => cadence.next(instant - 1)) === instant
+}

@@ -1,0 +1,153 @@
+import type { CadenceSpec } from '@carillon/cadence'
+import { CompiledQuery } from 'kysely'
+
+import { plainArray, quotedArray, type Tx } from '../../db/database.ts'
+import { AGENDA_CHANNEL, NOTIFY_WITHIN_MS } from '../../db/notify.ts'
+import type { Scope } from '../../kernel/scope.ts'
+
+/** The values of each Postgres type that a new schedule has. JSON is text; instants are epoch milliseconds. */
+interface ValueOf {
+  uuid: string
+  text: string
+  json: string
+  boolean: boolean
+  smallint: number
+  timestamptz: number
+  'carillon.cadence_kind': CadenceSpec['kind']
+}
+
+type ColumnType = keyof ValueOf
+type Table = 'schedules' | 'revisions'
+
+/**
+ * What differs between new schedules: a new column is one line here. `tables` are the tables with a column of this name; the
+ * statements below name the others.
+ */
+const COLUMNS = {
+  id: { type: 'uuid', tables: ['schedules'] },
+  ownerSubject: { type: 'text', tables: ['schedules'] },
+  targetKind: { type: 'text', tables: ['schedules', 'revisions'] },
+  grantId: { type: 'uuid', tables: ['schedules', 'revisions'] },
+  /** True if this statement also creates the grant, for this schedule alone. */
+  isGrantOwn: { type: 'boolean', tables: [] },
+  nextSlotAt: { type: 'timestamptz', tables: ['schedules'] },
+  dueAt: { type: 'timestamptz', tables: ['schedules'] },
+  autoPauseThreshold: { type: 'smallint', tables: ['schedules'] },
+  name: { type: 'text', tables: ['revisions'] },
+  cadenceKind: { type: 'carillon.cadence_kind', tables: ['revisions'] },
+  /** Stored as it is sent, with its fields in the same order, as target and policy are. */
+  cadence: { type: 'json', tables: [] },
+  target: { type: 'json', tables: ['revisions'] },
+  policy: { type: 'json', tables: ['revisions'] },
+  /** The scope that its grant needs, and the only scope of a grant of its own. */
+  requiredScope: { type: 'text', tables: ['revisions'] },
+} as const satisfies Readonly<Record<string, { readonly type: ColumnType; readonly tables: readonly Table[] }>>
+
+type Field = keyof typeof COLUMNS
+
+/** A schedule to insert. */
+export type NewSchedule = { readonly [Name in Field]: ValueOf[(typeof COLUMNS)[Name]['type']] }
+
+const FIELDS = Object.keys(COLUMNS) as readonly Field[]
+const parameter = (ordinal: number): string => `$${FIELDS.length + ordinal}`
+const [TENANT, PROJECT, ACTOR, CHANNEL] = [parameter(1), parameter(2), parameter(3), parameter(5)]
+const NOW = `coalesce(${parameter(4)}::timestamptz, now())`
+const NOTIFY_BEFORE = `${NOW} + ${parameter(6)} * interval '1 millisecond'`
+
+/**
+ * The text of the statement, built once: building it for each create took as long as all other work of a create in this process.
+ * Postgres checks the keys between the tables at the end of the statement.
+ */
+function insertText(valueOf: (field: Field) => string, from: string): string {
+  const namesIn = (table: Table): string => fieldsIn(table).map(columnOf).join(', ')
+  const valuesIn = (table: Table): string => fieldsIn(table).map(valueOf).join(', ')
+  const cadenceOf = (kind: CadenceSpec['kind']): string =>
+    `case ${valueOf('cadenceKind')} when '${kind}' then ${valueOf('cadence')} end`
+  return `
+    schedule as (
+      insert into carillon.schedules (
+        ${namesIn('schedules')}, tenant_id, project_id, state, revision, created_by_subject, created_at
+      )
+      select ${valuesIn('schedules')}, ${TENANT}, ${PROJECT}, 'active', 1, ${ACTOR}, ${NOW}
+      ${from}
+    ), own_grant as (
+      insert into carillon.execution_grants (
+        id, tenant_id, project_id, subject, scopes, created_by_subject, created_at, schedule_id
+      )
+      select ${valueOf('grantId')}, ${TENANT}, ${PROJECT}, ${valueOf('ownerSubject')}, array[${valueOf('requiredScope')}],
+        ${ACTOR}, ${NOW}, ${valueOf('id')}
+      ${from}
+      where ${valueOf('isGrantOwn')}
+    ), revision as (
+      insert into carillon.schedule_revisions (
+        ${namesIn('revisions')}, schedule_id, revision, tenant_id, project_id, cadence_once, cadence_cron, cadence_rrule,
+        cadence_interval, cadence_frequency, changed_by_subject, changed_at
+      )
+      select ${valuesIn('revisions')}, ${valueOf('id')}, 1, ${TENANT}, ${PROJECT}, ${cadenceOf('once')},
+        ${cadenceOf('cron')}, ${cadenceOf('rrule')}, ${cadenceOf('interval')}, ${cadenceOf('frequency')}, ${ACTOR}, ${NOW}
+      ${from}
+    ), change as (
+      insert into carillon.schedule_changes (
+        schedule_id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, reason, changed_at
+      )
+      select ${valueOf('id')}, ${TENANT}, ${PROJECT}, 'created', 1, ${valueOf('nextSlotAt')}, ${ACTOR}, null, ${NOW}
+      ${from}
+    )
+    select pg_notify(${CHANNEL}, '')
+    where exists (select ${from} where ${valueOf('dueAt')} < ${NOTIFY_BEFORE})`
+}
+
+const PARAMETERS = new Map(FIELDS.map((field, index) => [field, `$${index + 1}::${COLUMNS[field].type}`]))
+
+/** One schedule needs no table to select from, which takes Postgres a tenth less time. */
+const INSERT_ONE = `with ${insertText((field) => PARAMETERS.get(field) ?? '', '')}`
+
+const INSERT_MANY = `
+  with given as (
+    select *
+    from unnest(${FIELDS.map((field) => `${PARAMETERS.get(field)}[]`).join(', ')})
+      as given (${FIELDS.map(columnOf).join(', ')})
+  ), ${insertText((field) => `given.${columnOf(field)}`, 'from given')}`
+
+/**
+ * Inserts schedules in one statement, each with its first revision, its history and, unless one is named, its grant. NOTIFY
+ * serialises commits, so workers are notified only if a schedule comes due before they would look again.
+ */
+export async function insertSchedules(
+  tx: Tx,
+  p: Scope & { schedules: readonly NewSchedule[]; actor: string; now: Date | null },
+): Promise<void> {
+  const [first] = p.schedules
+  if (first === undefined) return
+  const isOne = p.schedules.length === 1
+  const values = FIELDS.map((field) => (isOne ? valueIn(first, field) : arrayOf(p.schedules, field)))
+  const shared = [p.tenantId, p.projectId, p.actor, p.now, AGENDA_CHANNEL, NOTIFY_WITHIN_MS]
+  await tx.getExecutor().executeQuery(CompiledQuery.raw(isOne ? INSERT_ONE : INSERT_MANY, [...values, ...shared]))
+}
+
+function fieldsIn(table: Table): Field[] {
+  return FIELDS.filter((field) => COLUMNS[field].tables.some((name) => name === table))
+}
+
+function columnOf(field: Field): string {
+  return field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
+function valueIn(schedule: NewSchedule, field: Field): string {
+  const value = schedule[field]
+  return COLUMNS[field].type === 'timestamptz' ? new Date(Number(value)).toISOString() : String(value)
+}
+
+function arrayOf(schedules: readonly NewSchedule[], field: Field): string {
+  const values = schedules.map((schedule) => valueIn(schedule, field))
+  const { type } = COLUMNS[field]
+  return type === 'text' ? quotedArray(values) : type === 'json' ? jsonArray(values) : plainArray(values)
+}
+
+/**
+ * An array of JSON texts. JSON text has no control characters, so writing it as JSON once more escapes exactly what an array of
+ * Postgres needs escaped. It takes a third of the time of the driver's own escaping.
+ */
+function jsonArray(texts: readonly string[]): string {
+  return `{${JSON.stringify(texts).slice(1, -1)}}`
+}

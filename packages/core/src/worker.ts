@@ -1,0 +1,290 @@
+import type { Meter } from '@opentelemetry/api'
+
+import { GrantExpiryWarnings } from './access/grant-expiry-warnings.ts'
+import { Auditor } from './audit/auditor.ts'
+import { CadenceCache } from './cadences/cadence-cache.ts'
+import { createDb, type Db } from './db/database.ts'
+import { migrationStatus } from './db/migrate.ts'
+import { Listener } from './db/notify.ts'
+import { createPool } from './db/pool.ts'
+import { readActingUser, WORKER_ROLE } from './db/server.ts'
+import { systemClock, type Clock } from './kernel/clock.ts'
+import { CarillonError } from './kernel/errors.ts'
+import { Events } from './kernel/events.ts'
+import { FailureRecord, FORGET_AFTER_MS, type Part } from './kernel/failure-record.ts'
+import { Lease } from './kernel/lease.ts'
+import type { Service } from './kernel/service.ts'
+import { BacklogWriter } from './ledger/backlogs.ts'
+import { GaugeCollector } from './maintenance/gauge-collector.ts'
+import { countEvents, defaultMeter, gaugeRetention, gaugeWorker } from './maintenance/metrics.ts'
+import { Upkeep } from './maintenance/upkeep.ts'
+import { Heartbeat } from './pipeline/heartbeat.ts'
+import { InDoubtCheck } from './pipeline/in-doubt-commits.ts'
+import { PipelineLoop } from './pipeline/loop.ts'
+import { Rescuer } from './pipeline/rescuer.ts'
+import type { Failing } from './pipeline/workers.ts'
+import { checkedRetentionMs } from './policy/retention-days.ts'
+import { checkRetention } from './policy/retry.ts'
+import type { AuthorizationPort } from './ports/authorization.ts'
+import type { Target } from './ports/target.ts'
+
+export interface WorkerOptions {
+  /** A direct connection, not a pooler that lends connections per transaction: the worker listens and prepares statements. */
+  readonly databaseUrl: string
+  /** The targets that it serves. It claims no schedules of other kinds. */
+  readonly targets: readonly Target[]
+  /** Shown to people. @default 'worker' */
+  readonly name?: string
+  /** The most runs that it holds at a time. @default 200 */
+  readonly concurrency?: number
+  /** Time between two heartbeats. Other workers take its runs over within four heartbeats of its death. @default 2000 */
+  readonly heartbeatMs?: number
+  /** How long the ledger keeps runs; 7 or more. @default 90 */
+  readonly retentionDays?: number
+  /** Checks before each attempt that the owner still has access. @default the project's own members only */
+  readonly authorization?: AuthorizationPort
+  /** Other parts of this process that can fail, such as its API. The worker reports them with its own. @default none */
+  readonly otherParts?: readonly Part[]
+  readonly clock?: Clock
+  readonly events?: Events
+  readonly meter?: Meter
+}
+
+/** How long a stop waits for runs in flight before it hands them back. Less than the 30 s that process managers usually allow. */
+const DRAIN_GRACE_MS = 20_000
+/** A stop ends after this time in any case. */
+const STOP_LIMIT_MS = 24_500
+const HEARTBEAT_DEFAULT_MS = 2000
+const GAUGES_EVERY_MS = 30_000
+const WARN_EVERY_MS = 3_600_000
+/** Begin 2, take 1, settle 3, permissions 1, rescue 1. */
+const PIPELINE_CONNECTIONS = 8
+/** Half of the driver's limit: work that waits behind a silent connection must go on within 30 seconds. */
+const PIPELINE_ANSWER_MS = 15_000
+/** For services that are not urgent: upkeep, audit, gauges, warnings. */
+const SERVICE_CONNECTIONS = 2
+
+/**
+ * A worker process: the pipeline loop and the services around it. Any number of workers share one Postgres, and none of them is a
+ * leader.
+ */
+export class Worker {
+  readonly events: Events
+  readonly #clock: Clock
+  readonly #targets: ReadonlyMap<string, Target>
+  readonly #pool: ReturnType<typeof createPool>
+  readonly #servicePool: ReturnType<typeof createPool>
+  readonly #heartbeatPool: ReturnType<typeof createPool>
+  readonly #db: Db
+  readonly #loop: PipelineLoop
+  readonly #heartbeat: Heartbeat
+  readonly #rescuer: Rescuer
+  readonly #auditor: Auditor
+  readonly #backlogs: BacklogWriter
+  readonly #upkeep: Upkeep
+  readonly #gauges: GaugeCollector
+  readonly #expiryWarnings: GrantExpiryWarnings
+  readonly #listener: Listener
+  readonly #inDoubtCheck: InDoubtCheck
+  readonly #services: readonly Service<unknown>[]
+  /** The services and their parts: everything in this worker that can fail. */
+  readonly #parts: readonly Part[]
+  #stopped: Promise<void> | undefined
+
+  constructor(options: WorkerOptions) {
+    const { databaseUrl, name = 'worker', heartbeatMs = HEARTBEAT_DEFAULT_MS } = options
+    const clock = options.clock ?? systemClock
+    const events = options.events ?? new Events()
+    this.events = events
+    this.#clock = clock
+    this.#targets = new Map(options.targets.map((target) => [target.kind, target]))
+    const targetKinds = [...this.#targets.keys()]
+    const poolFailures = new FailureRecord({ clock, events }, { name: 'pool' }, FORGET_AFTER_MS)
+    const onIdleError = (error: Error): void => void poolFailures.failed(error)
+    const connection = {
+      connectionString: databaseUrl,
+      applicationName: `carillon ${name}`,
+      role: WORKER_ROLE,
+      onIdleError,
+    }
+    this.#pool = createPool({
+      ...connection,
+      maxConnections: PIPELINE_CONNECTIONS,
+      isPrepared: true,
+      answerWithinMs: PIPELINE_ANSWER_MS,
+    })
+    this.#servicePool = createPool({ ...connection, maxConnections: SERVICE_CONNECTIONS, isPrepared: true })
+    // A pool of its own with a short time limit: neither a lock nor a silent connection must cost the lease.
+    this.#heartbeatPool = createPool({
+      ...connection,
+      maxConnections: 1,
+      isPrepared: true,
+      answerWithinMs: heartbeatMs,
+    })
+    this.#db = createDb(this.#pool)
+    const deps = { db: this.#db, clock, events, targets: this.#targets, lease: new Lease(clock) }
+    const serviceDeps = { ...deps, db: createDb(this.#servicePool) }
+    const retentionMs = checkedRetentionMs(options.retentionDays)
+    this.#loop = new PipelineLoop(
+      { ...deps, authorization: options.authorization },
+      { retentionMs, ...pick(options, 'concurrency') },
+    )
+    this.#heartbeat = new Heartbeat(
+      {
+        ...deps,
+        db: createDb(this.#heartbeatPool),
+        failing: () => this.failing,
+        fullMsAgo: () => this.#loop.fullMsAgo,
+        onCancel: (runId) => this.#loop.cancel(runId),
+      },
+      { name, targetKinds, heartbeatMs },
+    )
+    this.#rescuer = new Rescuer(deps, { periodMs: heartbeatMs / 2 })
+    this.#auditor = new Auditor(serviceDeps, { retentionMs })
+    this.#backlogs = new BacklogWriter({ ...serviceDeps, source: new CadenceCache() }, { retentionMs })
+    this.#upkeep = new Upkeep(serviceDeps, { retentionMs })
+    this.#gauges = new GaugeCollector(serviceDeps, { periodMs: GAUGES_EVERY_MS })
+    this.#expiryWarnings = new GrantExpiryWarnings(serviceDeps, { periodMs: WARN_EVERY_MS })
+    this.#listener = new Listener({
+      ...deps,
+      connectionString: databaseUrl,
+      onAgenda: (lane) => this.#loop.wake(lane),
+      onCancel: (runId) => this.#loop.cancel(runId),
+    })
+    this.#inDoubtCheck = new InDoubtCheck({ ...deps, check: () => this.#loop.checkInDoubt() })
+    // In the order in which they start.
+    this.#services = [
+      this.#heartbeat,
+      this.#listener,
+      this.#rescuer,
+      this.#loop,
+      this.#inDoubtCheck,
+      this.#gauges,
+      this.#expiryWarnings,
+      this.#upkeep,
+      this.#backlogs,
+      this.#auditor,
+    ]
+    this.#parts = [...this.#services, ...this.#loop.parts, poolFailures, ...(options.otherParts ?? [])]
+    const meter = options.meter ?? defaultMeter()
+    countEvents(events, meter)
+    gaugeRetention(this.#targets, meter)
+    gaugeWorker(this, meter)
+  }
+
+  get gauges(): GaugeCollector['latest'] {
+    return this.#gauges.latest
+  }
+
+  /** The number of runs that it holds at this moment. */
+  get inFlight(): number {
+    return this.#loop.inFlight
+  }
+
+  get connectionsInUse(): number {
+    return this.#pools.reduce((sum, pool) => sum + pool.totalCount - pool.idleCount, 0)
+  }
+
+  /** The age of the slots that the audit, on whichever worker, compared last; null if unknown. */
+  get auditLagSeconds(): number | null {
+    return this.#auditor.lagMs === null ? null : this.#auditor.lagMs / 1000
+  }
+
+  /** The services and parts that fail at the moment, by name; null if none does. */
+  get failing(): Failing | null {
+    const failures = this.#parts.flatMap(({ name, failure }) =>
+      failure === undefined ? [] : [[name, failure] as const],
+    )
+    return failures.length === 0 ? null : Object.fromEntries(failures)
+  }
+
+  get #pools(): readonly ReturnType<typeof createPool>[] {
+    return [this.#pool, this.#servicePool, this.#heartbeatPool]
+  }
+
+  /** @throws CarillonError if the schema is outdated, or if the retries of a target can outlast its idempotency keys */
+  async start(): Promise<void> {
+    this.#checkRetention()
+    await this.#checkSchema()
+    await this.#checkRole()
+    await this.#upkeep.ensureMonths()
+    await this.#heartbeat.runOnce()
+    for (const service of this.#services) service.start()
+  }
+
+  /** Drains runs in flight, hands the rest back, and gives up the lease. Safe to call twice. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stopInTime()
+    return this.#stopped
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  /** A Postgres that does not answer must not keep this process alive. Another worker rescues the runs that it still holds. */
+  async #stopInTime(): Promise<void> {
+    const late = Promise.withResolvers<void>()
+    const stopTimer = this.#clock.after(STOP_LIMIT_MS, () => {
+      for (const pool of this.#pools) pool.sever()
+      late.resolve()
+    })
+    await Promise.race([this.#stop(), late.promise])
+    stopTimer()
+  }
+
+  async #stop(): Promise<void> {
+    // The heartbeat stops last, because the lease must outlast the runs.
+    await Promise.all([
+      this.#listener.stop(),
+      this.#rescuer.stop(),
+      this.#inDoubtCheck.stop(),
+      this.#gauges.stop(),
+      this.#expiryWarnings.stop(),
+      this.#upkeep.stop(),
+      this.#auditor.stop(),
+      this.#backlogs.stop(),
+      this.#loop.drain(DRAIN_GRACE_MS),
+    ])
+    await this.#tryTo('heartbeat', () => this.#heartbeat.leave())
+    for (const target of this.#targets.values()) await target.close?.()
+    await Promise.all(this.#pools.map((pool) => pool.end()))
+  }
+
+  /** A lost database must not keep the rest from being closed. */
+  async #tryTo(service: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      this.events.emit('service.failed', { service, error })
+    }
+  }
+
+  #checkRetention(): void {
+    for (const { kind, retry, idempotencyRetentionSeconds } of this.#targets.values()) {
+      if (idempotencyRetentionSeconds === undefined) continue
+      const problem = checkRetention({ retry, idempotencyRetentionSeconds })
+      if (problem !== null) {
+        throw new CarillonError('retention_too_short', `target ${kind}: ${problem.message}`, { problems: [problem] })
+      }
+    }
+  }
+
+  /** A pooler may drop the settings of a connection. The worker would then act as the role that logged in. */
+  async #checkRole(): Promise<void> {
+    const { user } = await readActingUser(this.#db)
+    if (user === WORKER_ROLE) return
+    const message = `expected to act as ${WORKER_ROLE}, got ${user}: connect to Postgres itself, not through a pooler`
+    throw new CarillonError('role_refused', message)
+  }
+
+  async #checkSchema(): Promise<void> {
+    const { pending } = await migrationStatus(this.#pool)
+    if (pending.length === 0) return
+    throw new CarillonError('schema_outdated', `the database lacks ${pending.join(', ')}: migrate it first`)
+  }
+}
+
+function pick<Value extends object, Key extends keyof Value>(value: Value, key: Key): Partial<Pick<Value, Key>> {
+  return value[key] === undefined ? {} : ({ [key]: value[key] } as Pick<Value, Key>)
+}

@@ -1,0 +1,248 @@
+import type { Role } from '@carillon/api'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+
+import { MemberAuthorization, Members } from '../../src/access/members.ts'
+import { findMember, listMembers, removeMember, saveMember } from '../../src/access/store/members.ts'
+import { createDb, type Db, type Tx } from '../../src/db/database.ts'
+import { createPool } from '../../src/db/pool.ts'
+import { transactScoped } from '../../src/db/transact.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+import type { Caller } from '../../src/kernel/scope.ts'
+import { createDatabase, type TestDatabase } from '../database.ts'
+import { ManualClock } from '../manual-clock.ts'
+import { CALLER } from '../pipeline.ts'
+
+const START = '2026-03-02T09:00:00Z'
+const PLACE = { tenantId: CALLER.tenantId, projectId: CALLER.projectId }
+const OTHERS: readonly Caller[] = [
+  { ...CALLER, tenantId: 'globex' },
+  { ...CALLER, projectId: 'shop' },
+]
+
+let database: TestDatabase
+let db: Db
+let clock: ManualClock
+let members: Members
+let authorization: MemberAuthorization
+
+beforeAll(async () => {
+  database = await createDatabase()
+  db = createDb(database.pool)
+})
+afterAll(() => database[Symbol.asyncDispose]())
+beforeEach(async () => {
+  await sql`delete from carillon.members`.execute(db)
+  clock = new ManualClock(START)
+  members = new Members({ db, clock })
+  authorization = new MemberAuthorization({ db, clock })
+})
+
+async function countMembers(): Promise<number> {
+  const { rows } = await sql<{ count: number }>`select count(*)::int as count from carillon.members`.execute(db)
+  return rows[0]?.count ?? Number.NaN
+}
+
+test('a member is kept with who put it, and another role takes the place of the one before', async () => {
+  const member = await members.put(CALLER, 'user:bob', 'member')
+  clock.advance(60_000)
+  const promoted = await members.put({ ...CALLER, subject: 'user:carol' }, 'user:bob', 'admin')
+
+  const kept = {
+    subject: 'user:bob',
+    addedBy: 'user:alice',
+    addedAt: Date.parse(START),
+    removedBy: null,
+    removedAt: null,
+  }
+  expect(member).toEqual({ ...kept, role: 'member' })
+  expect(promoted).toEqual({ ...kept, role: 'admin', addedBy: 'user:carol', addedAt: Date.parse(START) + 60_000 })
+  expect(await members.find(PLACE, 'user:bob')).toEqual(promoted)
+  expect(await members.find(PLACE, 'user:dave')).toBeUndefined()
+  expect(await countMembers()).toBe(1)
+})
+
+test('who removed a member first, and when, stays; put again it is back', async () => {
+  await members.put(CALLER, 'user:bob', 'admin')
+
+  const removed = await members.remove(CALLER, 'user:bob')
+  clock.advance(60_000)
+  const again = await members.remove({ ...CALLER, subject: 'user:carol' }, 'user:bob')
+  const back = await members.put(CALLER, 'user:bob', 'member')
+
+  expect(removed).toMatchObject({ role: 'admin', removedBy: 'user:alice', removedAt: Date.parse(START) })
+  expect(again).toEqual(removed)
+  expect(back).toMatchObject({ role: 'member', removedBy: null, removedAt: null })
+})
+
+test('who was never listed is removed by one call, and listed as removed', async () => {
+  const removed = await members.remove(CALLER, 'user:dave')
+  clock.advance(60_000)
+  const again = await members.remove({ ...CALLER, subject: 'user:carol' }, 'user:dave')
+
+  const [by, at] = ['user:alice', Date.parse(START)]
+  expect(removed).toEqual({
+    subject: 'user:dave',
+    role: 'member',
+    addedBy: by,
+    addedAt: at,
+    removedBy: by,
+    removedAt: at,
+  })
+  expect(again).toEqual(removed)
+  expect(await members.list(CALLER)).toEqual([removed])
+  expect(await authorization.isAllowed({ ...PLACE, subject: 'user:dave', role: 'member' })).toBe(false)
+})
+
+test('members are listed by subject, removed ones too, page by page', async () => {
+  for (const subject of ['user:c', 'service:b', 'user:a']) await members.put(CALLER, subject, 'member')
+  await members.remove(CALLER, 'service:b')
+
+  const first = await members.list(CALLER, { limit: 2 })
+  const rest = await members.list(CALLER, { limit: 2, after: 'user:a' })
+
+  expect(first.map(({ subject }) => subject)).toEqual(['service:b', 'user:a'])
+  expect(rest.map(({ subject }) => subject)).toEqual(['user:c'])
+})
+
+test('puts and removals of one member at once all succeed', async () => {
+  await Promise.all(
+    Array.from({ length: 20 }, (_, index) =>
+      index % 2 === 0 ? members.put(CALLER, 'user:bob', 'admin') : members.remove(CALLER, 'user:bob'),
+    ),
+  )
+
+  expect(await countMembers()).toBe(1)
+})
+
+describe('the built-in authorization', () => {
+  test.each<[what: string, row: Role | null, isRemoved: boolean, asked: Role, isAllowed: boolean]>([
+    ['who has no row may what the credential says', null, false, 'admin', true],
+    ['who has no row may read', null, false, 'member', true],
+    ['a member reads', 'member', false, 'member', true],
+    ['a member does not write, whatever the credential says', 'member', false, 'admin', false],
+    ['an admin writes', 'admin', false, 'admin', true],
+    ['an admin reads', 'admin', false, 'member', true],
+    ['a removed member does not read', 'member', true, 'member', false],
+    ['a removed admin does not read', 'admin', true, 'member', false],
+    ['a removed admin does not write', 'admin', true, 'admin', false],
+  ])('%s', async (_what, row, isRemoved, asked, isAllowed) => {
+    if (row !== null) await members.put(CALLER, 'user:bob', row)
+    if (isRemoved) await members.remove(CALLER, 'user:bob')
+
+    expect(await authorization.isAllowed({ ...PLACE, subject: 'user:bob', role: asked })).toBe(isAllowed)
+  })
+
+  test('who is put back may act again, in the new role', async () => {
+    await members.put(CALLER, 'user:bob', 'admin')
+    await members.remove(CALLER, 'user:bob')
+    await members.put(CALLER, 'user:bob', 'member')
+
+    expect(await authorization.isAllowed({ ...PLACE, subject: 'user:bob', role: 'member' })).toBe(true)
+    expect(await authorization.isAllowed({ ...PLACE, subject: 'user:bob', role: 'admin' })).toBe(false)
+  })
+
+  test('who was removed from one project is not from another (I9)', async () => {
+    await members.put(CALLER, 'user:bob', 'member')
+    await members.remove(CALLER, 'user:bob')
+
+    for (const other of OTHERS) {
+      expect(await authorization.isAllowed({ ...other, subject: 'user:bob', role: 'admin' })).toBe(true)
+    }
+  })
+
+  test('what it cannot look up it does not allow', async () => {
+    const pool = createPool({ connectionString: database.url })
+    const unreachable = new MemberAuthorization({ db: createDb(pool) })
+    await pool.end()
+
+    await expect(unreachable.isAllowed({ ...PLACE, subject: 'user:bob', role: 'member' })).rejects.toThrow('pool')
+  })
+})
+
+describe('I9: a member of another project is not there', () => {
+  test.each(OTHERS)('for %j', async (other) => {
+    const member = await members.put(CALLER, 'user:bob', 'member')
+
+    expect(await members.list(other)).toEqual([])
+    expect(await members.find(other, 'user:bob')).toBeUndefined()
+    await members.put(other, 'user:bob', 'admin')
+    await members.remove(other, 'user:bob')
+
+    expect(await members.list(CALLER)).toEqual([member])
+  })
+
+  test.each([null, ...OTHERS])('no statement sees or writes it behind the wall of %j', async (place) => {
+    const member = await members.put(CALLER, 'user:bob', 'member')
+    const [bob, doing] = [
+      { ...PLACE, subject: 'user:bob' },
+      { actor: 'user:eve', now: null },
+    ]
+    const within = <Result>(work: (tx: Tx) => Promise<Result>) => transactScoped(db, systemClock, place, work)
+
+    expect(await within((tx) => findMember(tx, bob))).toBeUndefined()
+    expect(await within((tx) => listMembers(tx, { ...PLACE, after: null, limit: 10 }))).toEqual([])
+    for (const subject of ['user:bob', 'user:new']) {
+      const save = within((tx) => saveMember(tx, { ...bob, ...doing, subject, role: 'admin' }))
+      await expect(save).rejects.toMatchObject({ code: '42501' })
+      const remove = within((tx) => removeMember(tx, { ...bob, ...doing, subject }))
+      await expect(remove).rejects.toMatchObject({ code: '42501' })
+    }
+
+    expect(await members.list(CALLER)).toEqual([member])
+    expect(await countMembers()).toBe(1)
+  })
+})
+
+describe('what is refused writes nothing', () => {
+  test.each<[what: string, subject: unknown, role: unknown, paths: string[]]>([
+    ['a subject of no type', 'bob', 'member', ['subject']],
+    ['a subject with a space', 'user:b b', 'member', ['subject']],
+    ['a subject with U+0000', 'user:b\0b', 'member', ['subject']],
+    ['a subject of half a character', 'user:\ud800', 'member', ['subject']],
+    ['a long subject', `user:${'b'.repeat(201)}`, 'member', ['subject']],
+    ['an unknown role', 'user:bob', 'owner', ['role']],
+    ['neither', undefined, null, ['subject', 'role']],
+  ])('%s', async (_what, subject, role, paths) => {
+    await expect(members.put(CALLER, subject as string, role as Role)).rejects.toMatchObject({
+      code: 'invalid_input',
+      problems: paths.map((path) => ({ path, message: expect.stringMatching(/^expected/) as string })),
+    })
+    expect(await countMembers()).toBe(0)
+  })
+
+  test.each(['', 'bob', "user:' or true --", '\0', 'service:installation', 7, null])(
+    'a removal of the subject %j',
+    async (subject) => {
+      await members.put(CALLER, 'user:bob', 'member')
+
+      await expect(members.remove(CALLER, subject as string)).rejects.toMatchObject({
+        code: 'invalid_input',
+        problems: [{ path: 'subject', message: expect.stringMatching(/^expected a typed subject/) as string }],
+      })
+      expect(await members.find(PLACE, subject as string)).toBeUndefined()
+      expect(await members.find(PLACE, 'user:bob')).toMatchObject({ removedAt: null })
+      expect(await countMembers()).toBe(1)
+    },
+  )
+
+  test.each<[options: unknown, path: string]>([
+    [{ limit: 0 }, 'limit'],
+    [{ after: '\0' }, 'after'],
+    [{ before: 'a' }, 'before'],
+  ])('a page of %j', async (options, path) => {
+    await expect(members.list(CALLER, options as object)).rejects.toMatchObject({
+      code: 'invalid_input',
+      problems: [{ path }],
+    })
+  })
+
+  test.each([{ tenantId: '_platform' }, { projectId: '_platform' }])('a place of %j', async (where) => {
+    await expect(members.put({ ...CALLER, ...where }, 'user:bob', 'member')).rejects.toMatchObject({
+      code: 'invalid_input',
+    })
+    await expect(authorization.isAllowed({ ...PLACE, ...where, subject: 'user:bob', role: 'member' })).rejects.toThrow(
+      'expected 1 to 100 letters',
+    )
+  })
+})

@@ -1,0 +1,591 @@
+import { randomUUID } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
+
+import { sql } from 'kysely'
+import { describe, expect, test } from 'vitest'
+
+import { Grants } from '../../src/access/grants.ts'
+import { Auditor, type AuditorOptions } from '../../src/audit/auditor.ts'
+import type { Db } from '../../src/db/database.ts'
+import { createDb } from '../../src/db/database.ts'
+import { listPartitions } from '../../src/db/months.ts'
+import { createPool } from '../../src/db/pool.ts'
+import { Events } from '../../src/kernel/events.ts'
+import { Upkeep, type UpkeepCounts, type UpkeepOptions } from '../../src/maintenance/upkeep.ts'
+import { whenBlocked, whileHeld } from '../blocked-statement.ts'
+import { createDatabase, type TestDatabase } from '../database.ts'
+import { ManualClock } from '../manual-clock.ts'
+import { CALLER, DAY, Pipeline } from '../pipeline.ts'
+import { FAIL, SUCCEEDED } from '../scripted-target.ts'
+
+interface Setup extends AsyncDisposable {
+  readonly db: Db
+  /** With the rights of a worker, and no others. */
+  readonly workerDb: Db
+  readonly clock: ManualClock
+  readonly events: Events
+  readonly database: TestDatabase
+}
+
+/** A ledger without a single month. */
+async function setup(now: string): Promise<Setup> {
+  const database = await createDatabase()
+  const db = createDb(database.pool)
+  const workerDb = createDb(createPool({ connectionString: database.url, role: 'carillon_worker' }))
+  for (const { name } of await listPartitions(db)) await sql`drop table ${sql.id('carillon', name)}`.execute(db)
+  return {
+    db,
+    workerDb,
+    database,
+    clock: new ManualClock(now),
+    events: new Events(),
+    async [Symbol.asyncDispose]() {
+      await workerDb.destroy()
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
+
+type World = Pick<Setup, 'workerDb' | 'clock' | 'events'>
+
+function upkeepOf({ workerDb: db, clock, events }: World, options: UpkeepOptions = {}): Upkeep {
+  return new Upkeep({ db, clock, events }, options)
+}
+
+/** Does a whole round in as many slices as it takes, whenever the last one was. */
+async function keepUp(world: World & Pick<Setup, 'db'>, options: UpkeepOptions = {}): Promise<UpkeepCounts> {
+  const { db, clock } = world
+  await sql`delete from carillon.service_turns where name = 'upkeep'`.execute(db)
+  const upkeep = upkeepOf(world, options)
+  const total = { created: 0, dropped: 0, purged: 0, forgotten: 0 }
+  for (;;) {
+    const counts = await upkeep.runOnce()
+    for (const name of Object.keys(total) as (keyof UpkeepCounts)[]) total[name] += counts?.[name] ?? 0
+    if ((await stepOf(world)) === null) return total
+    clock.advance(100)
+  }
+}
+
+/** The step at which the current round continues; null between rounds. */
+async function stepOf({ db }: Pick<Setup, 'db'>): Promise<string | null> {
+  const { rows } = await sql<{ step: string | null }>`
+    select cursor ->> 'step' as step from carillon.service_turns where name = 'upkeep'`.execute(db)
+  return rows[0]?.step ?? null
+}
+
+function auditorOf({ workerDb: db, clock, events }: World, options: AuditorOptions = {}): Auditor {
+  return new Auditor({ db, clock, events }, options)
+}
+
+async function monthsOf(db: Db): Promise<string[]> {
+  return (await listPartitions(db))
+    .filter(({ table }) => table === 'runs')
+    .map(({ name }) => name.slice('runs_'.length))
+}
+
+/** Its second revision has another grant than its first; both are its own. */
+async function insertDeleted(db: Db, deletedAt: string): Promise<string> {
+  const id = randomUUID()
+  const grantIds = [randomUUID(), randomUUID()]
+  await sql`
+    insert into carillon.execution_grants (
+      id, tenant_id, project_id, subject, scopes, created_by_subject, created_at, revoked_by_subject, revoked_at, schedule_id
+    )
+    select grant_id, 'acme', 'web', 'ada', '{http:dispatch:example.com}', 'ada', '2026-01-01', 'ada', ${deletedAt}, ${id}
+    from unnest(${grantIds}::uuid[]) as grant_id`.execute(db)
+  await sql`
+    insert into carillon.schedules (
+      id, tenant_id, project_id, owner_subject, target_kind, state, revision, grant_id, auto_pause_threshold,
+      created_by_subject, created_at, deleted_at
+    )
+    values (
+      ${id}, 'acme', 'web', 'ada', 'http', 'deleted', 2, ${grantIds[1]}, 10, 'ada', '2026-01-01', ${deletedAt}
+    )`.execute(db)
+  await sql`
+    insert into carillon.schedule_revisions (
+      schedule_id, revision, tenant_id, project_id, name, cadence_kind, cadence_once, target_kind, target, policy,
+      grant_id, required_scope, changed_by_subject, changed_at
+    )
+    select ${id}, revision, 'acme', 'web', 'Digest', 'once', '{}', 'http', '{}', '{}', grant_id,
+      'http:dispatch:example.com', 'ada', '2026-01-01'
+    from unnest(${grantIds}::uuid[]) with ordinality as revised(grant_id, revision)`.execute(db)
+  await sql`
+    insert into carillon.schedule_changes (
+      schedule_id, tenant_id, project_id, change, revision, actor_subject, changed_at
+    )
+    values (${id}, 'acme', 'web', 'created', 1, 'ada', '2026-01-01'), (${id}, 'acme', 'web', 'deleted', 2, 'ada', ${deletedAt})`.execute(
+    db,
+  )
+  return id
+}
+
+test('months are made two ahead, one more when a month rolls over, and nothing when there is nothing to do', async () => {
+  await using world = await setup('2026-11-30T23:59:59.999Z')
+  const upkeep = () => keepUp(world)
+
+  expect(await upkeep()).toEqual({ created: 6, dropped: 0, purged: 0, forgotten: 0 })
+  expect(await monthsOf(world.db)).toEqual(['2026_11', '2026_12', '2027_01'])
+  expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
+
+  world.clock.advance(1)
+  expect(await upkeep()).toEqual({ created: 2, dropped: 0, purged: 0, forgotten: 0 })
+  expect(await monthsOf(world.db)).toEqual(['2026_11', '2026_12', '2027_01', '2027_02'])
+  expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
+})
+
+test('a month is dropped when its last day is 90 days ago, and not a millisecond sooner', async () => {
+  await using world = await setup('2026-11-15T00:00:00Z')
+  const upkeep = () => keepUp(world)
+  await upkeep()
+  world.clock.advance(Date.parse('2027-03-01T00:00:00Z') - Date.parse('2026-11-15T00:00:00Z') - 1)
+
+  expect((await upkeep()).dropped).toBe(0)
+  world.clock.advance(1)
+  expect((await upkeep()).dropped).toBe(2)
+
+  expect(await monthsOf(world.db)).toEqual(['2026_12', '2027_01', '2027_02', '2027_03', '2027_04', '2027_05'])
+  expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
+})
+
+test('how long the ledger remembers and how far ahead it goes can be chosen', async () => {
+  await using world = await setup('2026-11-15T00:00:00Z')
+
+  await keepUp(world, { monthsAhead: 0 })
+  expect(await monthsOf(world.db)).toEqual(['2026_11'])
+  world.clock.advance(31 * DAY)
+  await keepUp(world, { monthsAhead: 1, retentionMs: 15 * DAY })
+
+  expect(await monthsOf(world.db)).toEqual(['2026_12', '2027_01'])
+})
+
+test('after an outage of 100 days every slot that the ledger remembers gets its line (I6)', async () => {
+  await using pipeline = await Pipeline.at('2026-02-10T00:00:00Z')
+  const { db, clock } = pipeline
+  const worker = pipeline.worker()
+  const schedule = await pipeline.create({ cadence: { kind: 'cron', expression: '0 9 * * *', timezone: 'UTC' } })
+  for (const { name } of await listPartitions(db)) await sql`drop table ${sql.id('carillon', name)}`.execute(db)
+  const upkeep = () => keepUp(pipeline)
+  await upkeep()
+  await sql`drop table carillon.runs_2026_03, carillon.attempts_2026_03`.execute(db)
+  clock.advance(100 * DAY + 10 * 3_600_000)
+
+  await upkeep()
+  // From 90 days ago, 19 February, to two months ahead.
+  expect(await monthsOf(db)).toEqual(['2026_02', '2026_03', '2026_04', '2026_05', '2026_06', '2026_07'])
+  expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
+  await worker.keep()
+
+  const lines = await pipeline.ledger(schedule)
+  expect(lines).toHaveLength(90)
+  expect(lines[0]).toMatchObject({
+    scheduledFor: Date.parse('2026-02-21T09:00:00Z'),
+    state: 'skipped',
+    reason: 'missed',
+  })
+  expect(await auditorOf(pipeline, { windowMs: 90 * DAY }).audit()).toMatchObject({ slots: 90, repaired: 0 })
+})
+
+test('a schedule that was deleted long ago goes with its history, its own grants, and the last month that may hold its lines', async () => {
+  await using world = await setup('2026-11-15T00:00:00Z')
+  const { db, clock } = world
+  const upkeep = () => keepUp(world)
+  await upkeep()
+  const old = await insertDeleted(db, '2026-11-30T23:00:00Z')
+  const young = await insertDeleted(db, '2026-12-01T00:00:00Z')
+  clock.advance(Date.parse('2027-03-01T00:00:00Z') - Date.parse('2026-11-15T00:00:00Z') - 1)
+
+  expect((await upkeep()).purged).toBe(0)
+  clock.advance(1)
+  expect(await upkeep()).toMatchObject({ dropped: 2, purged: 1 })
+
+  for (const [table, column] of [
+    ['schedules', 'id'],
+    ['schedule_revisions', 'schedule_id'],
+    ['schedule_changes', 'schedule_id'],
+    ['execution_grants', 'schedule_id'],
+  ]) {
+    const { rows } = await sql<{ id: string }>`
+      select distinct ${sql.ref(String(column))} as id from ${sql.id('carillon', String(table))}`.execute(db)
+    expect(rows, table).toEqual([{ id: young }])
+  }
+  expect(old).not.toBe(young)
+})
+
+test('more deleted schedules than fit one statement are all removed, and living ones are not', async () => {
+  await using pipeline = await Pipeline.at('2026-11-15T00:00:00Z')
+  const { db, scheduler } = pipeline
+  const living = await pipeline.create()
+  const paused = await pipeline.create()
+  await scheduler.pause(CALLER, paused.id, { reason: 'a holiday' })
+  await insertDeleted(db, '2026-01-01T00:00:00Z')
+  // By a grant that was given to them: it is nobody's own.
+  const { id: grantId } = await new Grants({ db, clock: pipeline.clock }).create(CALLER, {
+    scopes: ['http:dispatch:*'],
+  })
+  await sql`
+    insert into carillon.schedules (
+      id, tenant_id, project_id, owner_subject, target_kind, state, revision, grant_id, auto_pause_threshold,
+      created_by_subject, created_at, deleted_at
+    )
+    select gen_random_uuid(), 'acme', 'web', 'ada', 'http', 'deleted', 1, ${grantId}, 10, 'ada', '2026-01-01', '2026-01-02'
+    from generate_series(1, 1000)`.execute(db)
+
+  expect((await keepUp(pipeline)).purged).toBe(1001)
+
+  const { rows } = await sql<{ id: string }>`select id from carillon.schedules order by id`.execute(db)
+  expect(rows.map(({ id }) => id)).toEqual([living.id, paused.id].toSorted())
+  const grants = await sql<{ id: string }>`select id from carillon.execution_grants order by id`.execute(db)
+  expect(grants.rows.map(({ id }) => id)).toEqual([living.grantId, paused.grantId, grantId].toSorted())
+})
+
+test('audits are forgotten with the ledger, younger ones are not', async () => {
+  await using world = await setup('2026-08-01T00:00:00Z')
+  const auditor = auditorOf(world)
+  const upkeep = () => keepUp(world)
+  await upkeep()
+  await auditor.audit()
+  world.clock.advance(DAY)
+  await auditor.audit()
+  world.clock.advance(89 * DAY + 1)
+
+  expect((await upkeep()).purged).toBe(1)
+
+  const { rows } = await sql<{ completed_at: Date }>`select completed_at from carillon.audits`.execute(world.db)
+  expect(rows).toEqual([{ completed_at: new Date('2026-08-02T00:00:00Z') }])
+})
+
+/** Entries of the event log at these instants, in this order. */
+async function noteEntries(db: Db, instants: readonly string[]): Promise<void> {
+  for (const instant of instants) {
+    await sql`
+      insert into carillon.feed_entries (tenant_id, project_id, kind, schedule_ids, changes, noted_at)
+      values ('acme', 'web', 'schedule', array[gen_random_uuid()], '{edited}', ${instant})`.execute(db)
+  }
+}
+
+/** Resolves once no transaction is under way that is older than an entry: not of other tests in other databases either. */
+async function whenReadable(db: Db): Promise<void> {
+  for (;;) {
+    const { rows } = await sql`
+      select from carillon.feed_entries where xact_id >= pg_snapshot_xmin(pg_current_snapshot())`.execute(db)
+    if (rows.length === 0) return
+  }
+}
+
+async function forgottenIdOf(db: Db): Promise<number> {
+  const { rows } = await sql<{ id: string }>`select forgotten_id as id from carillon.feed_floor`.execute(db)
+  return Number(rows[0]?.id)
+}
+
+async function entriesOf(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ noted_at: Date }>`select noted_at from carillon.feed_entries order by id`.execute(db)
+  return rows.map(({ noted_at }) => noted_at.toISOString())
+}
+
+test('entries of the event log are deleted after two hours, and not a millisecond sooner', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db, clock } = world
+  const instants = ['2026-11-15T09:00:00.000Z', '2026-11-15T10:00:00.000Z', '2026-11-15T11:00:00.000Z']
+  await noteEntries(db, instants)
+  await whenReadable(db)
+  const upkeep = () => keepUp(world)
+
+  expect(await upkeep()).toMatchObject({ forgotten: 1 })
+  expect(await entriesOf(db)).toEqual(instants.slice(1))
+  clock.advance(1)
+  expect(await upkeep()).toMatchObject({ forgotten: 1 })
+  expect(await entriesOf(db)).toEqual(instants.slice(2))
+})
+
+test('the newest entry of the event log is deleted too, and its id is kept, so that a reader knows whether it missed anything', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db } = world
+  expect(await forgottenIdOf(db)).toBe(0)
+  await noteEntries(db, ['2026-11-14T09:00:00.000Z', '2026-11-14T10:00:00.000Z'])
+  await whenReadable(db)
+
+  expect(await keepUp(world)).toMatchObject({ forgotten: 2 })
+  expect(await entriesOf(db)).toEqual([])
+  expect(await forgottenIdOf(db)).toBe(2)
+  expect(await keepUp(world)).toMatchObject({ forgotten: 0 })
+  expect(await forgottenIdOf(db)).toBe(2)
+})
+
+/** Not below what was forgotten before, though what goes last drew its id first. */
+test('the highest deleted id of the event log never goes back', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db, clock } = world
+  await noteEntries(db, ['2026-11-15T11:00:00.000Z', '2026-11-15T09:00:00.000Z'])
+  await whenReadable(db)
+
+  expect(await keepUp(world)).toMatchObject({ forgotten: 1 })
+  expect(await forgottenIdOf(db)).toBe(2)
+  clock.advance(DAY)
+  expect(await keepUp(world)).toMatchObject({ forgotten: 1 })
+  expect(await forgottenIdOf(db)).toBe(2)
+})
+
+test('entries that no reader can see yet, because an older transaction is open, are not deleted', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db } = world
+
+  await whileHeld(world, 'select pg_current_xact_id()', async () => {
+    await noteEntries(db, ['2026-11-15T09:00:00.000Z', '2026-11-15T11:00:00.000Z'])
+    expect(await keepUp(world)).toMatchObject({ forgotten: 0 })
+  })
+  await whenReadable(db)
+
+  expect(await keepUp(world)).toMatchObject({ forgotten: 1 })
+})
+
+test('answers to creates are forgotten after a day, more than fit one statement too', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db } = world
+  const answer = async (key: string, at: string, count: number): Promise<unknown> =>
+    sql`
+      insert into carillon.idempotent_answers (tenant_id, project_id, subject, key, request_hash, schedule_id, answer, answered_at)
+      select 'acme', 'web', 'user:alice', ${key} || n, sha256('x'), gen_random_uuid(), '{}', ${at}
+      from generate_series(1, ${count}::int) as n`.execute(db)
+  await answer('old', '2026-11-14T11:59:59.999Z', 10_001)
+  await answer('young', '2026-11-14T12:00:01Z', 1)
+
+  expect(await keepUp(world)).toMatchObject({ forgotten: 10_001 })
+
+  const { rows } = await sql`select key from carillon.idempotent_answers`.execute(db)
+  expect(rows).toEqual([{ key: 'young1' }])
+})
+
+test('a month that somebody reads is told as a failure and tried again a minute later; everything else is done all the same', async () => {
+  await using world = await setup('2026-08-01T00:00:00Z')
+  const { db, clock } = world
+  await keepUp(world)
+  clock.advance(150 * DAY)
+  await noteEntries(db, ['2026-11-15T09:00:00.000Z'])
+  await whenReadable(db)
+  const upkeep = upkeepOf(world)
+  await sql`delete from carillon.service_turns`.execute(db)
+  const reader = await world.database.pool.connect()
+  await reader.query('begin')
+  await reader.query('select count(*) from carillon.runs_2026_08')
+
+  await expect(upkeep.runOnce()).rejects.toMatchObject({ code: '55P03' })
+  expect(await monthsOf(db)).toEqual(['2026_08', '2026_09', '2026_10', '2026_12', '2027_01', '2027_02'])
+  expect(await entriesOf(db)).toEqual([])
+  await reader.query('rollback')
+  reader.release()
+
+  clock.advance(60_000 - 1)
+  expect(await upkeep.runOnce()).toBeUndefined()
+  clock.advance(1)
+  expect(await upkeep.runOnce()).toMatchObject({ created: 0, dropped: 2 })
+  // Between rounds an hour passes.
+  clock.advance(3_600_000 - 1)
+  expect(await upkeep.runOnce()).toBeUndefined()
+  clock.advance(1)
+  expect(await upkeep.runOnce()).toBeDefined()
+})
+
+test('a slice removes a bounded number of rows, and the rest goes soon, whichever worker goes on', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db, clock } = world
+  await sql`
+    insert into carillon.feed_entries (tenant_id, project_id, kind, schedule_ids, changes, noted_at)
+    select 'acme', 'web', 'schedule', array[gen_random_uuid()], '{edited}', '2026-11-15T09:00:00Z'
+    from generate_series(1, 25000)`.execute(db)
+  await whenReadable(db)
+  const [one, other] = [upkeepOf(world), upkeepOf(world)]
+
+  expect(await one.runOnce()).toEqual({ created: 6, dropped: 0, purged: 0, forgotten: 10_000 })
+  expect(await stepOf(world)).toBe('event_log')
+  expect(await one.runOnce()).toBeUndefined()
+  clock.advance(100)
+  expect(await one.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 10_000 })
+  // It dies.
+  clock.advance(11_000)
+  expect(await other.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 5000 })
+
+  expect(await stepOf(world)).toBeNull()
+  expect(await entriesOf(db)).toEqual([])
+})
+
+/** Makes Postgres refuse to delete from a table, as a damaged index would. */
+async function refuseDeletes({ db }: Pick<Setup, 'db'>, table: string): Promise<void> {
+  const name = sql.id('carillon', `refuse_${table}`)
+  await sql`
+    create function ${name}() returns trigger language plpgsql as $$
+    begin raise exception ${sql.lit(`${table} is damaged`)}; end $$`.execute(db)
+  await sql`
+    create trigger refuse before delete on ${sql.id('carillon', table)} for each statement
+    execute function ${name}()`.execute(db)
+}
+
+test('months are made by every slice, also while the round stands at a later step that fails', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db, clock } = world
+  const upkeep = upkeepOf(world)
+  await upkeep.runOnce()
+  await sql`update carillon.service_turns set cursor = '{"step": "event_log", "isPostponed": false}'`.execute(db)
+  await refuseDeletes(world, 'feed_entries')
+  clock.advance(31 * DAY)
+
+  await expect(upkeep.runOnce()).rejects.toThrow('feed_entries is damaged')
+
+  expect(await monthsOf(db)).toEqual(['2026_11', '2026_12', '2027_01', '2027_02'])
+})
+
+test('a step that fails keeps no other step from being done; each failure is told, and the round is made again a minute later', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db, clock } = world
+  const upkeep = upkeepOf(world)
+  const deleted = await insertDeleted(db, '2026-11-15T12:00:00Z')
+  await refuseDeletes(world, 'feed_entries')
+  await refuseDeletes(world, 'idempotent_answers')
+  clock.advance(200 * DAY)
+
+  await expect(upkeep.runOnce()).rejects.toThrow('feed_entries is damaged; idempotent_answers is damaged')
+
+  const { rows } = await sql`select from carillon.schedules where id = ${deleted}`.execute(db)
+  expect(rows).toEqual([])
+  expect(await stepOf(world)).toBeNull()
+  clock.advance(59_999)
+  expect(await upkeep.runOnce()).toBeUndefined()
+  clock.advance(1)
+  await expect(upkeep.runOnce()).rejects.toThrow('is damaged')
+})
+
+test('upkeep goes on failing until its next round, and tries again after a second if Postgres did not answer', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db, clock, events, database } = world
+  const upkeep = upkeepOf(world)
+  /** Until it pauses, after a failure or after its work. */
+  const whenAsleep = async (): Promise<void> => {
+    while (clock.waiting === 0) await setImmediate()
+  }
+  await refuseDeletes(world, 'feed_entries')
+  const errors: string[] = []
+  events.on('service.failed', ({ error }) => errors.push((error as Error).message))
+
+  await database.pool.query('revoke select, update on carillon.service_turns from carillon_worker')
+  upkeep.start()
+  await whenAsleep()
+  await database.pool.query('grant select, update on carillon.service_turns to carillon_worker')
+  clock.advance(1000)
+  await whenAsleep()
+  expect(errors).toEqual(['permission denied for table service_turns', 'feed_entries is damaged'])
+  clock.advance(59_999)
+  await whenAsleep()
+  expect(upkeep.failure).toMatchObject({ failures: 2, forMs: 60_999 })
+  await sql`drop function carillon.refuse_feed_entries cascade`.execute(db)
+  clock.advance(1)
+  await whenAsleep()
+
+  expect(upkeep.failure).toBeUndefined()
+  await upkeep.stop()
+})
+
+test('the months that a worker needs are made without anything being removed', async () => {
+  await using world = await setup('2026-11-15T12:00:00Z')
+  const { db } = world
+  await noteEntries(db, ['2026-11-15T09:00:00.000Z'])
+  await whenReadable(db)
+
+  await upkeepOf(world).ensureMonths()
+
+  expect(await monthsOf(db)).toEqual(['2026_11', '2026_12', '2027_01'])
+  expect(await entriesOf(db)).toHaveLength(1)
+  const { rows } = await sql`select from carillon.service_turns`.execute(db)
+  expect(rows).toEqual([])
+})
+
+describe('I1: a month with an open run', () => {
+  const HELD = {
+    cadence: { kind: 'once', at: '2026-01-15T00:00:00Z' },
+    policy: { retry: { maxAttempts: 100, baseSeconds: 86_400, capSeconds: 86_400 } },
+  }
+
+  test('stays for as long as the run waits, and goes once it is over', async () => {
+    await using pipeline = await Pipeline.at('2026-01-14T00:00:00Z')
+    const { db, clock, target } = pipeline
+    const worker = pipeline.worker()
+    const schedule = await pipeline.create(HELD)
+    target.script = () => FAIL
+    clock.advance(DAY)
+    await worker.keep()
+    expect(await pipeline.lines(schedule)).toEqual(['00:00 retrying'])
+    clock.advance(150 * DAY)
+
+    await keepUp(pipeline)
+    expect((await monthsOf(db))[0]).toBe('2026_01')
+    target.script = () => SUCCEEDED
+    await worker.keep()
+    expect(await pipeline.lines(schedule)).toEqual(['00:00 succeeded'])
+    await keepUp(pipeline)
+
+    expect((await monthsOf(db))[0]).toBe('2026_03')
+  })
+
+  test('that a late begin has inserted and not yet committed is waited for, and then stays', async () => {
+    await using pipeline = await Pipeline.at('2026-01-14T00:00:00Z')
+    const { db, clock, database } = pipeline
+    const { id } = await pipeline.create(HELD)
+    clock.advance(151 * DAY)
+    const late = await database.pool.connect()
+    await late.query('begin')
+    await late.query(INSERT_LATE, [id])
+
+    // Looking first, it would find nothing; the lock makes it look afterwards.
+    const kept = keepUp(pipeline)
+    await whenBlocked(pipeline)
+    await late.query('commit')
+    late.release()
+
+    expect((await kept).dropped).toBeGreaterThan(0)
+    expect((await monthsOf(db))[0]).toBe('2026_01')
+    expect(await pipeline.lines({ id })).toEqual(['00:00 pending'])
+  })
+
+  test('that takes longer to commit is given up on within a second, and tried again a minute later', async () => {
+    await using pipeline = await Pipeline.at('2026-01-14T00:00:00Z')
+    const { db, clock, database } = pipeline
+    const { id } = await pipeline.create(HELD)
+    clock.advance(151 * DAY)
+    await sql`delete from carillon.service_turns`.execute(db)
+    const upkeep = upkeepOf(pipeline)
+    const late = await database.pool.connect()
+    await late.query('begin')
+    await late.query(INSERT_LATE, [id])
+
+    await expect(upkeep.runOnce()).rejects.toMatchObject({ code: '55P03' })
+    // Whoever waited behind it goes on.
+    expect(await pipeline.lines({ id })).toEqual([])
+    await late.query('commit')
+    late.release()
+    clock.advance(60_000)
+    await upkeep.runOnce()
+
+    expect(await monthsOf(db)).toEqual([
+      '2026_01',
+      '2026_03',
+      '2026_04',
+      '2026_05',
+      '2026_06',
+      '2026_07',
+      '2026_08',
+      '2026_09',
+      '2026_10',
+      '2026_11',
+      '2026_12',
+      '2027_01',
+    ])
+    expect(await pipeline.lines({ id })).toEqual(['00:00 pending'])
+  })
+})
+
+/** As a begin that comes a hundred days late. */
+const INSERT_LATE = `
+  insert into carillon.runs (
+    schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, begun_at, waits_for, due_at, lane
+  )
+  select id, '2026-01-15T00:00Z', gen_random_uuid(), tenant_id, project_id, 1, 'schedule', 'pending', now(), 'worker',
+    '2026-06-14T00:00Z', lane
+  from carillon.schedules where id = $1`

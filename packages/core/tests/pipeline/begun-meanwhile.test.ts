@@ -1,0 +1,104 @@
+import { sql } from 'kysely'
+import { expect, test } from 'vitest'
+
+import type { Tx } from '../../src/db/database.ts'
+import { readClock, readNow } from '../../src/db/now.ts'
+import { emptiedPipelines } from '../emptied-pipeline.ts'
+import { CALLER, MINUTE, type Pipeline } from '../pipeline.ts'
+import { held } from '../scripted-target.ts'
+
+const pipelineAt = emptiedPipelines()
+const JUST_BEFORE = '2026-03-02T09:00:59.990Z'
+const SLOT = Date.parse('2026-03-02T09:01:00Z')
+const IN_MADRID = { kind: 'cron', expression: '* * * * *', timezone: 'Europe/Madrid' }
+
+/** What another worker's begin writes for the slot of 09:01. */
+async function beginElsewhere(tx: Tx, { id }: { id: string }): Promise<void> {
+  await sql`
+    with worker as (
+      insert into carillon.workers (id, name, target_kinds, started_at, heartbeat_at, lease_expires_at)
+      values (gen_random_uuid(), 'another', '{test}', '2026-03-02', '2026-03-02', '2027-01-01')
+      returning id
+    )
+    insert into carillon.runs (
+      schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, attempt_count, token, worker_id,
+      begun_at, started_at
+    )
+    select schedules.id, next_slot_at, gen_random_uuid(), tenant_id, project_id, revision, 'schedule', 'running', 1, 1,
+      worker.id, next_slot_at, next_slot_at
+    from carillon.schedules, worker where schedules.id = ${id}`.execute(tx)
+  await sql`
+    update carillon.schedules
+    set next_slot_at = next_slot_at + interval '1 minute', due_at = due_at + interval '1 minute',
+      run_count = run_count + 1
+    where id = ${id}`.execute(tx)
+}
+
+/** Resolves when a statement waits for a lock. */
+async function whenBlocked({ db }: Pipeline): Promise<void> {
+  for (;;) {
+    const { rows } = await sql`
+      select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`.execute(db)
+    if (rows.length > 0) return
+  }
+}
+
+async function nextSlotOf({ scheduler }: Pipeline, { id }: { id: string }): Promise<number | null> {
+  return (await scheduler.get(CALLER, id)).nextSlotAt
+}
+
+test('an edit that waited for a begin does not await the slot again that was begun meanwhile (I2, I5)', async () => {
+  const pipeline = await pipelineAt(JUST_BEFORE)
+  const worker = pipeline.worker()
+  const schedule = await pipeline.create({ policy: { overlap: 'replace' } })
+
+  let edit: Promise<unknown> | undefined
+  await pipeline.db.transaction().execute(async (tx) => {
+    await sql`select from carillon.schedules for update`.execute(tx)
+    edit = pipeline.scheduler.edit(CALLER, schedule.id, { cadence: IN_MADRID }, { revision: 1 })
+    await whenBlocked(pipeline)
+    pipeline.clock.advance(10)
+    await beginElsewhere(tx, schedule)
+  })
+  await edit
+  expect(await nextSlotOf(pipeline, schedule)).toBe(SLOT + MINUTE)
+
+  await worker.keep()
+  expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'running', cancelRequestedAt: null }])
+})
+
+test('a change decides by the instant at which it had its lock, not by the start of its transaction (I10)', async () => {
+  const { db } = await pipelineAt(JUST_BEFORE)
+
+  const [startedAt, readAt] = await db.transaction().execute(async (tx) => {
+    const started = await readNow(tx, null)
+    for (let tries = 0; tries < 1000 && (await readClock(tx, null)) === started; tries += 1);
+    return [started, await readClock(tx, null)]
+  })
+
+  expect(readAt).toBeGreaterThan(startedAt)
+})
+
+test('a slot that has its line already neither cancels what runs nor counts as a run (I2, I5)', async () => {
+  const pipeline = await pipelineAt(JUST_BEFORE)
+  const worker = pipeline.worker()
+  const schedule = await pipeline.create({ policy: { overlap: 'replace' } })
+  const other = await pipeline.create()
+  pipeline.target.script = held().script
+  pipeline.clock.advance(10)
+  await worker.begin()
+  await pipeline.target.whenCalled(2)
+
+  // Somebody sets the clock of the schedule back by hand, onto the slot that is under way.
+  await sql`
+    update carillon.schedules set next_slot_at = ${new Date(SLOT)}, due_at = ${new Date(SLOT)}
+    where id = ${schedule.id}`.execute(pipeline.db)
+  // It lies before what was claimed now: whole lanes are looked at when somebody wakes the loop, or once a second.
+  worker.loop.wake()
+  await worker.begin()
+
+  const [run] = await pipeline.ledger(schedule)
+  expect(run).toMatchObject({ state: 'running', cancelRequestedAt: null })
+  expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ runCount: 1, nextSlotAt: SLOT + MINUTE })
+  expect(await pipeline.lines(other)).toEqual(['09:01 running'])
+})

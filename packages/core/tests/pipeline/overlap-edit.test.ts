@@ -1,0 +1,180 @@
+import type { OverlapPolicy } from '@carillon/api'
+import { sql } from 'kysely'
+import { expect, test } from 'vitest'
+
+import { emptiedPipelines } from '../emptied-pipeline.ts'
+import { holdRun, type HeldRun } from '../held-run.ts'
+import { CALLER, MINUTE } from '../pipeline.ts'
+import { FAIL, SUCCEEDED } from '../scripted-target.ts'
+import { listWaits } from '../waits.ts'
+
+const pipelineAt = emptiedPipelines()
+const START = '2026-03-02T09:00:30Z'
+
+async function editOverlap({ pipeline, schedule }: HeldRun, overlap: OverlapPolicy, revision = 1): Promise<void> {
+  await pipeline.scheduler.edit(CALLER, schedule.id, { policy: { overlap } }, { revision })
+}
+
+/** Which runs are settled under the lock of their schedule, the earliest slot first. */
+async function settledLocked({ pipeline }: HeldRun): Promise<boolean[]> {
+  const { rows } = await sql<{ settles_locked: boolean }>`
+    select settles_locked from carillon.runs order by scheduled_for`.execute(pipeline.db)
+  return rows.map((row) => row.settles_locked)
+}
+
+test('forbid edited to queue while a run is under way: the next slot waits for its success, and starts then (I6)', async () => {
+  const held = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
+  const { pipeline, worker, schedule, answer, nextSlot } = held
+  await editOverlap(held, 'queue')
+
+  await nextSlot()
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 running', '09:02 pending'])
+  await answer(0, SUCCEEDED)
+  await worker.begin()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 running'])
+})
+
+test('allow edited to queue while two runs are under way: the next slot waits until both are over', async () => {
+  const held = await holdRun(await pipelineAt(START), { overlap: 'allow' })
+  const { pipeline, worker, schedule, answer, nextSlot } = held
+  await nextSlot()
+  await editOverlap(held, 'queue')
+
+  await nextSlot()
+  await answer(0, SUCCEEDED)
+  await worker.begin()
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 running', '09:03 pending'])
+  await answer(1, SUCCEEDED)
+  await worker.begin()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 succeeded', '09:03 running'])
+})
+
+test('forbid edited to replace while a run is under way: the next slot cancels it, and starts when it has ended', async () => {
+  const held = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
+  const { pipeline, worker, schedule, nextSlot } = held
+  await editOverlap(held, 'replace')
+
+  await nextSlot()
+  const settled = worker.whenSettled()
+  await worker.heartbeat.runOnce()
+  await settled
+  await worker.begin()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 cancelled', '09:02 running'])
+})
+
+test('queue edited to allow while a run is under way: what waits for its turn starts at once, beside it', async () => {
+  const held = await holdRun(await pipelineAt(START), { overlap: 'queue' })
+  const { pipeline, worker, schedule, nextSlot } = held
+  await nextSlot()
+
+  await editOverlap(held, 'allow')
+  expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'worker', dueAt: pipeline.clock.instant }])
+  await worker.begin()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 running', '09:02 running'])
+})
+
+test('queue edited to forbid while a run waits for its turn: it still has its turn, and the slots meanwhile are overlap', async () => {
+  const held = await holdRun(await pipelineAt(START), { overlap: 'queue' })
+  const { pipeline, worker, schedule, answer, nextSlot } = held
+  await nextSlot()
+  await editOverlap(held, 'forbid')
+
+  await nextSlot()
+  await answer(0, SUCCEEDED)
+  await worker.begin()
+  await nextSlot()
+  await answer(1, SUCCEEDED)
+  await nextSlot()
+
+  expect(await pipeline.lines(schedule)).toEqual([
+    '09:01 succeeded',
+    '09:02 succeeded',
+    '09:03 skipped overlap',
+    '09:04 skipped overlap',
+    '09:05 running',
+  ])
+})
+
+test('queue edited to replace while a run waits for its turn: the next slot takes its place, and it was skipped', async () => {
+  const held = await holdRun(await pipelineAt(START), { overlap: 'queue' })
+  const { pipeline, worker, schedule, nextSlot } = held
+  await nextSlot()
+  await editOverlap(held, 'replace')
+
+  await nextSlot()
+  const settled = worker.whenSettled()
+  await worker.heartbeat.runOnce()
+  await settled
+  await worker.begin()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 cancelled', '09:02 skipped superseded', '09:03 running'])
+})
+
+test('a run that waits for its retry while forbid becomes queue frees the slot behind it when it succeeds in the end', async () => {
+  const held = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
+  const { pipeline, worker, schedule, answer, nextSlot } = held
+  await answer(0, FAIL)
+  await editOverlap(held, 'queue')
+  await pipeline.pass(MINUTE / 4, worker)
+  await worker.begin()
+
+  await nextSlot()
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 running', '09:02 pending'])
+  await answer(1, SUCCEEDED)
+  await worker.begin()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 running'])
+})
+
+test('a policy that is edited there and back leaves nobody waiting', async () => {
+  const held = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
+  const { pipeline, worker, schedule, answer, nextSlot } = held
+  await editOverlap(held, 'queue')
+  await nextSlot()
+  await editOverlap(held, 'forbid', 2)
+
+  await answer(0, SUCCEEDED)
+  await worker.begin()
+  await answer(1, SUCCEEDED)
+  await nextSlot()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 succeeded', '09:03 running'])
+})
+
+test('only the runs that are open when the overlap policy changes are settled under the lock of their schedule', async () => {
+  const held = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
+  const { pipeline, schedule, answer, nextSlot } = held
+  await answer(0, SUCCEEDED)
+  await nextSlot()
+
+  await pipeline.scheduler.edit(CALLER, schedule.id, { name: 'another name' }, { revision: 1 })
+  expect(await settledLocked(held)).toEqual([false, false])
+  await editOverlap(held, 'allow', 2)
+  await nextSlot()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 running', '09:03 running'])
+  expect(await settledLocked(held)).toEqual([false, true, false])
+})
+
+test('a success that is settled under the lock since the policy was edited is told and recorded as any other', async () => {
+  const held = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
+  const { pipeline, worker, schedule, answer } = held
+  const told: unknown[] = []
+  worker.events.on('attempt.settled', (event) => told.push(event))
+  worker.events.on('attempt.fenced', (event) => told.push({ fenced: event }))
+  await editOverlap(held, 'queue')
+
+  await answer(0, { kind: 'succeeded', result: { done: true } })
+
+  const [run] = await pipeline.ledger(schedule)
+  expect(told).toMatchObject([{ runId: run?.id, state: 'succeeded', attempt: 1 }])
+  expect(await pipeline.scheduler.getRun(CALLER, run?.id ?? '')).toMatchObject({
+    state: 'succeeded',
+    completedAt: pipeline.clock.instant,
+    attempts: [{ attempt: 1, outcome: 'succeeded', result: { done: true }, completedAt: pipeline.clock.instant }],
+  })
+})

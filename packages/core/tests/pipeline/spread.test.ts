@@ -1,0 +1,108 @@
+import { expect, test } from 'vitest'
+
+import { idempotencyKey } from '../../src/kernel/ids.ts'
+import { spreadOffsetMs } from '../../src/policy/spread.ts'
+import { emptiedPipelines } from '../emptied-pipeline.ts'
+import { CALLER, HOUR } from '../pipeline.ts'
+
+const pipelineAt = emptiedPipelines()
+const SLOT = Date.parse('2026-03-02T10:00:00Z')
+const HOURLY = { kind: 'cron', expression: '0 * * * *', timezone: 'UTC' }
+const SPREAD_SECONDS = 600
+
+async function setup(policy: object = {}) {
+  const pipeline = await pipelineAt('2026-03-02T09:30:00Z')
+  const worker = pipeline.worker()
+  const schedule = await pipeline.create({ cadence: HOURLY, policy: { spreadSeconds: SPREAD_SECONDS, ...policy } })
+  const offset = spreadOffsetMs(schedule.id, SPREAD_SECONDS)
+  return { pipeline, worker, schedule, offset, scheduler: pipeline.scheduler }
+}
+
+test('a spread schedule is due after its slot, by a share of its own that is the same at every slot', async () => {
+  const { pipeline, worker, schedule, offset, scheduler } = await setup()
+
+  pipeline.clock.advance(SLOT + offset - pipeline.clock.instant)
+  await worker.keep()
+
+  expect(offset).toBeGreaterThan(0)
+  expect(offset).toBeLessThan(SPREAD_SECONDS * 1000)
+  expect(schedule).toMatchObject({ nextSlotAt: SLOT, dueAt: SLOT + offset })
+  expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({
+    nextSlotAt: SLOT + HOUR,
+    dueAt: SLOT + HOUR + offset,
+  })
+})
+
+test('a spread schedule does not begin before it is due, not by a millisecond (I10)', async () => {
+  const { pipeline, worker, schedule, offset } = await setup()
+
+  pipeline.clock.advance(SLOT - pipeline.clock.instant)
+  await worker.keep()
+  pipeline.clock.advance(offset - 1)
+  await worker.keep()
+  expect(await pipeline.lines(schedule)).toEqual([])
+  pipeline.clock.advance(1)
+  await worker.keep()
+
+  expect(await pipeline.lines(schedule)).toEqual(['10:00 succeeded'])
+})
+
+test('the nominal slot stays the identity of the run, and its key (I5)', async () => {
+  const { pipeline, worker, schedule, offset } = await setup()
+
+  pipeline.clock.advance(SLOT + offset - pipeline.clock.instant)
+  await worker.keep()
+
+  expect(await pipeline.ledger(schedule)).toMatchObject([{ scheduledFor: SLOT, begunAt: SLOT + offset }])
+  expect(pipeline.target.calls).toMatchObject([
+    { scheduledFor: SLOT, idempotencyKey: idempotencyKey(schedule.id, SLOT) },
+  ])
+})
+
+test('lateness counts from when a spread slot was due, not from its nominal instant', async () => {
+  const { pipeline, worker, schedule, offset } = await setup({ startingDeadlineSeconds: 1 })
+
+  pipeline.clock.advance(SLOT + offset + 1000 - pipeline.clock.instant)
+  await worker.keep()
+
+  expect(await pipeline.lines(schedule)).toEqual(['10:00 succeeded'])
+})
+
+test('schedules of the same slot do not arrive together', async () => {
+  const { pipeline, worker } = await setup()
+  for (let more = 0; more < 30; more += 1) {
+    await pipeline.create({ cadence: HOURLY, policy: { spreadSeconds: SPREAD_SECONDS } })
+  }
+
+  pipeline.clock.advance(SLOT + (SPREAD_SECONDS / 2) * 1000 - pipeline.clock.instant)
+  await worker.keep()
+
+  expect(pipeline.target.calls.length).toBeGreaterThan(5)
+  expect(pipeline.target.calls.length).toBeLessThan(26)
+})
+
+test('after an outage every slot that was due has its line, and the one that is not due yet has none (I6)', async () => {
+  const { pipeline, worker, schedule, offset } = await setup({ startingDeadlineSeconds: 1 })
+
+  pipeline.clock.advance(SLOT + 2 * HOUR + offset - 1 - pipeline.clock.instant)
+  await worker.keep()
+
+  expect(await pipeline.lines(schedule)).toEqual(['10:00 skipped missed', '11:00 skipped missed'])
+})
+
+test('a change of the spread moves when the next slot is due, not the slot', async () => {
+  const { schedule, scheduler } = await setup()
+
+  const edited = await scheduler.edit(CALLER, schedule.id, { policy: { spreadSeconds: 0 } }, { revision: 1 })
+
+  expect(edited).toMatchObject({ nextSlotAt: SLOT, dueAt: SLOT })
+})
+
+test('a pause before a spread slot is due leaves no line of it', async () => {
+  const { pipeline, schedule, offset, scheduler } = await setup()
+  pipeline.clock.advance(SLOT + offset - 1 - pipeline.clock.instant)
+
+  await scheduler.pause(CALLER, schedule.id, { reason: 'holidays' })
+
+  expect(await pipeline.lines(schedule)).toEqual([])
+})

@@ -1,0 +1,51 @@
+import type { FeedEvent } from '@carillon/api'
+import type { Clock, EventLogEntry } from '@carillon/core'
+
+import { wallNow } from '../clock.ts'
+
+/** Converts an entry of the event log to the event that clients receive. `now` is in epoch milliseconds. */
+export type ToEvent = (entry: EventLogEntry, now: number) => FeedEvent
+
+/** One change as a server-sent event. */
+export interface EventMessage {
+  /** The position behind this change; the same for every client. */
+  readonly cursor: string
+  readonly text: string
+}
+
+/** Renders entries of the event log, all with the same time. */
+export type RenderEntries = (entries: readonly EventLogEntry[]) => EventMessage[]
+
+/** How long a browser waits before it reconnects. */
+const RETRY_MS = 2000
+
+export function createRenderer(clock: Clock, toEvent: ToEvent): RenderEntries {
+  return (entries) => {
+    const now = wallNow(clock)
+    return entries.map((entry) => ({ cursor: entry.cursor, text: eventText(toEvent(entry, now)) }))
+  }
+}
+
+/** The start of a stream. An id without data is no event, but a browser remembers it and resumes there. */
+export function openingText(cursor: string): string {
+  return `retry: ${RETRY_MS}\nid: ${cursor}\n\n`
+}
+
+/** Tells the client that events between its cursor and this one are lost. */
+export function resetText(cursor: string): string {
+  const reason = 'events since then are no longer stored: reload what you show'
+  return eventText({ id: cursor, event: 'reset', data: { reason } })
+}
+
+/**
+ * A comment that keeps the connection and the proxies on its way alive. It carries the client's position, because the cursor of
+ * the last event would expire in a project where nothing happens for hours.
+ */
+export function heartbeatText(cursor: string | undefined): string {
+  return cursor === undefined ? ': still here\n\n' : `: still here\nid: ${cursor}\n\n`
+}
+
+/** JSON contains no raw line breaks, so the data is one line. */
+function eventText({ id, event, data }: FeedEvent): string {
+  return `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`
+}

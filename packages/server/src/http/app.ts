@@ -1,0 +1,139 @@
+import type { OperationId } from '@carillon/api'
+import type { AuthorizationPort, EventLog, FailureRecord } from '@carillon/core'
+import cookie from '@fastify/cookie'
+import type { Meter } from '@opentelemetry/api'
+import fastify, { type FastifyInstance } from 'fastify'
+
+import { createAuthenticate } from '../auth/authenticate.ts'
+import type { JwtVerifier } from '../auth/jwt.ts'
+import { EventHub } from '../events/hub.ts'
+import { guardConnections, serverOptions } from './connections.ts'
+import { setSecurityHeaders } from './headers.ts'
+import { readJsonBodies } from './input.ts'
+import { KeyConcurrency, limitRates, TenantRates } from './limits.ts'
+import { registerOperations, type HandlersOf, type Service } from './operations.ts'
+import { serveProbes, serveReference, type ProbeDeps } from './pages.ts'
+import { ProblemError, sendProblem } from './problems.ts'
+import { recordRequests } from './request-log.ts'
+import { accessHandlers } from './routes/access.ts'
+import { runHandlers } from './routes/runs.ts'
+import { scheduleHandlers } from './routes/schedules.ts'
+import { systemHandlers } from './routes/system.ts'
+import { tenantHandlers } from './routes/tenants.ts'
+import type { SignIn } from './sign-in.ts'
+import { toEvent } from './wire.ts'
+
+export interface AppDeps extends Omit<Service, 'eventHub' | 'calendarLimit'>, ProbeDeps {
+  readonly feed: EventLog
+  /** Asked for every request, except those of the installation. */
+  readonly authorization: AuthorizationPort
+  /** Records whether the event log can be read for clients that follow events. @default it is not recorded */
+  readonly feedFailures?: Pick<FailureRecord, 'failed' | 'succeeded'>
+  /** The key of the installation: admin of its own project, and may create keys for others. */
+  readonly adminKey: string
+  readonly version: string
+  /** Counts requests. @default the meter `carillon` of the process */
+  readonly meter?: Meter
+  /** Lets a signed-in browser act as the installation. @default browsers cannot sign in */
+  readonly signIn?: Pick<SignIn, 'accepts'>
+  /** @default tokens are not accepted */
+  readonly jwt?: JwtVerifier
+  readonly limits?: AppLimits
+}
+
+interface AppLimits {
+  /** The rate limit of one key in this process, unless its tenant has its own. @default 60000 */
+  readonly requestsPerMinute?: number
+  /** @default 1 MiB, the most that core accepts, plus 64 KiB */
+  readonly bodyBytes?: number
+  /** How many clients may follow events with one key in this process. @default 50 */
+  readonly streamsPerKey?: number
+}
+
+const LIMIT_DEFAULTS: Required<AppLimits> = {
+  requestsPerMinute: 60_000,
+  bodyBytes: 1_048_576 + 65_536,
+  streamsPerKey: 50,
+}
+/** Calendar programs poll every few minutes. One that polls faster than it is answered must not slow down others. */
+const CALENDARS_PER_KEY = 2
+
+/** The handler of each operation. An operation without one does not compile. */
+const handlers: HandlersOf<OperationId> = {
+  ...scheduleHandlers,
+  ...runHandlers,
+  ...accessHandlers,
+  ...tenantHandlers,
+  ...systemHandlers,
+}
+
+/**
+ * The service over HTTP, ready to listen. Routes that are added before it listens get the same headers, limits, log lines and
+ * problems.
+ */
+export async function createApp(deps: AppDeps): Promise<FastifyInstance> {
+  const { requestsPerMinute, bodyBytes, streamsPerKey } = { ...LIMIT_DEFAULTS, ...deps.limits }
+  const { scheduler, keys, grants, members, secrets, tenants, projects, clock, logger, authorization } = deps
+  const app: FastifyInstance = fastify(serverOptions(logger, bodyBytes))
+  const eventHub = new EventHub({
+    feed: deps.feed,
+    clock,
+    toEvent,
+    streamLimit: new KeyConcurrency({ max: streamsPerKey, noun: 'streams', retryAfterSeconds: 10 }),
+    logger,
+    ...(deps.feedFailures && { failures: deps.feedFailures }),
+  })
+
+  // Hooks run in this order: first those that record every request, then those that may refuse it.
+  recordRequests(app, deps)
+  await setSecurityHeaders(app)
+  app.setErrorHandler((error, request, reply) => sendProblem(error, request, reply))
+  guardConnections(app, { clock })
+  app.addHook('preClose', async () => eventHub.close())
+  await app.register(cookie)
+  await limitRates(app, { requestsPerMinute, tenantRates: new TenantRates({ tenants, clock }) })
+  refuseUnknownRoutes(app)
+  readJsonBodies(app)
+
+  serveProbes(app, deps)
+  await serveReference(app, deps.version)
+  const calendarLimit = new KeyConcurrency({ max: CALENDARS_PER_KEY, noun: 'calendars', retryAfterSeconds: 2 })
+  const facades = { scheduler, keys, grants, members, secrets, tenants, projects }
+  const service = { ...facades, clock, logger, eventHub, calendarLimit }
+  await registerOperations(app, { service, authenticate: createAuthenticate(deps), authorization, handlers })
+  return app
+}
+
+interface KnownRoute {
+  readonly method: string
+  readonly segments: readonly string[]
+}
+
+/** Answers requests without a route: 405 if the path has another method, otherwise 404. */
+function refuseUnknownRoutes(app: FastifyInstance): void {
+  const routes: KnownRoute[] = []
+  // Also called for routes that are added after `createApp`.
+  app.addHook('onRoute', ({ method, url }) => {
+    for (const each of [method].flat()) routes.push({ method: each, segments: url.split('/') })
+  })
+  app.setNotFoundHandler({ preHandler: app.rateLimit() }, (request) => {
+    const segments = (request.url.split('?')[0] ?? '').split('/')
+    const allowed = routes.filter((route) => isMatch(route.segments, segments)).map(({ method }) => method)
+    const methods = [...new Set(allowed)].toSorted()
+    if (methods.length === 0 || methods.includes(request.method)) {
+      throw new ProblemError(
+        'route_not_found',
+        'expected a path of this service, got another: see /docs for all of them',
+      )
+    }
+    const allow = methods.join(', ')
+    throw new ProblemError('method_not_allowed', `expected one of ${allow}, got ${request.method}`, {
+      headers: { allow },
+    })
+  })
+}
+
+function isMatch(pattern: readonly string[], path: readonly string[]): boolean {
+  if (pattern.at(-1) === '*') return pattern.slice(0, -1).every((part, index) => part === path[index])
+  return pattern.length === path.length && pattern.every((part, index) => part.startsWith(':') || part === path[index])
+}

@@ -1,0 +1,68 @@
+import { foundText } from '@carillon/api'
+import { z } from 'zod'
+
+import { invalidInput } from './problems.ts'
+
+/** A list that is read in pages. A cursor holds the name of its list and the position of the last item of a page. */
+export interface CursorKind<Position> {
+  readonly list: string
+  readonly position: z.ZodType<Position>
+}
+
+interface PageRequest {
+  readonly cursor?: string | undefined
+  readonly limit?: number | undefined
+}
+
+interface PageSource<Item, Position> {
+  readonly kind: CursorKind<Position>
+  readonly positionOf: (item: Item) => Position
+  readonly fetch: (page: { readonly before?: Position; readonly limit: number }) => Promise<readonly Item[]>
+}
+
+const VERSION = 1
+const LIMIT_DEFAULT = 50
+/** The most that core returns at once. */
+const FETCH_MAX = 200
+
+/** A list in the order of names, whose position is the name. */
+export const byName = (list: string): CursorKind<string> => ({ list, position: z.string().min(1).max(300) })
+
+/** A list whose position is the id of an item. */
+export const byId = (list: string): CursorKind<string> => ({ list, position: z.uuid() })
+
+/** Reads one page. It fetches one item more than fits, to know whether another page follows. */
+export async function readPage<Item, Position>(
+  { cursor, limit = LIMIT_DEFAULT }: PageRequest,
+  { kind, positionOf, fetch }: PageSource<Item, Position>,
+): Promise<{ items: readonly Item[]; nextCursor: string | null }> {
+  const before = cursor === undefined ? {} : { before: decodeCursor(kind, cursor) }
+  const found = await fetch({ ...before, limit: Math.min(limit + 1, FETCH_MAX) })
+  const items = found.slice(0, limit)
+  const last = items.at(-1)
+  if (last === undefined || found.length < limit) return { items, nextCursor: null }
+  const isMore =
+    found.length > limit || (limit === FETCH_MAX && (await fetch({ before: positionOf(last), limit: 1 })).length > 0)
+  return { items, nextCursor: isMore ? encodeCursor(kind, positionOf(last)) : null }
+}
+
+/** Opaque to clients, and valid for this list only. */
+function encodeCursor<Position>({ list }: CursorKind<Position>, position: Position): string {
+  return Buffer.from(JSON.stringify([VERSION, list, position])).toString('base64url')
+}
+
+/** @throws ProblemError for anything but a cursor of this list */
+function decodeCursor<Position>(kind: CursorKind<Position>, cursor: string): Position {
+  const content = z.tuple([z.literal(VERSION), z.literal(kind.list), kind.position]).safeParse(parseCursor(cursor))
+  if (content.success) return content.data[2]
+  const expected = 'expected the nextCursor of the previous page of this list'
+  throw invalidInput([{ field: 'query.cursor', message: `${expected}, got ${foundText(cursor)}: start without one` }])
+}
+
+function parseCursor(cursor: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
+  } catch {
+    return undefined
+  }
+}

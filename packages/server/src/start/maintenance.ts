@@ -1,0 +1,127 @@
+import {
+  createDb,
+  Doctor,
+  migrate,
+  migrateDown,
+  migrationStatus,
+  SecretRotation,
+  systemClock,
+  type Check,
+  type RotatedSecrets,
+} from '@carillon/core'
+
+import { findDataDirectory, openDataDirectory, type DataDirectory } from './data-directory.ts'
+import { endPool, openPool, withDatabaseErrors, type Pool } from './database.ts'
+import { findEmbedded, startEmbedded } from './embedded-postgres.ts'
+import { findSecretsKeys, openSecretsKeys } from './keys.ts'
+import { ServiceError } from './service-error.ts'
+import type { Settings } from './settings.ts'
+
+export type MigrationStatus = Awaited<ReturnType<typeof migrationStatus>>
+
+export interface Migrations {
+  /** Applies all pending migrations. */
+  up(): Promise<{ applied: string[] }>
+  /** Reverts every migration above `to`. 0 reverts all, which deletes every schedule and the whole ledger. */
+  down(to: number): Promise<{ reverted: string[] }>
+  status(): Promise<MigrationStatus>
+}
+
+interface DatabaseOptions {
+  /** Creates the data directory if it is missing. */
+  readonly canCreate: boolean
+}
+
+/** The schema of an installation's database. Throws ServiceError if it cannot be reached or its history differs. */
+export function migrationsOf(settings: Settings): Migrations {
+  const run = <Result>(options: DatabaseOptions, work: (pool: Pool) => Promise<Result>): Promise<Result> =>
+    withDatabase(settings, options, (pool, url) => withDatabaseErrors(url, () => work(pool)))
+  return {
+    up: () => run({ canCreate: true }, (pool) => migrate(pool)),
+    down: (to) => run({ canCreate: false }, (pool) => migrateDown(pool, { to })),
+    status: () => run({ canCreate: false }, (pool) => migrationStatus(pool)),
+  }
+}
+
+/** Checks an installation and says what is wrong and what to do. Changes nothing. An unreachable database is a failed check. */
+export async function examine(settings: Settings): Promise<Check[]> {
+  try {
+    return await withDatabase(settings, { canCreate: false }, (pool) => examineWithKeys(pool, settings))
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    return [{ name: 'database', status: 'failed', message: error.message }]
+  }
+}
+
+/** An unreadable key is one failed check. The other checks still run. */
+async function examineWithKeys(pool: Pool, settings: Settings): Promise<Check[]> {
+  let keys: readonly Buffer[] | null
+  try {
+    keys = findSecretsKeys(settings)
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    const fault: Check = { name: 'secrets', status: 'failed', message: error.message }
+    return [...(await new Doctor({ pool }).examine()), fault]
+  }
+  return new Doctor({ pool, keys }).examine()
+}
+
+/**
+ * Encrypts every secret of an installation with the first of its keys. Servers and workers may run meanwhile. An interrupted
+ * rotation is completed by running it again.
+ * @throws ServiceError if there is no key
+ */
+export async function rotateSecrets(settings: Settings): Promise<RotatedSecrets> {
+  return withDatabase(settings, { canCreate: false }, async (_owner, url) => {
+    const keys = openSecretsKeys(settings)
+    if (keys === null) {
+      throw new ServiceError(
+        'settings_invalid',
+        'CARILLON_SECRETS_KEY: expected the new key and those before it, got none',
+      )
+    }
+    const pool = await openPool({ url, applicationName: 'carillon secrets', role: 'carillon_worker' })
+    try {
+      return await withDatabaseErrors(url, () => new SecretRotation({ db: createDb(pool), keys }).reencryptAll())
+    } finally {
+      await endPool(pool, systemClock)
+    }
+  })
+}
+
+/**
+ * Connects to an installation's database, whether or not the service runs: to DATABASE_URL, to the embedded Postgres if it
+ * runs, or to the embedded Postgres started for the duration of the work.
+ */
+async function withDatabase<Result>(
+  settings: Settings,
+  options: DatabaseOptions,
+  work: (pool: Pool, url: string) => Promise<Result>,
+): Promise<Result> {
+  const { databaseUrl } = settings
+  if (databaseUrl !== null) return withPool(databaseUrl, work)
+  const directory = directoryOf(settings, options)
+  const running = findEmbedded(directory)
+  if (running !== undefined) return withPool(running.url, work)
+  await using postgres = await startEmbedded(directory)
+  return await withPool(postgres.url, work)
+}
+
+function directoryOf({ dataDir }: Settings, { canCreate }: DatabaseOptions): DataDirectory {
+  if (canCreate) return openDataDirectory(dataDir)
+  const directory = findDataDirectory(dataDir)
+  if (directory !== undefined) return directory
+  throw new ServiceError(
+    'data_directory_missing',
+    `there is no data directory at ${dataDir}: \`carillon up\` makes one, CARILLON_DATA_DIR names another, and DATABASE_URL a database elsewhere`,
+  )
+}
+
+async function withPool<Result>(url: string, work: (pool: Pool, url: string) => Promise<Result>): Promise<Result> {
+  const pool = await openPool({ url, applicationName: 'carillon command' })
+  try {
+    return await work(pool, url)
+  } finally {
+    await endPool(pool, systemClock)
+  }
+}

@@ -1,0 +1,207 @@
+import { isIP } from 'node:net'
+import { resolve } from 'node:path'
+
+import { createHttpTarget } from '@carillon/targets'
+import { z } from 'zod'
+
+import { readJwtSettings, readOpenFgaSettings, type JwtSettings, type OpenFgaSettings } from './access-settings.ts'
+import { listOf, variableText, type Environment } from './environment.ts'
+import { ServiceError } from './service-error.ts'
+
+const LOG_LEVELS = ['silent', 'error', 'warn', 'info', 'debug'] as const
+const ADMIN_KEY_MIN_LENGTH = 24
+export const SECRETS_KEY_BYTES = 32
+const QUOTA_MAX = 1_000_000
+
+const settingsSchema = z.object({
+  host: expecting('an address or a host name to listen on, such as 127.0.0.1 or ::', (text) =>
+    isIP(text) !== 0 || /^[a-z\d]([a-z\d.-]{0,251}[a-z\d])?$/i.test(text) ? text : undefined,
+  ),
+  port: wholeNumber('a port from 0 (any that is free) to 65535', 0, 65_535),
+  dataDir: expecting('the path of a directory', (text) => (text.includes('\0') ? undefined : resolve(text))),
+  databaseUrl: expecting(
+    'a URL such as postgres://user:password@host:5432/database',
+    (text) => (/^postgres(ql)?:\/\//i.test(text) && URL.canParse(text) ? text : undefined),
+    schemeOf,
+  ).nullable(),
+  adminKey: expecting(
+    `${ADMIN_KEY_MIN_LENGTH} characters or more, each of them visible ASCII`,
+    (text) => (isAdminKey(text) ? text : undefined),
+    (text) => `${text.length} characters that are not`,
+  ).nullable(),
+  allowedTargets: z
+    .union([z.string().transform((text) => text.split(',')), z.array(z.string()).readonly()])
+    .transform(readPatterns)
+    .nullable(),
+  requestsPerMinute: wholeNumber('a whole number of requests per minute, 1 or more', 1, 1_000_000_000).nullable(),
+  maxSchedulesPerProject: quota(),
+  maxSchedulesPerUser: quota(),
+  minimumSeconds: wholeNumber('a whole number of seconds from 1 to 86400', 1, 86_400),
+  logLevel: expecting(`one of ${LOG_LEVELS.join(', ')}`, (text) => LOG_LEVELS.find((level) => level === text)),
+})
+
+/** The checked settings of a process, from the environment and the flags of the command line, with defaults filled in. */
+export interface Settings extends FlatSettings {
+  /** Null: tokens are not accepted. */
+  readonly jwt: JwtSettings | null
+  /** Null: the built-in permission checks alone. */
+  readonly openFga: OpenFgaSettings | null
+  /**
+   * The first key encrypts secrets, all of them decrypt. Null: on the embedded Postgres a key is created and kept in the data
+   * directory; on any other database secrets cannot be used.
+   */
+  readonly secretsKeys: readonly Buffer[] | null
+}
+
+/** The settings that are one variable and one flag each. */
+interface FlatSettings {
+  readonly host: string
+  /** 0: any free port. */
+  readonly port: number
+  /** An absolute path. */
+  readonly dataDir: string
+  /** Null: an embedded Postgres in the data directory. */
+  readonly databaseUrl: string | null
+  /** Null: created once, and kept in the data directory. */
+  readonly adminKey: string | null
+  /** Host patterns that an HTTP target may reach. Null: loopback with the embedded Postgres, otherwise none. */
+  readonly allowedTargets: readonly string[] | null
+  /** The rate limit of each API key. Null: the default of the API. */
+  readonly requestsPerMinute: number | null
+  /** Applies to tenants without a limit of their own, as do the next two. Null: unlimited. */
+  readonly maxSchedulesPerProject: number | null
+  /** The quota of one `user:…` in a project. Null: unlimited. */
+  readonly maxSchedulesPerUser: number | null
+  /** The shortest time between two slots of a schedule. */
+  readonly minimumSeconds: number
+  readonly logLevel: (typeof LOG_LEVELS)[number]
+}
+
+interface Source {
+  readonly variable: string
+  readonly flag: string
+  readonly otherwise: string | null
+}
+
+const SOURCES: { readonly [Name in keyof FlatSettings]: Source } = {
+  host: { variable: 'CARILLON_HOST', flag: '--host', otherwise: '127.0.0.1' },
+  port: { variable: 'CARILLON_PORT', flag: '--port', otherwise: '7400' },
+  dataDir: { variable: 'CARILLON_DATA_DIR', flag: '--data-dir', otherwise: '.carillon' },
+  databaseUrl: { variable: 'DATABASE_URL', flag: '--database-url', otherwise: null },
+  adminKey: { variable: 'CARILLON_ADMIN_KEY', flag: '--admin-key', otherwise: null },
+  allowedTargets: { variable: 'CARILLON_ALLOWED_TARGETS', flag: '--allowed-targets', otherwise: null },
+  requestsPerMinute: { variable: 'CARILLON_RATE_LIMIT', flag: '--rate-limit', otherwise: null },
+  maxSchedulesPerProject: {
+    variable: 'CARILLON_MAX_SCHEDULES_PER_PROJECT',
+    flag: '--max-schedules-per-project',
+    otherwise: '500',
+  },
+  maxSchedulesPerUser: {
+    variable: 'CARILLON_MAX_SCHEDULES_PER_USER',
+    flag: '--max-schedules-per-user',
+    otherwise: '50',
+  },
+  minimumSeconds: { variable: 'CARILLON_MIN_INTERVAL_SECONDS', flag: '--min-interval-seconds', otherwise: '60' },
+  logLevel: { variable: 'CARILLON_LOG_LEVEL', flag: '--log-level', otherwise: 'info' },
+}
+
+/**
+ * Reads the settings. A flag wins over its variable, and an empty variable counts as unset.
+ * @throws ServiceError `settings_invalid`, naming the variable or flag at fault; it never quotes a secret
+ */
+export function readSettings(env: Environment, flags: Partial<Settings> = {}): Settings {
+  const {
+    jwt = readJwtSettings(env),
+    openFga = readOpenFgaSettings(env),
+    secretsKeys = readSecretsKeys(env, 'CARILLON_SECRETS_KEY'),
+    ...flat
+  } = flags
+  return { ...readFlatSettings(env, flat), jwt, openFga, secretsKeys }
+}
+
+function readFlatSettings(env: Environment, flags: Partial<FlatSettings>): FlatSettings {
+  const names = Object.keys(SOURCES) as (keyof FlatSettings)[]
+  const raw = names.map((name) => {
+    const { variable, otherwise } = SOURCES[name]
+    // A flag may be null, which wins over the variable too.
+    return [name, flags[name] === undefined ? (variableText(env, variable) ?? otherwise) : flags[name]]
+  })
+  const result = settingsSchema.safeParse(Object.fromEntries(raw))
+  if (result.success) return result.data
+  const { path, message } = result.error.issues[0] ?? { path: [], message: 'is wrong' }
+  const name = names.find((known) => known === path[0]) ?? 'host'
+  const label = flags[name] === undefined ? SOURCES[name].variable : SOURCES[name].flag
+  throw new ServiceError('settings_invalid', `${label}: ${message}`)
+}
+
+/** Visible ASCII only, so that the key can be sent in a header unchanged. */
+export function isAdminKey(text: string): boolean {
+  return text.length >= ADMIN_KEY_MIN_LENGTH && /^[\x21-\x7e]+$/.test(text)
+}
+
+/**
+ * Null: the variable is unset.
+ * @throws ServiceError `settings_invalid`; it never quotes a key
+ */
+function readSecretsKeys(env: Environment, variable: string): readonly Buffer[] | null {
+  const text = variableText(env, variable)
+  if (text === undefined) return null
+  const texts = listOf(text) ?? []
+  const keys = texts.map(parseSecretsKey).filter((key) => key !== undefined)
+  if (texts.length > 0 && keys.length === texts.length) return keys
+  const expected = `comma-separated keys of ${SECRETS_KEY_BYTES} bytes each in base64`
+  throw new ServiceError('settings_invalid', `${variable}: expected ${expected}, got something else`)
+}
+
+/** Returns undefined for anything but 32 bytes in base64, of either alphabet. */
+export function parseSecretsKey(text: string): Buffer | undefined {
+  if (!/^[\w+/-]+={0,2}$/.test(text)) return undefined
+  const key = Buffer.from(text, 'base64')
+  return key.length === SECRETS_KEY_BYTES ? key : undefined
+}
+
+function expecting<Output>(
+  expected: string,
+  read: (text: string) => Output | undefined,
+  describe: (text: string) => string = (text) => JSON.stringify(text),
+): z.ZodType<Output> {
+  return z.union([z.string(), z.number().transform(String)]).transform((text, context) => {
+    const output = read(text)
+    if (output !== undefined) return output
+    context.addIssue(`expected ${expected}, got ${describe(text)}`)
+    return z.NEVER
+  })
+}
+
+function wholeNumber(expected: string, min: number, max: number): z.ZodType<number> {
+  return expecting(expected, (text) => {
+    const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN
+    return value >= min && value <= max ? value : undefined
+  })
+}
+
+/** The text `none`, or null from a program, means unlimited. */
+function quota(): z.ZodType<number | null> {
+  return expecting<number | null>(`a whole number of schedules from 1 to ${QUOTA_MAX}, or none`, (text) => {
+    if (text === 'none') return null
+    return /^[1-9]\d{0,6}$/.test(text) && Number(text) <= QUOTA_MAX ? Number(text) : undefined
+  }).nullable()
+}
+
+/** Describes a database URL by its scheme alone, because the rest may hold a password. */
+function schemeOf(text: string): string {
+  const scheme = /^(?<scheme>[a-z][a-z\d+.-]{0,20}):\/\//i.exec(text)?.groups?.['scheme']
+  return scheme === undefined ? 'something that is no URL' : `one of ${scheme}:// that cannot be read`
+}
+
+function readPatterns(texts: readonly string[], context: z.RefinementCtx): readonly string[] {
+  const patterns = texts.map((text) => text.trim()).filter((text) => text !== '')
+  try {
+    // Parses the patterns and discards the target, so that a misspelt pattern fails the start and not the first schedule.
+    createHttpTarget({ allowedHosts: patterns })
+    return patterns
+  } catch (error) {
+    context.addIssue(error instanceof Error ? error.message : String(error))
+    return z.NEVER
+  }
+}

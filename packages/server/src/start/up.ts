@@ -1,0 +1,130 @@
+import { hostname } from 'node:os'
+
+import { Events, migrate, migrationStatus, systemClock, Worker } from '@carillon/core'
+import type { Logger } from 'pino'
+
+import { createOpenFga } from '../auth/open-fga.ts'
+import { describeDataDirectory, openDataDirectory } from './data-directory.ts'
+import { endPool, openPool, requireApiRole, withDatabaseErrors, type Pool } from './database.ts'
+import { embeddedUrls, findCarillonOn, startEmbedded, type DatabaseUrls } from './embedded-postgres.ts'
+import { openAdminKey, openSecretsKeys } from './keys.ts'
+import { describeAddress, requireFreePort } from './listening.ts'
+import { createLogger, logEvents } from './log.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
+import { Readiness } from './readiness.ts'
+import { RestartLog } from './restart-log.ts'
+import { addressOf, createServerParts, openApiPool, serveApi } from './server.ts'
+import { ServiceError } from './service-error.ts'
+import { startUp, type RunningService, type StartOptions, type StartUp } from './service.ts'
+import type { Settings } from './settings.ts'
+import { createTargets } from './targets.ts'
+import { openWorkerSecrets } from './worker.ts'
+
+/** Starts everything in this process: Postgres unless DATABASE_URL names one, migrations, the API and a worker. */
+export async function startEverything(settings: Settings, options: StartOptions = {}): Promise<RunningService> {
+  const { logger = createLogger(settings) } = options
+  const metrics = createMetrics()
+  return startUp({ name: 'everything', logger, metrics, options }, async (start) => {
+    await requirePort(settings)
+    const database = await openDatabase(start, settings, { logger, metrics })
+    start.checkpoint()
+    const { adminKey, dataDir } = openAdminKey(settings)
+    const secretsKeys = openSecretsKeys(settings)
+    const events = new Events()
+    logEvents(events, logger)
+    const serverParts = createServerParts(events)
+    const { isFirstStart, urls } = await prepare(database)
+    start.checkpoint()
+    const pool = await openApiPool(start, urls.api, serverParts)
+    await requireApiRole(pool, urls.api)
+    const secrets = await openWorkerSecrets(start, { url: urls.worker, keys: secretsKeys, events })
+    start.checkpoint()
+    const targets = createTargets(settings, secrets)
+    const worker = new Worker({
+      databaseUrl: urls.worker,
+      targets,
+      name: hostname(),
+      events,
+      meter: metrics.meter,
+      otherParts: Object.values(serverParts),
+      ...(settings.openFga === null ? {} : { authorization: createOpenFga(settings.openFga) }),
+    })
+    // Deferred before the API listens, so that the worker stops after it. The worker starts last: if the port is taken, no
+    // target has been called.
+    start.defer(() => worker.stop())
+    const { isPostgresDown, notice } = database
+    const readiness = new Readiness({ pool, clock: systemClock, logger, isPostgresDown, notice })
+    const deps = { settings, adminKey, secretsKeys, pool, targets, events, serverParts, metrics, readiness, logger }
+    const served = await serveApi(start, deps)
+    start.checkpoint()
+    await withDatabaseErrors(urls.worker, () => worker.start())
+    readiness.started()
+    const { postgresPort, copiedProgram } = database
+    return { ...served, dataDir: database.dataDir ?? dataDir, postgresPort, copiedProgram, isFirstStart }
+  })
+}
+
+interface Database {
+  readonly url: string
+  readonly dataDir: string | null
+  readonly postgresPort: number | null
+  readonly copiedProgram: RunningService['copiedProgram']
+  /** True while the embedded Postgres is being restarted. */
+  readonly isPostgresDown: () => boolean
+  /** A recent restart, as one sentence. */
+  readonly notice: () => string | undefined
+}
+
+async function openDatabase(
+  start: StartUp,
+  { databaseUrl, dataDir }: Settings,
+  { logger, metrics: { meter } }: { readonly logger: Logger; readonly metrics: Metrics },
+): Promise<Database> {
+  if (databaseUrl !== null) {
+    const none = { dataDir: null, postgresPort: null, copiedProgram: null }
+    return { ...none, url: databaseUrl, isPostgresDown: () => false, notice: () => undefined }
+  }
+  const directory = openDataDirectory(dataDir)
+  const restarts = new RestartLog({ clock: systemClock, logger, meter })
+  const postgres = await startEmbedded(directory, restarts)
+  start.defer(() => postgres.stop())
+  const { url, port: postgresPort, copiedProgram } = postgres
+  const health = { isPostgresDown: () => restarts.isDown, notice: () => restarts.notice }
+  return { ...health, url, dataDir: directory.path, postgresPort, copiedProgram }
+}
+
+/** Does what only the owner of the database may do, and closes the owner's connections. */
+async function prepare({ url, dataDir }: Database): Promise<{ isFirstStart: boolean; urls: DatabaseUrls }> {
+  const owner = await openPool({ url, applicationName: 'carillon migrations', maxConnections: 2 })
+  try {
+    const isFirstStart = await migrateUp(owner, url)
+    // Logins are created on the embedded Postgres only. On any other the operator chooses them.
+    return { isFirstStart, urls: dataDir === null ? { api: url, worker: url } : await embeddedUrls(owner, url) }
+  } finally {
+    await endPool(owner, systemClock)
+  }
+}
+
+/** @returns whether the database was empty before */
+async function migrateUp(pool: Pool, url: string): Promise<boolean> {
+  return withDatabaseErrors(url, async () => {
+    const { applied } = await migrationStatus(pool)
+    await migrate(pool)
+    return applied.length === 0
+  })
+}
+
+/** Runs first: usually the port is taken by another Carillon, whose embedded Postgres must not be touched. */
+async function requirePort(settings: Settings): Promise<void> {
+  const { host, port, dataDir } = settings
+  try {
+    await requireFreePort(addressOf(settings))
+  } catch (error) {
+    const pid = settings.databaseUrl === null ? findCarillonOn(describeDataDirectory(dataDir)) : undefined
+    if (!(error instanceof ServiceError) || error.code !== 'port_in_use' || pid === undefined) throw error
+    const message =
+      `${describeAddress({ host, port })} is in use, and a Carillon (process ${pid}) already runs on ${dataDir}: ` +
+      'use that one, or stop it first'
+    throw new ServiceError('port_in_use', message, { cause: error })
+  }
+}

@@ -1,0 +1,132 @@
+import { hostname } from 'node:os'
+
+import {
+  BuiltInSecretStore,
+  CarillonError,
+  createDb,
+  Doctor,
+  Events,
+  systemClock,
+  Worker,
+  type SecretStore,
+} from '@carillon/core'
+
+import { createOpenFga } from '../auth/open-fga.ts'
+import {
+  endPool,
+  openPool,
+  requireCurrentSchema,
+  requireDatabaseUrl,
+  withDatabaseErrors,
+  type Pool,
+} from './database.ts'
+import { openSecretsKeys } from './keys.ts'
+import { createLogger, logEvents } from './log.ts'
+import { createMetrics } from './metrics.ts'
+import { Readiness } from './readiness.ts'
+import { ServiceError } from './service-error.ts'
+import { startUp, type RunningService, type StartOptions, type StartUp } from './service.ts'
+import type { Settings } from './settings.ts'
+import { createTargets, requireKnownKinds } from './targets.ts'
+import { serveWorkerProbes } from './worker-probes.ts'
+
+export interface StartWorkerOptions extends StartOptions {
+  /** The worker claims runs of these kinds only. */
+  readonly targetKinds: readonly string[]
+  /** The most runs it holds at a time. @default 200 */
+  readonly concurrency?: number
+  /** A name for people. @default the host name */
+  readonly name?: string
+  /** The port of its probes and metrics, on the host of the settings; null: it does not listen. @default 7401 */
+  readonly metricsPort?: number | null
+}
+
+interface WorkerSecretsParts {
+  readonly url: string
+  /** Null: secrets cannot be decrypted. */
+  readonly keys: readonly Buffer[] | null
+  readonly events: Events
+}
+
+const METRICS_PORT_DEFAULT = 7401
+/** Each run in flight is one call with its own connection. */
+const CONCURRENCY_MAX = 100_000
+/** Probes come now and then. The worker has pools of its own. */
+const PROBE_CONNECTIONS = 2
+/** Each attempt that needs a secret reads it by its primary key. */
+const SECRETS_CONNECTIONS = 2
+
+/** Starts a worker on a shared Postgres. Any number of workers may run; there is no leader. */
+export async function startWorker(settings: Settings, options: StartWorkerOptions): Promise<RunningService> {
+  const { logger = createLogger(settings), name = hostname(), metricsPort = METRICS_PORT_DEFAULT } = options
+  requireWholeNumber('--concurrency', options.concurrency ?? 1, 1, CONCURRENCY_MAX)
+  requireWholeNumber('--metrics-port', metricsPort ?? 0, 0, 65_535)
+  const databaseUrl = requireDatabaseUrl(settings, 'carillon worker')
+  requireKnownKinds(options.targetKinds)
+  const keys = openSecretsKeys(settings)
+  const metrics = createMetrics()
+  return startUp({ name: 'worker', logger, metrics, options }, async (start) => {
+    const events = new Events()
+    logEvents(events, logger)
+    const pool = await openPool({
+      url: databaseUrl,
+      applicationName: `carillon ${name} probe`,
+      maxConnections: PROBE_CONNECTIONS,
+      onIdleError: (error) => events.emit('service.failed', { service: 'pool', error }),
+    })
+    start.defer(() => endPool(pool, systemClock))
+    await requireCurrentSchema(pool, databaseUrl, 'carillon_worker')
+    const secrets = await openWorkerSecrets(start, { url: databaseUrl, keys, events })
+    start.checkpoint()
+    const { concurrency } = options
+    const worker = new Worker({
+      databaseUrl,
+      targets: createTargets(settings, secrets, options.targetKinds),
+      name,
+      events,
+      meter: metrics.meter,
+      ...(concurrency === undefined ? {} : { concurrency }),
+      ...(settings.openFga === null ? {} : { authorization: createOpenFga(settings.openFga) }),
+    })
+    start.defer(() => worker.stop())
+    const readiness = new Readiness({ pool, clock: systemClock, logger })
+    const address = { host: settings.host, port: metricsPort ?? 0, remedy: 'choose another with --metrics-port' }
+    const url = metricsPort === null ? '' : await serveWorkerProbes(start, address, { metrics, readiness, events })
+    start.checkpoint()
+    await withDatabaseErrors(databaseUrl, () => worker.start())
+    readiness.started()
+    return { url, signInUrl: null, dataDir: null, postgresPort: null, copiedProgram: null, isFirstStart: false }
+  })
+}
+
+/** Opens the secret store that targets read from. Its connections assume the role of a worker and no other (I9). */
+export async function openWorkerSecrets(
+  start: StartUp,
+  { url, keys, events }: WorkerSecretsParts,
+): Promise<SecretStore> {
+  const pool = await openPool({
+    url,
+    applicationName: 'carillon secrets',
+    role: 'carillon_worker',
+    maxConnections: SECRETS_CONNECTIONS,
+    onIdleError: (error) => events.emit('service.failed', { service: 'pool', error }),
+  })
+  start.defer(() => endPool(pool, systemClock))
+  await reportUnreadableSecrets(pool, { keys, events })
+  return new BuiltInSecretStore({ db: createDb(pool), keys })
+}
+
+/**
+ * Reports secrets that none of the keys decrypts. Otherwise a lost key would show only in runs that wait for their secret.
+ * The worker does this because the API role sees one project at a time and cannot count the secrets of all.
+ */
+async function reportUnreadableSecrets(pool: Pool, { keys, events }: Omit<WorkerSecretsParts, 'url'>): Promise<void> {
+  const { status, message } = await new Doctor({ pool, keys }).examineSecrets()
+  if (status === 'ok') return
+  events.emit('service.failed', { service: 'secrets', error: new CarillonError('secrets_unavailable', message) })
+}
+
+function requireWholeNumber(flag: string, value: number, min: number, max: number): void {
+  if (Number.isInteger(value) && value >= min && value <= max) return
+  throw new ServiceError('settings_invalid', `${flag}: expected a whole number from ${min} to ${max}, got ${value}`)
+}

@@ -1,0 +1,44 @@
+import { createClient, type FeedEvent } from '@carillon/api'
+
+import { ADMIN_KEY } from '../http/test-app.ts'
+
+/** Follows events over a real connection, until it is left. */
+export class EventReader implements AsyncDisposable {
+  readonly #abort = new AbortController()
+  readonly #events: AsyncGenerator<FeedEvent, void, undefined>
+
+  constructor(url: string, options: { readonly key?: string; readonly lastEventId?: string } = {}) {
+    const { key = ADMIN_KEY, ...from } = options
+    this.#events = createClient(url, key, { signal: this.#abort.signal }).events(from)
+  }
+
+  async next(): Promise<FeedEvent> {
+    const event = await this.#events.next()
+    if (event.done === true) throw new Error('the stream has ended')
+    return event.value
+  }
+
+  async take(count: number): Promise<FeedEvent[]> {
+    const events: FeedEvent[] = []
+    while (events.length < count) events.push(await this.next())
+    return events
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#abort.abort()
+    // It may have been waiting for the next event.
+    await this.#events.return().catch(() => undefined)
+  }
+}
+
+/** What an event is about, for comparing lists of them. */
+export function summaryOf({ event, data }: FeedEvent): string {
+  switch (event) {
+    case 'run':
+      return `run ${data.change} ${data.run.id}`
+    case 'schedule':
+      return `schedule ${data.change} ${data.scheduleId}`
+    case 'reset':
+      return 'reset'
+  }
+}

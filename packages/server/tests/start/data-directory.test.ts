@@ -1,0 +1,182 @@
+import { execFile } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+import { VERSION } from '@carillon/core'
+import { expect, test } from 'vitest'
+
+import { createFile, findDataDirectory, openDataDirectory } from '../../src/start/data-directory.ts'
+import { readOrCreateAdminKey, openAdminKey } from '../../src/start/keys.ts'
+import { readSettings } from '../../src/start/settings.ts'
+import { canBecomeOthers, createFolder } from './folder.ts'
+
+function modeOf(path: string): number {
+  return statSync(path).mode & 0o777
+}
+
+function refusal(code: string, message: string): unknown {
+  return expect.objectContaining({ name: 'ServiceError', code, message })
+}
+
+/** What opening throws. */
+function opening(path: string): unknown {
+  try {
+    openDataDirectory(path)
+  } catch (error) {
+    return error
+  }
+  return 'nothing was thrown'
+}
+
+test('a directory is made with its version, open to pass through and to nothing else', () => {
+  const path = join(createFolder(), 'made/by/start')
+
+  const directory = openDataDirectory(path)
+
+  expect(directory).toEqual({
+    path,
+    postgresDir: join(path, 'postgres'),
+    adminKeyFile: join(path, 'admin.key'),
+    secretsKeyFile: join(path, 'secrets.key'),
+  })
+  expect(modeOf(path)).toBe(0o711)
+  expect(JSON.parse(readFileSync(join(path, 'version.json'), 'utf8'))).toEqual({ layout: 1, carillon: VERSION })
+})
+
+test('a directory that is used again stays as it is, and learns the version that used it last', () => {
+  const path = createFolder()
+  chmodSync(path, 0o750)
+  openDataDirectory(path)
+  writeFileSync(join(path, 'version.json'), JSON.stringify({ layout: 1, carillon: '0.0.9' }))
+
+  openDataDirectory(path)
+
+  expect(modeOf(path)).toBe(0o750)
+  expect(JSON.parse(readFileSync(join(path, 'version.json'), 'utf8'))).toEqual({ layout: 1, carillon: VERSION })
+  expect(readdirSync(path)).toEqual(['version.json'])
+})
+
+test('files left by a crash in the middle of the first start are ignored', () => {
+  const path = createFolder()
+  writeFileSync(join(path, '.unfinished-version.json-0123'), '{"lay')
+
+  expect(findDataDirectory(path)).toBeUndefined()
+  openDataDirectory(path)
+
+  expect(findDataDirectory(path)).toMatchObject({ path })
+})
+
+test('a directory that a later layout wrote is refused in one sentence, and left as it is', () => {
+  const path = createFolder()
+  const written = JSON.stringify({ layout: 2, carillon: '3.0.0', added: true })
+  writeFileSync(join(path, 'version.json'), written)
+
+  expect(opening(path)).toEqual(
+    refusal(
+      'data_directory_newer',
+      `the data directory ${path} was written by Carillon 3.0.0, whose layout 2 this Carillon ${VERSION} cannot read: ` +
+        'start that version or a later one, or choose another directory with CARILLON_DATA_DIR',
+    ),
+  )
+  expect(readFileSync(join(path, 'version.json'), 'utf8')).toBe(written)
+})
+
+test('a directory that holds something else is refused by the name of what it holds, and nothing is written', () => {
+  const path = createFolder()
+  writeFileSync(join(path, 'thesis.txt'), '')
+
+  expect(opening(path)).toEqual(
+    refusal(
+      'data_directory_foreign',
+      `the data directory ${path} holds files that Carillon did not write (such as thesis.txt): choose another with CARILLON_DATA_DIR`,
+    ),
+  )
+  expect(readdirSync(path)).toEqual(['thesis.txt'])
+})
+
+test.each(['', 'null', '{"layout":"1"}', '{"layout":0,"carillon":"0.0.1"}', '[1'])(
+  'a version file that reads %j is refused with what it should be',
+  (text) => {
+    const path = createFolder()
+    writeFileSync(join(path, 'version.json'), text)
+
+    expect(opening(path)).toEqual(
+      refusal(
+        'data_directory_foreign',
+        `${join(path, 'version.json')} is not as Carillon writes it: restore it as {"layout":1,"carillon":"${VERSION}"}, ` +
+          'or choose another directory with CARILLON_DATA_DIR',
+      ),
+    )
+  },
+)
+
+test('a file in its place, or on the way to it, is refused in one sentence', () => {
+  const file = join(createFolder(), 'file')
+  writeFileSync(file, '')
+  const remedy = 'make it a directory that this user may write to, or choose another with CARILLON_DATA_DIR'
+
+  expect(opening(file)).toEqual(refusal('data_directory_unusable', `the data directory ${file} is a file: ${remedy}`))
+  expect(opening(join(file, 'data'))).toEqual(
+    refusal('data_directory_unusable', `the data directory ${file}/data cannot be written to (ENOTDIR): ${remedy}`),
+  )
+})
+
+test.runIf(canBecomeOthers)('a directory without write permission is refused in one sentence', async () => {
+  const folder = createFolder()
+  const path = join(folder, 'data')
+  mkdirSync(path, { mode: 0o755 })
+  const script = `import { openDataDirectory } from ${JSON.stringify(new URL('../../src/start/data-directory.ts', import.meta.url).href)}
+    try { openDataDirectory(${JSON.stringify(path)}) } catch (error) { console.log(error.code, error.message) }`
+
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module-typescript', '-e', script], {
+    uid: 1,
+    gid: 1,
+    cwd: '/',
+  })
+
+  expect(stdout).toContain(
+    `data_directory_unusable the data directory ${path} cannot be written to (EACCES): ` +
+      'make it a directory that this user may write to, or choose another with CARILLON_DATA_DIR',
+  )
+})
+
+test('an admin key is made once, for its owner alone to read, and kept', () => {
+  const directory = openDataDirectory(join(createFolder(), 'data'))
+
+  const key = readOrCreateAdminKey(directory)
+
+  expect(key).toMatch(/^carillon_admin_[\w-]{43}$/)
+  expect(modeOf(directory.adminKeyFile)).toBe(0o600)
+  expect(readOrCreateAdminKey(directory)).toBe(key)
+  expect(readdirSync(directory.path).toSorted()).toEqual(['admin.key', 'version.json'])
+})
+
+test('of two processes that make a key at once, one makes it', () => {
+  const directory = openDataDirectory(createFolder())
+  const first = 'the-key-that-another-process-made'
+  expect(createFile(directory.adminKeyFile, { text: `${first}\n`, mode: 0o600 })).toBe(true)
+
+  expect(createFile(directory.adminKeyFile, { text: 'mine', mode: 0o600 })).toBe(false)
+  expect(readOrCreateAdminKey(directory)).toBe(first)
+  expect(readdirSync(directory.path).toSorted()).toEqual(['admin.key', 'version.json'])
+})
+
+test('a key file without a valid key is refused; it is neither quoted nor replaced', () => {
+  const directory = openDataDirectory(createFolder())
+  writeFileSync(directory.adminKeyFile, 'hunter2\n')
+
+  expect(() => readOrCreateAdminKey(directory)).toThrow(
+    `${directory.adminKeyFile}: expected a key of 24 characters or more, got something else: delete the file to create a new key, or set CARILLON_ADMIN_KEY`,
+  )
+  expect(readFileSync(directory.adminKeyFile, 'utf8')).toBe('hunter2\n')
+})
+
+test('a key of the settings is used as it is, and then no directory is made', () => {
+  const dataDir = join(createFolder(), 'data')
+  const adminKey = 'abcdefghijklmnopqrstuvwxyz'
+
+  expect(openAdminKey(readSettings({}, { dataDir, adminKey }))).toEqual({ adminKey, dataDir: null })
+  expect(existsSync(dataDir)).toBe(false)
+  expect(openAdminKey(readSettings({}, { dataDir }))).toMatchObject({ dataDir })
+})

@@ -1,0 +1,117 @@
+import type { Outcome, Problem, TargetLimits } from '@carillon/core'
+import { LRUCache } from 'lru-cache'
+
+import { addressOf, hostOf, parseTenantHosts, portOf, type AllowedHosts } from './hosts.ts'
+
+/** What is known about a URL. Nothing of it changes while a process runs. */
+export interface Destination {
+  readonly url: URL
+  readonly origin: string
+  /** With the query. */
+  readonly path: string
+  /** The scope that a grant needs to call it. */
+  readonly scope: string
+  /** Whether the installation's list has its host. */
+  readonly isListed: boolean
+}
+
+/** Each entry takes some 2 kB at most: a longer URL is not cached. */
+export const URL_CACHE = { max: 2000, maxEntrySize: 500, sizeCalculation: (_value: unknown, url: string) => url.length }
+
+/** Reads URLs and caches the result: parsing a URL takes as long as everything else that sends a request. */
+export class Destinations {
+  readonly #hosts: AllowedHosts
+  readonly #known = new LRUCache<string, Destination>(URL_CACHE)
+
+  constructor(hosts: AllowedHosts) {
+    this.#hosts = hosts
+  }
+
+  /** Undefined for a text that is not a URL. */
+  find(text: string): Destination | undefined {
+    const known = this.#known.get(text)
+    if (known !== undefined) return known
+    const url = URL.parse(text)
+    if (url === null) return undefined
+    const destination = {
+      url,
+      origin: url.origin,
+      path: `${url.pathname}${url.search}`,
+      scope: scopeOf(url),
+      isListed: this.#hosts.allowsHost(url),
+    }
+    this.#known.set(text, destination)
+    return destination
+  }
+}
+
+/** The host with its port, unless that is the scheme's default: a grant for one port does not cover another. */
+export function scopeOf(url: URL): string {
+  return `http:dispatch:${hostOf(url)}${url.port === '' ? '' : `:${url.port}`}`
+}
+
+/** The list that lacks a host. */
+type HostFault = 'installation' | 'tenant'
+
+/** Undefined if both lists have the host. A tenant's list cannot add to that of the installation. */
+export function hostFault(destination: Destination | undefined, limits: TargetLimits): HostFault | undefined {
+  if (destination === undefined || !destination.isListed) return 'installation'
+  return limits.allowedHosts === null || isWithin(destination.url, limits.allowedHosts) ? undefined : 'tenant'
+}
+
+/** Everything that is wrong with a URL, as far as it shows without resolving the name. */
+export function urlProblems(
+  destination: Destination | undefined,
+  hosts: AllowedHosts,
+  limits: TargetLimits,
+): Problem[] {
+  const fault = hostFault(destination, limits)
+  if (destination === undefined || fault !== undefined) {
+    return [urlProblem(EXPECTED[fault ?? 'installation'], destination)]
+  }
+  const address = addressOf(destination.url)
+  if (address === undefined || hosts.allowsAddress(address.toString(), portOf(destination.url))) return []
+  return [urlProblem(EXPECTED.address, destination)]
+}
+
+const EXPECTED = {
+  installation: 'a host that this installation may call (CARILLON_ALLOWED_TARGETS)',
+  tenant: 'a host that this tenant may call (its allowedHosts)',
+  address: 'a public address, or one that this installation lists (CARILLON_ALLOWED_TARGETS)',
+}
+
+export function hostRefusal(fault: HostFault, destination: Destination | undefined): Outcome {
+  const error = {
+    code: 'host_not_allowed',
+    message: `This ${fault} may not call ${hostText(destination)}; nothing was sent.`,
+  }
+  return { kind: 'failed', error, retryable: false }
+}
+
+/** Does not name the address: that would reveal how the network of the installation is built. */
+export function addressRefusal(url: URL): Outcome {
+  const error = {
+    code: 'address_not_allowed',
+    message:
+      `The host ${url.host} leads to an address that this installation does not call; nothing was sent. ` +
+      'Addresses that are not public must be listed (CARILLON_ALLOWED_TARGETS).',
+  }
+  return { kind: 'failed', error, retryable: false }
+}
+
+function isWithin(url: URL, tenantHosts: readonly string[]): boolean {
+  try {
+    return parseTenantHosts(tenantHosts).allowsHost(url)
+  } catch {
+    // The list was checked when it was stored. A list that this release cannot read allows nothing.
+    return false
+  }
+}
+
+function urlProblem(expected: string, destination: Destination | undefined): Problem {
+  return { path: 'url', message: `expected ${expected}, got ${hostText(destination)}` }
+}
+
+function hostText(destination: Destination | undefined): string {
+  return destination === undefined ? 'a URL without one' : destination.url.host
+}

@@ -1,0 +1,71 @@
+import type { RetryPolicy, SecretStore } from '@carillon/core'
+
+import { systemNow } from './clock.ts'
+import { resolveBySystem, type Resolve } from './guard/connector.ts'
+import { parseAllowedHosts, type AllowedHosts } from './guard/hosts.ts'
+
+export interface HttpTargetOptions {
+  /**
+   * The hosts that a schedule may call: `127.0.0.1`, `localhost`, `*.internal.example.com`, `digest.internal:8443`,
+   * `[::1]`, `*`. An empty list allows none.
+   *
+   * Every address behind a host must be public, or be listed here by itself or in a network: `10.0.0.0/8`, `fd00::/8`. So
+   * `*` is every public host, and no name can lead to loopback, a private network or cloud metadata that is not listed.
+   */
+  readonly allowedHosts: readonly string[]
+  /** How much of an answer's body is read before the connection is closed. @default 65536 */
+  readonly maxBodyBytes?: number
+  /** At most so many connections to one origin; further attempts wait for one, within their timeout. @default 64 */
+  readonly connections?: number
+  /**
+   * For how long the called services remember an idempotency key. An option of the installation, because the author of a
+   * schedule cannot promise it for the called service. All retries of one run must fit into it. @default 86400, as Restate's
+   */
+  readonly idempotencyRetentionSeconds?: number
+  /** The store that `auth` reads secrets from. Without it, a spec with `auth` is refused. */
+  readonly secrets?: SecretStore
+  /** Finds all addresses of a name. @default the resolver of this machine */
+  readonly resolve?: Resolve
+  /** Epoch milliseconds; for the date in a Retry-After and that of a signature. @default the wall clock */
+  readonly now?: () => number
+}
+
+export interface ResolvedHttpTargetOptions {
+  readonly allowedHosts: AllowedHosts
+  readonly maxBodyBytes: number
+  readonly connections: number
+  readonly idempotencyRetentionSeconds: number
+  readonly secrets: SecretStore | undefined
+  readonly resolve: Resolve
+  readonly now: () => number
+}
+
+/**
+ * The first backoffs outlast a restart of the called service, all nine together (2 h 15 min) an outage. Their upper bound,
+ * 10 × 2160 s = 6 h, is the least `idempotencyRetentionSeconds`.
+ */
+export const HTTP_RETRY: RetryPolicy = { maxAttempts: 10, baseSeconds: 30, capSeconds: 2160 }
+
+const RETRIES_MAX_SECONDS = HTTP_RETRY.maxAttempts * HTTP_RETRY.capSeconds
+
+/** @throws RangeError naming the option at fault */
+export function resolveOptions(options: HttpTargetOptions): ResolvedHttpTargetOptions {
+  return {
+    allowedHosts: parseAllowedHosts(options.allowedHosts),
+    maxBodyBytes: atLeast('maxBodyBytes', 1, options.maxBodyBytes ?? 65_536),
+    connections: atLeast('connections', 1, options.connections ?? 64),
+    idempotencyRetentionSeconds: atLeast(
+      'idempotencyRetentionSeconds',
+      RETRIES_MAX_SECONDS,
+      options.idempotencyRetentionSeconds ?? 86_400,
+    ),
+    secrets: options.secrets,
+    resolve: options.resolve ?? resolveBySystem,
+    now: options.now ?? systemNow,
+  }
+}
+
+function atLeast(name: string, min: number, value: number): number {
+  if (Number.isSafeInteger(value) && value >= min) return value
+  throw new RangeError(`expected \`${name}\` to be a whole number of at least ${min}, got ${value}`)
+}

@@ -1,0 +1,70 @@
+import { randomBytes } from 'node:crypto'
+
+import type { TargetContext } from '@carillon/core'
+
+import manifest from '../../package.json' with { type: 'json' }
+import type { HttpSpec } from './spec.ts'
+
+const USER_AGENT = `Carillon/${manifest.version}`
+
+/** The headers of one attempt, names and values in turn. A schedule may set another Content-Type and User-Agent. */
+export function requestHeaders(
+  context: TargetContext<HttpSpec>,
+  credentials: readonly (readonly [string, string])[],
+): string[] {
+  const { headers: given, payload } = context.spec
+  const headers: string[] = []
+  let isAgentGiven = false
+  let isTypeGiven = false
+  if (given !== undefined) {
+    for (const name of Object.keys(given)) {
+      headers.push(name, given[name] ?? '')
+      const plain = name.toLowerCase()
+      isAgentGiven ||= plain === 'user-agent'
+      isTypeGiven ||= plain === 'content-type'
+    }
+  }
+  headers.push('Idempotency-Key', context.idempotencyKey)
+  headers.push('Carillon-Schedule-Id', context.scheduleId)
+  headers.push('Carillon-Scheduled-For', isoText(context.scheduledFor))
+  headers.push('Carillon-Attempt', String(context.attempt))
+  headers.push('Carillon-Run-Id', context.runId)
+  headers.push('traceparent', traceparent(context.runId))
+  for (const [name, value] of credentials) headers.push(name, value)
+  if (!isAgentGiven) headers.push('User-Agent', USER_AGENT)
+  if (payload !== undefined && !isTypeGiven) headers.push('Content-Type', 'application/json')
+  return headers
+}
+
+let lastInstant = Number.NaN
+let lastText = ''
+
+/** Caches the last one: thousands of schedules are due at the same instant. */
+function isoText(instant: number): string {
+  if (instant !== lastInstant) {
+    lastText = new Date(instant).toISOString()
+    lastInstant = instant
+  }
+  return lastText
+}
+
+const SPAN_LENGTH = 16
+/** Random bytes for many spans at once: the system call costs more than everything else here. */
+const DRAWN_BYTES = 4096
+let drawn = ''
+let used = 0
+
+/** W3C Trace Context. The run is the trace and each attempt is a span, so all attempts of a run show together. */
+function traceparent(runId: string): string {
+  const traceId = runId.replaceAll('-', '').toLowerCase()
+  return `00-${traceId}-${nextSpan()}-01`
+}
+
+function nextSpan(): string {
+  if (used === drawn.length) {
+    drawn = randomBytes(DRAWN_BYTES).toString('hex')
+    used = 0
+  }
+  used += SPAN_LENGTH
+  return drawn.slice(used - SPAN_LENGTH, used)
+}

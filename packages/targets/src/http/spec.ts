@@ -1,0 +1,53 @@
+import { HTTP_PAYLOAD_MAX_BYTES, HTTP_TIMEOUT_SECONDS, strictHttpTargetSchema } from '@carillon/api'
+import type { Json } from '@carillon/core'
+import { z } from 'zod'
+
+import { headerFaults } from './header-rules.ts'
+import { jsonFault, type Fault } from './json-value.ts'
+import { readUrl } from './url-rules.ts'
+
+/** The most faults of one field that are reported. */
+const FAULTS_MAX = 50
+
+/**
+ * The contract's `HttpTarget` with the rules that JSON Schema cannot express. Headers and payload are checked but not copied:
+ * a copy would silently lose a key such as `__proto__`.
+ */
+export const httpSpecSchema = strictHttpTargetSchema
+  .extend({
+    url: strictHttpTargetSchema.shape.url.transform((text, context) => {
+      const reading = readUrl(text)
+      if (reading.ok) return reading.href
+      context.addIssue({ code: 'custom', message: reading.message })
+      return z.NEVER
+    }),
+    method: strictHttpTargetSchema.shape.method.unwrap().default('POST'),
+    headers: checkedField<Readonly<Record<string, string>>>(headerFaults).optional(),
+    payload: checkedField<Json>(payloadFaults).optional(),
+    timeoutSeconds: strictHttpTargetSchema.shape.timeoutSeconds.unwrap().default(HTTP_TIMEOUT_SECONDS.default),
+  })
+  .superRefine(({ method, payload }, context) => {
+    if (payload === undefined || (method !== 'GET' && method !== 'HEAD')) return
+    const message = `expected no payload, because ${method} has no body: put it into the URL or use another method`
+    context.addIssue({ code: 'custom', path: ['payload'], message })
+  })
+
+/** The HTTP request that a schedule makes, with every default filled in and the URL in its canonical form. */
+export type HttpSpec = Readonly<z.output<typeof httpSpecSchema>>
+
+/** A field that a function checks and that is passed on as it is. */
+function checkedField<Value>(faultsOf: (value: unknown) => Iterable<Fault>): z.ZodType<Value> {
+  // The cast holds because `faultsOf` reports every value that is not a `Value`.
+  return z.unknown().superRefine((value, context) => {
+    let count = 0
+    for (const { path, message } of faultsOf(value)) {
+      if (count++ === FAULTS_MAX) return
+      context.addIssue({ code: 'custom', path: [...path], message })
+    }
+  }) as z.ZodType<Value>
+}
+
+function payloadFaults(payload: unknown): Fault[] {
+  const fault = jsonFault(payload, HTTP_PAYLOAD_MAX_BYTES)
+  return fault === undefined ? [] : [fault]
+}
