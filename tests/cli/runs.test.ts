@@ -146,7 +146,7 @@ test('events are printed one per line, live or after a given event', async () =>
   const before = await rig.tail()
   const people = rig.begin('events')
   await people.shown(/following/, 'stderr')
-  const { id } = await make('Followed')
+  const { id } = await make('FollowedEvent')
   await rig.client.schedules.pause(id, { reason: 'to be seen' })
 
   const lines = await people.shown(/paused/)
@@ -162,6 +162,8 @@ test('events are printed one per line, live or after a given event', async () =>
     ['schedule', 'created'],
     ['schedule', 'paused'],
   ])
-  expect(lines).toBe(`schedule  created    Followed  schedule ${id}\nschedule  paused     Followed  schedule ${id}\n`)
+  expect(lines).toBe(
+    `schedule  created    FollowedEvent  schedule ${id}\nschedule  paused     FollowedEvent  schedule ${id}\n`,
+  )
   expect(interrupted.exitCode).toBe(130)
 })

@@ -117,7 +117,7 @@ export class Scheduler {
     return pause(this.#context, caller, id, options)
   }
 
-  /** Continues with the next future slot; slots that passed during the pause do not run. Resets the count of failures in a row. */
+  /** Continues with the next future slot; slots that passed during the pause do not run. Resets the count of consecutive failures. */
   async resume(caller: Caller, id: string, options: ChangeOptions = {}): Promise<Schedule> {
     return resume(this.#context, caller, id, options)
   }

@@ -11,7 +11,7 @@ interface ReadOptions {
   readonly format?: ImportFormat | undefined
   readonly hookUrl?: string | undefined
   readonly timezone?: string | undefined
-  /** The time zone of this machine, which its cron uses. */
+  /** The time zone of this machine. Its cron daemon reads a crontab in that zone unless the crontab names another. */
   readonly machineTimezone: string
 }
 

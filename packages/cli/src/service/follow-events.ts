@@ -4,7 +4,7 @@ import type { Cli } from '../process/cli.ts'
 import { connect } from './connect.ts'
 
 /** An event of the service; or `open`, each time a connection is established and no later event can be missed. */
-export type Followed = FeedEvent | { readonly event: 'open' }
+export type FollowedEvent = FeedEvent | { readonly event: 'open' }
 
 interface FollowOptions {
   /** Start after this event. @default now */
@@ -22,7 +22,7 @@ const WAIT_MAX_MS = 15_000
  * Follows the event stream until the signal aborts. Reconnects after the last event seen if the connection breaks, with
  * backoff. Throws only if the first connection fails: then the URL or the key is wrong, and waiting does not help.
  */
-export async function* followEvents(cli: Cli, options: FollowOptions): AsyncGenerator<Followed> {
+export async function* followEvents(cli: Cli, options: FollowOptions): AsyncGenerator<FollowedEvent> {
   const { signal, onBreak } = options
   let { lastEventId } = options
   let waitMs = WAIT_FIRST_MS
@@ -55,7 +55,7 @@ async function* openStream(
   cli: Cli,
   from: { lastEventId: string | undefined; onPosition: (position: string) => void },
   signal: AbortSignal,
-): AsyncGenerator<Followed> {
+): AsyncGenerator<FollowedEvent> {
   const opened = Promise.withResolvers<void>()
   const closing = new AbortController()
   const client = connect(cli, {

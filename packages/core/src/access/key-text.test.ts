@@ -2,7 +2,7 @@ import { createHash, randomInt } from 'node:crypto'
 
 import { describe, expect, test } from 'vitest'
 
-import { isKeyText, keyHash, keyPrefix, newKeyText } from './key-text.ts'
+import { isKeyText, keyHash, shownKeyPrefix, newKeyText } from './key-text.ts'
 
 test('a key is its mark, 32 drawn characters and 6 of checksum', () => {
   const digits = Array.from({ length: 32 }, (_, index) => index)
@@ -44,6 +44,6 @@ describe('what is no key is told without a look at the database', () => {
 test('what is shown of a key are its first 12 characters, what is kept its SHA-256', () => {
   const key = newKeyText(randomInt)
 
-  expect(keyPrefix(key)).toBe(key.slice(0, 12))
+  expect(shownKeyPrefix(key)).toBe(key.slice(0, 12))
   expect(keyHash(key)).toEqual(createHash('sha256').update(key).digest())
 })

@@ -27,7 +27,7 @@ export function isKeyText(text: unknown): text is string {
 }
 
 /** The part of a key that may be shown: enough to tell keys apart, too little to use. */
-export function keyPrefix(text: string): string {
+export function shownKeyPrefix(text: string): string {
   return text.slice(0, PREFIX_LENGTH)
 }
 

@@ -11,7 +11,7 @@ import { systemClock, type Clock } from '../kernel/clock.ts'
 import { CarillonError } from '../kernel/errors.ts'
 import { identifierAt, isUuid } from '../kernel/ids.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
-import { isKeyText, keyHash, keyPrefix, newKeyText } from './key-text.ts'
+import { isKeyText, keyHash, shownKeyPrefix, newKeyText } from './key-text.ts'
 import { findApiKey, insertApiKey, listApiKeys, revokeApiKey, type ApiKey } from './store/keys.ts'
 
 export type { ApiKey } from './store/keys.ts'
@@ -53,7 +53,7 @@ export class Keys {
     const checked = checkedObject(input, KEY_INPUT, { tenantId: 'tenant', projectId: 'project' })
     const now = this.#clock.databaseNow()
     const secret = newKeyText(randomInt)
-    const kept = { prefix: keyPrefix(secret), hash: keyHash(secret), actor: caller.subject, now }
+    const kept = { prefix: shownKeyPrefix(secret), hash: keyHash(secret), actor: caller.subject, now }
     // In the scope of the key's project, which need not be the caller's.
     const apiKey = await transactScoped(this.#db, this.#clock, scopeOf(checked), async (tx) =>
       insertApiKey(tx, { ...checked, ...kept, id: identifierAt(await readNow(tx, now)) }),

@@ -79,8 +79,9 @@ function isTypedSubject(subject: unknown): subject is string {
 }
 
 /**
- * The built-in authorization, by the rows of `Members`. A subject without a row is allowed, because its credential was checked for
- * the role already.
+ * The built-in authorization. A row in the table of members can only narrow what a subject may do: it caps the subject's role, or
+ * removes the subject. A subject without a row is allowed, because the server has already checked that the credential carries the
+ * role that the operation requires.
  */
 export class MemberAuthorization implements AuthorizationPort {
   readonly #members: Members

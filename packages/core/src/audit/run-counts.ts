@@ -31,7 +31,7 @@ export function addSums({ runs, failures, open }: LedgerSums, groups: readonly S
  * Null if the counts are right. Old lines that were counted may have been dropped, so the counts of an old schedule may be higher than
  * the sums, but not lower.
  * @param completeSince all lines of a schedule that was created later are in the ledger
- * @param failures undefined: the failures in a row were not counted
+ * @param failures undefined: the consecutive failures were not counted
  */
 export function rightCounts(
   counts: AuditedCounts,

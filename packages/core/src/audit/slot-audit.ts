@@ -26,7 +26,8 @@ export interface SlotAuditDeps {
   readonly clock: Clock
 }
 
-export interface SlotAuditTask {
+/** Which schedules and which of their slots one pass compares with the ledger. */
+export interface SlotAuditRequest {
   /** Of the schedules. */
   readonly ids: readonly string[]
   /** Which slots are compared. */
@@ -87,7 +88,7 @@ export class SlotAudit {
     this.#yield = new EventLoopYield(deps.clock)
   }
 
-  async run(task: SlotAuditTask): Promise<SlotAuditResult> {
+  async run(task: SlotAuditRequest): Promise<SlotAuditResult> {
     const read = await readSnapshot(this.#deps.db, (tx) => readSchedules(tx, task.ids, task))
     const counts = { schedules: read.schedules.length, slots: 0, unreadable: 0, truncated: 0 }
     const suspects: string[] = []
@@ -116,7 +117,7 @@ export class SlotAudit {
 
   async #confirmAll(
     ids: readonly string[],
-    task: SlotAuditTask,
+    task: SlotAuditRequest,
   ): Promise<Pick<SlotAuditResult, 'findings' | 'busyIds'>> {
     const findings: NewFinding[] = []
     const busyIds: string[] = []
@@ -138,7 +139,7 @@ export class SlotAudit {
   /** @returns `left`: schedules with more lost slots than one transaction restores */
   async #confirm(
     ids: readonly string[],
-    task: SlotAuditTask,
+    task: SlotAuditRequest,
   ): Promise<{ findings: NewFinding[]; busyIds: string[]; left: string[] }> {
     const { db, clock } = this.#deps
     const { window, now } = task
@@ -203,7 +204,11 @@ export class SlotAudit {
 }
 
 /** Reads backlogs before lines: see `listBacklogRanges`. */
-async function readSchedules(tx: Tx, ids: readonly string[], { window, now }: SlotAuditTask): Promise<ReadSchedules> {
+async function readSchedules(
+  tx: Tx,
+  ids: readonly string[],
+  { window, now }: SlotAuditRequest,
+): Promise<ReadSchedules> {
   const [from, to] = [new Date(window.from), new Date(window.to)]
   const schedules = await listAuditedSchedules(tx, { ids, from: new Date(window.from - CHANGE_RACE_MS), to })
   const scheduleIds = schedules.map(({ id }) => id)

@@ -109,9 +109,10 @@ interface PipelinedSteps<Result, Seen> {
 }
 
 /**
- * Like `transact`, but sends statements without waiting for answers that it does not need: `begin` with the first statement,
- * `commit` with the last one, `look` right after. Each saves a round trip on a connection that pipelines (`isPrepared` of
- * `createPool`); on others the statements wait for each other. `npm run bench` measures what that is worth as the lateness of a slot.
+ * Like `transact`, but sends statements without waiting for answers that it does not need. `begin` goes out with the first
+ * statement, `commit` with the last one, and the queries of `look` right after the commit. Each saves a round trip if the pool
+ * pipelines (option `isPrepared` of `createPool`). On other pools the same statements run one after the other.
+ * The bench of lateness (`npm run bench -- --only lateness`) shows the effect: slots start that much earlier.
  *
  * If the last statement fails, Postgres treats the `commit` after it as a rollback: nothing is written.
  */

@@ -11,7 +11,7 @@ function setup(forgetAfterMs?: number) {
   return { clock, told, record: new FailureRecord({ clock, events }, { name: 'pool' }, forgetAfterMs) }
 }
 
-test('a record counts failures in a row, emits each, and is empty after a success', () => {
+test('a record counts consecutive failures, emits each, and is empty after a success', () => {
   const { clock, told, record } = setup()
   const errors = [new Error('first'), 'second']
 

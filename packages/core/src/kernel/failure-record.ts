@@ -65,7 +65,7 @@ export class FailureRecord implements Part {
     return { failures, forMs: Math.round(this.#deps.clock.monotonicMs() - sinceMs), error }
   }
 
-  /** @returns how many failures in a row there are by now */
+  /** @returns how many consecutive failures there are by now */
   failed(error: unknown): number {
     this.#deps.events.emit('service.failed', { service: this.name, error })
     const lastMs = this.#deps.clock.monotonicMs()

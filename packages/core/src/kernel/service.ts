@@ -33,7 +33,7 @@ export abstract class Service<Counts> implements Part {
   /** Waits before the next call of `runOnce`, given the counts of this one. Must end early when the signal fires. */
   protected abstract rest(counts: Counts, signal: AbortSignal): Promise<void>
 
-  /** The pause after a failure. `failures` counts the failures in a row. */
+  /** The pause after a failure. `failures` counts the consecutive failures. */
   protected pauseAfterFailure(failures: number): number {
     return pauseAfter(failures, this.#pause)
   }

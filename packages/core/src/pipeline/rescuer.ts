@@ -73,7 +73,7 @@ export class Rescuer extends PeriodicService<RescueCounts> {
 
   async #rescue(orphans: readonly OrphanedRun[], failures: unknown[]): Promise<number> {
     if (orphans.length === 0) return 0
-    // A batch holds one run per schedule. The next query finds the others.
+    // A batch settles at most one run per schedule, as `settleRuns` requires. The next batch finds the others.
     const batch = [...new Map(orphans.map((run) => [run.scheduleId, run])).values()]
     const { events } = this.#deps
     const settled = await settleApart(this.#deps, batch.map(settlementOfOrphan), {

@@ -311,14 +311,14 @@ const DAMAGES: readonly Damage[] = [
     isRepaired: true,
   },
   {
-    what: 'the count of failures in a row is raised',
+    what: 'the count of consecutive failures is raised',
     plant: run('update carillon.schedules set consecutive_failures = 9 where id = $id', ofFailed),
     finds: { count_wrong: 1 },
     of: ofFailed,
     isRepaired: true,
   },
   {
-    what: 'the count of failures in a row is lowered',
+    what: 'the count of consecutive failures is lowered',
     plant: run('update carillon.schedules set consecutive_failures = 0 where id = $id', ofFailed),
     finds: { count_wrong: 1 },
     of: ofFailed,

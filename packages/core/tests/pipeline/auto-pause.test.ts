@@ -36,7 +36,7 @@ function times(count: number, outcome: Outcome): Outcome[] {
 test.each([
   { threshold: 3, name: 'three' },
   { threshold: undefined, name: 'ten, by default' },
-])('a schedule pauses itself with the last of $name failures in a row, not before', async ({ threshold }) => {
+])('a schedule pauses itself with the last of $name consecutive failures, not before', async ({ threshold }) => {
   const { pipeline, worker, schedule, scheduler } = await setup(threshold)
   const count = threshold ?? 10
 

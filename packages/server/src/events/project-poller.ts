@@ -5,7 +5,10 @@ import { resetText, type EventMessage, type RenderEntries } from './messages.ts'
 
 export const POLL_MS = 250
 const PAGE = 200
-/** How often a lasting failure is reported. Each followed project has a poller, and all of them fail without Postgres. */
+/**
+ * Each poller reports a failure that lasts at most once in this time. While Postgres is down the pollers of all followed projects
+ * fail at every poll, and would flood the log.
+ */
 const REPORT_EVERY_MS = 30_000
 
 interface ProjectPollerDeps {

@@ -50,7 +50,7 @@ export async function listAuditedCounts(db: Db | Tx, p: { ids: readonly string[]
   }))
 }
 
-/** The failures in a row of a schedule, according to its ledger. */
+/** The consecutive failures of a schedule, counted from its runs. */
 export interface AuditedFailures {
   readonly id: string
   /** Runs and refused slots that count as failures since the count was last reset. */
@@ -62,7 +62,7 @@ export interface AuditedFailures {
 }
 
 /**
- * Counts the failures in a row of schedules. Settle and begin count a run that failed after an attempt and a slot that was refused; a
+ * Counts the consecutive failures of schedules. Settle and begin count a run that failed after an attempt and a slot that was refused; a
  * success and a resume reset the count. Reads all lines of these schedules.
  */
 export async function listAuditedFailures(tx: Tx, p: { ids: readonly string[] }): Promise<AuditedFailures[]> {

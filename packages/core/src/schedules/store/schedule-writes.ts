@@ -107,7 +107,10 @@ export async function deleteSchedules(
     where schedules.id = any(${p.ids}::uuid[])`.execute(tx)
 }
 
-/** Counts a run-now of a locked schedule, and the waiting runs that it supersedes: some of them failed before, some never ran. */
+/**
+ * Adds a manual run to the counters of its schedule, and the waiting runs that it supersedes: `failed` of them had been tried,
+ * `untried` of them never started. The transaction holds the lock of the schedule's row.
+ */
 export async function countManualRun(tx: Tx, p: { id: string; failed: number; untried: number }): Promise<void> {
   await sql`
     update carillon.schedules

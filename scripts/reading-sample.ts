@@ -1,0 +1,82 @@
+/**
+ * Prints ten comments and five exported names of the product, chosen by a seed, for a reader who has not seen the code. What the
+ * reader misreads is rewritten. Run: `npm run sample`, or `npm run sample -- 17` for the sample of seed 17 again.
+ */
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { parseSync, type Comment } from 'oxc-parser'
+
+const ROOT = join(import.meta.dirname, '..')
+const COMMENTS = 10
+const NAMES = 5
+/** Shorter comments explain nothing that a reader could misread. */
+const COMMENT_WORDS = 8
+const EXPORTED = /^export (?:abstract )?(?:async )?(?:function\*?|class|interface|type|const) (\w+)/gm
+
+interface Sample {
+  readonly comments: string[]
+  readonly names: string[]
+}
+
+function readSources(): Sample {
+  const sample: Sample = { comments: [], names: [] }
+  for (const path of globSync('packages/*/src/**/*.ts', { cwd: ROOT }).sort()) {
+    if (path.endsWith('.test.ts')) continue
+    const source = readFileSync(join(ROOT, path), 'utf8')
+    for (const [, name] of source.matchAll(EXPORTED)) sample.names.push(`${name}   (${path})`)
+    for (const comment of mergeLines(parseSync(path, source).comments, source)) {
+      if (comment.text.split(' ').length < COMMENT_WORDS) continue
+      const [code = ''] = source.slice(comment.end).trimStart().split('\n')
+      sample.comments.push(`${path}\n   ${comment.text}\n   above: ${code}`)
+    }
+  }
+  return sample
+}
+
+/** A comment of several `//` lines is one comment. */
+function mergeLines(comments: readonly Comment[], source: string): { text: string; end: number }[] {
+  const merged: { text: string; end: number }[] = []
+  for (const { value, start, end } of comments) {
+    const text = value
+      .replaceAll(/^\s*\*+/gm, '')
+      .replaceAll(/\s+/g, ' ')
+      .trim()
+    const last = merged.at(-1)
+    if (last !== undefined && source.slice(last.end, start).trim() === '') {
+      last.text += ` ${text}`
+      last.end = end
+    } else merged.push({ text, end })
+  }
+  return merged
+}
+
+/** Mulberry32: the same numbers from 0 to 1 for the same seed. */
+function randomOf(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+function choose(texts: string[], count: number, random: () => number): string[] {
+  return Array.from({ length: Math.min(count, texts.length) }, () =>
+    texts.splice(Math.floor(random() * texts.length), 1),
+  ).flat()
+}
+
+const [given] = process.argv.slice(2)
+const seed = given === undefined ? Math.floor(Math.random() * 1e6) : Number(given)
+if (!Number.isSafeInteger(seed)) throw new RangeError(`expected a whole number as the seed, got ${given}`)
+const { comments, names } = readSources()
+const random = randomOf(seed)
+const lines = [
+  `seed ${seed}: ${COMMENTS} of ${comments.length} comments, ${NAMES} of ${names.length} names`,
+  ...choose(comments, COMMENTS, random).map((comment, index) => `\n${index + 1}. ${comment}`),
+  '',
+  ...choose(names, NAMES, random).map((name, index) => `${String.fromCodePoint(97 + index)}. ${name}`),
+]
+process.stdout.write(`${lines.join('\n')}\n`)
