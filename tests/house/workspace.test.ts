@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { describe, expect, test } from 'vitest'
@@ -9,6 +9,7 @@ interface Manifest {
   readonly name: string
   readonly version: string
   readonly license: string
+  readonly scripts?: Readonly<Record<string, string>>
   readonly allowScripts?: Readonly<Record<string, boolean>>
   readonly dependencies?: Readonly<Record<string, string>>
   readonly devDependencies?: Readonly<Record<string, string>>
@@ -37,6 +38,15 @@ function readLocked(lockfile: string): Readonly<Record<string, LockedPackage>> {
 
 test('the tests run on the Node that the workspace pins, not on the machine’s', () => {
   expect(process.versions.node).toBe(root.devDependencies?.['node'])
+})
+
+test('every file and folder that a script names exists', () => {
+  const named = Object.values(root.scripts ?? {}).flatMap((script) =>
+    script.split(' ').filter((word) => /^(packages|scripts|tests|examples|bench)\/?/.test(word)),
+  )
+
+  expect(named.length).toBeGreaterThan(10)
+  expect(named.filter((path) => !existsSync(join(REPOSITORY, path)))).toEqual([])
 })
 
 describe('every package', () => {

@@ -59,6 +59,8 @@ interface Judged {
 
 /** Of one schedule in one window. A day of slots every nine seconds fits. */
 const SLOTS_MAX = 10_000
+/** A full audit reads the cadence of every schedule. A larger cache would hold memory for cadences that it reads once a day. */
+const CADENCES_MAX = 1000
 /** How many schedules one transaction locks to confirm what looks wrong, and how many lines it inserts. */
 const SCHEDULES_PER_CONFIRM = 20
 const LINES_PER_REPAIR = 1000
@@ -80,7 +82,7 @@ const NO_LINES: AuditedLines = { scheduled: [], manual: [] }
 export class SlotAudit {
   readonly #deps: SlotAuditDeps
   /** Serves all windows: they share most of their hours, and schedules share most of their cadences. */
-  readonly #cadences = new CadenceCache()
+  readonly #cadences = new CadenceCache({ cadencesMax: CADENCES_MAX })
   readonly #yield: EventLoopYield
 
   constructor(deps: SlotAuditDeps) {

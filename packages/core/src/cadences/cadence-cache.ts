@@ -37,7 +37,7 @@ export interface ParsedPolicy {
   readonly json: string
 }
 
-/** About 2 kB each. */
+/** About 3 kB each. */
 const CADENCES_MAX = 20_000
 const POLICIES_MAX = 1000
 /** At most about 8 kB each. One batch asks for the same few. */
@@ -86,7 +86,7 @@ export class ParsedCadence {
  * Stored cadences and policies are named by their JSON text.
  */
 export class CadenceCache {
-  readonly #cadences = new LRUCache<string, ParsedCadence>({ max: CADENCES_MAX })
+  readonly #cadences: LRUCache<string, ParsedCadence>
   readonly #policies = new LRUCache<string, SchedulePolicy>({ max: POLICIES_MAX })
   readonly #policyInputs = new LRUCache<string, ParsedPolicy>({ max: POLICIES_MAX })
   /** After an outage, schedules of a batch that share a cadence have the same hundreds of due slots. */
@@ -96,6 +96,10 @@ export class CadenceCache {
     maxSize: SPAN_SLOTS_MAX,
     sizeCalculation: ({ slots }) => slots.length + SPAN_OVERHEAD,
   })
+
+  constructor({ cadencesMax = CADENCES_MAX }: { cadencesMax?: number } = {}) {
+    this.#cadences = new LRUCache({ max: cadencesMax })
+  }
 
   /** @throws CarillonError `invalid_input` if this version cannot read the stored cadence */
   read(json: string): ParsedCadence {
@@ -173,10 +177,11 @@ export class CadenceCache {
     const key = text === undefined ? undefined : `${minimumSeconds} ${text}`
     const known = key === undefined ? undefined : this.#cadences.get(key)
     if (known !== undefined) return { ok: true, cadence: known }
-    // What is accepted without an instant means the same at every instant.
+    // What is accepted without an instant means the same at every instant. What lacks a field may get it from the instant.
     const timeless = text === undefined ? undefined : parse(JSON.parse(text), { minimumSeconds })
     const isTimeless = timeless?.ok === true
-    const result = isTimeless ? timeless : parse(input, { now, minimumSeconds })
+    const mayNeedNow = timeless?.ok === false && timeless.problems.some(({ code }) => code === 'missing_field')
+    const result = timeless === undefined || mayNeedNow ? parse(input, { now, minimumSeconds }) : timeless
     if (!result.ok) return { ok: false, problems: toProblems(result.problems) }
     const parsed = new ParsedCadence(result.cadence, JSON.stringify(result.cadence.spec))
     if (isTimeless && key !== undefined) this.#cadences.set(key, parsed)

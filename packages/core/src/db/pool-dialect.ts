@@ -1,9 +1,12 @@
+import { createHash } from 'node:crypto'
+
 import {
   AbortedTransactionError,
   CompiledQuery,
   PostgresDialect,
   type DatabaseConnection,
   type Driver,
+  type QueryExecutor,
   type QueryResult,
   type TransactionSettings,
 } from 'kysely'
@@ -15,7 +18,8 @@ const STATEMENTS_MAX = 100
 
 /**
  * Kysely on a pg pool. It differs from Kysely's own driver in three ways:
- * - it discards a connection after every error that leaves its session in doubt (tests/db/broken-connection.test.ts)
+ * - it discards a connection after every error that leaves its session in doubt, and one that is still in a transaction
+ *   (tests/db/broken-connection.test.ts)
  * - it prepares statements if the pool allows it (`isPrepared` of `createPool`)
  * - it returns the rows of every statement in a message, not only of a single one
  */
@@ -50,9 +54,10 @@ class PoolDriver implements Driver {
     return new PooledConnection(await this.#pool.connect(), this.#names)
   }
 
-  async beginTransaction(connection: DatabaseConnection, { isolationLevel }: TransactionSettings): Promise<void> {
-    const level = isolationLevel === undefined ? '' : ` isolation level ${isolationLevel}`
-    await connection.executeQuery(CompiledQuery.raw(`begin${level}`))
+  async beginTransaction(connection: DatabaseConnection, settings: TransactionSettings): Promise<void> {
+    const { isolationLevel, accessMode = '' } = settings
+    const level = isolationLevel === undefined ? '' : `isolation level ${isolationLevel}`
+    await connection.executeQuery(CompiledQuery.raw(`begin ${level} ${accessMode}`))
   }
 
   commitTransaction(connection: DatabaseConnection): Promise<void> {
@@ -72,9 +77,11 @@ class PoolDriver implements Driver {
   }
 }
 
+const COMMIT: CompiledQuery<{ command?: string }> = CompiledQuery.raw('commit')
+
 /** @throws AbortedTransactionError if Postgres rolled back instead, because a statement failed whose error the caller ignored */
-export async function commit(connection: DatabaseConnection): Promise<void> {
-  const { rows } = await connection.executeQuery<{ command?: string }>(CompiledQuery.raw('commit'))
+export async function commit(connection: Pick<DatabaseConnection | QueryExecutor, 'executeQuery'>): Promise<void> {
+  const { rows } = await connection.executeQuery(COMMIT)
   if (rows[0]?.command === 'ROLLBACK') throw new AbortedTransactionError()
 }
 
@@ -108,7 +115,9 @@ class PooledConnection implements DatabaseConnection {
   }
 
   release(): void {
-    this.#client.release(this.#broken)
+    // After a rollback that failed, the next borrower would find the transaction still open.
+    const isIdle = this.#client.getTransactionStatus() === 'I'
+    this.#client.release(this.#broken ?? !isIdle)
   }
 }
 
@@ -121,7 +130,10 @@ function resultOf<Row>(result: pg.QueryResult | pg.QueryResult[]): QueryResult<R
   return { rows: rows as Row[], ...(rowCount !== null && { numAffectedRows: BigInt(rowCount) }) }
 }
 
-/** Gives each text of a statement a name. Postgres plans a named statement once per connection. */
+/**
+ * Gives each text of a statement a name. Postgres plans a named statement once per connection. The name is a hash of the text:
+ * several Kysely instances may share a pool, and one name must never stand for two texts on a connection.
+ */
 class StatementNames {
   readonly #names = new Map<string, string>()
 
@@ -133,7 +145,7 @@ class StatementNames {
     if (parameters.length === 0) return undefined
     const known = this.#names.get(text)
     if (known !== undefined || this.#names.size >= STATEMENTS_MAX) return known
-    const name = `carillon_${this.#names.size}`
+    const name = `carillon_${createHash('sha256').update(text).digest('base64url').slice(0, 22)}`
     this.#names.set(text, name)
     return name
   }

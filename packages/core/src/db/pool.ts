@@ -46,7 +46,8 @@ const TIME_FLAGS = '-c timezone=UTC -c datestyle=ISO'
 
 /**
  * Connections to Postgres that cannot hang for ever: a half-open socket, a lock, a statement and an idle transaction each have a
- * time limit. `createDb` discards a connection that broke.
+ * time limit. `createDb` discards a connection that broke; a caller of `pool.connect()` has to do so itself, by
+ * `client.release(error)`.
  */
 export function createPool(options: PoolOptions): SeverablePool {
   const { isPrepared = false, answerWithinMs = Infinity } = options

@@ -312,7 +312,7 @@ create table carillon.schedules (
   constraint schedules_slot_has_due CHECK ((((next_slot_at IS NULL) = (due_at IS NULL)) AND (due_at >= next_slot_at))),
   constraint schedules_tenant_id_check CHECK (((length(tenant_id) >= 1) AND (length(tenant_id) <= 100))),
   constraint schedules_tenant_id_project_id_id_key UNIQUE (tenant_id, project_id, id)
-) with (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0.02, fillfactor=60) enable row level security force row level security;
+) with (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0.02) enable row level security force row level security;
 
 create table carillon.secrets (
   tenant_id text collate "C" not null,
@@ -484,10 +484,10 @@ CREATE OR REPLACE FUNCTION carillon.create_month(parent text, month date)
 AS $function$
 declare
   child text := parent || to_char(month, '_YYYY_MM');
-  -- Of runs: rewritten two or three times soon after they were written, and room for that beside them keeps their indexes
-  -- untouched. Of attempts: written once; vacuumed early and often, they are frozen while still in memory.
+  -- Rows of runs are updated two or three times, so their old versions are vacuumed early. Rows of attempts are written once; a
+  -- vacuum that comes early and often freezes them while they are still in memory.
   storage text := case parent
-    when 'runs' then 'fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0'
+    when 'runs' then 'autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0'
     when 'attempts' then 'autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0'
   end;
 begin

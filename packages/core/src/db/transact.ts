@@ -13,7 +13,6 @@ const TRIES_MAX = 10
 const BACKOFF_BASE_MS = 2
 const BACKOFF_CAP_MS = 250
 const BEGIN = CompiledQuery.raw('begin')
-const COMMIT = CompiledQuery.raw('commit')
 const ROLLBACK = CompiledQuery.raw('rollback')
 
 /**
@@ -130,7 +129,7 @@ export function transactPipelined<Result, Seen>(
         const send = tx.getExecutor()
         const [, { result, last, notBefore }] = await Promise.all([send.executeQuery(BEGIN), work(tx)])
         const waited = notBefore === null ? undefined : waitUntil(tx, notBefore)
-        const committed = Promise.all([last, waited, send.executeQuery(COMMIT)])
+        const committed = Promise.all([last, waited, commit(send)])
         // An error thrown after the commit would lose `result`, which holds the runs that this worker must now dispatch.
         const seen = look(tx, result).catch(() => undefined)
         await committed

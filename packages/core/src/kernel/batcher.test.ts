@@ -3,7 +3,14 @@ import { expect, test } from 'vitest'
 import { Batcher } from './batcher.ts'
 
 /** A batcher whose writes end when the test says so. */
-function setUp(options: { writers?: number; batchMax?: number; claim?: (item: number) => boolean } = {}) {
+function setUp(
+  options: {
+    writers?: number
+    batchMax?: number
+    claim?: (item: number) => boolean
+    pause?: (written: number) => Promise<void>
+  } = {},
+) {
   const written: number[][] = []
   const ends: (() => void)[] = []
   const idle: number[] = []
@@ -116,4 +123,36 @@ test('a write that rejects is reported, and the next item is written all the sam
 
   expect(written).toEqual([1, 2])
   expect(failures).toEqual([new Error('refused')])
+})
+
+test('a writer pauses after each batch, by its size, before it takes the next one', async () => {
+  const pauses: number[] = []
+  let endPause = (): void => undefined
+  const pause = (size: number): Promise<void> => {
+    pauses.push(size)
+    return new Promise((resolve) => (endPause = resolve))
+  }
+  const { batcher, written, endWrite } = setUp({ batchMax: 2, pause })
+  for (const item of [1, 2, 3]) batcher.add(item)
+  await settle()
+
+  await endWrite()
+  expect({ written, pauses }).toEqual({ written: [[1, 2]], pauses: [2] })
+
+  endPause()
+  await settle()
+  expect(written).toEqual([[1, 2], [3]])
+})
+
+test('two writers are idle once both have ended', async () => {
+  const { batcher, idle, endWrite } = setUp({ writers: 2 })
+  batcher.add(1)
+  await settle()
+  batcher.add(2)
+  await settle()
+
+  await endWrite()
+  expect(idle).toEqual([])
+  await endWrite()
+  expect(idle).toEqual([2])
 })

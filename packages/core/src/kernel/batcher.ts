@@ -8,8 +8,8 @@ export interface BatcherOptions<Item> {
   readonly writers?: number
   /** False if an item cannot be written yet: it stays, and `wake` tries it again. @default every item can */
   readonly claim?: (item: Item) => boolean
-  /** What to wait for between two batches, given the size of the last one and how many items wait. @default nothing */
-  readonly pause?: (written: number, waiting: number) => Promise<void>
+  /** What to wait for between two batches, given the size of the last one. @default nothing */
+  readonly pause?: (written: number) => Promise<void>
   /** Called when a writer has written everything that waited and no other writer is at work. */
   readonly onIdle?: () => void
   /** Takes over a writer's promise, so that a rejection is reported instead of ending the process. */
@@ -48,11 +48,11 @@ export class Batcher<Item> {
     const { write, pause, onIdle } = this.#options
     this.#writers += 1
     try {
-      // One turn of the event loop: items that were added together are written together.
+      // Lets the caller's synchronous code finish: items that it adds one after the other are written together.
       await Promise.resolve()
       for (let batch = this.#take(); batch.length > 0; batch = this.#take()) {
         await write(batch)
-        await pause?.(batch.length, this.#waiting.length)
+        await pause?.(batch.length)
       }
     } finally {
       this.#writers -= 1

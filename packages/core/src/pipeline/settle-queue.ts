@@ -85,7 +85,8 @@ export class SettleQueue implements Part {
       claim: ({ settlement }) => this.#claim(settlement),
       write: async (batch) => void (await this.#write(batch, way)),
       // Where attempts end one after the other, each statement would write a few and cost as much as one for hundreds.
-      pause: async (written, waiting) => {
+      pause: async (written) => {
+        const waiting = this.#ways.plain.waiting + this.#ways.locked.waiting
         if (written >= DELAY_FROM && waiting < DELAY_TO) await this.#deps.clock.batchDelay()
       },
       own: (writer) => this.#failures[way].own(writer),

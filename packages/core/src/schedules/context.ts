@@ -67,9 +67,7 @@ export async function transactWithRules<Result>(
 ): Promise<Result> {
   return context.transact(
     caller,
-    // Only a pool of `createPool` returns the rows of a message with several statements.
-    async (tx, read) =>
-      work(tx, read.length === 0 ? await readRules(context, tx, caller) : rulesOf(context, toTenantRules(read))),
+    (tx, read) => work(tx, rulesOf(context, toTenantRules(read))),
     tenantRulesText(context.clock.databaseNow()),
   )
 }

@@ -1,8 +1,10 @@
-import { sql } from 'kysely'
+import { AbortedTransactionError, sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import { createDb } from '../../src/db/database.ts'
 import { createPool } from '../../src/db/pool.ts'
+import { transact, transactPipelined } from '../../src/db/transact.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 import { createDatabase } from '../database.ts'
 
 /** The code with which Postgres ends a session. The session of this test goes on, so only the code says that it is unusable. */
@@ -19,5 +21,64 @@ test('a connection is discarded after an error that ends its session', async () 
   const after = await session()
 
   expect(after).not.toBe(before)
+  await db.destroy()
+})
+
+test('a connection that is given back in the middle of a transaction is discarded', async () => {
+  await using database = await createDatabase({ content: 'empty' })
+  const db = createDb(createPool({ connectionString: database.url, maxConnections: 1 }))
+
+  // As after a rollback that Postgres cancelled.
+  await db.connection().execute(async (connection) => {
+    await sql`begin`.execute(connection)
+    await expect(sql`select 1 / 0`.execute(connection)).rejects.toThrow('division by zero')
+  })
+
+  expect((await sql`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }])
+  await db.destroy()
+})
+
+test('a transaction whose statement failed rejects at its commit, even if its work ignored the error', async () => {
+  await using database = await createDatabase({ content: 'empty' })
+  const db = createDb(createPool({ connectionString: database.url, isPrepared: true }))
+  const ignored = Promise.resolve()
+
+  const plain = transact(db, systemClock, async (tx) => {
+    await sql`select 1 / 0`.execute(tx).catch(() => ignored)
+  })
+  await expect(plain).rejects.toThrow(AbortedTransactionError)
+  const pipelined = transactPipelined(db, systemClock, {
+    work: async (tx) => {
+      await sql`select 1 / 0`.execute(tx).catch(() => ignored)
+      return { result: 'runs that were never written', last: ignored, notBefore: null }
+    },
+    look: () => ignored,
+  })
+  await expect(pipelined).rejects.toThrow(AbortedTransactionError)
+  await db.destroy()
+})
+
+test('two instances on one pool of prepared statements do not mix up their statements', async () => {
+  await using database = await createDatabase({ content: 'empty' })
+  const pool = createPool({ connectionString: database.url, maxConnections: 1, isPrepared: true })
+
+  const [one, other] = [createDb(pool), createDb(pool)]
+  const first = await sql`select ${'a'}::text as answer`.execute(one)
+  const second = await sql`select upper(${'b'}::text) as answer`.execute(other)
+
+  expect([first.rows, second.rows]).toEqual([[{ answer: 'a' }], [{ answer: 'B' }]])
+  await pool.end()
+})
+
+test('a transaction is read only if its caller says so', async () => {
+  await using database = await createDatabase({ content: 'empty' })
+  const db = createDb(createPool({ connectionString: database.url }))
+
+  const write = db
+    .transaction()
+    .setAccessMode('read only')
+    .execute(async (tx) => sql`create table t ()`.execute(tx))
+
+  await expect(write).rejects.toThrow('read-only transaction')
   await db.destroy()
 })

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { createDb, type Db } from '../../src/db/database.ts'
+import { migrate } from '../../src/db/migrate.ts'
 import { dropPartitions, ensurePartitions, listPartitions } from '../../src/db/months.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { whenBlocked } from '../blocked-statement.ts'
@@ -75,13 +76,17 @@ test('a month takes the slots of its month and no other, under the checks and in
   expect(indexes).toEqual([{ missing: '0' }])
 })
 
-test('a month of runs leaves room to rewrite its rows in place', async () => {
-  await ensurePartitions(db, month('2034-04'))
+test('months of runs and schedules fill their pages, whether they were made before or after that was decided', async () => {
+  await using earlier = await createDatabase({ content: 'empty' })
+  await migrate(earlier.pool, { to: 8 })
+  await earlier.pool.query(`select carillon.create_month('runs', '2034-04-01')`)
+  await migrate(earlier.pool)
+  await earlier.pool.query(`select carillon.create_month('runs', '2034-05-01')`)
 
-  const { rows } = await database.pool.query(
-    `select reloptions from pg_class where oid = 'carillon.runs_2034_04'::regclass`,
+  const { rows } = await earlier.pool.query(
+    `select relname from pg_class where relname ~ '^(runs|schedules)' and array_to_string(reloptions, ',') ~ 'fillfactor'`,
   )
-  expect(rows).toEqual([{ reloptions: expect.arrayContaining(['fillfactor=60']) as string[] }])
+  expect(rows).toEqual([])
 })
 
 test('the ledger can be written to while a month is being attached', async () => {

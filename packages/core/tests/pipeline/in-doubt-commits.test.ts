@@ -375,7 +375,7 @@ test('a look finds nothing of another worker, and none looks without a lease', a
   expect(await pipeline.lines(schedule)).toEqual(['09:00 running'])
 })
 
-test('every worker looks for inDoubt once a minute', async () => {
+test('every worker looks once a minute for commits in doubt', async () => {
   await using database = await createDatabase()
   const minute = Promise.withResolvers<void>()
   let isOver = false

@@ -1,7 +1,7 @@
 import type { RunReason } from '@carillon/api'
 import { sql } from 'kysely'
 
-import type { Db, Tx } from '../../db/database.ts'
+import type { Tx } from '../../db/database.ts'
 import { isOpen } from '../../db/indexed-sql.ts'
 import { stampOf } from '../../db/now.ts'
 
@@ -77,7 +77,7 @@ interface Row {
  * the schedule's lock.
  */
 export async function settleRuns(
-  db: Db | Tx,
+  tx: Tx,
   p: { settlements: readonly Settlement[]; autoPauseReason: string; onConflict: 'refuse' | 'keep'; now: Date | null },
 ): Promise<SettledRun[]> {
   const { settlements } = p
@@ -178,7 +178,7 @@ export async function settleRuns(
       schedules.target_kind, settled.attempt_count, settled.state, settled.reason, settled.started_at,
       (select at from stamp) as settled_at, settled.due_at, settled.lane, settled.schedule_id = any(array(select id from counted where is_due)) as is_auto_paused
     from settled
-    join carillon.schedules on schedules.id = settled.schedule_id`.execute(db)
+    join carillon.schedules on schedules.id = settled.schedule_id`.execute(tx)
   return rows.map(toSettled)
 }
 
