@@ -29,6 +29,7 @@ const RUNS = '300'
 const MODEL = { MODEL_RUNS: '12', MODEL_STEPS: '500' }
 const TIMEOUT_MS = 180_000
 const BASELINE_TIMEOUT_MS = 1_800_000
+const OUTPUT_MAX = 64 * 1024 * 1024
 const COPY_OPTIONS = { recursive: true, verbatimSymlinks: true, mode: constants.COPYFILE_FICLONE }
 
 function copyTree(): string {
@@ -47,16 +48,27 @@ function copyTree(): string {
   return root
 }
 
-/** True if the tests fail, or do not end in time. */
-function isNoticed(root: string, tests: readonly string[], timeout: number): boolean {
+interface TestRun {
+  /** False if a test failed, or if the tests did not end in time. */
+  readonly isGreen: boolean
+  readonly output: string
+}
+
+function runTests(root: string, tests: readonly string[], timeout: number): TestRun {
   const vitest = join(REPOSITORY, 'node_modules/vitest/vitest.mjs')
-  const { status } = spawnSync(process.execPath, [vitest, 'run', '--configLoader', 'native', ...tests, '--bail=1'], {
-    cwd: root,
-    env: { ...process.env, CADENCE_RUNS: RUNS, ...MODEL },
-    timeout,
-    stdio: 'ignore',
-  })
-  return status !== 0
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [vitest, 'run', '--configLoader', 'native', '--reporter=dot', ...tests, '--bail=1'],
+    {
+      cwd: root,
+      env: { ...process.env, CADENCE_RUNS: RUNS, ...MODEL },
+      timeout,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      encoding: 'utf8',
+      maxBuffer: OUTPUT_MAX,
+    },
+  )
+  return { isGreen: status === 0, output: `${stdout}${stderr}` }
 }
 
 interface Candidate {
@@ -81,7 +93,7 @@ function candidateOf(root: string, name: string, { guard, file, from, to, tests 
 function tryMutation(root: string, { path, source, mutated, tests }: Candidate): boolean {
   writeFileSync(path, mutated)
   try {
-    return isNoticed(root, tests, TIMEOUT_MS)
+    return !runTests(root, tests, TIMEOUT_MS).isGreen
   } finally {
     writeFileSync(path, source)
   }
@@ -100,7 +112,8 @@ try {
   const candidates = names.flatMap((name) => (SUITES[name] ?? []).map((mutation) => candidateOf(root, name, mutation)))
   const tests = [...new Set(candidates.flatMap((candidate) => candidate.tests))]
   process.stdout.write(`${candidates.length} guards; first the ${tests.length} test files and folders as they are\n`)
-  if (isNoticed(root, tests, BASELINE_TIMEOUT_MS)) throw new Error('the tests fail before anything was removed')
+  const baseline = runTests(root, tests, BASELINE_TIMEOUT_MS)
+  if (!baseline.isGreen) throw new Error(`the tests fail before anything was removed:\n${baseline.output}`)
   for (const [index, candidate] of candidates.entries()) {
     const verdict = tryMutation(root, candidate) ? 'noticed' : 'survived'
     counts[verdict] += 1

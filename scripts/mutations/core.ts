@@ -161,6 +161,13 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
     tests: ['tests/db/broken-connection.test.ts'],
   },
   {
+    guard: 'a pipelined transaction throws the error of the statement that failed, not of the commit behind it',
+    file: 'db/transact.ts',
+    from: '[last, waited, commit(send)]',
+    to: '[commit(send), last, waited]',
+    tests: ['tests/db/broken-connection.test.ts'],
+  },
+  {
     guard: 'a pipelined transaction looks at the answer to its commit',
     file: 'db/transact.ts',
     from: 'commit(send)])',

@@ -129,10 +129,11 @@ export function transactPipelined<Result, Seen>(
         const send = tx.getExecutor()
         const [, { result, last, notBefore }] = await Promise.all([send.executeQuery(BEGIN), work(tx)])
         const waited = notBefore === null ? undefined : waitUntil(tx, notBefore)
-        const committed = Promise.all([last, waited, commit(send)])
+        const ends = Promise.allSettled([last, waited, commit(send)])
         // An error thrown after the commit would lose `result`, which holds the runs that this worker must now dispatch.
         const seen = look(tx, result).catch(() => undefined)
-        await committed
+        // In this order: a statement that fails also turns the commit into a rollback, and its own error says why.
+        for (const end of await ends) if (end.status === 'rejected') throw end.reason
         return { result, seen: await seen }
       } catch (error) {
         await rollBack(connection)

@@ -58,6 +58,19 @@ test('a transaction whose statement failed rejects at its commit, even if its wo
   await db.destroy()
 })
 
+test('a pipelined transaction whose last statement failed rejects with the error of that statement', async () => {
+  await using database = await createDatabase({ content: 'empty' })
+  const db = createDb(createPool({ connectionString: database.url, isPrepared: true }))
+
+  const transaction = transactPipelined(db, systemClock, {
+    work: async (tx) => ({ result: null, last: sql`select 1 / 0`.execute(tx), notBefore: null }),
+    look: async () => undefined,
+  })
+
+  await expect(transaction).rejects.toThrow('division by zero')
+  await db.destroy()
+})
+
 test('two instances on one pool of prepared statements do not mix up their statements', async () => {
   await using database = await createDatabase({ content: 'empty' })
   const pool = createPool({ connectionString: database.url, maxConnections: 1, isPrepared: true })
