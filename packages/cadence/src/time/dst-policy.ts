@@ -21,11 +21,11 @@ export interface DstSpec {
 
 /** How close together the times of a rule are within one day. */
 export type Density =
-  /** All are more than 60 minutes apart. */
+  /** Neighbouring slots are always more than 60 minutes apart. */
   | 'fixed'
-  /** Some are 60 minutes or less apart. */
+  /** Some neighbouring slots are 60 minutes or less apart. */
   | 'repeating'
-  /** All are 60 minutes or less apart, around the clock. */
+  /** Neighbouring slots are never more than 60 minutes apart, day and night. */
   | 'continuous'
 
 /**

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { CadenceCache } from '../cadences/cadence-cache.ts'
 import { resolvePolicy } from '../policy/schedule-policy.ts'
 import { spreadOffsetMs } from '../policy/spread.ts'
-import { CHANGE_RACE_MS, compareSlots, type SlotVerdict } from './expected-slots.ts'
+import { CHANGE_RACE_MS, compareWithLedger, type SlotVerdict } from './expected-slots.ts'
 import type { AuditedLines, AuditedSchedule, AuditedSpan, SlotRange } from './store/slots.ts'
 
 const HOUR = 3_600_000
@@ -43,7 +43,7 @@ function verdictOf(
     ...schedule,
   }
   const comparison = { window: WINDOW, cadences: new CadenceCache(), slotsMax, linesMax, backlogs }
-  return compareSlots(whole, { scheduled: [], manual: [], ...lines }, comparison)
+  return compareWithLedger(whole, { scheduled: [], manual: [], ...lines }, comparison)
 }
 
 function lostHours({ lost }: SlotVerdict): number[] {

@@ -58,7 +58,7 @@ export interface Comparison {
  * backlog writer will.
  * @throws Error if a spec cannot be read
  */
-export function compareSlots(schedule: AuditedSchedule, lines: AuditedLines, comparison: Comparison): SlotVerdict {
+export function compareWithLedger(schedule: AuditedSchedule, lines: AuditedLines, comparison: Comparison): SlotVerdict {
   const { window, linesMax, backlogs } = comparison
   const spans = schedule.spans.map((span) => ({ ...span, ...slotsOf(span, comparison) }))
   const expected = expectedSlots(schedule.id, spans, comparison)

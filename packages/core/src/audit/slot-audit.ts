@@ -6,7 +6,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { EventLoopYield } from '../kernel/event-loop-yield.ts'
 import { identifierAt } from '../kernel/ids.ts'
 import { BACKLOG_MS, OVERDUE_MS } from '../policy/overdue.ts'
-import { CHANGE_RACE_MS, compareSlots, type AuditWindow, type SlotVerdict } from './expected-slots.ts'
+import { CHANGE_RACE_MS, compareWithLedger, type AuditWindow, type SlotVerdict } from './expected-slots.ts'
 import { lockedLostSlotFinding, lostSlotFinding, pastDueFinding, unknownSlotFinding } from './finding-texts.ts'
 import { insertRepairs, type ComparedCounts } from './findings.ts'
 import { OverdueCheck } from './overdue.ts'
@@ -111,7 +111,7 @@ export class SlotAudit {
     const lines = read.lines.get(schedule.id) ?? NO_LINES
     const limits = { slotsMax: SLOTS_MAX, linesMax: SLOTS_MAX }
     try {
-      return compareSlots(schedule, lines, { window, cadences: this.#cadences, ...limits, backlogs })
+      return compareWithLedger(schedule, lines, { window, cadences: this.#cadences, ...limits, backlogs })
     } catch {
       return undefined
     }

@@ -15,7 +15,7 @@ const HEADERS_TIMEOUT_MS = 15_000
 const CONNECTIONS_MAX = 10_000
 /** How often Node looks for requests that arrive too slowly. */
 const CHECK_EVERY_MS = 5000
-/** As long as a URL can be. Core refuses an id that is too long, with a better message. */
+/** As long as a whole URL can be, so the router never refuses an id for its length: core does, with a better message. */
 const PARAM_MAX_LENGTH = 16_384
 /** How long open requests may take once the app closes. Then their connections are cut. */
 const GRACE_MS = 10_000

@@ -107,7 +107,7 @@ function listeningSockets(table: string, host: string, port: number): string[] {
 function conflicts(address: string, host: string): boolean {
   if (/^0+$/.test(address) || !isIPv4(host) || host === '0.0.0.0') return true
   const bytes = host.split('.').map((part) => Number(part).toString(16).padStart(2, '0'))
-  // The kernel prints the number in the byte order of the machine, which is little-endian wherever Node runs.
+  // /proc/net/tcp shows an IPv4 address as one number in the machine's byte order. Carillon assumes little-endian, as on x64 and arm64.
   return address.endsWith(bytes.toReversed().join('').toUpperCase())
 }
 

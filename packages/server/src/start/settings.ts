@@ -64,7 +64,7 @@ interface FlatSettings {
   readonly databaseUrl: string | null
   /** Null: created once, and kept in the data directory. */
   readonly adminKey: string | null
-  /** Host patterns that an HTTP target may reach. Null: loopback with the embedded Postgres, otherwise none. */
+  /** Host patterns that an HTTP target may reach. Null: loopback only if Carillon runs its own Postgres, otherwise no host. */
   readonly allowedTargets: readonly string[] | null
   /** The rate limit of each API key. Null: the default of the API. */
   readonly requestsPerMinute: number | null

@@ -121,7 +121,10 @@ function retryAfterMs(value: string, now: number, maxMs: number): number | undef
   return wait >= 0 ? Math.min(wait, maxMs) : undefined
 }
 
-/** NaN for another text. `Date.parse` alone accepts almost anything, and reads `asctime` as local time. */
+/**
+ * Epoch milliseconds of a date in one of HTTP's three forms; NaN for any other text. `Date.parse` alone accepts almost anything,
+ * and takes the `asctime` form for local time.
+ */
 function httpDate(value: string): number {
   if (IMF_FIXDATE.test(value) || RFC_850.test(value)) return Date.parse(value)
   return ASCTIME.test(value) ? Date.parse(`${value} GMT`) : Number.NaN
