@@ -21,7 +21,7 @@ interface Sample {
 
 function readSources(): Sample {
   const sample: Sample = { comments: [], names: [] }
-  for (const path of globSync('packages/*/src/**/*.ts', { cwd: ROOT }).sort()) {
+  for (const path of globSync('packages/*/src/**/*.ts', { cwd: ROOT }).toSorted()) {
     if (path.endsWith('.test.ts')) continue
     const source = readFileSync(join(ROOT, path), 'utf8')
     for (const [, name] of source.matchAll(EXPORTED)) sample.names.push(`${name}   (${path})`)

@@ -24,7 +24,7 @@ describe('an error', () => {
     expect(await rig.run('schedules list', [], NO_SERVICE)).toEqual({
       stdout: '',
       stderr:
-        'error: nobody answers at http://127.0.0.1:1: is the service running there?\n' +
+        'error: no server answers at http://127.0.0.1:1: is the service running there?\n' +
         'start it with `npm start`, or set CARILLON_URL to its address\n',
       exitCode: 1,
     })
@@ -37,7 +37,7 @@ describe('an error', () => {
     expect(JSON.parse(stderr)).toEqual({
       error: {
         code: 'unreachable',
-        message: 'nobody answers at http://127.0.0.1:1: is the service running there?',
+        message: 'no server answers at http://127.0.0.1:1: is the service running there?',
         errors: [],
       },
     })
@@ -87,7 +87,7 @@ describe('an error', () => {
   test('has a stack trace only with CARILLON_DEBUG', async () => {
     const { stderr } = await rig.run('schedules list', [], { env: { ...NO_SERVICE.env, CARILLON_DEBUG: '1' } })
 
-    expect(stderr).toMatch(/^error: nobody answers .*\n.*\nUnreachableError: .*\n {4}at /)
+    expect(stderr).toMatch(/^error: no server answers .*\n.*\nUnreachableError: .*\n {4}at /)
     expect(stderr).toContain('caused by: ')
   })
 

@@ -268,7 +268,7 @@ describe('an import that failed before it paused a schedule', () => {
     const [left] = (await schedules.list()).items
     expect({ exitCode, stderr, state: left?.state }).toMatchObject({
       exitCode: 1,
-      stderr: expect.stringContaining('nobody answers') as string,
+      stderr: expect.stringContaining('no server answers') as string,
       state: 'active',
     })
     return { options: { ...options, input }, schedules, id: left?.id ?? '' }

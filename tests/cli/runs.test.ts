@@ -1,4 +1,4 @@
-import type { FeedEvent, RunWithAttempts, Schedule } from '@carillon/api'
+import type { LiveEvent, RunWithAttempts, Schedule } from '@carillon/api'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { CliRig } from './rig.ts'
@@ -156,7 +156,7 @@ test('events are printed one per line, live or after a given event', async () =>
   const events = stdout
     .trimEnd()
     .split('\n')
-    .map((line) => JSON.parse(line) as FeedEvent)
+    .map((line) => JSON.parse(line) as LiveEvent)
   expect(exitCode).toBe(0)
   expect(events.map(({ event, data }) => [event, 'change' in data ? data.change : ''])).toEqual([
     ['schedule', 'created'],

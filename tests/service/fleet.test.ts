@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-import { createClient, type Client, type FeedEvent } from '@carillon/api'
+import { createClient, type Client, type LiveEvent } from '@carillon/api'
 import { createDatabase } from '@carillon/core/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
@@ -72,10 +72,10 @@ function later(name: string, ms: number): Parameters<Client['schedules']['create
 
 /** Reads events until one is as wanted. */
 async function readUntil(
-  events: AsyncGenerator<FeedEvent>,
-  isWanted: (event: FeedEvent) => boolean,
-): Promise<FeedEvent[]> {
-  const read: FeedEvent[] = []
+  events: AsyncGenerator<LiveEvent>,
+  isWanted: (event: LiveEvent) => boolean,
+): Promise<LiveEvent[]> {
+  const read: LiveEvent[] = []
   for await (const event of events) {
     read.push(event)
     if (isWanted(event)) return read
@@ -165,7 +165,7 @@ test('a server and a worker end in order on SIGTERM', async () => {
 })
 
 /** True for the last of so many runs that succeed. */
-function countdown(count: number): (event: FeedEvent) => boolean {
+function countdown(count: number): (event: LiveEvent) => boolean {
   let left = count
   return (event) => {
     if (event.event === 'run' && event.data.change === 'succeeded') left -= 1

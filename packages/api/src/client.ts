@@ -4,7 +4,7 @@ import { readEventStream } from './event-stream.ts'
 import { API_PREFIX, type Operation } from './operation.ts'
 import { operations, type OperationId } from './operations.ts'
 import { problem, type FieldProblem, type Problem, type ProblemCode } from './problem.ts'
-import type { FeedEvent } from './schemas/event.ts'
+import type { LiveEvent } from './schemas/event.ts'
 import type { EditPlan, Schedule, ScheduleEdit, ScheduleInput } from './schemas/schedule.ts'
 
 /** The service refused a request. */
@@ -174,7 +174,7 @@ export function createClient(url: string, key: string, options: ClientOptions = 
      * The events of the project, from now on or after an event. Ends when the service closes the connection, and throws
      * UnreachableError when the connection breaks: either way, call it again after the last position.
      */
-    async *events({ lastEventId, onPosition }: FollowOptions = {}): AsyncGenerator<FeedEvent, void, undefined> {
+    async *events({ lastEventId, onPosition }: FollowOptions = {}): AsyncGenerator<LiveEvent, void, undefined> {
       const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
       const { body } = await send('followEvents', { headers })
       if (body === null) return
@@ -224,7 +224,7 @@ async function fetchFrom(
   try {
     return await (options.fetch ?? fetch)(target, init)
   } catch (error) {
-    throw unlessAborted(error, options, `nobody answers at ${url}: is the service running there?`)
+    throw unlessAborted(error, options, `no server answers at ${url}: is the service running there?`)
   }
 }
 

@@ -1,20 +1,27 @@
 import { createParser } from 'eventsource-parser'
 
-import { feedEvents, type FeedEvent, type FeedEventName } from './schemas/event.ts'
+import { liveEvents, type LiveEvent, type LiveEventName } from './schemas/event.ts'
 
 /** What a chunk completes: an event, or only the position up to which nothing is missing. */
-type Progress = { readonly position: string } | { readonly event: FeedEvent }
+type Progress = { readonly position: string } | UnreadEvent
+
+/** An event whose data is still JSON text. */
+interface UnreadEvent {
+  readonly id: string
+  readonly event: LiveEventName
+  readonly data: string
+}
 
 /**
  * Reads the events of a stream of server-sent events. An event that the end of the stream cuts off is dropped: a client that
- * reconnects after the last position receives it whole.
+ * reconnects after the last position receives it whole. Data that is no JSON throws, after everything before it was handed out.
  *
  * @param onPosition called with every id before its event, and with ids that come without an event
  */
 export async function* readEventStream(
   stream: ReadableStream<Uint8Array>,
   onPosition: (lastEventId: string) => void = () => undefined,
-): AsyncGenerator<FeedEvent, void, undefined> {
+): AsyncGenerator<LiveEvent, void, undefined> {
   const decoder = new TextDecoder()
   const progressOf = createReader()
   // Not `for await`: some browsers cannot iterate a stream.
@@ -24,7 +31,7 @@ export async function* readEventStream(
       const { done, value } = await reader.read()
       if (done) return
       for (const progress of progressOf(decoder.decode(value, { stream: true }))) {
-        if ('event' in progress) yield progress.event
+        if ('event' in progress) yield readEvent(progress)
         else onPosition(progress.position)
       }
     }
@@ -47,8 +54,7 @@ function createReader(): (chunk: string) => Progress[] {
     onEvent: ({ event, data }) => {
       // An event that this release does not know.
       if (event === undefined || !isEventName(event)) return
-      // The cast holds because a test of the server validates its events against these schemas.
-      completed.push({ event: { id: lastId, event, data: JSON.parse(data) as unknown } as FeedEvent })
+      completed.push({ id: lastId, event, data })
     },
   })
   return (chunk) => {
@@ -58,6 +64,11 @@ function createReader(): (chunk: string) => Progress[] {
   }
 }
 
-function isEventName(name: string): name is FeedEventName {
-  return Object.hasOwn(feedEvents, name)
+/** The cast holds because a test of the server validates its events against these schemas. */
+function readEvent({ id, event, data }: UnreadEvent): LiveEvent {
+  return { id, event, data: JSON.parse(data) as unknown } as LiveEvent
+}
+
+function isEventName(name: string): name is LiveEventName {
+  return Object.hasOwn(liveEvents, name)
 }

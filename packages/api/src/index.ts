@@ -44,7 +44,7 @@ export { PROBLEM_CODES, PROBLEM_TYPES, problemTypeUri, RETRY_AFTER_PROBLEMS } fr
 export type { FieldProblem, Problem, ProblemCode } from './problem.ts'
 export type { AuditReport } from './schemas/audit.ts'
 export type { CadenceInput } from './schemas/cadence.ts'
-export type { FeedEvent } from './schemas/event.ts'
+export type { LiveEvent } from './schemas/event.ts'
 export {
   isNameableSubject,
   isStorable,

@@ -58,7 +58,7 @@ const RUN_REASON_TEXTS = {
   missed: 'no worker could begin it within its starting deadline',
   paused: 'the schedule was paused',
   ...REFUSAL_TEXTS,
-  excluded: 'somebody asked to skip this slot',
+  excluded: 'a caller skipped this slot',
   superseded: 'a later slot, an edit or a deletion came before its turn',
 } as const
 

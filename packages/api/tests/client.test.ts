@@ -105,7 +105,7 @@ describe('what is no success', () => {
     ['text', () => new Response('nginx', { status: 502 }), /is not Carillon \(status 502\)/],
     ['other JSON', () => Response.json({ message: 'no' }, { status: 404 }), /is not Carillon \(status 404\)/],
     ['a success that is no JSON', () => new Response('<html>'), /is not Carillon \(status 200\)/],
-    ['nothing', () => Promise.reject(new TypeError('fetch failed')), /nobody answers at http:\/\/127\.0\.0\.1:7400/],
+    ['nothing', () => Promise.reject(new TypeError('fetch failed')), /no server answers at http:\/\/127\.0\.0\.1:7400/],
   ])('and not of Carillon (%s) says that it is not', async (_what, answer, message) => {
     const error = await asking(answer)
       .client.audit.get()

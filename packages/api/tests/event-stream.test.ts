@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { readEventStream } from '../src/event-stream.ts'
-import type { FeedEvent } from '../src/index.ts'
+import type { LiveEvent } from '../src/index.ts'
 
 function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   return new ReadableStream({
@@ -12,7 +12,7 @@ function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   })
 }
 
-async function read(...chunks: (string | Uint8Array)[]): Promise<FeedEvent[]> {
+async function read(...chunks: (string | Uint8Array)[]): Promise<LiveEvent[]> {
   const bytes = chunks.map((chunk) => (typeof chunk === 'string' ? new TextEncoder().encode(chunk) : chunk))
   return Array.fromAsync(readEventStream(streamOf(bytes)))
 }
@@ -54,6 +54,20 @@ describe('an event stream', () => {
     for await (const { id } of readEventStream(stream, (position) => told.push(position))) told.push(`event ${id}`)
 
     expect(told).toEqual(['1', '7', 'event 7', '9'])
+  })
+
+  test('hands out everything before data that is no JSON, also of the same chunk, and then throws', async () => {
+    const told: string[] = []
+    const reset = (id: number, data: string): string => `event: reset\nid: ${id}\ndata: ${data}\n\n`
+    const text = reset(1, '{"reason":"x"}') + reset(2, '{') + reset(3, '{"reason":"x"}')
+    const stream = streamOf([new TextEncoder().encode(text)])
+    const readAll = async (): Promise<void> => {
+      for await (const { id } of readEventStream(stream, (position) => told.push(position))) told.push(`event ${id}`)
+    }
+
+    await expect(readAll()).rejects.toThrow(SyntaxError)
+
+    expect(told).toEqual(['1', 'event 1', '2'])
   })
 
   test('may spread data over lines, and leave out the space', async () => {

@@ -79,7 +79,7 @@ describe('following events', () => {
   test('throws if the first connection fails', async () => {
     const { cli } = setup('http://127.0.0.1:1')
 
-    await expect(followEvents(cli, { signal: cli.signal }).next()).rejects.toThrow('nobody answers')
+    await expect(followEvents(cli, { signal: cli.signal }).next()).rejects.toThrow('no server answers')
   })
 })
 

@@ -1,13 +1,14 @@
 import { z } from 'zod'
 
 import type { Operation } from '../operation.ts'
+import { scopeName, typedSubject } from '../schemas/fields.ts'
 import { grant, grantInput, grantPage, grantRenewal } from '../schemas/grant.ts'
 import { apiKey, apiKeyPage, keyInput, newApiKey } from '../schemas/key.ts'
 import { member, memberInput, memberPage } from '../schemas/member.ts'
 import { pageQuery } from '../schemas/page.ts'
 import { purgeCounts, purgeRequest } from '../schemas/project.ts'
 import { deletedSchedules } from '../schemas/schedule.ts'
-import { secret, secretInput, secretPage } from '../schemas/secret.ts'
+import { secret, secretInput, secretName, secretPage } from '../schemas/secret.ts'
 import { tenant, tenantInput } from '../schemas/tenant.ts'
 import { byId, keyScope } from './parameters.ts'
 
@@ -85,7 +86,7 @@ export const accessOperations = {
     summary: 'Store a secret',
     description: 'The id is its name. The next attempt uses the new value. No answer holds it.',
     role: 'admin',
-    params: byId,
+    params: z.strictObject({ id: secretName }),
     body: secretInput,
     success: { status: 200, description: 'The secret, without its value.', schema: secret },
     problems: ['secrets_unavailable'],
@@ -120,7 +121,7 @@ export const accessOperations = {
       'The id is a typed subject such as `user:alice`, percent-encoded. The role is the most that the subject may do, ' +
       'whatever its key or token says. This also restores a member that was removed.',
     role: 'admin',
-    params: byId,
+    params: z.strictObject({ id: typedSubject }),
     body: memberInput,
     success: { status: 200, description: 'The member.', schema: member },
     problems: [],
@@ -192,7 +193,7 @@ export const accessOperations = {
     description: 'Replaces all limits that were set before.',
     role: 'admin',
     isForInstallation: true,
-    params: byId,
+    params: z.strictObject({ id: scopeName }),
     body: tenantInput,
     success: { status: 200, description: 'The tenant.', schema: tenant },
     problems: [],

@@ -4,7 +4,7 @@ import { checkedByCore } from '../component.ts'
 import { expected } from '../expected.ts'
 import type { Operation } from '../operation.ts'
 import { auditReport, auditRequested } from '../schemas/audit.ts'
-import { feedEvents } from '../schemas/event.ts'
+import { liveEvents } from '../schemas/event.ts'
 import { run, runPage, runQuery, runWithAttempts } from '../schemas/run.ts'
 import {
   createdBatch,
@@ -292,7 +292,7 @@ export const coreOperations = {
     success: {
       status: 200,
       description: 'A stream that does not end.',
-      schema: z.union([feedEvents.run, feedEvents.schedule, feedEvents.reset]),
+      schema: z.union([liveEvents.run, liveEvents.schedule, liveEvents.reset]),
       mediaType: 'text/event-stream',
     },
     problems: [],

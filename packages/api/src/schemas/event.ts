@@ -6,7 +6,7 @@ import { run } from './run.ts'
 import { schedule } from './schedule.ts'
 
 /** The data of an event, by the event's name. */
-export const feedEvents = {
+export const liveEvents = {
   run: component(
     'RunEvent',
     z.object({
@@ -31,12 +31,12 @@ export const feedEvents = {
   ),
 } as const
 
-export type FeedEventName = keyof typeof feedEvents
+export type LiveEventName = keyof typeof liveEvents
 
-export type FeedEvent = {
-  [Name in FeedEventName]: {
+export type LiveEvent = {
+  [Name in LiveEventName]: {
     readonly id: string
     readonly event: Name
-    readonly data: z.infer<(typeof feedEvents)[Name]>
+    readonly data: z.infer<(typeof liveEvents)[Name]>
   }
-}[FeedEventName]
+}[LiveEventName]

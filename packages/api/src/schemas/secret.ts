@@ -10,7 +10,7 @@ import { pageOf } from './page.ts'
 
 const CONTROL_CHARACTER = /\p{Cc}/u
 
-const name = z
+export const secretName = z
   .string({ error: ({ input }) => `expected ${NAME_SHAPE}, got ${foundText(input)}` })
   .refine((text) => NAME_PATTERN.test(text), { error: `expected ${NAME_SHAPE}, got another text` })
 
@@ -30,7 +30,7 @@ export const secretInput = component(
 )
 
 /** A secret with its name, which the wire has in the path. */
-export const namedSecretInput = z.strictObject({ name, value })
+export const namedSecretInput = z.strictObject({ name: secretName, value })
 
 export const secret = component(
   'Secret',

@@ -1,4 +1,4 @@
-import type { FeedEvent } from '@carillon/api'
+import type { LiveEvent } from '@carillon/api'
 import { Option, type Command } from 'commander'
 
 import { dropUndefined, wholeNumber } from '../options/option-values.ts'
@@ -45,7 +45,7 @@ export function addEvents(program: Command, define: Define): void {
   })
 }
 
-function eventLine(screen: Screen, event: FeedEvent): string {
+function eventLine(screen: Screen, event: LiveEvent): string {
   switch (event.event) {
     case 'run': {
       const { change, run } = event.data

@@ -107,8 +107,7 @@ export async function catchRefusal<Answer>(ask: () => Promise<Answer>): Promise<
 }
 
 export function refusalOf({ place, input }: ImportEntry, { message, errors }: ApiError): Refusal {
-  // Some messages end with a full stop, which would break the list.
-  const reasons = errors.map((problem) => `${problem.field}: ${problem.message.replace(/\.$/, '')}`)
+  const reasons = errors.map((problem) => `${problem.field}: ${problem.message}`)
   const reason = errors.length === 0 ? message : reasons.join('; ')
   return { place, name: input.name, reason }
 }

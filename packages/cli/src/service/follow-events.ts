@@ -1,10 +1,10 @@
-import { ApiError, RETRY_AFTER_PROBLEMS, UnreachableError, type FeedEvent } from '@carillon/api'
+import { ApiError, RETRY_AFTER_PROBLEMS, UnreachableError, type LiveEvent } from '@carillon/api'
 
 import type { Cli } from '../process/cli.ts'
 import { connect } from './connect.ts'
 
 /** An event of the service; or `open`, each time a connection is established and no later event can be missed. */
-export type FollowedEvent = FeedEvent | { readonly event: 'open' }
+export type FollowedEvent = LiveEvent | { readonly event: 'open' }
 
 interface FollowOptions {
   /** Start after this event. @default now */

@@ -138,7 +138,7 @@ export async function insertInput(
   rules: InputRules,
 ): Promise<Schedule> {
   const [created] = await insertInputs(context, tx, caller, { inputs: [input], rules, rootOf: () => '' })
-  if (created === undefined) throw new Error('an input made no schedule')
+  if (created === undefined) throw new Error('expected a schedule for the input, got none')
   return toSchedule(created.schedule, created.checked, caller, rules.now)
 }
 

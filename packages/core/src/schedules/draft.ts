@@ -62,7 +62,7 @@ const NOTHING: Outlook = { cadence: null, slots: [], until: Infinity }
 /** Throws what a create would throw, and writes nothing. */
 export async function planCreate(context: SchedulerContext, caller: Caller, input: ScheduleInput): Promise<CreatePlan> {
   const [plan] = await planInputs(context, caller, [input], () => '')
-  if (plan === undefined) throw new Error('an input was neither taken nor refused')
+  if (plan === undefined) throw new Error('expected a plan for the input, got none')
   return plan
 }
 

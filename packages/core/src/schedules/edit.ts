@@ -119,14 +119,21 @@ function contentOf({ name, cadence, target, policy }: Schedule): ScheduleInput {
   return { name, cadence, target, policy }
 }
 
-/** In a target, the order of fields counts too: it is the order in which a payload is sent. */
 function isSameContent({ name, cadence, target, policy }: CheckedInput, schedule: Schedule): boolean {
   return (
     name === schedule.name &&
     isSameCadence(cadence.rule.spec, schedule.cadence) &&
-    JSON.stringify(target) === JSON.stringify(schedule.target) &&
+    targetText(target) === targetText(schedule.target) &&
     isDeepStrictEqual(policy, schedule.policy)
   )
+}
+
+/**
+ * A target as JSON text, its own fields sorted: releases store them in different orders. Within a field the order counts,
+ * because a payload is sent in the order in which it is stored.
+ */
+function targetText(target: object): string {
+  return JSON.stringify(Object.fromEntries(Object.entries(target).toSorted(([a], [b]) => (a < b ? -1 : 1))))
 }
 
 function isSameCadence(a: CadenceSpec, b: CadenceSpec): boolean {

@@ -86,6 +86,6 @@ function notInForce(problem: GrantProblem, remedy: string): CarillonError {
 }
 
 function tooNarrow(requiredScope: string): CarillonError {
-  const message = `expected a grant that carries ${requiredScope}, got one that does not: name another, or null for one of its own`
+  const message = `expected a grant that covers ${requiredScope}, got one that does not: name another, or null for one of its own`
   return invalidInput([{ path: 'grantId', message }])
 }

@@ -188,7 +188,7 @@ function requireKnownSecrets({ secretRefs }: CheckedInput, known: ReadonlySet<st
     .filter(({ name }) => known?.has(name) === false)
     .map(({ path, name }) => ({
       path: `target.${path}`,
-      message: `expected the name of a secret of this project, got "${name}": keep the secret first`,
+      message: `expected the name of a secret of this project, got "${name}": store it first (PUT /secrets/{name})`,
     }))
   if (problems.length > 0) throw invalidInput(problems)
 }

@@ -1,4 +1,4 @@
-import { isStorable, PAUSE_REASON_MAX_LENGTH, type ScheduleState } from '@carillon/api'
+import { expectedText, isStorable, PAUSE_REASON_MAX_LENGTH, type ScheduleState } from '@carillon/api'
 
 import { nextDueAfter } from '../cadences/cadence-cache.ts'
 import { CarillonError, invalidInput } from '../kernel/errors.ts'
@@ -18,8 +18,8 @@ export async function pause(
   { reason, ...options }: ChangeOptions & { readonly reason: string },
 ): Promise<Schedule> {
   if (!isReason(reason)) {
-    const message = `expected a reason of 1 to ${PAUSE_REASON_MAX_LENGTH} characters that does not begin with auto:`
-    throw invalidInput([{ path: 'reason', message }])
+    const expected = `a reason of 1 to ${PAUSE_REASON_MAX_LENGTH} characters that does not begin with auto:`
+    throw invalidInput([{ path: 'reason', message: expectedText(expected, reason) }])
   }
   const { clock, events } = context
   const { backlogs } = await changeSchedule(context, caller, id, options, async (tx, schedule, now) => {

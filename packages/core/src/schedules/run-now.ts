@@ -26,7 +26,8 @@ export async function runNow(context: SchedulerContext, caller: Caller, id: stri
     const open = await listOpenRuns(tx, { scheduleIds: [id] })
     const { decision, ...plan } = decideOverlap({ policy: schedule.policy.overlap, open })
     if (decision === 'skip') {
-      const message = `another run is under way (${open[0]?.id ?? 'unknown'}), and the policy forbids two: wait or cancel it`
+      const found = open[0]?.id ?? 'one of unknown id'
+      const message = `expected no run under way, because the policy forbids two at once, got ${found}: wait, or cancel it`
       throw new CarillonError('overlap', message)
     }
     await endOpenRuns(tx, [plan], databaseNow)
@@ -63,7 +64,8 @@ async function insertManualRun(
     const written = await insertRuns(tx, { runs: [run], workerId: null, onConflict: 'keep', now: p.databaseNow })
     if (written.has(run.id)) return run
   }
-  throw new CarillonError('state_conflict', 'too many runs were asked for within these seconds: try again later')
+  const expected = `at most ${LOOK_BACK_MS} runs of a schedule within ${LOOK_BACK_MS / 1000} seconds`
+  throw new CarillonError('state_conflict', `expected ${expected}, got more: try again later`)
 }
 
 /** I8: a run-now acts by the grant of its schedule, as a slot does. */
@@ -82,12 +84,12 @@ async function requireUsableGrant(
   const subjects = [schedule.ownerSubject, grant.subject]
   const removed = await findRemoved(tx, { tenantId, projectId, subjects })
   if (removed !== undefined) {
-    const message = `expected an owner who may act in this project, got ${removed}, who was removed: put the member back first`
+    const message = `expected an owner with access to this project, got ${removed}, a removed member: put the member back first`
     throw new CarillonError('grant_invalid', message)
   }
   const problem = checkGrant({ grant, now, requiredScope: handler.requiredScope(spec.data) })
   if (problem === null) return
-  throw new CarillonError('grant_invalid', `expected a grant that carries a run, got ${FOUND[problem]}`)
+  throw new CarillonError('grant_invalid', `expected a grant that permits a run, got ${FOUND[problem]}`)
 }
 
 const FOUND: Readonly<Record<GrantProblem, string>> = {

@@ -1,3 +1,5 @@
+import { expectedText } from '@carillon/api'
+
 import { readCadence, searchSlots } from '../cadences/cadence-cache.ts'
 import { CarillonError, invalidInput } from '../kernel/errors.ts'
 import type { Caller } from '../kernel/scope.ts'
@@ -20,13 +22,15 @@ export async function skip(
   await changeSchedule(context, caller, id, {}, async (tx, schedule, now) => {
     const isAhead = scheduledFor + spreadOffsetMs(id, schedule.policy.spreadSeconds) > now
     if (!isAhead || !isSlot(schedule, scheduledFor)) {
-      const message = 'expected a slot of the schedule that is still ahead: look at its next slots'
-      throw new CarillonError('slot_not_found', message, { problems: [{ path: 'scheduledFor', message }] })
+      throw slotNotFound('a slot of the schedule that is still ahead', scheduledFor)
     }
     const slots = new Set([...schedule.excludedSlots.filter((slot) => slot > now - DAY_MS), scheduledFor])
     if (slots.size > EXCLUDED_MAX) {
       throw invalidInput([
-        { path: 'scheduledFor', message: `expected at most ${EXCLUDED_MAX} skipped slots: pause it instead` },
+        {
+          path: 'scheduledFor',
+          message: `expected at most ${EXCLUDED_MAX} skipped slots, got ${slots.size}: pause the schedule instead`,
+        },
       ])
     }
     await setExcludedSlots(tx, { id, slots: [...slots].toSorted((a, b) => a - b) })
@@ -43,12 +47,19 @@ export async function restore(
 ): Promise<Schedule> {
   await changeSchedule(context, caller, id, {}, async (tx, schedule) => {
     if (!schedule.excludedSlots.includes(scheduledFor)) {
-      throw new CarillonError('slot_not_found', 'expected a slot that was to be skipped')
+      throw slotNotFound('a slot that a caller skipped', scheduledFor)
     }
     await setExcludedSlots(tx, { id, slots: schedule.excludedSlots.filter((slot) => slot !== scheduledFor) })
     return { change: 'slot_restored', reason: new Date(scheduledFor).toISOString() }
   })
   return get(context, caller, id)
+}
+
+/** `toJSON` returns null for a number that is no instant, where `toISOString` throws. */
+function slotNotFound(expected: string, scheduledFor: number): CarillonError {
+  const found = new Date(scheduledFor).toJSON()
+  const message = `${expectedText(expected, found)}: look at the slots of the schedule`
+  return new CarillonError('slot_not_found', message, { problems: [{ path: 'scheduledFor', message }] })
 }
 
 function isSlot(schedule: Schedule, instant: number): boolean {

@@ -251,7 +251,7 @@ test('a run-now of an owner who was removed is refused, and nothing is written',
 
   await expect(pipeline.scheduler.runNow(CALLER, schedule.id)).rejects.toMatchObject({
     code: 'grant_invalid',
-    message: expect.stringContaining('user:alice, who was removed') as string,
+    message: expect.stringContaining('user:alice, a removed member') as string,
   })
   expect(await countRows(pipeline)).toEqual(before)
 })

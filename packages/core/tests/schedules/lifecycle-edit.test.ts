@@ -108,14 +108,18 @@ test.each([
   { what: 'nothing', edit: {} },
   { what: 'the same name, but for spaces around it', edit: { name: ' once a minute ' } },
   { what: 'the same cadence', edit: { cadence: { timezone: 'UTC', expression: '* * * * *', kind: 'cron' } } },
-  { what: 'the same target', edit: { target: { kind: 'test', body: { a: 1, b: [2] } } } },
+  { what: 'the same target', edit: { target: { kind: 'test', body: { a: 1, b: [2] }, note: 'x' } } },
+  {
+    what: 'the same target, its fields in another order than the stored one,',
+    edit: { target: { kind: 'test', note: 'x', body: { a: 1, b: [2] } } },
+  },
   { what: 'a part of the same policy', edit: { policy: { retry: { maxAttempts: 7 }, overlap: 'queue' } } },
   { what: 'no grant, as before', edit: { grantId: null } },
 ])('an edit with $what makes no revision, no history and no event', async ({ edit }) => {
   const { pipeline, schedule, scheduler } = await setup({
     name: 'once a minute',
     policy: { overlap: 'queue', retry: { maxAttempts: 7 } },
-    target: { kind: 'test', body: { a: 1, b: [2] } },
+    target: { kind: 'test', body: { a: 1, b: [2] }, note: 'x' },
   })
   const emitted: unknown[] = []
   pipeline.events.on('schedule.edited', (event) => emitted.push(event))
@@ -128,6 +132,16 @@ test.each([
   expect(await scheduler.get(CALLER, schedule.id)).toEqual(schedule)
   expect(await countRows(pipeline)).toEqual(before)
   expect(emitted).toEqual([])
+})
+
+test('an edit that changes only the order of fields in a payload makes a revision: they are sent in that order', async () => {
+  const { schedule, scheduler } = await setup({ target: { kind: 'test', body: { a: 1, b: [2] } } })
+  const target = { kind: 'test', body: { b: [2], a: 1 } }
+
+  const edited = await scheduler.edit(CALLER, schedule.id, { target }, { revision: 1 })
+
+  expect(edited.revision).toBe(2)
+  expect(JSON.stringify(edited.target)).toBe(JSON.stringify(target))
 })
 
 test('an edit that changes nothing is still refused if it names another revision', async () => {

@@ -172,8 +172,8 @@ test('asking for a grant of its own changes nothing if the schedule has one', as
 })
 
 test.each([
-  ['does not carry the target', { scopes: ['host:call:b.example.com'] }, 'carries host:call:a.example.com'],
-  ['is for names below another', { scopes: ['host:call:*.a.example.com'] }, 'carries host:call:a.example.com'],
+  ['does not carry the target', { scopes: ['host:call:b.example.com'] }, 'covers host:call:a.example.com'],
+  ['is for names below another', { scopes: ['host:call:*.a.example.com'] }, 'covers host:call:a.example.com'],
 ])('a grant that %s is refused on create, and nothing is written', async (_what, input, expected) => {
   const pipeline = await pipelineAt(START)
   const { grants, create } = open(pipeline)

@@ -5,7 +5,7 @@ import { openingText, resetText, type RenderEntries } from './messages.ts'
 import { POLL_MS, type ProjectPoller } from './project-poller.ts'
 
 interface CatchUpDeps {
-  readonly feed: EventLog
+  readonly eventLog: EventLog
   readonly clock: Clock
   readonly caller: Caller
   readonly render: RenderEntries
@@ -32,8 +32,8 @@ export class CatchUp {
 
   /** Resolves once the stream can begin. The rest continues in the background. */
   async begin(lastEventId: string): Promise<void> {
-    const { feed, caller, project, follower } = this.#deps
-    const first = await feed.read(caller, lastEventId, { limit: PAGE })
+    const { eventLog, caller, project, follower } = this.#deps
+    const first = await eventLog.read(caller, lastEventId, { limit: PAGE })
     await project.start()
     follower.sendUnchecked(openingText(lastEventId))
     void this.#run(first).catch((error: unknown) => follower.fail(error))
@@ -72,10 +72,10 @@ export class CatchUp {
 
   /** Retries while the database is unreachable: the client stays connected meanwhile. */
   async #read(cursor: string): Promise<EventLogPage> {
-    const { feed, clock, caller, follower } = this.#deps
+    const { eventLog, clock, caller, follower } = this.#deps
     for (;;) {
       try {
-        return await feed.read(caller, cursor, { limit: PAGE })
+        return await eventLog.read(caller, cursor, { limit: PAGE })
       } catch (error) {
         if (error instanceof CarillonError || follower.isOver) return { entries: [], cursor, isExpired: false }
         await clock.sleep(POLL_MS, follower.signal)

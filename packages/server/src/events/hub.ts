@@ -13,7 +13,7 @@ import { ProjectPoller } from './project-poller.ts'
 const HEARTBEAT_MS = 15_000
 
 interface EventHubDeps {
-  readonly feed: EventLog
+  readonly eventLog: EventLog
   readonly clock: Clock
   readonly toEvent: ToEvent
   /** How many streams a key may have open. `acquire` throws if there are too many. */
@@ -51,17 +51,17 @@ export class EventHub {
   /** Opens a stream of server-sent events. Every refusal is thrown before the stream begins. */
   async follow({ identity, lastEventId, isStillAllowed }: FollowRequest): Promise<Readable> {
     const { caller, keyId } = identity
-    const { feed, clock, streamLimit, logger } = this.#deps
+    const { eventLog, clock, streamLimit, logger } = this.#deps
     streamLimit.acquire(keyId)
     const project = this.#enter(caller)
     const permission = new StreamPermission({ clock, isStillAllowed })
     const follower = new Follower(permission, (error) => {
-      logger.warn({ event: 'feed.stream_failed', error }, 'an event stream was cut because of a fault')
+      logger.warn({ event: 'event_log.stream_failed', error }, 'an event stream was cut because of a fault')
     })
     follower.signal.addEventListener('abort', () => this.#leave(follower, caller, keyId), { once: true })
     try {
       if (lastEventId === undefined) await this.#beginAtEnd(project, follower)
-      else await new CatchUp({ feed, clock, caller, render: this.#render, project, follower }).begin(lastEventId)
+      else await new CatchUp({ eventLog, clock, caller, render: this.#render, project, follower }).begin(lastEventId)
     } catch (error) {
       follower.stream.destroy()
       throw error
@@ -99,10 +99,10 @@ export class EventHub {
   }
 
   #enter(caller: Caller): ProjectPoller {
-    const { feed, clock, failures } = this.#deps
+    const { eventLog, clock, failures } = this.#deps
     const name = projectName(caller)
     const open = this.#projects.get(name) ?? {
-      project: new ProjectPoller({ feed, clock, caller, render: this.#render, failures }),
+      project: new ProjectPoller({ eventLog, clock, caller, render: this.#render, failures }),
       users: 0,
     }
     open.users += 1

@@ -1,10 +1,10 @@
-import type { FeedEvent } from '@carillon/api'
+import type { LiveEvent } from '@carillon/api'
 import type { Clock, EventLogEntry } from '@carillon/core'
 
 import { wallNow } from '../clock.ts'
 
 /** Converts an entry of the event log to the event that clients receive. `now` is in epoch milliseconds. */
-export type ToEvent = (entry: EventLogEntry, now: number) => FeedEvent
+export type ToEvent = (entry: EventLogEntry, now: number) => LiveEvent
 
 /** One change as a server-sent event. */
 export interface EventMessage {
@@ -46,6 +46,6 @@ export function heartbeatText(cursor: string | undefined): string {
 }
 
 /** JSON contains no raw line breaks, so the data is one line. */
-function eventText({ id, event, data }: FeedEvent): string {
+function eventText({ id, event, data }: LiveEvent): string {
   return `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`
 }

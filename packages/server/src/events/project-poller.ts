@@ -12,7 +12,7 @@ const PAGE = 200
 const REPORT_EVERY_MS = 30_000
 
 interface ProjectPollerDeps {
-  readonly feed: EventLog
+  readonly eventLog: EventLog
   readonly clock: Clock
   readonly caller: Caller
   readonly render: RenderEntries
@@ -48,7 +48,7 @@ export class ProjectPoller {
 
   async #begin(): Promise<void> {
     try {
-      this.#cursor = await this.#deps.feed.tail()
+      this.#cursor = await this.#deps.eventLog.tail()
     } catch (error) {
       this.#start = undefined
       throw error
@@ -99,8 +99,8 @@ export class ProjectPoller {
   }
 
   async #readPage(): Promise<number> {
-    const { feed, caller, render } = this.#deps
-    const { entries, cursor, isExpired } = await feed.read(caller, this.#cursor, { limit: PAGE })
+    const { eventLog, caller, render } = this.#deps
+    const { entries, cursor, isExpired } = await eventLog.read(caller, this.#cursor, { limit: PAGE })
     // The whole page is rendered before its first event is delivered, so that a page which fails is read again as a whole.
     const messages = render(entries)
     this.#cursor = cursor

@@ -24,11 +24,11 @@ import type { SignIn } from './sign-in.ts'
 import { toEvent } from './wire.ts'
 
 export interface AppDeps extends Omit<Service, 'eventHub' | 'calendarLimit'>, ProbeDeps {
-  readonly feed: EventLog
+  readonly eventLog: EventLog
   /** Asked for every request, except those of the installation. */
   readonly authorization: AuthorizationPort
   /** Records whether the event log can be read for clients that follow events. @default it is not recorded */
-  readonly feedFailures?: Pick<FailureRecord, 'failed' | 'succeeded'>
+  readonly eventLogFailures?: Pick<FailureRecord, 'failed' | 'succeeded'>
   /** The key of the installation: admin of its own project, and may create keys for others. */
   readonly adminKey: string
   readonly version: string
@@ -76,12 +76,12 @@ export async function createApp(deps: AppDeps): Promise<FastifyInstance> {
   const { scheduler, keys, grants, members, secrets, tenants, projects, clock, logger, authorization } = deps
   const app: FastifyInstance = fastify(serverOptions(logger, bodyBytes))
   const eventHub = new EventHub({
-    feed: deps.feed,
+    eventLog: deps.eventLog,
     clock,
     toEvent,
     streamLimit: new KeyConcurrency({ max: streamsPerKey, noun: 'streams', retryAfterSeconds: 10 }),
     logger,
-    ...(deps.feedFailures && { failures: deps.feedFailures }),
+    ...(deps.eventLogFailures && { failures: deps.eventLogFailures }),
   })
 
   // Hooks run in this order: first those that record every request, then those that may refuse it.

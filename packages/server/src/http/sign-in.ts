@@ -41,7 +41,7 @@ export class SignIn {
   constructor({ adminKey, clock = systemWallClock }: SignInDeps) {
     this.#clock = clock
     // A derived key, so that a cookie reveals nothing about the admin key.
-    this.#signer = new Signer(Buffer.from(hkdfSync('sha256', adminKey, '', 'carillon session cookie 1', 32)))
+    this.#signer = new Signer(Buffer.from(hkdfSync('sha256', adminKey, '', 'carillon session cookie 2', 32)))
   }
 
   issueToken(): string {

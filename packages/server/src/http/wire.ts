@@ -3,7 +3,7 @@ import {
   type ApiKey,
   type AuditReport,
   type EditPlan,
-  type FeedEvent,
+  type LiveEvent,
   type Grant,
   type Member,
   type Preview,
@@ -148,7 +148,7 @@ function toAttempt({ startedAt, completedAt, ...attempt }: Attempt): RunWithAtte
   return { ...attempt, startedAt: toInstant(startedAt), completedAt: toInstant(completedAt) }
 }
 
-export function toEvent(entry: EventLogEntry, now: number): FeedEvent {
+export function toEvent(entry: EventLogEntry, now: number): LiveEvent {
   const { cursor: id, change } = entry
   if (entry.kind === 'run') return { id, event: 'run', data: { change: entry.change, run: toRun(entry.run) } }
   const { scheduleId, schedule } = entry

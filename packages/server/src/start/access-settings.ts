@@ -1,7 +1,7 @@
 import { CLAIM_MAPPING_DEFAULT, type ClaimMapping } from '../auth/claims.ts'
 import { JWT_ALGORITHMS, JWT_ALGORITHMS_DEFAULT, type JwtAlgorithm } from '../auth/jwt.ts'
 import { OPEN_FGA_RELATIONS_DEFAULT, type OpenFgaOptions } from '../auth/open-fga.ts'
-import { listOf, VariableGroup, type Environment, type Reading } from './environment.ts'
+import { isVisibleAscii, listOf, VariableGroup, type Environment, type Reading } from './environment.ts'
 
 /** Which tokens are accepted, and which claims hold the identity. */
 export interface JwtSettings {
@@ -71,8 +71,8 @@ const RELATION: Reading<string> = {
 }
 const TOKEN: Reading<string> = {
   expected: 'visible ASCII characters',
-  read: (text) => (/^[\x21-\x7e]+$/.test(text) ? text : undefined),
-  describe: (text) => `${text.length} characters that are not`,
+  read: (text) => (isVisibleAscii(text) ? text : undefined),
+  describe: () => 'a character that is not visible ASCII',
 }
 
 /**

@@ -18,6 +18,11 @@ export function variableText(env: Environment, variable: string): string | undef
   return text === '' ? undefined : text
 }
 
+/** True if a header can carry the text unchanged. */
+export function isVisibleAscii(text: string): boolean {
+  return /^[\x21-\x7e]+$/.test(text)
+}
+
 /** Splits a comma-separated list; undefined if an item is empty. */
 export function listOf(text: string): readonly string[] | undefined {
   const items = text.split(',').map((item) => item.trim())

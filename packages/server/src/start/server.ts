@@ -43,7 +43,7 @@ const CLOSE_LIMIT_MS = 4000
 export interface ServerParts {
   readonly pool: FailureRecord
   /** Polls the event log for clients that follow events. */
-  readonly feed: FailureRecord
+  readonly eventLog: FailureRecord
 }
 
 interface ApiDeps {
@@ -89,7 +89,7 @@ export function createServerParts(events: Events): ServerParts {
   const deps = { clock: systemClock, events }
   return {
     pool: new FailureRecord(deps, { name: 'api pool' }, FORGET_AFTER_MS),
-    feed: new FailureRecord(deps, { name: 'event log' }, FORGET_AFTER_MS),
+    eventLog: new FailureRecord(deps, { name: 'event log' }, FORGET_AFTER_MS),
   }
 }
 
@@ -117,7 +117,7 @@ export async function serveApi(
   const app = await createApp({
     ...facades,
     clock: systemClock,
-    feedFailures: serverParts.feed,
+    eventLogFailures: serverParts.eventLog,
     authorization: createAuthorization(settings, db),
     adminKey,
     version: VERSION,
@@ -154,7 +154,7 @@ function createFacades(db: Db, { settings, secretsKeys, targets, events }: ApiDe
     secrets: new Secrets({ ...deps, keys: secretsKeys }),
     tenants: new Tenants({ ...deps, checkHosts: hostProblems }),
     projects: new Projects(deps),
-    feed: new EventLog(deps),
+    eventLog: new EventLog(deps),
   }
 }
 

@@ -5,7 +5,7 @@ import { createHttpTarget } from '@carillon/targets'
 import { z } from 'zod'
 
 import { readJwtSettings, readOpenFgaSettings, type JwtSettings, type OpenFgaSettings } from './access-settings.ts'
-import { listOf, variableText, type Environment } from './environment.ts'
+import { isVisibleAscii, listOf, variableText, type Environment } from './environment.ts'
 import { ServiceError } from './service-error.ts'
 
 const LOG_LEVELS = ['silent', 'error', 'warn', 'info', 'debug'] as const
@@ -27,7 +27,7 @@ const settingsSchema = z.object({
   adminKey: expecting(
     `${ADMIN_KEY_MIN_LENGTH} characters or more, each of them visible ASCII`,
     (text) => (isAdminKey(text) ? text : undefined),
-    (text) => `${text.length} characters that are not`,
+    adminKeyFault,
   ).nullable(),
   allowedTargets: z
     .union([z.string().transform((text) => text.split(',')), z.array(z.string()).readonly()])
@@ -134,9 +134,17 @@ function readFlatSettings(env: Environment, flags: Partial<FlatSettings>): FlatS
   throw new ServiceError('settings_invalid', `${label}: ${message}`)
 }
 
-/** Visible ASCII only, so that the key can be sent in a header unchanged. */
 export function isAdminKey(text: string): boolean {
-  return text.length >= ADMIN_KEY_MIN_LENGTH && /^[\x21-\x7e]+$/.test(text)
+  return text.length >= ADMIN_KEY_MIN_LENGTH && isVisibleAscii(text)
+}
+
+/** Names the rules that a key breaks, without quoting it. */
+function adminKeyFault(text: string): string {
+  const faults = [
+    ...(text.length < ADMIN_KEY_MIN_LENGTH ? [`only ${text.length} characters`] : []),
+    ...(isVisibleAscii(text) ? [] : ['a character that is not visible ASCII']),
+  ]
+  return faults.join(', and ')
 }
 
 /**

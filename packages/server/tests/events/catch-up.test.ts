@@ -18,8 +18,8 @@ const POLL_MS = 250
 
 type Step = (read: () => Promise<EventLogPage>) => Promise<EventLogPage>
 
-/** The feed of the database, with what the test does around the reads that it names, counted from 1. */
-class SteppedFeed extends EventLog {
+/** The eventLog of the database, with what the test does around the reads that it names, counted from 1. */
+class SteppedEventLog extends EventLog {
   readonly steps = new Map<number, Step>()
   reads = 0
 
@@ -42,7 +42,7 @@ async function open() {
   const database = await createDatabase()
   const db = createDb(database.pool)
   const clock = new ManualClock()
-  const feed = new SteppedFeed({ db })
+  const eventLog = new SteppedEventLog({ db })
   const log: Record<string, unknown>[] = []
   const write = (line: string): void => void log.push(JSON.parse(line) as Record<string, unknown>)
   const logger = createLogger({ logLevel: 'warn' }, { write })
@@ -50,7 +50,7 @@ async function open() {
   const failures = new FailureRecord({ clock, events }, { name: 'event log' })
   const reported: string[] = []
   events.on('service.failed', ({ error }) => reported.push((error as Error).message))
-  const hub = new EventHub({ feed, clock, streamLimit: UNLIMITED, toEvent, logger, failures })
+  const hub = new EventHub({ eventLog, clock, streamLimit: UNLIMITED, toEvent, logger, failures })
   const target = new EchoTarget()
   const scheduler = new Scheduler({ db, targets: new Map([[target.kind, target]]) })
   let streams = 0
@@ -67,7 +67,7 @@ async function open() {
     await turn()
   }
   return {
-    feed,
+    eventLog,
     log,
     failures,
     /** The errors of polls that were reported. */
@@ -92,7 +92,7 @@ async function open() {
     },
     poll,
     whenRead: async (reads: number) => {
-      while (feed.reads < reads) await turn()
+      while (eventLog.reads < reads) await turn()
     },
     async [Symbol.asyncDispose]() {
       hub.close()
@@ -111,11 +111,11 @@ function namesIn(stream: Readable): () => string[] {
 test('events that a follower reads itself during the handover are not sent again by the poller', async () => {
   await using world = await open()
   // 1: its own, 2: the poll that it waits for, 3: its own again, once it is handed over.
-  world.feed.steps.set(3, async (read) => {
+  world.eventLog.steps.set(3, async (read) => {
     await world.create('between')
     return read()
   })
-  const told = await world.follow(await world.feed.tail())
+  const told = await world.follow(await world.eventLog.tail())
 
   await world.poll()
   await world.whenRead(4)
@@ -129,7 +129,7 @@ test('events that the poller finds during the handover wait for the earlier ones
   await using world = await open()
   const gate = Promise.withResolvers<void>()
   const hasRead = Promise.withResolvers<void>()
-  world.feed.steps.set(3, async (read) => {
+  world.eventLog.steps.set(3, async (read) => {
     await world.create('before')
     const page = await read()
     hasRead.resolve()
@@ -137,7 +137,7 @@ test('events that the poller finds during the handover wait for the earlier ones
     return page
   })
   const other = await world.follow()
-  const told = await world.follow(await world.feed.tail())
+  const told = await world.follow(await world.eventLog.tail())
 
   await world.poll()
   await hasRead.promise
@@ -151,11 +151,11 @@ test('events that the poller finds during the handover wait for the earlier ones
 
 test('events that a follower read before the poller are not sent again by the poller', async () => {
   await using world = await open()
-  const tail = await world.feed.tail()
+  const tail = await world.eventLog.tail()
   // The poller stands still from here on, as somebody else follows already.
   const other = await world.follow()
   await world.create('early')
-  await world.feed.readSome(INSTALLATION.caller, tail)
+  await world.eventLog.readSome(INSTALLATION.caller, tail)
 
   const told = await world.follow(tail)
   // Two reads of its own, the second of which finds nothing.
@@ -177,8 +177,8 @@ test('polls that fail are reported once, the polls go on, and followers get each
   await using world = await open()
   const told = await world.follow()
   await world.create('first')
-  world.feed.steps.set(1, () => Promise.reject(new Error('the database is away')))
-  world.feed.steps.set(2, async (read) => withPoison(await read()))
+  world.eventLog.steps.set(1, () => Promise.reject(new Error('the database is away')))
+  world.eventLog.steps.set(2, async (read) => withPoison(await read()))
 
   await world.poll()
   await world.poll()
@@ -197,7 +197,7 @@ test('polls that go on failing back off to five seconds, and are reported every 
   await world.follow()
   const polls = 20
   for (let poll = 1; poll <= polls; poll += 1) {
-    world.feed.steps.set(poll, () => Promise.reject(new Error(`away ${poll}`)))
+    world.eventLog.steps.set(poll, () => Promise.reject(new Error(`away ${poll}`)))
   }
 
   // The eleventh poll comes at second 33, the first one that is half a minute after the first.
@@ -207,22 +207,22 @@ test('polls that go on failing back off to five seconds, and are reported every 
   }
   await world.whenAsleep()
 
-  const { reads } = world.feed
+  const { reads } = world.eventLog
   world.advance(4999)
   await world.whenAsleep()
-  expect(world.feed.reads).toBe(reads)
+  expect(world.eventLog.reads).toBe(reads)
   expect(world.reported).toEqual(['away 1', 'away 11'])
   expect(world.failures.failure).toMatchObject({ failures: 2 })
 })
 
 test('a follower that cannot catch up is disconnected, and the log has the reason', async () => {
   await using world = await open()
-  const tail = await world.feed.tail()
+  const tail = await world.eventLog.tail()
   await world.create('first')
-  world.feed.steps.set(1, async (read) => withPoison(await read()))
+  world.eventLog.steps.set(1, async (read) => withPoison(await read()))
 
   const stream = await world.stream(tail)
   await once(stream.resume(), 'close')
 
-  expect(world.log).toMatchObject([{ event: 'feed.stream_failed', error: { name: 'RangeError' } }])
+  expect(world.log).toMatchObject([{ event: 'event_log.stream_failed', error: { name: 'RangeError' } }])
 })

@@ -1,25 +1,25 @@
-import { createClient, type FeedEvent } from '@carillon/api'
+import { createClient, type LiveEvent } from '@carillon/api'
 
 import { ADMIN_KEY } from '../http/test-app.ts'
 
 /** Follows events over a real connection, until it is left. */
 export class EventReader implements AsyncDisposable {
   readonly #abort = new AbortController()
-  readonly #events: AsyncGenerator<FeedEvent, void, undefined>
+  readonly #events: AsyncGenerator<LiveEvent, void, undefined>
 
   constructor(url: string, options: { readonly key?: string; readonly lastEventId?: string } = {}) {
     const { key = ADMIN_KEY, ...from } = options
     this.#events = createClient(url, key, { signal: this.#abort.signal }).events(from)
   }
 
-  async next(): Promise<FeedEvent> {
+  async next(): Promise<LiveEvent> {
     const event = await this.#events.next()
     if (event.done === true) throw new Error('the stream has ended')
     return event.value
   }
 
-  async take(count: number): Promise<FeedEvent[]> {
-    const events: FeedEvent[] = []
+  async take(count: number): Promise<LiveEvent[]> {
+    const events: LiveEvent[] = []
     while (events.length < count) events.push(await this.next())
     return events
   }
@@ -32,7 +32,7 @@ export class EventReader implements AsyncDisposable {
 }
 
 /** What an event is about, for comparing lists of them. */
-export function summaryOf({ event, data }: FeedEvent): string {
+export function summaryOf({ event, data }: LiveEvent): string {
   switch (event) {
     case 'run':
       return `run ${data.change} ${data.run.id}`

@@ -9,7 +9,7 @@ import { DIGEST } from '../http/example-schedules.ts'
 import { ManualClock } from '../http/manual-clock.ts'
 import { ADMIN_KEY, createTestApp, type TestApp } from '../http/test-app.ts'
 import { EventReader, summaryOf } from './event-reader.ts'
-import { PatientFeed } from './patient-feed.ts'
+import { PatientEventLog } from './patient-event-log.ts'
 
 const HEARTBEAT_MS = 15_000
 const POLL_MS = 250
@@ -57,7 +57,7 @@ describe('a stream', () => {
     const [, cursor = ''] = /^: .*\nid: (\S+)\n\n$/.exec(await stream.read()) ?? []
 
     const installation = { tenantId: 'default', projectId: 'default', subject: 'service:installation' }
-    expect(await world.feed.read(installation, cursor)).toMatchObject({ entries: [], isExpired: false })
+    expect(await world.eventLog.read(installation, cursor)).toMatchObject({ entries: [], isExpired: false })
     stream.close()
   })
 
@@ -79,7 +79,11 @@ describe('a stream', () => {
   test('sends no event two seconds after its key was revoked, but ends', async () => {
     const clock = new ManualClock()
     await using database = await createDatabase()
-    await using world = await createTestApp({ clock, database, feed: new PatientFeed({ db: createDb(database.pool) }) })
+    await using world = await createTestApp({
+      clock,
+      database,
+      eventLog: new PatientEventLog({ db: createDb(database.pool) }),
+    })
     const { key, id } = await world.admin.keys.create({ project: 'default', subject: 'user:a', role: 'member' })
     const stream = await openStream(await world.listen(), key)
     expect(await stream.read()).toMatch(/^retry: 2000/)
@@ -94,7 +98,11 @@ describe('a stream', () => {
   test('sends no event two seconds after its subject was removed from the project, but ends', async () => {
     const clock = new ManualClock()
     await using database = await createDatabase()
-    await using world = await createTestApp({ clock, database, feed: new PatientFeed({ db: createDb(database.pool) }) })
+    await using world = await createTestApp({
+      clock,
+      database,
+      eventLog: new PatientEventLog({ db: createDb(database.pool) }),
+    })
     const { key } = await world.admin.keys.create({ project: 'default', subject: 'user:a', role: 'member' })
     await world.admin.members.put('user:a', { role: 'member' })
     const stream = await openStream(await world.listen(), key)
@@ -142,28 +150,28 @@ describe('a stream', () => {
 test('however many clients follow a project, its event log is polled once; without clients, not at all', async () => {
   const clock = new ManualClock()
   await using database = await createDatabase()
-  const feed = new CountingFeed({ db: createDb(database.pool) })
-  await using world = await createTestApp({ clock, database, feed })
+  const eventLog = new CountingEventLog({ db: createDb(database.pool) })
+  await using world = await createTestApp({ clock, database, eventLog })
   const url = await world.listen()
   const streams = [await openStream(url), await openStream(url), await openStream(url)]
 
   for (let poll = 1; poll <= 3; poll += 1) {
     clock.advance(POLL_MS)
-    await feed.whenRead(poll)
+    await eventLog.whenRead(poll)
   }
 
-  expect(feed.reads).toBe(3)
+  expect(eventLog.reads).toBe(3)
   for (const stream of streams) stream.close()
   await whenNothingWaits(clock)
   clock.advance(10 * POLL_MS)
-  expect(feed.reads).toBe(3)
+  expect(eventLog.reads).toBe(3)
 })
 
 test('while the database is unreachable, streams stay open and requests get 503; then both recover', async () => {
   await using database = await createDatabase()
   await using world = await createTestApp({ database })
   const url = await world.listen()
-  await using reader = new EventReader(url, { lastEventId: await world.feed.tail() })
+  await using reader = new EventReader(url, { lastEventId: await world.eventLog.tail() })
   const before = await world.admin.schedules.create(DIGEST)
   expect(summaryOf(await reader.next())).toBe(`schedule created ${before.id}`)
 
@@ -245,7 +253,7 @@ async function createWhenBack({ admin }: TestApp): Promise<Schedule> {
   }
 }
 
-class CountingFeed extends EventLog {
+class CountingEventLog extends EventLog {
   reads = 0
   #waiters: { readonly count: number; readonly resolve: () => void }[] = []
 

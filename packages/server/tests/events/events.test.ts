@@ -38,7 +38,7 @@ describe('following events', () => {
   })
 
   test('sends changes of schedules and runs in order, with their current state', async () => {
-    const tail = await world.feed.tail()
+    const tail = await world.eventLog.tail()
     await using reader = follow({ lastEventId: tail })
 
     const schedule = await admin.schedules.create(DIGEST)
@@ -64,7 +64,7 @@ describe('following events', () => {
   test('I9: sends nothing of another project', async () => {
     const { key } = await admin.keys.create({ project: 'web', subject: 'user:a', role: 'member' })
     const adminOfWeb = await admin.keys.create({ project: 'web', subject: 'user:b', role: 'admin' })
-    await using reader = follow({ key, lastEventId: await world.feed.tail() })
+    await using reader = follow({ key, lastEventId: await world.eventLog.tail() })
 
     await admin.schedules.create(DIGEST)
     const own = await world.client(adminOfWeb.key).schedules.create(DIGEST)
@@ -75,7 +75,7 @@ describe('following events', () => {
 
 describe('coming back', () => {
   test('after an event sends what follows it, and continues', async () => {
-    const tail = await world.feed.tail()
+    const tail = await world.eventLog.tail()
     const first = await admin.schedules.create(DIGEST)
     const second = await admin.schedules.create(DIGEST)
     const known = await takeAfter(tail, 1)
@@ -91,7 +91,7 @@ describe('coming back', () => {
   })
 
   test('also by a parameter, for clients that cannot set headers', async () => {
-    const tail = await world.feed.tail()
+    const tail = await world.eventLog.tail()
     const { id } = await admin.schedules.create(DIGEST)
     const abort = new AbortController()
 
@@ -136,7 +136,7 @@ describe('coming back', () => {
   })
 
   test('amid many changes misses none and repeats none', async () => {
-    const tail = await world.feed.tail()
+    const tail = await world.eventLog.tail()
     const changes = 120
     const making = Promise.all(
       Array.from({ length: 4 }, async () => {

@@ -11,7 +11,7 @@ import { createLogger } from '../../src/start/log.ts'
 import { EchoTarget } from '../http/echo-target.ts'
 import { DIGEST } from '../http/example-schedules.ts'
 import { ManualClock } from '../http/manual-clock.ts'
-import { PatientFeed } from './patient-feed.ts'
+import { PatientEventLog } from './patient-event-log.ts'
 
 const UNLIMITED = { acquire: () => undefined, release: () => undefined }
 const GOOD_FOR_MS = 2000
@@ -174,7 +174,7 @@ test('a heartbeat sends no position beyond events that wait for a permission che
     return answers.at(-1)?.promise ?? Promise.resolve(false)
   }
   const logger = createLogger({ logLevel: 'silent' })
-  const hub = new EventHub({ feed: new PatientFeed({ db }), clock, streamLimit: UNLIMITED, toEvent, logger })
+  const hub = new EventHub({ eventLog: new PatientEventLog({ db }), clock, streamLimit: UNLIMITED, toEvent, logger })
   const stream = await hub.follow({ identity: INSTALLATION, lastEventId: undefined, isStillAllowed })
   let text = ''
   stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))

@@ -50,7 +50,7 @@ test('the typed client follows events until it is aborted', async () => {
   await using world = await createTestApp()
   const abort = new AbortController()
   const client = createClient(await world.listen(), ADMIN_KEY, { signal: abort.signal })
-  const events = client.events({ lastEventId: await world.feed.tail() })
+  const events = client.events({ lastEventId: await world.eventLog.tail() })
 
   const { id } = await client.schedules.create(DIGEST)
   const { value } = await events.next()

@@ -82,6 +82,17 @@ describe('nothing that is written breaks the service', () => {
       message: expect.stringMatching(/expected/) as unknown,
     })
   })
+
+  test.each([
+    ['secrets/bad%20name', { value: '' }, 'value'],
+    ['members/alice', { role: 'owner' }, 'role'],
+    ['tenants/_platform', { minimumSeconds: 0 }, 'minimumSeconds'],
+  ])('PUT /%s %j is refused by both names: the one in the path and %s', async (path, body, field) => {
+    const answer = await request('PUT', `/api/v1/${path}`, { body })
+
+    expect(answer.statusCode, answer.body).toBe(400)
+    expect(answer.json<Problem>().errors.map((error) => error.field)).toEqual(['path.id', field])
+  })
 })
 
 describe('nothing that is asked breaks the service', () => {

@@ -61,7 +61,7 @@ export interface TestApp extends AsyncDisposable {
   readonly scheduler: Scheduler
   readonly keys: Keys
   readonly grants: Grants
-  readonly feed: EventLog
+  readonly eventLog: EventLog
   /** With the installation's key. */
   readonly admin: Client
   readonly client: (key: string) => Client
@@ -128,7 +128,7 @@ function createCore({ db, clock, targets, minimumSeconds, secretsKeys: keys }: C
     secrets: new Secrets({ db, clock, keys }),
     tenants: new Tenants({ db, clock, checkHosts: hostProblems }),
     projects: new Projects({ db, clock }),
-    feed: new EventLog({ db, clock }),
+    eventLog: new EventLog({ db, clock }),
   }
 }
 

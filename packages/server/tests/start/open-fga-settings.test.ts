@@ -63,7 +63,7 @@ test.each([
   ['CARILLON_OPENFGA_URL', 'https://user:hunter2@fga.example.com', BASE_URL, 'one with credentials'],
   ['CARILLON_OPENFGA_STORE_ID', 'my-store', ID, '"my-store"'],
   ['CARILLON_OPENFGA_MODEL_ID', `${MODEL_ID}0`, ID, `"${MODEL_ID}0"`],
-  ['CARILLON_OPENFGA_TOKEN', 'hunter2 hunter2', 'visible ASCII characters', '15 characters that are not'],
+  ['CARILLON_OPENFGA_TOKEN', 'hunter2 hunter2', 'visible ASCII characters', 'a character that is not visible ASCII'],
   ['CARILLON_OPENFGA_ADMIN_RELATION', 'project#admin', RELATION, '"project#admin"'],
 ])('%s=%s is refused by name', (variable, value, expected, told) => {
   expect(refusalOf({ ...ENV, [variable]: value })).toBe(`${variable}: expected ${expected}, got ${told}`)

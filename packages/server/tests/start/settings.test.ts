@@ -131,9 +131,12 @@ test('a flag that is wrong is named as a flag', () => {
 test('an admin key that is too short, or cannot be sent in a header, is refused without being quoted', () => {
   const expected = 'CARILLON_ADMIN_KEY: expected 24 characters or more, each of them visible ASCII'
 
-  expect(refusalOf({ CARILLON_ADMIN_KEY: 'hunter2' })).toBe(`${expected}, got 7 characters that are not`)
+  expect(refusalOf({ CARILLON_ADMIN_KEY: 'hunter2' })).toBe(`${expected}, got only 7 characters`)
   expect(refusalOf({ CARILLON_ADMIN_KEY: 'a pass phrase with blanks in it' })).toBe(
-    `${expected}, got 31 characters that are not`,
+    `${expected}, got a character that is not visible ASCII`,
+  )
+  expect(refusalOf({ CARILLON_ADMIN_KEY: 'hunter 2' })).toBe(
+    `${expected}, got only 8 characters, and a character that is not visible ASCII`,
   )
 })
 

@@ -1,4 +1,7 @@
-/** The wall clock, epoch milliseconds. For the date in a Retry-After and that of a signature; due-ness is never held against it (I10). */
+/**
+ * The wall clock, in epoch milliseconds: for the date in a Retry-After and the timestamp of a signature. Postgres' clock, not this
+ * one, decides when a run is due (I10).
+ */
 export function systemNow(): number {
   return Date.now()
 }

@@ -26,7 +26,7 @@ export type ExchangeEnd =
   /** With an answer if its status had arrived already. */
   | { readonly kind: 'broken'; readonly error: Error; readonly answer: Answer | undefined }
   /** The signal fired first. */
-  | { readonly kind: 'left' }
+  | { readonly kind: 'aborted' }
 
 export interface ExchangeLimits {
   /** A body up to this size is read to its end, so its connection can be reused; a longer one closes the connection. */
@@ -47,7 +47,7 @@ export function exchange(
   limits: ExchangeLimits,
   signal: AbortSignal,
 ): Promise<ExchangeEnd> {
-  if (signal.aborted) return Promise.resolve({ kind: 'left' })
+  if (signal.aborted) return Promise.resolve({ kind: 'aborted' })
   return new Promise((resolve) => {
     dispatcher.dispatch(request, new Exchange(limits, signal, resolve))
   })
@@ -61,9 +61,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #signal: AbortSignal
   readonly #resolve: (end: ExchangeEnd) => void
   /** Destroys the socket, so the target learns of it at once. */
-  readonly #leave = (): void => {
-    this.#end({ kind: 'left' })
-    this.#controller?.abort(new Error('left'))
+  readonly #abort = (): void => {
+    this.#end({ kind: 'aborted' })
+    this.#controller?.abort(new Error('aborted'))
   }
   #controller: Dispatcher.DispatchController | undefined
   #head: Pick<Answer, 'status' | 'headers'> | undefined
@@ -76,12 +76,12 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#limits = limits
     this.#signal = signal
     this.#resolve = resolve
-    signal.addEventListener('abort', this.#leave, ONCE)
+    signal.addEventListener('abort', this.#abort, ONCE)
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // The signal fired while the request waited for a connection. Throwing here leaves the connection open.
-    if (this.#isOver) throw new Error('left')
+    if (this.#isOver) throw new Error('aborted')
     this.#controller = controller
   }
 
@@ -123,7 +123,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #end(how: ExchangeEnd): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#signal.removeEventListener('abort', this.#leave)
+    this.#signal.removeEventListener('abort', this.#abort)
     this.#resolve(how)
   }
 }

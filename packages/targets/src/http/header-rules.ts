@@ -10,7 +10,7 @@ const VALUE = /^(?:[!-~](?:[\t -~]*[!-~])?)?$/
 
 const OURS = 'Carillon sets it'
 const FRAMING = 'it belongs to the connection'
-const CREDENTIAL = 'no credential is kept on a schedule (I8); name a secret in `auth`'
+const CREDENTIAL = 'a schedule holds no credential; name a secret in `auth`'
 const ORIGIN = 'it says who is calling'
 const CODING = 'bodies are sent and read as they are'
 

@@ -14,7 +14,7 @@ export interface OutcomeClock {
 /** The outcome of an attempt. */
 export function outcomeOf(end: ExchangeEnd, clock: OutcomeClock): Outcome {
   switch (end.kind) {
-    case 'left':
+    case 'aborted':
       return { kind: 'cancelled' }
     case 'answered':
       return outcomeOfAnswer(end.answer, clock)

@@ -28,7 +28,7 @@ export const httpSpecSchema = strictHttpTargetSchema
   })
   .superRefine(({ method, payload }, context) => {
     if (payload === undefined || (method !== 'GET' && method !== 'HEAD')) return
-    const message = `expected no payload, because ${method} has no body: put it into the URL or use another method`
+    const message = `expected no payload, because ${method} has no body, got one: put it into the URL or use another method`
     context.addIssue({ code: 'custom', path: ['payload'], message })
   })
 

@@ -111,19 +111,19 @@ function secretNames({ auth }: HttpSpec): string[] {
 const NO_STORE: Problem = {
   path: 'auth',
   message:
-    'expected no auth, because this installation stores no secrets: leave it out, or ask the operator to set up a store of secrets',
+    'expected no auth, because this installation stores no secrets, got one: leave it out, or ask the operator to set up a store of secrets',
 }
 
 /** The result of the work; undefined as soon as the signal fires. */
 async function unlessSignalled<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result | undefined> {
-  const { promise: left, resolve } = Promise.withResolvers<undefined>()
-  const leave = (): void => resolve(undefined)
-  if (signal.aborted) leave()
-  signal.addEventListener('abort', leave, { once: true })
+  const { promise: aborted, resolve } = Promise.withResolvers<undefined>()
+  const abort = (): void => resolve(undefined)
+  if (signal.aborted) abort()
+  signal.addEventListener('abort', abort, { once: true })
   try {
     // Also if the signal has already fired: the race handles a later rejection, which would otherwise be unhandled.
-    return await Promise.race([left, work])
+    return await Promise.race([aborted, work])
   } finally {
-    signal.removeEventListener('abort', leave)
+    signal.removeEventListener('abort', abort)
   }
 }

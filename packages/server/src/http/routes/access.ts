@@ -91,7 +91,7 @@ const memberHandlers: HandlersOf<MemberOperation> = {
   },
 
   putMember: async ({ service: { members, logger }, caller, params: { id }, body: { role } }) => {
-    const member = await withFieldNames({ subject: 'path.id' }, () => members.put(caller, id, role))
+    const member = await members.put(caller, id, role)
     logChange(logger, 'member.put', caller, { subject: member.subject, role: member.role })
     return { body: toMember(member) }
   },
@@ -114,7 +114,7 @@ const secretHandlers: HandlersOf<SecretOperation> = {
   },
 
   putSecret: async ({ service: { secrets, logger }, caller, params: { id }, body: { value } }) => {
-    const secret = await withFieldNames({ name: 'path.id' }, () => secrets.put(caller, id, value))
+    const secret = await secrets.put(caller, id, value)
     logChange(logger, 'secret.put', caller, { name: secret.name, version: secret.version })
     return { body: toSecret(secret) }
   },

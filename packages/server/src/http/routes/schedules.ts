@@ -22,7 +22,7 @@ const SLOT_NAMES = { from: 'query.from', to: 'query.to', limit: 'query.limit' }
 /** How often an edit of any revision is repeated after a concurrent one. */
 const TRIES_MAX = 5
 
-// The schemas of the API check only that a schedule is an object. Core checks its content, which is why bodies are cast here.
+// For a schedule, the schemas of the API accept any value, because core checks it. That is why bodies are cast here.
 export const scheduleHandlers: HandlersOf<
   | 'createSchedule'
   | 'createSchedules'

@@ -1,5 +1,5 @@
 import { foundText } from '@carillon/api'
-import type { Caller, TenantLimitsInput } from '@carillon/core'
+import type { Caller } from '@carillon/core'
 
 import { logChange } from '../change-log.ts'
 import type { HandlersOf } from '../operations.ts'
@@ -21,8 +21,7 @@ export const tenantHandlers: HandlersOf<
   },
 
   putTenant: async ({ service: { tenants, logger }, caller, params: { id }, body }) => {
-    // Core checks the content of the body.
-    const tenant = await withFieldNames(NAMES, () => tenants.put(caller.subject, id, body as TenantLimitsInput))
+    const tenant = await tenants.put(caller.subject, id, body)
     const { tenantId, updatedBy: _actor, updatedAt: _at, ...limits } = tenant
     logChange(logger, 'tenant.put', { tenantId, projectId: null, subject: caller.subject }, limits)
     return { body: toTenant(tenant) }

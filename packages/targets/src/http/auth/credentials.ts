@@ -62,7 +62,7 @@ const NEEDED = {
 
 function refused(auth: SecretAuth, code: SecretFault): Credentials {
   const reasons: Record<SecretFault, string> = {
-    secret_unavailable: `The store of secrets could not be asked for "${auth.secretRef}"`,
+    secret_unavailable: `The secret "${auth.secretRef}" could not be read`,
     secret_missing: `There is no secret "${auth.secretRef}" in this project`,
     secret_unusable: `The secret "${auth.secretRef}" cannot be used: ${NEEDED[auth.kind]}`,
   }

@@ -1,10 +1,10 @@
 import { EventLog, type Caller, type EventLogPage } from '@carillon/core'
 
 /**
- * A feed whose first read lasts until there is something: what is committed shows when no older transaction is under way on
+ * A eventLog whose first read lasts until there is something: what is committed shows when no older transaction is under way on
  * the whole server.
  */
-export class PatientFeed extends EventLog {
+export class PatientEventLog extends EventLog {
   #hasFound = false
 
   override async read(caller: Caller, after: string, options?: { readonly limit?: number }): Promise<EventLogPage> {
