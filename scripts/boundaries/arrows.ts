@@ -16,7 +16,7 @@ export const PACKAGE_RULES: Readonly<Record<string, PackageRule>> = {
   postgres: { packages: [], runtime: 'node', clock: 'injected' },
   core: { packages: ['api', 'cadence'], runtime: 'node', clock: 'injected' },
   targets: { packages: ['api', 'core'], runtime: 'node', clock: 'injected' },
-  api: { packages: [], runtime: 'anywhere', clock: 'none', npm: ['zod', 'eventsource-parser'] },
+  api: { packages: ['cadence'], runtime: 'anywhere', clock: 'none', npm: ['zod', 'eventsource-parser'] },
   server: { packages: ['core', 'targets', 'api', 'postgres'], runtime: 'node', clock: 'injected' },
   cli: { packages: ['api', 'server'], runtime: 'node', clock: 'injected' },
   web: { packages: ['api', 'cadence'], runtime: 'anywhere', clock: 'injected' },

@@ -266,7 +266,7 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
     file: 'ledger/store/open-runs.ts',
     from: "and other.waits_for is distinct from 'turn'",
     to: "and other.waits_for is distinct from 'turn' and false",
-    tests: ['tests/model/model.test.ts'],
+    tests: ['tests/pipeline/overlap-edit.test.ts'],
   },
   {
     guard: 'the end of a run frees the one that waits for it',

@@ -1,3 +1,5 @@
+export { FOLD_POLICIES, GAP_POLICIES } from '@carillon/cadence/words'
+
 export { ApiError, createClient, UnreachableError } from './client.ts'
 export type { Client, ClientOptions } from './client.ts'
 export { expected, expectedText, fieldProblems, foundName, foundText, unknownFieldText } from './expected.ts'
@@ -14,8 +16,10 @@ export {
   HTTP_TIMEOUT_SECONDS,
   IDEMPOTENCY_KEY_MAX_LENGTH,
   IF_MATCH_MAX,
+  INTERVAL_RUNS,
   JSON_DEPTH_MAX,
   LAST_INSTANT_MS,
+  PAGE_POSITION_MAX_LENGTH,
   PAGE_SIZE,
   PAUSE_REASON_MAX_LENGTH,
   PREVIEW_COUNT,
@@ -24,6 +28,7 @@ export {
   SCHEDULE_INPUT_MAX_LENGTH,
   SCHEDULE_NAME_MAX_LENGTH,
   SECRET_VALUE_MAX_LENGTH,
+  SKIPPED_SLOTS_MAX,
   SLOT_COUNT,
   SPREAD_SECONDS,
   STARTING_DEADLINE_SECONDS,
@@ -68,11 +73,12 @@ export {
 export type { PolicyInput } from './schemas/policy.ts'
 export type { PurgeCounts } from './schemas/project.ts'
 export type { Run, RunWithAttempts } from './schemas/run.ts'
+export { SCHEDULE_EDIT_FIELDS, SCHEDULE_FIELDS } from './schemas/schedule.ts'
 export type { EditPlan, Schedule, ScheduleEdit, ScheduleInput, SchedulePreview } from './schemas/schedule.ts'
 export { namedSecretInput as namedSecretInputSchema } from './schemas/secret.ts'
 export type { Secret } from './schemas/secret.ts'
 export type { Preview } from './schemas/slot.ts'
-export { strictHttpTarget as strictHttpTargetSchema } from './schemas/target.ts'
+export { SECRET_AUTH_KINDS, strictHttpTarget as strictHttpTargetSchema } from './schemas/target.ts'
 export type { HttpAuth } from './schemas/target.ts'
 export { tenantInput as tenantInputSchema } from './schemas/tenant.ts'
 export type { Tenant, TenantInput } from './schemas/tenant.ts'

@@ -1,3 +1,5 @@
+import { LIMITS } from '@carillon/cadence/words'
+
 /*
  * Every limit of the contract. A limit stands here and nowhere else: the API documents it, the core and the targets enforce
  * it, the CLI shows it. Lengths count UTF-16 code units, as `length` does.
@@ -38,7 +40,13 @@ export const JSON_DEPTH_MAX = 100
 export const PAUSE_REASON_MAX_LENGTH = 500
 
 /** Slots that a cadence with `maxRuns` may ask for. */
-export const CADENCE_RUNS = { min: 1, max: 10_000 } as const satisfies Range
+export const CADENCE_RUNS = { min: 1, max: LIMITS.maxRuns } as const satisfies Range
+
+/** The same for an interval of hours, minutes or seconds. */
+export const INTERVAL_RUNS = { min: 1, max: LIMITS.intervalMaxRuns } as const satisfies Range
+
+/** Slots of one schedule that are to be skipped. */
+export const SKIPPED_SLOTS_MAX = 100
 
 /** How late a slot may begin before it is missed. */
 export const STARTING_DEADLINE_SECONDS = { min: 1, max: 604_800, default: 300 } as const satisfies RangeWithDefault
@@ -83,6 +91,9 @@ export const BILLING_ACCOUNT_MAX_LENGTH = 200
 export const GRANT_WARNING_MS = 7 * 86_400_000
 
 export const SECRET_VALUE_MAX_LENGTH = 8192
+
+/** Of the name that a page of a list by names starts after. */
+export const PAGE_POSITION_MAX_LENGTH = 300
 
 /** What a tenant's own limits may be set to. */
 export const TENANT_SCHEDULES = { min: 1, max: 1_000_000 } as const satisfies Range

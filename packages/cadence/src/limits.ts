@@ -4,6 +4,8 @@ export const LIMITS = {
   minimumSeconds: 60,
   /** Largest `maxRuns` of a cadence whose slots are counted one by one. */
   maxRuns: 10_000,
+  /** Largest `maxRuns` of an interval of hours, minutes or seconds, whose slots are counted by arithmetic. */
+  intervalMaxRuns: 1_000_000_000,
   /** Most `exdates` of a rule, and most `rdates`. */
   exceptionDates: 1000,
   /** Most slots that one call of `slots` returns. */

@@ -2,7 +2,7 @@ import { describeDate, formatTime } from './english/time-phrase.ts'
 import type { StepBudget } from './rules/step-budget.ts'
 import type { WallTimeRule } from './rules/wall-time-rule.ts'
 import type { SlotSource } from './slots/slot-source.ts'
-import type { DstPolicy } from './time/dst-policy.ts'
+import type { DstEffect, DstPolicy, WarningCode } from './time/dst-policy.ts'
 import { formatWallTime } from './time/moment-text.ts'
 import { DAY_MS, modulo } from './time/wall-time.ts'
 import type { WallTime } from './time/wall-time.ts'
@@ -10,14 +10,14 @@ import type { Segment, Zone } from './time/zone.ts'
 
 /** A clock change that affects a cadence. */
 export interface Warning {
-  readonly code: 'dst_gap' | 'dst_fold'
+  readonly code: WarningCode
   /** The instant of the clock change. */
   readonly at: number
   /** The first local time it affects, such as `2027-03-14T02:30:00`. */
   readonly local: string
   /** How many local times of the cadence it affects; counting stops at 1,000. */
   readonly count: number
-  readonly effect: 'shifted' | 'skipped' | 'first_pass' | 'second_pass' | 'both_passes'
+  readonly effect: DstEffect
   /** A full sentence for the user. */
   readonly message: string
 }

@@ -1,10 +1,5 @@
-// Words and limits of the contract that a host of the core needs beside it.
-export {
-  GRANT_WARNING_MS as GRANT_WARNED_BEFORE_MS,
-  INSTALLATION_SUBJECT,
-  isNameableSubject,
-  NAME_PATTERN as SCOPE_NAME,
-} from '@carillon/api'
+// What a host of the core needs of the contract beside it.
+export { INSTALLATION_SUBJECT, isNameableSubject } from '@carillon/api'
 export type { Role } from '@carillon/api'
 export type { Caller } from './kernel/scope.ts'
 export type { Clock } from './kernel/clock.ts'

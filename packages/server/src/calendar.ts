@@ -1,3 +1,4 @@
+import { PAGE_SIZE } from '@carillon/api'
 import {
   CarillonError,
   describeCadence,
@@ -47,7 +48,6 @@ const MINUTE_MS = 60_000
 const SLOTS_MAX = 2000
 const SLOTS_PER_SCHEDULE = 100
 const SCHEDULES_MAX = 10_000
-const PAGE = 200
 /** Schedules whose slots are computed between two looks at the clock. */
 const BATCH = 5
 /** How long slots are computed before other requests get the event loop. */
@@ -135,12 +135,12 @@ export async function earliestSchedules(
 ): Promise<Earliest> {
   let earliest: Earliest = { schedules: [], to: span.to, isCut: false }
   let before: string | undefined
-  for (let read = 0; read < SCHEDULES_MAX; read += PAGE) {
-    const options = { state: 'active', limit: PAGE, ...(before === undefined ? {} : { before }) } as const
+  for (let read = 0; read < SCHEDULES_MAX; read += PAGE_SIZE.max) {
+    const options = { state: 'active', limit: PAGE_SIZE.max, ...(before === undefined ? {} : { before }) } as const
     const page = await scheduler.list(caller, options)
     earliest = withPage(earliest, page, span.from, count)
     before = page.at(-1)?.id
-    if (page.length < PAGE) return earliest
+    if (page.length < PAGE_SIZE.max) return earliest
   }
   return { ...earliest, isCut: true }
 }

@@ -1,7 +1,8 @@
+import { FOLD_POLICIES, FREQUENCIES, GAP_POLICIES } from '@carillon/cadence/words'
 import { z } from 'zod'
 
 import { component } from '../component.ts'
-import { CADENCE_RUNS } from '../limits.ts'
+import { CADENCE_RUNS, INTERVAL_RUNS } from '../limits.ts'
 import { wholeNumber } from './fields.ts'
 
 const moment = z.string()
@@ -13,8 +14,8 @@ const zoned = {
     .meta({ description: 'IANA name. UTC if absent.', examples: ['Europe/Madrid'] }),
   dst: z
     .object({
-      gap: z.enum(['shift', 'skip']).optional(),
-      fold: z.enum(['first', 'second', 'both']).optional(),
+      gap: z.enum(GAP_POLICIES).optional(),
+      fold: z.enum(FOLD_POLICIES).optional(),
     })
     .optional()
     .meta({ description: 'What to do with a local time that does not exist, or exists twice.' }),
@@ -64,6 +65,9 @@ const interval = component(
       .meta({ description: 'ISO 8601 duration, or seconds.', examples: ['PT15M'] }),
     anchor: moment.optional().meta({ description: 'Slots lie at whole multiples of `every` from this instant.' }),
     ...recurring,
+    maxRuns: wholeNumber(INTERVAL_RUNS)
+      .optional()
+      .meta({ description: `At most this many slots. An interval of days or longer has at most ${CADENCE_RUNS.max}.` }),
   }),
   'At a fixed interval.',
 )
@@ -72,7 +76,7 @@ const frequency = component(
   'FrequencyCadence',
   z.object({
     kind: z.literal('frequency'),
-    frequency: z.enum(['weekly', 'biweekly', 'monthly']),
+    frequency: z.enum(FREQUENCIES),
     dayOfWeek: z.int().min(0).max(6).meta({ description: '0 is Sunday.' }),
     timeOfDay: z.string().meta({ examples: ['09:00'] }),
     anchor: z.string().optional(),

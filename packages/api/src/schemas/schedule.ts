@@ -195,6 +195,9 @@ export const scheduleHistory = component(
 
 export const deletedSchedules = component('DeletedSchedules', z.object({ deleted: z.int() }))
 
+export const SCHEDULE_FIELDS: readonly string[] = Object.keys(scheduleInput.shape)
+export const SCHEDULE_EDIT_FIELDS: readonly string[] = Object.keys(scheduleEdit.shape)
+
 export type ScheduleInput = z.input<typeof scheduleInput>
 export type ScheduleEdit = z.input<typeof scheduleEdit>
 export type Schedule = z.infer<typeof schedule>

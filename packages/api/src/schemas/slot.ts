@@ -1,3 +1,4 @@
+import { DST_EFFECTS, WARNING_CODES } from '@carillon/cadence/words'
 import { z } from 'zod'
 
 import { checkedByCore, component } from '../component.ts'
@@ -58,11 +59,11 @@ export const outlook = {
   warnings: z
     .array(
       z.object({
-        code: z.enum(['dst_gap', 'dst_fold']),
+        code: z.enum(WARNING_CODES),
         at: instant.meta({ description: 'When the clocks change.' }),
         local: z.string().meta({ description: 'The first local time that is affected.' }),
         count: z.int(),
-        effect: z.enum(['shifted', 'skipped', 'first_pass', 'second_pass', 'both_passes']),
+        effect: z.enum(DST_EFFECTS),
         message: z.string(),
       }),
     )

@@ -13,9 +13,13 @@ const secretRef = z
   .regex(NAME_PATTERN, { error: ({ input }) => `expected ${SECRET_REF_SHAPE}, got ${withheldText(input)}` })
   .meta({ description: 'The name of a secret of the project, never the secret itself.' })
 
+/** The kinds of authentication that name a secret. */
+export const SECRET_AUTH_KINDS = ['bearer', 'hmac'] as const
+
+const [BEARER, HMAC] = SECRET_AUTH_KINDS
 const noAuth = z.object({ kind: z.literal('none') })
-const bearerAuth = z.object({ kind: z.literal('bearer'), secretRef })
-const hmacAuth = z.object({ kind: z.literal('hmac'), secretRef })
+const bearerAuth = z.object({ kind: z.literal(BEARER), secretRef })
+const hmacAuth = z.object({ kind: z.literal(HMAC), secretRef })
 
 /** How a request proves its origin. A schedule holds the name of a secret, never the secret itself (I8). */
 const httpAuth = component(

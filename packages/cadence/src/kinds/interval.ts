@@ -7,6 +7,7 @@ import { quote } from '../input/problem.ts'
 import { readBounds } from '../input/recurrence-input.ts'
 import type { Bounds } from '../input/recurrence-input.ts'
 import { readDst, readZone, rejectDst } from '../input/zone-input.ts'
+import { LIMITS } from '../limits.ts'
 import { CalendarIntervalRule } from '../rules/calendar-interval-rule.ts'
 import { firstInstantOf, formatMoment } from '../slots/moment.ts'
 import type { Moment } from '../slots/moment.ts'
@@ -19,15 +20,12 @@ import type { WallTime } from '../time/wall-time.ts'
 import { UTC } from '../time/zone.ts'
 import type { Zone } from '../time/zone.ts'
 
-// Elapsed slots are counted by arithmetic instead of one by one, so the limit is higher than `LIMITS.maxRuns`.
-const ELAPSED_MAX_RUNS = 1_000_000_000
-
 export function readInterval(context: ParseContext): CadenceDraft | undefined {
   const duration = readEvery(context)
   const zone = readZone(context)
   if (duration === undefined || zone === undefined) {
     // The other fields are read anyway, so the caller gets their problems too.
-    readBounds(context, zone ?? UTC, { maxRunsMax: ELAPSED_MAX_RUNS })
+    readBounds(context, zone ?? UTC, { maxRunsMax: LIMITS.intervalMaxRuns })
     readDst(context)
     readAnchor(context, zone ?? UTC)
     return undefined
@@ -43,7 +41,7 @@ function createElapsedDraft(context: ParseContext, duration: Duration, zone: Zon
   const anchor = readAnchor(context, zone)
   const now = secondOf(context.now)
   const bounds = readBounds(context, zone, {
-    maxRunsMax: ELAPSED_MAX_RUNS,
+    maxRunsMax: LIMITS.intervalMaxRuns,
     isStartNeeded: anchor === null,
     // Without a start, "every 15 minutes" comes due for the first time 15 minutes from now.
     ...(anchor === null ? { defaultStart: now === null ? null : { kind: 'instant', at: now + every } } : {}),

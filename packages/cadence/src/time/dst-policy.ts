@@ -4,6 +4,14 @@ export const GAP_POLICIES = ['shift', 'skip'] as const
 /** Which occurrence of a local time that happens twice is a slot. */
 export const FOLD_POLICIES = ['first', 'second', 'both'] as const
 
+/** The two clock changes that a cadence can be warned of. */
+export const WARNING_CODES = ['dst_gap', 'dst_fold'] as const
+
+/** What a clock change did to a local time. */
+export const DST_EFFECTS = ['shifted', 'skipped', 'first_pass', 'second_pass', 'both_passes'] as const
+
+export type WarningCode = (typeof WARNING_CODES)[number]
+export type DstEffect = (typeof DST_EFFECTS)[number]
 export type GapPolicy = (typeof GAP_POLICIES)[number]
 export type FoldPolicy = (typeof FOLD_POLICIES)[number]
 

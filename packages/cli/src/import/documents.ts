@@ -1,4 +1,4 @@
-import { PAUSE_REASON_MAX_LENGTH } from '@carillon/api'
+import { PAUSE_REASON_MAX_LENGTH, SCHEDULE_FIELDS, SKIPPED_SLOTS_MAX } from '@carillon/api'
 
 import { uncheckedInput } from '../options/schedule-body.ts'
 import { CliError, messageOf } from '../process/cli-error.ts'
@@ -10,13 +10,11 @@ interface Item {
   readonly value: unknown
 }
 
-const FIELDS = ['name', 'cadence', 'target', 'policy', 'grantId', 'ownerSubject', 'paused', 'skippedSlots']
-
-/** The most skipped slots that the service stores per schedule. */
-const SLOTS_MAX = 100
+/** `paused` and `skippedSlots` are what an export adds to a schedule's own fields. */
+const FIELDS = [...SCHEDULE_FIELDS, 'paused', 'skippedSlots']
 const OBJECT_REASON = 'expected an object with name, cadence and target, got another value'
 const PAUSED_REASON = `expected paused to be { "reason": "…" } with 1 to ${PAUSE_REASON_MAX_LENGTH} characters, got another value`
-const SLOTS_REASON = `expected skippedSlots to be a list of at most ${SLOTS_MAX} instants, got another value`
+const SLOTS_REASON = `expected skippedSlots to be a list of at most ${SKIPPED_SLOTS_MAX} instants, got another value`
 
 /** Reads an array, an object with `schedules` as `carillon export` writes it, or a single schedule. */
 export function parseJson(text: string): ImportFile {
@@ -103,7 +101,7 @@ function readSlots(value: unknown): string[] | undefined {
   if (value === undefined) return []
   const isList =
     Array.isArray(value) &&
-    value.length <= SLOTS_MAX &&
+    value.length <= SKIPPED_SLOTS_MAX &&
     value.every((slot) => typeof slot === 'string' && !Number.isNaN(Date.parse(slot)))
   return isList ? (value as string[]) : undefined
 }

@@ -1,8 +1,7 @@
-import type { CadenceInput } from '@carillon/api'
+import { FOLD_POLICIES, GAP_POLICIES, type CadenceInput } from '@carillon/api'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 
 import { usageError } from '../process/cli-error.ts'
-import { FOLD_EFFECTS, GAP_EFFECTS } from './api-words.ts'
 import { dropUndefined, durationMs, isoDuration, moment, wholeNumber } from './option-values.ts'
 
 type FrequencyCadence = Extract<CadenceInput, { kind: 'frequency' }>
@@ -23,8 +22,8 @@ export interface CadenceOptions {
   readonly startAt?: string
   readonly endAt?: string
   readonly maxRuns?: number
-  readonly gap?: (typeof GAP_EFFECTS)[number]
-  readonly fold?: (typeof FOLD_EFFECTS)[number]
+  readonly gap?: (typeof GAP_POLICIES)[number]
+  readonly fold?: (typeof FOLD_POLICIES)[number]
 }
 
 const RULES = ['in', 'at', 'cron', 'every', 'rrule', 'weekly', 'biweekly', 'monthly'] as const
@@ -47,8 +46,8 @@ export function addCadenceOptions(command: Command): Command {
     option(bounds, '--start-at <time>', 'no slots before this time', moment),
     option(bounds, '--end-at <time>', 'no slots after this time', moment),
     option(bounds, '--max-runs <count>', 'stop after this many slots', wholeNumber),
-    option(bounds, '--gap <effect>', 'for a local time that daylight saving skips').choices(GAP_EFFECTS),
-    option(bounds, '--fold <effect>', 'for a local time that occurs twice').choices(FOLD_EFFECTS),
+    option(bounds, '--gap <effect>', 'for a local time that daylight saving skips').choices(GAP_POLICIES),
+    option(bounds, '--fold <effect>', 'for a local time that occurs twice').choices(FOLD_POLICIES),
   ]
   for (const each of options) command.addOption(each)
   return command

@@ -1,8 +1,7 @@
-import { HTTP_METHODS, HTTP_TIMEOUT_SECONDS, type ScheduleInput } from '@carillon/api'
+import { HTTP_METHODS, HTTP_TIMEOUT_SECONDS, SECRET_AUTH_KINDS, type ScheduleInput } from '@carillon/api'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 
 import { usageError } from '../process/cli-error.ts'
-import { SECRET_AUTH_KINDS } from './api-words.ts'
 import { dropUndefined, durationSeconds, header, json, type Headers } from './option-values.ts'
 
 export type TargetInput = ScheduleInput['target']

@@ -1,11 +1,10 @@
-import { ApiError, type Client, type Schedule } from '@carillon/api'
+import { ApiError, PAGE_SIZE, type Client, type Schedule } from '@carillon/api'
 
 import { CliError } from '../process/cli-error.ts'
 import type { Cli } from '../process/cli.ts'
 import { connect, retryWhileBusy } from './connect.ts'
 
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
-const PAGE_LIMIT = 200
 const SIMILAR_SHOWN = 5
 
 /** Gets a schedule by its id or its exact name. */
@@ -65,7 +64,7 @@ async function listAll<Item>(
   const all: Item[] = []
   let cursor: string | undefined
   do {
-    const page = await read({ limit: PAGE_LIMIT, ...(cursor === undefined ? {} : { cursor }) })
+    const page = await read({ limit: PAGE_SIZE.max, ...(cursor === undefined ? {} : { cursor }) })
     all.push(...page.items)
     cursor = page.nextCursor ?? undefined
   } while (cursor !== undefined)

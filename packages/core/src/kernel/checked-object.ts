@@ -1,4 +1,4 @@
-import { expected, fieldProblems, PAGE_SIZE, storableText, wholeNumber } from '@carillon/api'
+import { expected, fieldProblems, PAGE_POSITION_MAX_LENGTH, PAGE_SIZE, storableText, wholeNumber } from '@carillon/api'
 import { z } from 'zod'
 
 import { invalidInput, type Problem } from './errors.ts'
@@ -60,11 +60,9 @@ export interface NamePageOptions {
   readonly limit?: number
 }
 
-const NAME_MAX_LENGTH = 300
-
 const NAME_PAGE = z.strictObject(
   {
-    after: storableText(NAME_MAX_LENGTH).optional(),
+    after: storableText(PAGE_POSITION_MAX_LENGTH).optional(),
     limit: wholeNumber(PAGE_SIZE).optional(),
   },
   expected('an object'),

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-import { foundText } from '@carillon/api'
+import { foundText, IDEMPOTENCY_KEY_MAX_LENGTH } from '@carillon/api'
 
 import type { Tx } from '../db/database.ts'
 import { CarillonError, invalidInput } from '../kernel/errors.ts'
@@ -29,7 +29,7 @@ export interface CreatedManyOnce {
   readonly isReplayed: boolean
 }
 
-const KEY = /^[ -~]{1,255}$/
+const PRINTABLE = /^[ -~]+$/
 
 export async function createOnce(
   context: SchedulerContext,
@@ -89,8 +89,8 @@ async function answerOnce<Answer>(
 }
 
 function checkedKey(key: unknown): string {
-  if (typeof key === 'string' && KEY.test(key)) return key
-  const message = `expected 1 to 255 printable ASCII characters, got ${foundText(key)}`
+  if (typeof key === 'string' && key.length <= IDEMPOTENCY_KEY_MAX_LENGTH && PRINTABLE.test(key)) return key
+  const message = `expected 1 to ${IDEMPOTENCY_KEY_MAX_LENGTH} printable ASCII characters, got ${foundText(key)}`
   throw invalidInput([{ path: 'Idempotency-Key', message }])
 }
 

@@ -3,6 +3,8 @@ import {
   foundName,
   isNameableSubject,
   isStorable,
+  SCHEDULE_EDIT_FIELDS,
+  SCHEDULE_FIELDS,
   SCHEDULE_INPUT_MAX_LENGTH,
   SCHEDULE_NAME_MAX_LENGTH,
   unknownFieldText,
@@ -71,9 +73,6 @@ export interface InputRules {
   /** True if no check can tell which secrets exist. */
   readonly areSecretsElsewhere: boolean
 }
-
-const EDITABLE = ['name', 'cadence', 'target', 'policy', 'grantId']
-const FIELDS = [...EDITABLE, 'ownerSubject']
 
 /**
  * Checks inputs of new schedules: first every field by itself, then against the database. One error names all problems of a step.
@@ -195,7 +194,7 @@ function requireKnownSecrets({ secretRefs }: CheckedInput, known: ReadonlySet<st
 
 /** Checks every field of an input by itself. @throws CarillonError `invalid_input` with every field at fault */
 function checkInput(input: unknown, rules: InputRules): CheckedInput {
-  const { name, cadence, target, policy, grantId, ownerSubject } = readFields(input, FIELDS)
+  const { name, cadence, target, policy, grantId, ownerSubject } = readFields(input, SCHEDULE_FIELDS)
   const checkedName = checkName(name)
   const checkedCadence = rules.cadences.parseInput(cadence, rules)
   const checkedTarget = checkTarget(target, rules)
@@ -235,7 +234,7 @@ function checkInput(input: unknown, rules: InputRules): CheckedInput {
  * @throws CarillonError as `checkInput` does
  */
 export function checkEdit(edit: unknown, content: ScheduleInput, rules: InputRules): CheckedInput {
-  const changes = Object.entries(readFields(edit, EDITABLE)).filter(([, value]) => value !== undefined)
+  const changes = Object.entries(readFields(edit, SCHEDULE_EDIT_FIELDS)).filter(([, value]) => value !== undefined)
   const hasCadence = changes.some(([field]) => field === 'cadence')
   const merged: Record<string, unknown> = { ...content, ...Object.fromEntries(changes) }
   if ('policy' in merged) merged['policy'] = mergePolicy(content.policy, merged['policy'])

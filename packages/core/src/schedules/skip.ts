@@ -1,4 +1,4 @@
-import { expectedText } from '@carillon/api'
+import { expectedText, SKIPPED_SLOTS_MAX } from '@carillon/api'
 
 import { readCadence, searchSlots } from '../cadences/cadence-cache.ts'
 import { CarillonError, invalidInput } from '../kernel/errors.ts'
@@ -10,7 +10,6 @@ import type { SchedulerContext } from './context.ts'
 import { get } from './reads.ts'
 import { setExcludedSlots } from './store/schedule-writes.ts'
 
-const EXCLUDED_MAX = 100
 const DAY_MS = 86_400_000
 
 export async function skip(
@@ -25,11 +24,11 @@ export async function skip(
       throw slotNotFound('a slot of the schedule that is still ahead', scheduledFor)
     }
     const slots = new Set([...schedule.excludedSlots.filter((slot) => slot > now - DAY_MS), scheduledFor])
-    if (slots.size > EXCLUDED_MAX) {
+    if (slots.size > SKIPPED_SLOTS_MAX) {
       throw invalidInput([
         {
           path: 'scheduledFor',
-          message: `expected at most ${EXCLUDED_MAX} skipped slots, got ${slots.size}: pause the schedule instead`,
+          message: `expected at most ${SKIPPED_SLOTS_MAX} skipped slots, got ${slots.size}: pause the schedule instead`,
         },
       ])
     }

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 
 import { createDb } from '../../src/db/database.ts'
 import { Scheduler } from '../../src/scheduler.ts'
+import { findSchedule } from '../../src/schedules/store/schedules.ts'
 import { countRows, emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, EVERY_MINUTE, HOUR, MINUTE } from '../pipeline.ts'
 
@@ -46,6 +47,15 @@ test('a create writes one schedule, its revision, its grant, its history and one
     'carillon.execution_grants': 1,
     'carillon.feed_entries': 1,
   })
+})
+
+test('a schedule is found within its project only, also where row-level security does not apply (I9)', async () => {
+  const pipeline = await pipelineAt(START)
+  const { id } = await pipeline.create()
+
+  expect(await findSchedule(pipeline.db, { ...CALLER, id })).toMatchObject({ id })
+  expect(await findSchedule(pipeline.db, { ...NEIGHBOUR, id })).toBeUndefined()
+  expect(await findSchedule(pipeline.db, { ...STRANGER, id })).toBeUndefined()
 })
 
 test('a read returns the schedule with every default filled in', async () => {

@@ -1,4 +1,4 @@
-import { isNameableSubject, SCOPE_NAME, type Role } from '@carillon/core'
+import { isNameableSubject, NAME_PATTERN, type Role } from '@carillon/api'
 
 import type { Identity } from './identity.ts'
 
@@ -69,7 +69,7 @@ function isClaims(value: unknown): value is Claims {
 
 /** The name of a tenant or a project. */
 function readScopeName(claim: unknown): string | undefined {
-  return typeof claim === 'string' && SCOPE_NAME.test(claim) ? claim : undefined
+  return typeof claim === 'string' && NAME_PATTERN.test(claim) ? claim : undefined
 }
 
 function readSubject(claim: unknown): string | undefined {

@@ -1,4 +1,4 @@
-import type { OperationId } from '@carillon/api'
+import { SCHEDULE_INPUT_MAX_LENGTH, type OperationId } from '@carillon/api'
 import type { AuthorizationPort, EventLog, FailureRecord } from '@carillon/core'
 import cookie from '@fastify/cookie'
 import type { Meter } from '@opentelemetry/api'
@@ -52,7 +52,7 @@ interface AppLimits {
 
 const LIMIT_DEFAULTS: Required<AppLimits> = {
   requestsPerMinute: 60_000,
-  bodyBytes: 1_048_576 + 65_536,
+  bodyBytes: SCHEDULE_INPUT_MAX_LENGTH + 65_536,
   streamsPerKey: 50,
 }
 /** Calendar programs poll every few minutes. One that polls faster than it is answered must not slow down others. */

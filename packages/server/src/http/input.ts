@@ -1,4 +1,12 @@
-import { fieldProblems, foundName, foundText, headerName, type FieldProblem, type Operation } from '@carillon/api'
+import {
+  fieldProblems,
+  foundName,
+  foundText,
+  headerName,
+  JSON_DEPTH_MAX,
+  type FieldProblem,
+  type Operation,
+} from '@carillon/api'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 
@@ -115,9 +123,6 @@ function malformed(found: string, cause?: unknown): ProblemError {
   })
 }
 
-/** More levels than any cadence or target needs, and few enough for every JSON parser. */
-const DEPTH_MAX = 100
-
 interface Node {
   readonly value: object
   readonly path: readonly string[]
@@ -134,8 +139,11 @@ function jsonFault(body: unknown): FieldProblem | undefined {
   const nodes: Node[] = isNode(body) ? [{ value: body, path: [] }] : []
   for (let node = nodes.pop(); node !== undefined; node = nodes.pop()) {
     const { value, path } = node
-    if (path.length > DEPTH_MAX) {
-      return { field: path[0] ?? '', message: `expected at most ${DEPTH_MAX} levels of lists and objects, got more` }
+    if (path.length > JSON_DEPTH_MAX) {
+      return {
+        field: path[0] ?? '',
+        message: `expected at most ${JSON_DEPTH_MAX} levels of lists and objects, got more`,
+      }
     }
     for (const [key, child] of Object.entries(value)) {
       if (key === '__proto__') {

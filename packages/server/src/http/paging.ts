@@ -1,4 +1,4 @@
-import { foundText } from '@carillon/api'
+import { foundText, PAGE_POSITION_MAX_LENGTH, PAGE_SIZE } from '@carillon/api'
 import { z } from 'zod'
 
 import { invalidInput } from './problems.ts'
@@ -21,28 +21,29 @@ interface PageSource<Item, Position> {
 }
 
 const VERSION = 1
-const LIMIT_DEFAULT = 50
-/** The most that core returns at once. */
-const FETCH_MAX = 200
 
 /** A list in the order of names, whose position is the name. */
-export const byName = (list: string): CursorKind<string> => ({ list, position: z.string().min(1).max(300) })
+export const byName = (list: string): CursorKind<string> => ({
+  list,
+  position: z.string().min(1).max(PAGE_POSITION_MAX_LENGTH),
+})
 
 /** A list whose position is the id of an item. */
 export const byId = (list: string): CursorKind<string> => ({ list, position: z.uuid() })
 
 /** Reads one page. It fetches one item more than fits, to know whether another page follows. */
 export async function readPage<Item, Position>(
-  { cursor, limit = LIMIT_DEFAULT }: PageRequest,
+  { cursor, limit = PAGE_SIZE.default }: PageRequest,
   { kind, positionOf, fetch }: PageSource<Item, Position>,
 ): Promise<{ items: readonly Item[]; nextCursor: string | null }> {
   const before = cursor === undefined ? {} : { before: decodeCursor(kind, cursor) }
-  const found = await fetch({ ...before, limit: Math.min(limit + 1, FETCH_MAX) })
+  const found = await fetch({ ...before, limit: Math.min(limit + 1, PAGE_SIZE.max) })
   const items = found.slice(0, limit)
   const last = items.at(-1)
   if (last === undefined || found.length < limit) return { items, nextCursor: null }
   const isMore =
-    found.length > limit || (limit === FETCH_MAX && (await fetch({ before: positionOf(last), limit: 1 })).length > 0)
+    found.length > limit ||
+    (limit === PAGE_SIZE.max && (await fetch({ before: positionOf(last), limit: 1 })).length > 0)
   return { items, nextCursor: isMore ? encodeCursor(kind, positionOf(last)) : null }
 }
 

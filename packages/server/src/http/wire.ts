@@ -1,4 +1,5 @@
 import {
+  GRANT_WARNING_MS,
   explainRun,
   type ApiKey,
   type AuditReport,
@@ -16,7 +17,6 @@ import {
 } from '@carillon/api'
 import {
   describeCadence,
-  GRANT_WARNED_BEFORE_MS,
   type Attempt,
   type Audit,
   type ApiKey as CoreApiKey,
@@ -181,7 +181,7 @@ export function grantWarning(
   now: number,
 ): Grant['warning'] {
   if (isRevoked) return 'revoked'
-  if (expiresAt === null || expiresAt - now > GRANT_WARNED_BEFORE_MS) return null
+  if (expiresAt === null || expiresAt - now > GRANT_WARNING_MS) return null
   return expiresAt <= now ? 'expired' : 'expires_soon'
 }
 

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 
+import { TENANT_MINIMUM_SECONDS, TENANT_REQUESTS_PER_MINUTE, TENANT_SCHEDULES } from '@carillon/api'
 import { createHttpTarget } from '@carillon/targets'
 import { z } from 'zod'
 
@@ -11,13 +12,12 @@ import { ServiceError } from './service-error.ts'
 const LOG_LEVELS = ['silent', 'error', 'warn', 'info', 'debug'] as const
 const ADMIN_KEY_MIN_LENGTH = 24
 export const SECRETS_KEY_BYTES = 32
-const QUOTA_MAX = 1_000_000
 
 const settingsSchema = z.object({
   host: expecting('an address or a host name to listen on, such as 127.0.0.1 or ::', (text) =>
     isIP(text) !== 0 || /^[a-z\d]([a-z\d.-]{0,251}[a-z\d])?$/i.test(text) ? text : undefined,
   ),
-  port: wholeNumber('a port from 0 (any that is free) to 65535', 0, 65_535),
+  port: wholeNumber('a port from 0 (any that is free) to 65535', { min: 0, max: 65_535 }),
   dataDir: expecting('the path of a directory', (text) => (text.includes('\0') ? undefined : resolve(text))),
   databaseUrl: expecting(
     'a URL such as postgres://user:password@host:5432/database',
@@ -33,10 +33,16 @@ const settingsSchema = z.object({
     .union([z.string().transform((text) => text.split(',')), z.array(z.string()).readonly()])
     .transform(readPatterns)
     .nullable(),
-  requestsPerMinute: wholeNumber('a whole number of requests per minute, 1 or more', 1, 1_000_000_000).nullable(),
+  requestsPerMinute: wholeNumber(
+    'a whole number of requests per minute, 1 or more',
+    TENANT_REQUESTS_PER_MINUTE,
+  ).nullable(),
   maxSchedulesPerProject: quota(),
   maxSchedulesPerUser: quota(),
-  minimumSeconds: wholeNumber('a whole number of seconds from 1 to 86400', 1, 86_400),
+  minimumSeconds: wholeNumber(
+    `a whole number of seconds from ${TENANT_MINIMUM_SECONDS.min} to ${TENANT_MINIMUM_SECONDS.max}`,
+    TENANT_MINIMUM_SECONDS,
+  ),
   logLevel: expecting(`one of ${LOG_LEVELS.join(', ')}`, (text) => LOG_LEVELS.find((level) => level === text)),
 })
 
@@ -181,7 +187,10 @@ function expecting<Output>(
   })
 }
 
-function wholeNumber(expected: string, min: number, max: number): z.ZodType<number> {
+function wholeNumber(
+  expected: string,
+  { min, max }: { readonly min: number; readonly max: number },
+): z.ZodType<number> {
   return expecting(expected, (text) => {
     const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN
     return value >= min && value <= max ? value : undefined
@@ -190,9 +199,9 @@ function wholeNumber(expected: string, min: number, max: number): z.ZodType<numb
 
 /** The text `none`, or null from a program, means unlimited. */
 function quota(): z.ZodType<number | null> {
-  return expecting<number | null>(`a whole number of schedules from 1 to ${QUOTA_MAX}, or none`, (text) => {
+  return expecting<number | null>(`a whole number of schedules from 1 to ${TENANT_SCHEDULES.max}, or none`, (text) => {
     if (text === 'none') return null
-    return /^[1-9]\d{0,6}$/.test(text) && Number(text) <= QUOTA_MAX ? Number(text) : undefined
+    return /^[1-9]\d{0,6}$/.test(text) && Number(text) <= TENANT_SCHEDULES.max ? Number(text) : undefined
   }).nullable()
 }
 

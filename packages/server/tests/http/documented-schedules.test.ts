@@ -52,6 +52,7 @@ const ACCEPTED: readonly object[] = [
   { cadence: { kind: 'once', at: '2026-12-24T18:00:00[Europe/Madrid]' } },
   { cadence: { kind: 'once', at: '2026-10-25T02:30:00', timezone: 'Europe/Madrid', dst: { fold: 'second' } } },
   { cadence: { kind: 'cron', expression: '@daily' } },
+  { cadence: { kind: 'interval', every: 'PT15M', maxRuns: 1_000_000 } },
   {
     cadence: {
       kind: 'cron',

@@ -1,4 +1,4 @@
-import { API_PREFIX } from '@carillon/api'
+import { API_PREFIX, LAST_INSTANT_MS } from '@carillon/api'
 import { z } from 'zod'
 
 import type { HandlersOf } from '../operations.ts'
@@ -31,5 +31,5 @@ export const runHandlers: HandlersOf<'listRuns' | 'getRun' | 'cancelRun' | 'runS
 
 /** Runs are listed by their slots. The name of the list holds the schedule, so a cursor is valid for one schedule only. */
 function runsOf(scheduleId: string): CursorKind<number> {
-  return { list: `runs of ${scheduleId}`, position: z.int().min(0).max(Date.parse('9999-12-31T23:59:59.999Z')) }
+  return { list: `runs of ${scheduleId}`, position: z.int().min(0).max(LAST_INSTANT_MS) }
 }

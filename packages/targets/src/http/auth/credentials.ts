@@ -1,4 +1,4 @@
-import type { HttpAuth } from '@carillon/api'
+import { SECRET_VALUE_MAX_LENGTH, type HttpAuth } from '@carillon/api'
 import type { Outcome, SecretStore, TargetContext } from '@carillon/core'
 
 import type { HttpSpec } from '../spec.ts'
@@ -26,7 +26,7 @@ export interface CredentialSource {
  * Visible ASCII without blanks, no longer than servers accept in one header. The minimum lets `withheldFrom` remove the token
  * from an answer: removing a token of one letter would remove that letter from every word.
  */
-const TOKEN = /^[\x21-\x7e]{8,8192}$/
+const TOKEN = new RegExp(`^[\\x21-\\x7e]{8,${SECRET_VALUE_MAX_LENGTH}}$`)
 
 /** The headers that prove the origin of a request. Reads the secret on every attempt, so a new value is used at once. */
 export async function credentialsOf(
