@@ -78,7 +78,7 @@ describe.runIf(process.geteuid?.() === 0 && process.platform === 'linux')('a che
 
       expect(said).toMatch(/Postgres +runs from \S+ until it stops, because user 65534/)
       expect(said).toMatch(/State +succeeded/)
-      expect(await runTests(place)).toBe('1 passed, 0 failed')
+      expect(await runTests(place)).toMatch(/^[1-9]\d* passed, 0 failed$/)
       expect(statSync(folder).mode & 0o777).toBe(0o700)
       rmSync(join(checkout, '.carillon'), { recursive: true })
     },
@@ -98,7 +98,7 @@ describe.runIf(process.geteuid?.() === 0 && process.platform === 'linux')('a che
         new RegExp(`Postgres +runs from ${dataDir}/\\S+ until it stops, because .* cannot be written`),
       )
       expect(said).toMatch(/State +succeeded/)
-      expect(await runTests(place)).toBe('1 passed, 0 failed')
+      expect(await runTests(place)).toMatch(/^[1-9]\d* passed, 0 failed$/)
     },
     LIMIT_MS,
   )
@@ -114,7 +114,7 @@ describe.runIf(process.geteuid?.() === 0 && process.platform === 'linux')('a che
 
       expect(said).not.toMatch(/Postgres +runs from/)
       expect(said).toMatch(/State +succeeded/)
-      expect(await runTests(place)).toBe('1 passed, 0 failed')
+      expect(await runTests(place)).toMatch(/^[1-9]\d* passed, 0 failed$/)
     },
     LIMIT_MS,
   )

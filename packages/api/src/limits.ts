@@ -2,7 +2,8 @@ import { LIMITS } from '@carillon/cadence/words'
 
 /*
  * Every limit of the contract. A limit stands here and nowhere else: the API documents it, the core and the targets enforce
- * it, the CLI shows it. Lengths count UTF-16 code units, as `length` does.
+ * it, the CLI shows it. A limit with `min` and `max` is the range of the setting of that name. Lengths count UTF-16 code units,
+ * as `length` does.
  */
 
 interface Range {

@@ -39,7 +39,7 @@ export function storableText(maxLength: number) {
 }
 
 /**
- * The name of a tenant, a project or a secret. It begins with a letter or digit, so nobody can create `_platform`. That name is
+ * The name of a tenant, a project or a secret. It begins with a letter or digit, so no caller can create `_platform`. That name is
  * reserved: it is both the tenant and the project of the installation itself.
  */
 export const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/

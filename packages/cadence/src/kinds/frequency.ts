@@ -17,17 +17,17 @@ import { DAY_MS, FIRST_WALL_TIME, HOUR_MS, MINUTE_MS, dayOf, modulo, weekdayOf }
 import type { WallTime } from '../time/wall-time.ts'
 import type { Zone } from '../time/zone.ts'
 
-/** Each frequency is a shorthand for an RRULE. */
-const RULES: Readonly<Record<Frequency, (day: string) => string>> = {
-  weekly: (day) => `FREQ=WEEKLY;BYDAY=${day}`,
-  biweekly: (day) => `FREQ=WEEKLY;INTERVAL=2;BYDAY=${day}`,
-  monthly: (day) => `FREQ=MONTHLY;BYDAY=1${day}`,
+/** Each frequency is a shorthand for an RRULE. `weekday` is its code there, such as `MO`. */
+const RULES: Readonly<Record<Frequency, (weekday: string) => string>> = {
+  weekly: (weekday) => `FREQ=WEEKLY;BYDAY=${weekday}`,
+  biweekly: (weekday) => `FREQ=WEEKLY;INTERVAL=2;BYDAY=${weekday}`,
+  monthly: (weekday) => `FREQ=MONTHLY;BYDAY=1${weekday}`,
 }
 
-const PHRASES: Readonly<Record<Frequency, (day: string) => string>> = {
-  weekly: (day) => `Every ${day}`,
-  biweekly: (day) => `Every other ${day}`,
-  monthly: (day) => `On the first ${day} of every month`,
+const PHRASES: Readonly<Record<Frequency, (weekday: string) => string>> = {
+  weekly: (weekday) => `Every ${weekday}`,
+  biweekly: (weekday) => `Every other ${weekday}`,
+  monthly: (weekday) => `On the first ${weekday} of every month`,
 }
 
 const TIME_EXPECTED = 'a time such as 09:00'

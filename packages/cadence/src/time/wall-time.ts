@@ -79,6 +79,7 @@ export function modulo(dividend: number, divisor: number): number {
   return dividend - divisor * Math.floor(dividend / divisor)
 }
 
+/** The range of wall times that can be computed. */
 export const FIRST_WALL_TIME: WallTime = dayNumberOf(FIRST_YEAR, 1, 1) * DAY_MS
 export const LAST_WALL_TIME: WallTime = dayNumberOf(LAST_YEAR + 1, 1, 1) * DAY_MS - 1
 

@@ -41,7 +41,7 @@ const CHARGED_MAX_MS = 1000
 const REST_MIN_MS = 1000
 const REST_IDLE_MS = 15_000
 
-/** Starts from the beginning if another version stored the cursor, but keeps what it says about runs of older versions. */
+/** A cursor that cannot be read, because another version stored it, is reset. Only its `legacyUntil` is kept, if that can be read. */
 export function readAuditCursor(stored: unknown): AuditCursor {
   const known = CURSOR.safeParse(stored ?? {})
   if (known.success) return known.data

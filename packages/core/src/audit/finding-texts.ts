@@ -11,7 +11,7 @@ import type { RunWithoutSchedule, UnattendedRun } from './store/open-runs.ts'
 export const FAULT_REMEDIES = {
   attempt_missing: 'restore the attempts from a backup; the run itself stays as it is',
   run_contradicted:
-    'see who wrote to the database by hand, and restore the run from a backup; if nobody did, please report it',
+    'see who wrote to the database by hand, and restore the run from a backup; if that was not the cause, please report it',
   slot_lost: 'restore the line from a backup',
 } as const
 
@@ -46,7 +46,7 @@ export function lockedLostSlotFinding(scheduleId: string, slot: number, revision
 export function unknownSlotFinding(scheduleId: string, scheduledFor: number): NewFinding {
   const detail =
     'the ledger has a line at an instant that is not a slot of the schedule: ' +
-    'see who wrote to the database by hand; if nobody did, please report it'
+    'see who wrote to the database by hand; if that was not the cause, please report it'
   return { kind: 'slot_unknown', scheduleId, scheduledFor, detail, isRepaired: false }
 }
 
@@ -71,14 +71,14 @@ export function missingRevisionFinding(
   return { kind: 'revision_missing', scheduleId: id, scheduledFor: null, detail, isRepaired: false }
 }
 
-/** A count that is too high may be the only trace of lines that somebody deleted. */
+/** A count that is too high may be the only trace of lines that were deleted by hand. */
 export function wrongCountFinding(counts: RightCounts & { readonly id: string }, right: RightCounts): NewFinding {
   const { id, runCount, failureCount, consecutiveFailures } = counts
   const missing = Math.max(runCount - right.runCount, failureCount - right.failureCount, 0)
   const remedy =
     missing === 0
       ? 'nothing is left to do'
-      : `the lines of ${missing} may be lost: look for them in a backup, unless somebody changed the count by hand`
+      : `the lines of ${missing} may be lost: look for them in a backup, unless the count was changed by hand`
   const detail =
     `the schedule counted ${runCount} runs, ${failureCount} of them failed, ${consecutiveFailures} in a row; its ledger has ` +
     `${right.runCount}, ${right.failureCount} and ${right.consecutiveFailures}: the counts were corrected; ${remedy}`

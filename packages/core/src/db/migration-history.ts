@@ -13,7 +13,7 @@ export interface Migration {
   readonly name: string
   readonly up: string
   readonly down: string
-  /** Of the text of `up` with LF line ends, because git may change line ends. */
+  /** SHA-256 of `up`, which is read with LF line ends, because git may change them. */
   readonly checksum: string
 }
 

@@ -230,7 +230,7 @@ export function checkAudit({ latest, auditedUntil, findings, workers, now }: Aud
   return { name: 'audit', status: 'ok', message, detail }
 }
 
-/** @param unreadable how many of the stored secrets none of the keys opens */
+/** @param unreadable the number of stored secrets that no key can decrypt */
 export function checkSecrets({ kept, unreadable }: { readonly kept: number; readonly unreadable: number }): Check {
   const detail = { kept, unreadable }
   if (unreadable === 0) {

@@ -39,7 +39,6 @@ const AT_ONCE = { waitsFor: 'worker', dueInMs: 0 } as const
 /** Turns the ending of an attempt into what is written. First attempts, retries and rescues all come through here. */
 export function settlementOf(run: RunFence, ending: Ending, { retry, mayFree = true }: SettlementOptions): Settlement {
   const base = {
-    runId: run.runId,
     scheduleId: run.scheduleId,
     scheduledFor: run.scheduledFor,
     workerId: run.workerId,

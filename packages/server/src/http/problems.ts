@@ -116,10 +116,10 @@ function coreProblem(error: CarillonError): ProblemError {
 }
 
 /**
- * Renames the fields in errors of core to the names that the caller knows.
+ * Does the work, and renames the fields in the errors that it throws to the names that the caller knows.
  * @param names from core's argument to the caller's field; other names stay as they are
  */
-export async function withFieldNames<Result>(
+export async function withRenamedFields<Result>(
   names: Readonly<Record<string, string>>,
   work: () => Promise<Result>,
 ): Promise<Result> {

@@ -93,7 +93,7 @@ export async function freeWaitingRuns(
 export interface WaitFacts {
   readonly scheduleId: string
   readonly scheduledFor: number
-  /** Somebody asked to cancel it, or deleted its schedule. */
+  /** A caller asked to cancel it, or deleted its schedule. */
   readonly isUnwanted: boolean
   /** Another run of its schedule waits for its end. */
   readonly isOvertaken: boolean
@@ -151,7 +151,7 @@ export async function requestCancel(
   return rows.map(({ id }) => id)
 }
 
-/** The runs a worker holds that somebody asked to cancel; the poll behind the notification. Serves `runs_cancel_idx`. */
+/** The runs of a worker that are to be cancelled. Polled, because a notification can be lost. Serves `runs_cancel_idx`. */
 export async function findCancelRequests(db: Db, p: { workerId: string }): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
     select runs.id

@@ -7,7 +7,6 @@ import { stampOf } from '../../db/now.ts'
 
 /** The result of an attempt that is to be written, with the fence that proves whose attempt it was (I12). */
 export interface Settlement {
-  readonly runId: string
   readonly scheduleId: string
   readonly scheduledFor: number
   readonly workerId: string

@@ -6,7 +6,7 @@ import { wallNow } from '../../clock.ts'
 import { logChange } from '../change-log.ts'
 import type { HandlersOf } from '../operations.ts'
 import { byId, byName, readPage } from '../paging.ts'
-import { ProblemError, withFieldNames } from '../problems.ts'
+import { ProblemError, withRenamedFields } from '../problems.ts'
 import { toApiKey, toGrant, toMember, toSecret } from '../wire.ts'
 
 const GRANTS = byId('grants')
@@ -97,7 +97,7 @@ const memberHandlers: HandlersOf<MemberOperation> = {
   },
 
   removeMember: async ({ service: { members, logger }, caller, params: { id } }) => {
-    const member = await withFieldNames({ subject: 'path.id' }, () => members.remove(caller, id))
+    const member = await withRenamedFields({ subject: 'path.id' }, () => members.remove(caller, id))
     logChange(logger, 'member.removed', caller, { subject: member.subject })
     return { body: toMember(member) }
   },

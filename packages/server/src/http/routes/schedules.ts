@@ -12,7 +12,7 @@ import {
 import { wallNow } from '../../clock.ts'
 import type { HandlersOf } from '../operations.ts'
 import { byId, readPage } from '../paging.ts'
-import { withFieldNames } from '../problems.ts'
+import { withRenamedFields } from '../problems.ts'
 import { etagOf, matching, requireIfMatch } from '../revisions.ts'
 import { toEditPlan, toPreview, toSchedule, toScheduleChange, toSchedulePreview, toSlot } from '../wire.ts'
 
@@ -88,7 +88,7 @@ export const scheduleHandlers: HandlersOf<
     }
     const { items, nextCursor } = await readPage(page, {
       kind: LIST,
-      fetch: (part) => withFieldNames(QUERY_NAMES, () => scheduler.list(caller, { ...filter, ...part })),
+      fetch: (part) => withRenamedFields(QUERY_NAMES, () => scheduler.list(caller, { ...filter, ...part })),
       positionOf: ({ id }) => id,
     })
     const now = wallNow(clock)
@@ -104,7 +104,7 @@ export const scheduleHandlers: HandlersOf<
       ...(to === undefined ? {} : { to: Date.parse(to) }),
       ...(limit === undefined ? {} : { limit }),
     }
-    const slots = await withFieldNames(SLOT_NAMES, () => scheduler.slots(caller, id, range))
+    const slots = await withRenamedFields(SLOT_NAMES, () => scheduler.slots(caller, id, range))
     return { body: { items: slots.map(toSlot) } }
   },
 

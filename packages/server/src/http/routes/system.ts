@@ -1,7 +1,7 @@
 import { renderCalendar } from '../../calendar.ts'
 import { wallNow } from '../../clock.ts'
 import type { HandlersOf } from '../operations.ts'
-import { withFieldNames } from '../problems.ts'
+import { withRenamedFields } from '../problems.ts'
 import { toAuditReport, toInstant } from '../wire.ts'
 
 /** Views over a whole project: live events, the calendar and the audit. */
@@ -10,7 +10,7 @@ export const systemHandlers: HandlersOf<'followEvents' | 'getCalendar' | 'getAud
     // On a reconnect a browser repeats the URL and adds the header, so the header is newer.
     const isInHeader = headers['last-event-id'] !== undefined
     const lastEventId = headers['last-event-id'] ?? query.after
-    const body = await withFieldNames({ cursor: isInHeader ? 'Last-Event-ID' : 'query.after' }, () =>
+    const body = await withRenamedFields({ cursor: isInHeader ? 'Last-Event-ID' : 'query.after' }, () =>
       eventHub.follow({ identity, lastEventId, isStillAllowed }),
     )
     return { body, headers: { 'x-accel-buffering': 'no' } }

@@ -3,7 +3,7 @@ import type { Caller } from '@carillon/core'
 
 import { logChange } from '../change-log.ts'
 import type { HandlersOf } from '../operations.ts'
-import { ProblemError, withFieldNames } from '../problems.ts'
+import { ProblemError, withRenamedFields } from '../problems.ts'
 import { toTenant } from '../wire.ts'
 
 const NAMES = { tenant: 'path.id' }
@@ -17,7 +17,7 @@ export const tenantHandlers: HandlersOf<
     if (!isInstallation && id !== caller.tenantId) {
       throw new ProblemError('tenant_not_found', `expected the tenant of the calling key, got ${foundText(id)}`)
     }
-    return { body: toTenant(await withFieldNames(NAMES, () => tenants.get(id))) }
+    return { body: toTenant(await withRenamedFields(NAMES, () => tenants.get(id))) }
   },
 
   putTenant: async ({ service: { tenants, logger }, caller, params: { id }, body }) => {
