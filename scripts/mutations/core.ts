@@ -245,7 +245,7 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
     tests: ['tests/db/pool-of-one.test.ts'],
   },
   {
-    guard: 'I9: a failed transaction is rolled back before its connection is used again',
+    guard: 'a failed transaction is rolled back, so that its connection is used again',
     file: 'db/transact.ts',
     from: 'await connection.executeQuery(ROLLBACK)',
     to: 'await Promise.resolve()',
@@ -260,7 +260,7 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
   },
   {
     guard: 'I9: a month of the ledger has a wall of its own',
-    file: 'db/migrations/0003_walls.up.sql',
+    file: 'db/migrations/0009_full_pages.up.sql',
     from: '  perform carillon.wall_in(child);\n',
     to: '',
     tests: ['tests/schema/walls.test.ts'],

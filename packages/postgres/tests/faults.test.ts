@@ -72,7 +72,8 @@ test.runIf(isLinux)('a process that is killed during initdb leaves a directory t
 })
 
 test.runIf(isLinux)('initdb ends with the process that started it, not when its database is complete', async () => {
-  const { dataDir, staging } = await killWhileMaking()
+  // Stopped, initdb cannot complete its database before the signal that ends it arrives, however slow the machine is.
+  const { dataDir, staging } = await killWhileMaking({ isStopped: true })
 
   while (listInitdbs(dataDir).length > 0) await setImmediate()
 
@@ -93,8 +94,8 @@ test('a database is created even if an earlier initdb still writes to its stagin
   expect(await query(postgres.url, 'select 1 as one')).toEqual({ one: 1 })
 })
 
-/** Kills a process during initdb and returns the staging folder it used. */
-async function killWhileMaking(): Promise<{ dataDir: string; staging: string }> {
+/** Kills a process during initdb, which is stopped first if asked, and returns the staging folder it used. */
+async function killWhileMaking({ isStopped = false } = {}): Promise<{ dataDir: string; staging: string }> {
   const dataDir = join(createFolder(), 'data')
   const script = join(import.meta.dirname, 'start-in-child.ts')
   const child = spawn(process.execPath, [script, dataDir], { stdio: ['pipe', 'ignore', 'inherit'] })
@@ -107,17 +108,20 @@ async function killWhileMaking(): Promise<{ dataDir: string; staging: string }> 
     await setImmediate()
     staging = findStaging()
   }
+  if (isStopped) {
+    for (const pid of listInitdbs(dataDir, ['initdb'])) process.kill(Number(pid), 'SIGSTOP')
+    onTestFinished(() => listInitdbs(dataDir, ['initdb']).forEach((pid) => process.kill(Number(pid), 'SIGKILL')))
+  }
   child.kill('SIGKILL')
   return { dataDir, staging }
 }
 
 /** The processes of initdb and of its Postgres for a data directory. */
-function listInitdbs(dataDir: string): string[] {
+function listInitdbs(dataDir: string, programs = ['initdb', 'postgres']): string[] {
   return readdirSync('/proc').filter((pid) => {
     if (!/^\d+$/.test(pid)) return false
     try {
-      const program = basename(readlinkSync(`/proc/${pid}/exe`))
-      if (program !== 'initdb' && program !== 'postgres') return false
+      if (!programs.includes(basename(readlinkSync(`/proc/${pid}/exe`)))) return false
       const text = `${readFileSync(`/proc/${pid}/cmdline`, 'utf8')} ${readlinkSync(`/proc/${pid}/cwd`)}`
       return text.includes(dataDir)
     } catch {

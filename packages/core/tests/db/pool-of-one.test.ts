@@ -89,6 +89,26 @@ test('a transaction that Postgres cut short in favour of another is made again, 
   expect({ tries, isArray: Array.isArray(result) }).toEqual({ tries: 2, isArray: true })
 })
 
+test('a transaction that throws is rolled back and gives its connection back: the next one uses the same connection', async () => {
+  const pool = createPool({ connectionString: database.url, maxConnections: 1 })
+  const db = createDb(pool)
+  const scope = { tenantId: 'amber', projectId: 'web' }
+  const readPid = async (tx: Queryable): Promise<number | undefined> =>
+    (await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx)).rows[0]?.pid
+  const pids: unknown[] = []
+
+  await expect(
+    transactScoped(db, systemClock, scope, async (tx) => {
+      pids.push(await readPid(tx))
+      throw new Error('thrown in the middle')
+    }),
+  ).rejects.toThrow('thrown in the middle')
+  pids.push(await transactScoped(db, systemClock, scope, readPid))
+  await pool.end()
+
+  expect(new Set(pids).size).toBe(1)
+})
+
 type Use = (pool: pg.Pool) => Promise<Record<string, number>>
 
 async function lentByPool(use: Use): Promise<Record<string, number>> {
