@@ -1,8 +1,12 @@
 import { sql } from 'kysely'
 
 import { Grants } from '../src/access/grants.ts'
+import type { Queryable } from '../src/db/database.ts'
 import type { Schedule } from '../src/ledger/records.ts'
 import { CALLER, type Pipeline } from './pipeline.ts'
+
+/** So few that a statement ends within the time limit of a pool on a busy machine too. */
+const BATCH = 2000
 
 /**
  * A schedule and so many copies of it, by one grant. Creating them one by one would take minutes.
@@ -13,6 +17,11 @@ export async function createCopies(pipeline: Pipeline, copies: number, input: ob
   // Nobody's own, so that it carries all of them.
   const { id: grantId } = await new Grants({ db, clock }).create(CALLER, { scopes: ['test:dispatch:*'] })
   const schedule = await pipeline.create({ ...input, grantId })
+  for (let done = 0; done < copies; done += BATCH) await copy(db, schedule.id, Math.min(BATCH, copies - done))
+  return schedule
+}
+
+async function copy(db: Queryable, id: string, copies: number): Promise<void> {
   await sql`
     with copies as (select gen_random_uuid() as id from generate_series(1, ${copies}::integer)), schedules as (
       insert into carillon.schedules (
@@ -22,7 +31,7 @@ export async function createCopies(pipeline: Pipeline, copies: number, input: ob
       select copies.id, tenant_id, project_id, owner_subject, target_kind, state, revision, grant_id, next_slot_at, due_at,
         auto_pause_threshold, created_by_subject, created_at
       from copies, carillon.schedules as original
-      where original.id = ${schedule.id}
+      where original.id = ${id}
     ), revisions as (
       insert into carillon.schedule_revisions (
         schedule_id, revision, tenant_id, project_id, name, cadence_kind, cadence_cron, target_kind, target, policy,
@@ -31,13 +40,12 @@ export async function createCopies(pipeline: Pipeline, copies: number, input: ob
       select copies.id, revision, tenant_id, project_id, name, cadence_kind, cadence_cron, target_kind, target, policy,
         grant_id, required_scope, changed_by_subject, changed_at
       from copies, carillon.schedule_revisions as original
-      where original.schedule_id = ${schedule.id}
+      where original.schedule_id = ${id}
     )
     insert into carillon.schedule_changes (
       schedule_id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, changed_at
     )
     select copies.id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, changed_at
     from copies, carillon.schedule_changes as original
-    where original.schedule_id = ${schedule.id}`.execute(db)
-  return schedule
+    where original.schedule_id = ${id}`.execute(db)
 }

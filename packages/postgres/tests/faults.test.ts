@@ -109,11 +109,24 @@ async function killWhileMaking({ isStopped = false } = {}): Promise<{ dataDir: s
     staging = findStaging()
   }
   if (isStopped) {
-    for (const pid of listInitdbs(dataDir, ['initdb'])) process.kill(Number(pid), 'SIGSTOP')
+    const pids = listInitdbs(dataDir, ['initdb'])
+    for (const pid of pids) process.kill(Number(pid), 'SIGSTOP')
     onTestFinished(() => listInitdbs(dataDir, ['initdb']).forEach((pid) => process.kill(Number(pid), 'SIGKILL')))
+    while (!pids.some(hasWatchdog)) await setImmediate()
   }
   child.kill('SIGKILL')
   return { dataDir, staging }
+}
+
+/** The shell that ends initdb has its process id as the last argument. It is started right after initdb. */
+function hasWatchdog(initdb: string): boolean {
+  return readdirSync('/proc').some((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').endsWith(`\0sh\0${initdb}\0`)
+    } catch {
+      return false
+    }
+  })
 }
 
 /** The processes of initdb and of its Postgres for a data directory. */
