@@ -63,6 +63,12 @@ export const RETRY_ATTEMPTS = { min: 1, max: 100 } as const satisfies Range
 /** The backoff before the second attempt, and the cap of every backoff. */
 export const RETRY_SECONDS = { min: 1, max: 86_400 } as const satisfies Range
 
+/**
+ * The default of a schedule that calls HTTP. The first backoffs outlast a restart of the called service, all nine together
+ * (2 h 15 min) an outage.
+ */
+export const HTTP_RETRY = { maxAttempts: 10, baseSeconds: 30, capSeconds: 2160 } as const
+
 /** The timeout of one HTTP attempt. */
 export const HTTP_TIMEOUT_SECONDS = { min: 1, max: 300, default: 30 } as const satisfies RangeWithDefault
 

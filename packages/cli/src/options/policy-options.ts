@@ -1,5 +1,6 @@
 import {
   AUTO_PAUSE_THRESHOLD,
+  HTTP_RETRY,
   MISSED_POLICIES,
   OVERLAP_POLICIES,
   RETRY_ATTEMPTS,
@@ -24,7 +25,7 @@ export interface PolicyOptions {
 
 export function addPolicyOptions(command: Command): Command {
   const deadline = `how late a slot may start (default: ${STARTING_DEADLINE_SECONDS.default / 60}m)`
-  const retries = `attempts after the first one, 0 to ${RETRY_ATTEMPTS.max - 1} (default: 9)`
+  const retries = `attempts after the first one, 0 to ${RETRY_ATTEMPTS.max - 1} (default: ${HTTP_RETRY.maxAttempts - 1})`
   const autoPause = `pause after this many failed runs in a row, 0 for never (default: ${AUTO_PAUSE_THRESHOLD.default})`
   const spread = 'spread schedules that share a slot over this duration (default: 0)'
   const options = [

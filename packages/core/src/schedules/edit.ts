@@ -123,7 +123,7 @@ function isSameContent({ name, cadence, target, policy }: CheckedInput, schedule
   return (
     name === schedule.name &&
     isSameCadence(cadence.rule.spec, schedule.cadence) &&
-    targetText(target) === targetText(schedule.target) &&
+    comparableText(target) === comparableText(schedule.target) &&
     isDeepStrictEqual(policy, schedule.policy)
   )
 }
@@ -132,7 +132,7 @@ function isSameContent({ name, cadence, target, policy }: CheckedInput, schedule
  * A target as JSON text, its own fields sorted: releases store them in different orders. Within a field the order counts,
  * because a payload is sent in the order in which it is stored.
  */
-function targetText(target: object): string {
+function comparableText(target: object): string {
   return JSON.stringify(Object.fromEntries(Object.entries(target).toSorted(([a], [b]) => (a < b ? -1 : 1))))
 }
 

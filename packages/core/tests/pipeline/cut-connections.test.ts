@@ -58,6 +58,7 @@ function startWorker(databaseUrl: string) {
 async function until({ pool }: TestDatabase, exited: Promise<void>, text: string): Promise<void> {
   const ended = exited.then(() => 'ended' as const)
   while ((await Promise.race([ended, pool.query(text).then(({ rowCount }) => rowCount)])) === 0) {
+    // What is waited for happens in another process, so this polls, with a pause on the server's side.
     await pool.query('select pg_sleep(0.02)')
   }
 }

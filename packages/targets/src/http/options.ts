@@ -1,4 +1,5 @@
-import type { RetryPolicy, SecretStore } from '@carillon/core'
+import { HTTP_RETRY } from '@carillon/api'
+import type { SecretStore } from '@carillon/core'
 
 import { systemNow } from './clock.ts'
 import { resolveBySystem, type Resolve } from './guard/connector.ts'
@@ -40,12 +41,7 @@ export interface ResolvedHttpTargetOptions {
   readonly now: () => number
 }
 
-/**
- * The first backoffs outlast a restart of the called service, all nine together (2 h 15 min) an outage. Their upper bound,
- * 10 × 2160 s = 6 h, is the least `idempotencyRetentionSeconds`.
- */
-export const HTTP_RETRY: RetryPolicy = { maxAttempts: 10, baseSeconds: 30, capSeconds: 2160 }
-
+/** The upper bound of all backoffs together, 10 × 2160 s = 6 h, is the least `idempotencyRetentionSeconds`. */
 const RETRIES_MAX_SECONDS = HTTP_RETRY.maxAttempts * HTTP_RETRY.capSeconds
 
 /** @throws RangeError naming the option at fault */

@@ -1,3 +1,4 @@
+import { HTTP_RETRY } from '@carillon/api'
 import type { Outcome, Problem, Target, TargetContext } from '@carillon/core'
 import { Agent } from 'undici'
 
@@ -14,7 +15,7 @@ import {
   urlProblems,
   type Destination,
 } from './guard/destinations.ts'
-import { HTTP_RETRY, resolveOptions, type HttpTargetOptions, type ResolvedHttpTargetOptions } from './options.ts'
+import { resolveOptions, type HttpTargetOptions, type ResolvedHttpTargetOptions } from './options.ts'
 import { outcomeOf } from './outcome.ts'
 import { requestHeaders } from './request.ts'
 import { httpSpecSchema, type HttpSpec } from './spec.ts'
