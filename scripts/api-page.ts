@@ -1,4 +1,4 @@
-/** What of an OpenAPI document `docs/api.md` shows. */
+/** The parts of an OpenAPI document that `docs/api.md` shows. */
 interface ApiDocument {
   readonly tags: readonly { readonly name: string; readonly description: string }[]
   readonly paths: Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>
@@ -103,7 +103,7 @@ function renderOperation(title: string, operation: ApiOperation): string[] {
   ]
 }
 
-/** The codes that a description names, with their status. */
+/** The problem codes that the responses name in their descriptions, each with its status. */
 function refusals(responses: ApiOperation['responses']): string[] {
   return Object.entries(responses)
     .filter(([, { content = {} }]) => PROBLEM in content)

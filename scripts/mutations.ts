@@ -23,24 +23,26 @@ const SUITES: Readonly<Record<string, readonly Mutation[]>> = {
   postgres: POSTGRES_MUTATIONS,
   server: SERVER_MUTATIONS,
 }
-// Fewer cases than usual: a guard worth having is missed soon.
+// The cases that each property test of cadence tries, fewer than in `npm test`: without its guard, a test fails after few.
 const RUNS = '300'
-// More than in `npm test`: what a guard of concurrency keeps out does not happen in every run.
+// The model test tries more than in `npm test`: a fault that a concurrency guard prevents does not happen in every run.
 const MODEL = { MODEL_RUNS: '12', MODEL_STEPS: '500' }
 const TIMEOUT_MS = 180_000
 const BASELINE_TIMEOUT_MS = 1_800_000
 const OUTPUT_MAX = 64 * 1024 * 1024
+/** Cannot find a name; the same with a suggestion; a shorthand property without a value. */
+const UNKNOWN_NAME = /error TS(?:2304|2552|18004):/
 const COPY_OPTIONS = { recursive: true, verbatimSymlinks: true, mode: constants.COPYFILE_FICLONE }
 
 function copyTree(): string {
   const root = mkdtempSync(join(tmpdir(), 'carillon-mutations-'))
-  // As root, Postgres runs as another user, who has to get to its binaries.
+  // If this script runs as root, Postgres runs as another user, who must be able to reach the binaries in this folder.
   chmodSync(root, 0o711)
   const files = execFileSync('git', ['ls-files', '-z'], { cwd: REPOSITORY, encoding: 'utf8' })
     .split('\0')
     .filter(Boolean)
   for (const file of files) cpSync(join(REPOSITORY, file), join(root, file))
-  // Copied, not linked: of a linked package there would be two, and an error of one is no instance of the other's class.
+  // Copied, not linked: Node would load a linked package twice, and an error of one copy is no instance of the other's class.
   for (const folder of ['', ...Object.keys(SUITES).map((name) => `packages/${name}`)]) {
     const modules = join(REPOSITORY, folder, 'node_modules')
     if (existsSync(modules)) cpSync(modules, join(root, folder, 'node_modules'), COPY_OPTIONS)
@@ -79,7 +81,10 @@ interface Candidate {
   readonly tests: readonly string[]
 }
 
-/** Throws if the mutation no longer fits the tree: a text or a test file that is missing would pass for a test that noticed. */
+/**
+ * Throws if the mutation no longer fits the sources. Without its text, nothing would be mutated. Without its test file, the
+ * run would fail as if a test had noticed.
+ */
 function candidateOf(root: string, name: string, { guard, file, from, to, tests }: Mutation): Candidate {
   const path = join(root, 'packages', name, 'src', file)
   const source = readFileSync(path, 'utf8')
@@ -88,6 +93,27 @@ function candidateOf(root: string, name: string, { guard, file, from, to, tests 
   if (missing !== undefined) throw new Error(`packages/${name} has no ${missing}`)
   const files = tests?.map((test) => `packages/${name}/${test}`) ?? [`packages/${name}`]
   return { guard: `${name}: ${guard}`, path, source, mutated: source.replace(from, () => to), tests: files }
+}
+
+/**
+ * Throws if a mutation uses a name that its file does not know. The tests would fail by a ReferenceError, whatever they check. Each
+ * round type-checks one mutation of every file. Other type errors are part of a mutation: it may leave a name unused.
+ */
+function checkNames(root: string, candidates: readonly Candidate[]): void {
+  const byFile = Map.groupBy(candidates, ({ path }) => path)
+  for (let round = 0; ; round += 1) {
+    const tried = [...byFile.values()].flatMap((ofFile) => ofFile[round] ?? [])
+    if (tried.length === 0) return
+    for (const { path, mutated } of tried) writeFileSync(path, mutated)
+    const { stdout } = spawnSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '--build'], {
+      cwd: root,
+      encoding: 'utf8',
+      maxBuffer: OUTPUT_MAX,
+    })
+    for (const { path, source } of tried) writeFileSync(path, source)
+    const unknown = stdout.split('\n').find((line) => UNKNOWN_NAME.test(line))
+    if (unknown !== undefined) throw new Error(`a mutation uses a name that its file does not know: ${unknown}`)
+  }
 }
 
 function tryMutation(root: string, { path, source, mutated, tests }: Candidate): boolean {
@@ -110,6 +136,7 @@ const counts = { noticed: 0, survived: 0 }
 const startedAt = performance.now()
 try {
   const candidates = names.flatMap((name) => (SUITES[name] ?? []).map((mutation) => candidateOf(root, name, mutation)))
+  checkNames(root, candidates)
   const tests = [...new Set(candidates.flatMap((candidate) => candidate.tests))]
   process.stdout.write(`${candidates.length} guards; first the ${tests.length} test files and folders as they are\n`)
   const baseline = runTests(root, tests, BASELINE_TIMEOUT_MS)

@@ -1,6 +1,6 @@
 /**
- * Prints ten comments and five exported names of the product, chosen by a seed, for a reader who has not seen the code. What the
- * reader misreads is rewritten. Run: `npm run sample`, or `npm run sample -- 17` for the sample of seed 17 again.
+ * Prints ten comments and five exported names of the product, chosen by a seed, for a reader who has not seen the code. We rewrite
+ * what the reader misreads. Run: `npm run sample`, or `npm run sample -- 17` for the sample of seed 17 again.
  */
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { parseSync, type Comment } from 'oxc-parser'
 const ROOT = join(import.meta.dirname, '..')
 const COMMENTS = 10
 const NAMES = 5
-/** Shorter comments explain nothing that a reader could misread. */
+/** The fewest words of a sampled comment. Shorter comments explain nothing that a reader could misread. */
 const COMMENT_WORDS = 8
 const EXPORTED = /^export (?:abstract )?(?:async )?(?:function\*?|class|interface|type|const) (\w+)/gm
 

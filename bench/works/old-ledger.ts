@@ -31,7 +31,7 @@ export async function fillLedger(url: string, rows: number, signal: AbortSignal)
   const perBatch = Math.max(1, Math.floor(BATCH / histories))
   for (let from = 0; from < RUNS_PER_HISTORY; from += perBatch) {
     signal.throwIfAborted()
-    await insertRuns(pool, { from, to: Math.min(from + perBatch, RUNS_PER_HISTORY), runs })
+    await insertLines(pool, { from, to: Math.min(from + perBatch, RUNS_PER_HISTORY), runs })
   }
   await pool.query('alter table carillon.runs enable trigger runs_inserted')
   await pool.query('vacuum (analyze) carillon.runs')
@@ -47,7 +47,7 @@ async function makeMonths(url: string): Promise<void> {
 }
 
 /** Slots number `from` to `to` of every history, the oldest first, and no more than there are to be. */
-async function insertRuns(pool: BenchPool, p: { from: number; to: number; runs: number }): Promise<void> {
+async function insertLines(pool: BenchPool, p: { from: number; to: number; runs: number }): Promise<void> {
   await pool.query(
     `with slot as (
       select history.*, uuidv7() as run_id,

@@ -1,16 +1,16 @@
-/** What one package may know of the world. Anything not written here is refused. */
+/** What the sources of one package may import and use. The boundary checks refuse everything else. */
 interface PackageRule {
   /** Packages of this repository that it may import. */
   readonly packages: readonly string[]
   /** `anywhere` also runs in a browser, so no Node module may be imported. */
   readonly runtime: 'node' | 'anywhere'
-  /** `none`: even a `clock.ts` may not read the time; the caller passes it. */
+  /** `injected`: only a `clock.ts` reads the time. `none`: no file does; the caller of the package passes the time. */
   readonly clock: 'injected' | 'none'
-  /** The only packages from npm that it may import; without it, any that it declares. */
+  /** The only packages from npm that it may import. Without this list it may import all that its package.json declares. */
   readonly npm?: readonly string[]
 }
 
-/** The arrows between packages. A package that is not listed has no place yet: give it one here. */
+/** The arrows between packages: an arrow means "may import". The checks refuse a package that is not listed here. */
 export const PACKAGE_RULES: Readonly<Record<string, PackageRule>> = {
   cadence: { packages: [], runtime: 'anywhere', clock: 'none' },
   postgres: { packages: [], runtime: 'node', clock: 'injected' },
@@ -73,7 +73,7 @@ export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly str
   },
 }
 
-/** Packages that speak SQL: importing one is as good as writing SQL. */
+/** Packages that send SQL. Only files that may contain SQL may import them. */
 export const SQL_PACKAGES: readonly string[] = ['kysely', 'pg']
 
 /** Rooms that may import any room's `store/`: the doctor only reads, and reads every table. */

@@ -14,10 +14,10 @@ const TIMER_GLOBALS = new Set(['setTimeout', 'setInterval', 'performance'])
 const TYPED_VALUES = new Set(['TSAsExpression', 'TSSatisfiesExpression', 'TSNonNullExpression'])
 /** Reads of a property that tell or await the time, as `object.property`. */
 const TIME_PROPERTIES = new Set(['process.hrtime', 'process.uptime', 'AbortSignal.timeout'])
-/** What may be read from `Date` without asking what time it is. */
+/** The properties of `Date` that do not depend on the current time. */
 const PURE_DATE_PROPERTIES = new Set(['UTC', 'parse', 'prototype'])
 
-/** The clock is read and timers are set only in a file named `clock.ts`, so that everything else can be given the time. */
+/** The clock is read and timers are set only in a file named `clock.ts`, so that all other code takes the time from its caller. */
 export function checkClock({ files }: Workspace): Violation[] {
   return files
     .values()
@@ -59,7 +59,7 @@ function clockRead(node: Node, parent: Node | undefined): string | undefined {
     return TIME_PROPERTIES.has(`${object}.${property}`) ? `${object}.${property}` : undefined
   }
   if (node.type !== 'Identifier') return undefined
-  // By this name alone, so that neither an alias of Temporal nor taking it apart hides it.
+  // Any identifier `Now` counts, so that neither an alias of Temporal nor destructuring hides a call.
   if (node.name === 'Now') return 'Temporal.Now'
   if (!isValue(node, parent)) return undefined
   if (TIMER_GLOBALS.has(node.name)) return node.name

@@ -2,8 +2,8 @@ import type { Violation } from './violation.ts'
 import type { Workspace } from './workspace.ts'
 
 /**
- * No file may lead back to itself. Imports of types count too: they cost nothing when the program runs, but two files
- * that need each other's types cannot be understood, moved or tested apart.
+ * No file may import itself through other files. Imports of types count too: they cost nothing when the program runs, but
+ * two files that need each other's types cannot be understood, moved or tested apart.
  */
 export function checkCycles({ files }: Workspace): Violation[] {
   const reported = new Set<string>()

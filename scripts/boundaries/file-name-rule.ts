@@ -3,7 +3,7 @@ import type { Workspace } from './workspace.ts'
 
 const BUCKETS = /\/(utils?|helpers?|lib|common|misc|shared|types)(\/|\.tsx?$)/
 
-/** No buckets: a name that says nothing about its content collects everything. */
+/** Refuses a name such as `utils` or `common`: a name that tells nothing about the content attracts unrelated code. */
 export function checkFileNames({ files }: Workspace): Violation[] {
   return files
     .keys()

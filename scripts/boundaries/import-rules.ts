@@ -7,7 +7,7 @@ import { npmNameOf, packageIdOf, type Import, type SourceFile, type Workspace } 
 
 type Problem = Pick<Violation, 'rule' | 'message'>
 
-/** What each single import may name: the arrows between packages, and only what is declared and public. */
+/** Checks each import by itself: the arrow between the packages, the declaration in package.json, the other package's exports. */
 export function checkImports(workspace: Workspace): Violation[] {
   const unplaced = workspace.packages
     .values()

@@ -2,17 +2,17 @@ import type { Node } from 'oxc-parser'
 
 import { childrenOf, propertyName, walk } from './syntax-walk.ts'
 
-/** What an expression gets from the clock: an instant, or the time between two of them. */
+/** What an expression gets from the clock: an instant, the time between two instants, or neither. */
 type Time = 'instant' | 'duration' | undefined
 
-/** The times that names of a file stand for. Scopes are not told apart. */
+/** Names in a file, each with the kind of time it stands for. A name counts as the same in all scopes. */
 type Times = ReadonlyMap<string, Time>
 
 const CLOCK_CALLS =
   /^(performance\.now|Date\.now|(process\.)?hrtime|hrtime\.bigint|process\.uptime|systemClock\.now|Now\.\w+)$/
 const CONVERSIONS = /^(Math\.\w+|Number|BigInt)$/
 
-/** Finds the names that stand for times. Walks the file again while it finds more: functions are used above their declarations. */
+/** Finds the names that stand for times. Walks the file again while it finds more, because a function may be used above its declaration. */
 export function findTimes(program: Node): Times {
   const times = new Map<string, Time>()
   for (let known = -1; known < times.size;) {
@@ -20,7 +20,7 @@ export function findTimes(program: Node): Times {
     walk(program, (node) => {
       for (const [target, value] of assignmentsIn(node)) {
         const time = timeOf(value, times)
-        // An instant in an object is mostly the time for which something is scheduled.
+        // An instant that is stored in an object is mostly the time for which something is scheduled, so it does not count.
         if (time === 'duration' || (time === 'instant' && target.type === 'Identifier' && node.type !== 'Property')) {
           for (const name of namesIn(target)) times.set(name, longest([times.get(name), time]))
         }
@@ -40,7 +40,7 @@ function assignmentsIn(node: Node): readonly (readonly [target: Node, value: Nod
   return propertyName(node.callee) === 'push' ? node.arguments.map((value) => [object, value] as const) : []
 }
 
-/** `took` of `took`, `result.took` and `[took]`. */
+/** The names that an assignment to `target` sets: `took` for `took`, `result.took` and `[took]`. */
 function namesIn(target: Node): string[] {
   if (target.type === 'ArrayPattern') return childrenOf(target).flatMap(namesIn)
   const name = target.type === 'MemberExpression' ? propertyName(target) : nameOf(target)
@@ -81,9 +81,9 @@ export function timeOf(node: Node, times: Times): Time {
 
 function calledTime({ callee, arguments: given }: Node & { type: 'CallExpression' }, ofGiven: Time, own: Time): Time {
   const name = nameOf(callee)
-  // Given an earlier reading, `process.hrtime` answers how long ago that was.
+  // Called with an earlier reading, `process.hrtime` returns the time since then.
   if (CLOCK_CALLS.test(name)) return name === 'process.hrtime' && given.length > 0 ? 'duration' : 'instant'
-  // What other functions make of an instant is not known: mostly a schedule.
+  // Another function that takes an instant mostly schedules something, so its result does not count as an instant.
   return CONVERSIONS.test(name) || ofGiven === 'duration' ? ofGiven : own
 }
 

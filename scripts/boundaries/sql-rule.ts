@@ -5,7 +5,7 @@ import { walk } from './syntax-walk.ts'
 import type { Violation } from './violation.ts'
 import { npmNameOf, type SourceFile, type Workspace } from './workspace.ts'
 
-/** How statements begin. Keywords are all lower or all upper case, so that a sentence ("Select a day from …") is none. */
+/** How SQL begins. Keywords must be all lower or all upper case, so that a sentence ("Select a day from …") does not match. */
 const STATEMENTS = [
   /^select\s[^]*\sfrom\s/,
   /^select\s+[\w.]+\(/,
@@ -58,7 +58,7 @@ function isSql(text: string | undefined): boolean {
   return statement !== undefined && PATTERNS.some((pattern) => pattern.test(statement))
 }
 
-/** The text a string, template or concatenation makes, with `?` for what is only known when it runs. */
+/** The text of a string, template or concatenation, with `?` for the parts that are known only at run time. */
 function assembledText(node: Node): string | undefined {
   if (node.type === 'Literal') return typeof node.value === 'string' ? node.value : undefined
   if (node.type === 'TemplateLiteral') return node.quasis.map(({ value }) => value.cooked ?? value.raw).join('?')

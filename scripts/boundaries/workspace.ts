@@ -13,21 +13,21 @@ interface Package {
   readonly name: string
   readonly dependencies: ReadonlySet<string>
   readonly devDependencies: ReadonlySet<string>
-  /** Public subpath (`.`, `./testing`) to the file behind it, as a path from the root. */
+  /** Maps each public subpath (`.`, `./testing`) to its file, as a path from the root. */
   readonly exports: ReadonlyMap<string, string>
 }
 
 export interface Import {
   readonly specifier: string
   readonly line: number
-  /** The file of this repository that is imported, as a path from the root; undefined if it is none. */
+  /** The imported file, as a path from the root; undefined if it is not a file of this repository. */
   readonly target: string | undefined
 }
 
 export interface SourceFile {
   readonly path: string
   readonly package: Package
-  /** Tests and benches are free of the rules that keep the product itself pure. */
+  /** True for tests, benches, scripts and settings, which rules for the code of the product skip. */
   readonly isTest: boolean
   readonly imports: readonly Import[]
   readonly program: Program

@@ -47,8 +47,8 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'the lag of the audit does not pass slots that came due while no worker read the agenda',
     file: 'audit/recent-audit.ts',
-    from: '    this.#unlisted.add(listedUntil, Math.min(await readNow(db, clock.databaseNow()), until))\n',
-    to: '    void [readNow, clock]\n',
+    from: '    this.#unlisted.add(listedUntil, Math.min(await readTransactionTime(db, clock.databaseNow()), until))\n',
+    to: '    void [readTransactionTime, clock]\n',
     tests: ['tests/audit/audit-stored.test.ts', 'tests/audit/audit-slices.test.ts'],
   },
   {
@@ -96,7 +96,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'counts of a schedule on several pages are corrected only if they were as wrong before',
     file: 'audit/run-audit.ts',
-    from: 'if (!isAsked && before !== difference) {',
+    from: 'if (!isRequested && before !== difference) {',
     to: 'if (difference === before && runs === Infinity) {',
     tests: ['tests/audit/audit-pages.test.ts'],
   },
@@ -117,14 +117,14 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a recent fault of a schedule that another transaction has locked is not reported yet',
     file: 'audit/slot-audit.ts',
-    from: 'busy.filter(({ schedule }) => isOverdue(schedule, now, BACKLOG_MS))',
+    from: 'busy.filter(({ schedule }) => isOverdue(schedule, now, LONG_OVERDUE_MS))',
     to: 'busy.filter(({ schedule }) => isOverdue(schedule, now, OVERDUE_MS))',
     tests: ['tests/audit/audit-slices.test.ts', 'tests/audit/audit-overdue.test.ts'],
   },
   {
     guard: 'a slot that has been due for long is reported even if another transaction has locked its schedule',
     file: 'audit/slot-audit.ts',
-    from: '        ...busy.filter(({ schedule }) => isOverdue(schedule, now, BACKLOG_MS)),\n',
+    from: '        ...busy.filter(({ schedule }) => isOverdue(schedule, now, LONG_OVERDUE_MS)),\n',
     to: '',
     tests: ['tests/audit/audit-overdue.test.ts'],
   },

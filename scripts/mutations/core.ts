@@ -11,6 +11,20 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
   ...AUDIT_MUTATIONS,
   ...SERVICE_MUTATIONS,
   {
+    guard: 'I14: the size of a cached cadence counts the times that it lists',
+    file: 'cadences/cadence-cache.ts',
+    from: '+ 8 * rule.listedTimes',
+    to: '',
+    tests: ['src/cadences/cadence-cache.test.ts'],
+  },
+  {
+    guard: 'I14: what callers send does not displace stored cadences',
+    file: 'cadences/cadence-cache.ts',
+    from: 'this.#inputs.set(key, parsed)',
+    to: 'this.#cadences.set(key, parsed)',
+    tests: ['src/cadences/cadence-cache.test.ts'],
+  },
+  {
     guard: 'I1: the CHECK that an active schedule has a next slot, and no other has',
     file: MIGRATION,
     from: "check ((state = 'active') = (next_slot_at is not null))",
@@ -41,8 +55,8 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'I4: what waits for its turn is freed in the transaction that ends the run before it',
     file: 'pipeline/settle.ts',
-    from: 'await freeWaitingRuns(tx, {',
-    to: 'await freeWaitingRuns(db as unknown as Tx, {',
+    from: 'await endTurnWait(tx, {',
+    to: 'await endTurnWait(db as unknown as Tx, {',
     tests: ['tests/pipeline/settle-atomic.test.ts', 'tests/model/model.test.ts'],
   },
   {
@@ -233,7 +247,7 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'I9: the API acts as a role that is held by the wall',
     file: 'db/transact.ts',
-    from: '  role: API_ROLE,',
+    from: '  role: API_DB_ROLE,',
     to: '',
     tests: ['tests/db/pool-of-one.test.ts'],
   },
@@ -304,7 +318,7 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
     guard: 'I8: an authorization that cannot be asked is no yes',
     file: 'pipeline/attempt.ts',
     from: "return { kind: 'failed', error: { code: 'rights_unknown', message }, retryable: true }",
-    to: "return { kind: 'granted', grant: { id: run.grantId, subject: run.ownerSubject, billingAccountId: null }, limits: { allowedHosts: null } }",
+    to: "return { kind: 'granted', grant: { id: '', subject: '', billingAccountId: null }, limits: { allowedHosts: null } } as never",
     tests: ['tests/access/grant-table.test.ts'],
   },
   {

@@ -5,7 +5,7 @@ export const POSTGRES_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a claim belongs to the process that wrote it, not to a later process with the same id',
     file: 'directory-claim.ts',
-    from: "(startOf(pid) === '' || hashedStart(pid) === start)",
+    from: "(startTimeOf(pid) === '' || hashedStart(pid) === start)",
     to: 'true',
     tests: ['tests/faults.test.ts'],
   },

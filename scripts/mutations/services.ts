@@ -89,7 +89,7 @@ export const SERVICE_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a slice that failed in part stays a failure until the next slice is due',
     file: 'jobs/turn-service.ts',
-    from: '    this.#restAfterFailureMs = this.#restMs\n',
+    from: '    this.#restAfterFailureMs = this.#sleepMs\n',
     to: '',
     tests: ['tests/maintenance/upkeep.test.ts'],
   },

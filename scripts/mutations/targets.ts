@@ -202,14 +202,14 @@ export const TARGETS_MUTATIONS: readonly Mutation[] = [
     guard: 'the id is that of the run',
     file: 'http/auth/credentials.ts',
     from: 'id: runId,',
-    to: 'id: `${runId}-${context.attempt}`,',
+    to: 'id: crypto.randomUUID(),',
     tests: ['tests/http-auth.test.ts'],
   },
   {
     guard: 'the time is that of the attempt',
     file: 'http/auth/credentials.ts',
     from: 'Math.floor(now() / 1000)',
-    to: 'Math.floor(context.scheduledFor / 1000)',
+    to: '0',
     tests: ['tests/http-auth.test.ts'],
   },
   {

@@ -12,7 +12,7 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'an edit of the overlap policy has open runs settled under the lock',
     file: 'schedules/edit.ts',
-    from: '  await settleLocked(tx, { scheduleId: id })\n',
+    from: '  await requireLockedSettlement(tx, { scheduleId: id })\n',
     to: '',
     tests: ['tests/pipeline/overlap-edit.test.ts'],
   },
@@ -131,8 +131,8 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a run that lost its worker keeps its place before the one that waits for its turn',
     file: 'pipeline/settle.ts',
-    from: "  if (!facts.isOvertaken || settlement.waitsFor !== 'retry') return settlement",
-    to: '  if (!facts.isOvertaken) return settlement',
+    from: "  if (!facts.isAwaited || settlement.waitsFor !== 'retry') return settlement",
+    to: '  if (!facts.isAwaited) return settlement',
     tests: ['tests/pipeline/cancel.test.ts'],
   },
   {
@@ -271,8 +271,8 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'the end of a run frees the one that waits for it',
     file: 'pipeline/settle.ts',
-    from: 'over.length === 0 ? [] : await freeWaitingRuns',
-    to: 'over.length >= 0 ? [] : await freeWaitingRuns',
+    from: 'over.length === 0 ? [] : await endTurnWait',
+    to: 'over.length >= 0 ? [] : await endTurnWait',
     tests: ['tests/model/model.test.ts'],
   },
   {
@@ -292,7 +292,7 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a failure is not retried while another run waits for its end',
     file: 'pipeline/settle.ts',
-    from: 'if (!facts.isOvertaken || settlement',
+    from: 'if (!facts.isAwaited || settlement',
     to: "if (facts.scheduleId !== '' || settlement",
     tests: ['tests/model/model.test.ts'],
   },
@@ -300,7 +300,7 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
     guard: 'at most one run waits for its turn',
     file: 'policy/overlap.ts',
     from: "if (blocking.some(({ waitsFor }) => waitsFor === 'turn')) return SKIP",
-    to: 'if (inTheWay.length === 0) return SKIP',
+    to: 'if (blocking.length === 0) return SKIP',
     tests: ['src/policy/overlap.test.ts'],
   },
   {

@@ -1,4 +1,4 @@
-import { INSTALLATION_KEY, type AuditReport, type Grant, type NewApiKey } from '@carillon/api'
+import { INSTALLATION_KEY_PHRASE, type AuditReport, type Grant, type NewApiKey } from '@carillon/api'
 import { createDatabase } from '@carillon/core/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -165,7 +165,7 @@ test('an operation of the installation tells admins and members that the install
 
   for (const { stderr, exitCode } of refused) {
     expect(exitCode).toBe(1)
-    expect(stderr).toContain(`the key comes from CARILLON_API_KEY: use ${INSTALLATION_KEY}`)
+    expect(stderr).toContain(`the key comes from CARILLON_API_KEY: use ${INSTALLATION_KEY_PHRASE}`)
     expect(stderr).not.toContain('role admin')
   }
 })

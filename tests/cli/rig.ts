@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { createClient, type Client } from '@carillon/api'
 import { createDb, EventLog } from '@carillon/core'
 import { createDatabase, type TestDatabase } from '@carillon/core/testing'
-import { readSettings, startEverything, type RunningService } from '@carillon/server'
+import { readSettings, startEverything, type RunningCarillon } from '@carillon/server'
 
 import { CarillonProcess, type Ended } from './carillon-process.ts'
 
@@ -64,7 +64,7 @@ class TargetServer {
 interface RigParts {
   readonly database: TestDatabase
   readonly folder: string
-  readonly service: RunningService
+  readonly service: RunningCarillon
   readonly target: TargetServer
 }
 
@@ -74,7 +74,7 @@ export class CliRig implements AsyncDisposable {
   /** The working directory of the command line. */
   readonly folder: string
   readonly client: Client
-  readonly #service: RunningService
+  readonly #service: RunningCarillon
   readonly #target: TargetServer
   readonly #begun: CarillonProcess[] = []
 

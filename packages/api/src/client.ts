@@ -7,13 +7,13 @@ import { problem, type FieldProblem, type Problem, type ProblemCode } from './pr
 import type { LiveEvent } from './schemas/event.ts'
 import type { EditPlan, Schedule, ScheduleEdit, ScheduleInput } from './schemas/schedule.ts'
 
-/** The service refused a request. */
+/** The server refused a request. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly status: number
   readonly code: ProblemCode
   readonly errors: readonly FieldProblem[]
-  /** Seconds after which another try may succeed; null if the service did not say. */
+  /** Seconds after which another try may succeed; null if the server named none. */
   readonly retryAfterSeconds: number | null
 
   constructor(
@@ -40,7 +40,7 @@ export interface ClientOptions {
   readonly signal?: AbortSignal
 }
 
-/** The revision that a change is meant for. @default any */
+/** The revision that a change is meant for: the server refuses the change of any other. @default any */
 interface Matching {
   readonly revision?: number
 }
@@ -53,11 +53,11 @@ interface Repeatable {
 interface FollowOptions {
   /** Continue after this event. @default begin now */
   readonly lastEventId?: string | undefined
-  /** Called with the position to continue from: before each event, and also while nothing happens. */
+  /** Called with the position to continue from: before each event, and now and then while no event comes. */
   readonly onPosition?: (lastEventId: string) => void
 }
 
-/** The methods of the client that are nothing but a request: their arguments follow from the operation. */
+/** The methods of the client that only send a request. Their arguments follow from the operation. */
 const METHODS = {
   schedules: {
     create: 'createSchedule',
@@ -84,7 +84,7 @@ const METHODS = {
 
 type OperationOf<Id extends OperationId> = (typeof operations)[Id]
 
-/** In this order: the id in the path, the body, the query, the headers. */
+/** The arguments of a method, in this order: the id in the path, the body, the query, the headers. */
 type ArgumentsOf<Id extends OperationId> = [
   ...(OperationOf<Id> extends { params: z.ZodType } ? [id: string] : []),
   ...(OperationOf<Id> extends { body: infer Body extends z.ZodType } ? [body: z.input<Body>] : []),
@@ -116,8 +116,8 @@ interface Request {
 export type Client = ReturnType<typeof createClient>
 
 /**
- * A client of the service, typed by the schemas of its operations. Throws ApiError if the service refuses a request, and
- * UnreachableError if nothing answers.
+ * A client of the API, typed by the schemas of its operations. Throws ApiError if the server refuses a request, and
+ * UnreachableError if nothing answers, or something other than Carillon.
  */
 export function createClient(url: string, key: string, options: ClientOptions = {}) {
   const send = async (id: OperationId, request: Request): Promise<Response> => {
@@ -133,7 +133,7 @@ export function createClient(url: string, key: string, options: ClientOptions = 
 
   const groupOf = <Group extends keyof typeof METHODS>(group: Group): MethodsOf<Group> => {
     const entries = Object.entries<OperationId>(METHODS[group])
-    // Object.fromEntries forgets the names. `MethodsOf` and `requestOf` read the same fields of the operation.
+    // The cast restores the names, which Object.fromEntries loses. `MethodsOf` and `requestOf` read the same fields of the operation.
     return Object.fromEntries(
       entries.map(([name, id]) => [name, (...given: unknown[]) => ask(id, requestOf(operations[id], given))]),
     ) as MethodsOf<Group>
@@ -154,25 +154,25 @@ export function createClient(url: string, key: string, options: ClientOptions = 
     audit: groupOf('audit'),
     schedules: {
       ...groupOf('schedules'),
-      /** All of them or none, at most `BATCH_MAX`. */
+      /** Creates all of the schedules or none; at most `BATCH_MAX` in one call. */
       createMany: (schedules: readonly ScheduleInput[], repeatable: Repeatable = {}) =>
         ask('createSchedules', { body: { schedules }, headers: headersOf(repeatable) }),
       previewMany: (schedules: readonly ScheduleInput[]) => ask('previewSchedules', { body: { schedules } }),
       edit: (id: string, body: ScheduleEdit, matching: Matching = {}) =>
         editOf(id, body, matching) as Promise<Schedule>,
-      /** What the edit would do to the slots ahead; changes nothing. */
+      /** Says what an edit would do to the slots ahead; changes nothing. */
       planEdit: (id: string, body: ScheduleEdit, matching: Matching = {}) =>
         editOf(id, body, matching, { dryRun: 'true' }) as Promise<EditPlan>,
       pause: (id: string, { reason, ...matching }: Matching & { readonly reason: string }) =>
         ask('pauseSchedule', { id, body: { reason }, headers: headersOf(matching) }),
       skip: (id: string, scheduledFor: string) => ask('skipSlot', { id, body: { scheduledFor } }),
       restore: (id: string, scheduledFor: string) => ask('restoreSlot', { id, body: { scheduledFor } }),
-      /** As iCalendar. */
+      /** The upcoming slots of the project as iCalendar. */
       calendar: async (): Promise<string> => (await send('getCalendar', {})).text(),
     },
     /**
-     * The events of the project, from now on or after an event. Ends when the service closes the connection, and throws
-     * UnreachableError when the connection breaks: either way, call it again after the last position.
+     * The events of the project, from now on or after an event. Ends when the server closes the connection, and throws
+     * UnreachableError when the connection breaks. In both cases, call it again with the last position as `lastEventId`.
      */
     async *events({ lastEventId, onPosition }: FollowOptions = {}): AsyncGenerator<LiveEvent, void, undefined> {
       const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
@@ -187,7 +187,7 @@ export function createClient(url: string, key: string, options: ClientOptions = 
   }
 }
 
-/** The request that the arguments of a method make, in the order of `ArgumentsOf`. */
+/** Builds the request from the arguments of a method, which come in the order of `ArgumentsOf`. */
 function requestOf({ params, body, query, headers }: Operation, given: readonly unknown[]): Request {
   const rest = [...given]
   return {
@@ -228,7 +228,7 @@ async function fetchFrom(
   }
 }
 
-/** Below the path of `url`, for a service behind a proxy. */
+/** The URL of a request, below the path of `url`: a proxy may serve Carillon below a path. */
 function urlOf(url: string, path: string, { id = '', query = {} }: Request): URL {
   const target = URL.parse(url.replace(/\/+$/, '') + API_PREFIX + path.replace('{id}', () => encodeURIComponent(id)))
   if (target === null) throw new TypeError(`expected a URL such as http://127.0.0.1:7400, got ${JSON.stringify(url)}`)
@@ -239,7 +239,7 @@ function urlOf(url: string, path: string, { id = '', query = {} }: Request): URL
 }
 
 function allHeaders(key: string, { headers = {}, body }: Request): Headers {
-  // The message that fetch has for an invalid header shows the key.
+  // Checked before fetch does, whose message about an invalid header would show the key.
   if (!/^[\x21-\x7e]+$/.test(key)) throw new TypeError('expected an API key of visible ASCII characters, got another')
   return new Headers({
     authorization: `Bearer ${key}`,
@@ -248,7 +248,7 @@ function allHeaders(key: string, { headers = {}, body }: Request): Headers {
   })
 }
 
-/** A caller that aborted a request gets its own reason back. */
+/** The error to throw. A caller that aborted the request gets its own reason back, not an UnreachableError. */
 function unlessAborted(error: unknown, { signal }: ClientOptions, message: string): unknown {
   return signal?.aborted === true ? error : new UnreachableError(message, { cause: error })
 }

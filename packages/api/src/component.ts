@@ -18,7 +18,7 @@ export function component<Schema extends z.ZodType>(id: string, schema: Schema, 
 
 /**
  * A schema that is documented and typed as `schema` but accepts anything: the core checks the value, because it can say what
- * is wrong with a cron expression or a target. `documented-schedules.test.ts` of the server compares the two.
+ * is wrong with a cron expression or a target. `documented-schedules.test.ts` of the server compares `schema` with the core.
  */
 export function checkedByCore<Schema extends z.ZodType>(schema: Schema): z.ZodType<z.input<Schema>, z.input<Schema>> {
   // Not z.custom: for an absent field, zod would add a message of its own.
@@ -27,7 +27,7 @@ export function checkedByCore<Schema extends z.ZodType>(schema: Schema): z.ZodTy
   return passing
 }
 
-/** The schema that documents another: itself, unless the core checks the value. */
+/** The schema that the OpenAPI document shows for `schema`: the one behind `checkedByCore`, otherwise `schema` itself. */
 export function documented(schema: z.core.$ZodType): z.core.$ZodType {
   return checkedElsewhere.get(schema) ?? schema
 }

@@ -2,7 +2,7 @@ import { createParser } from 'eventsource-parser'
 
 import { liveEvents, type LiveEvent, type LiveEventName } from './schemas/event.ts'
 
-/** What a chunk completes: an event, or only the position up to which nothing is missing. */
+/** What a chunk of the stream completes: an event, or a position up to which the client has missed nothing. */
 type Progress = { readonly position: string } | UnreadEvent
 
 /** An event whose data is still JSON text. */
@@ -14,7 +14,7 @@ interface UnreadEvent {
 
 /**
  * Reads the events of a stream of server-sent events. An event that the end of the stream cuts off is dropped: a client that
- * reconnects after the last position receives it whole. Data that is no JSON throws, after everything before it was handed out.
+ * reconnects after the last position receives it whole. If the data of an event is no JSON, this throws after all earlier events.
  *
  * @param onPosition called with every id before its event, and with ids that come without an event
  */
@@ -36,12 +36,12 @@ export async function* readEventStream(
       }
     }
   } finally {
-    // Closes the connection if the caller stops reading in between.
+    // Closes the connection if the caller stops reading before the end.
     await reader.cancel().catch(() => undefined)
   }
 }
 
-/** The parser calls back for everything in a chunk at once; this hands it out in order, one piece at a time. */
+/** Returns a function that lists in order what a chunk completes. The parser itself only calls back for each piece. */
 function createReader(): (chunk: string) => Progress[] {
   let lastId = ''
   let completed: Progress[] = []
@@ -52,7 +52,7 @@ function createReader(): (chunk: string) => Progress[] {
       completed.push({ position: id })
     },
     onEvent: ({ event, data }) => {
-      // An event that this release does not know.
+      // Drops an event whose name this release does not know.
       if (event === undefined || !isEventName(event)) return
       completed.push({ id: lastId, event, data })
     },

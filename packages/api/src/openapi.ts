@@ -4,11 +4,11 @@ import { components, documented } from './component.ts'
 import { API_PREFIX, headerName, problemsOf, TAGS, type Operation } from './operation.ts'
 import { operationIds, operations } from './operations.ts'
 import { PROBLEM_TYPES, problem, RETRY_AFTER_PROBLEMS, type ProblemCode } from './problem.ts'
-import { INSTALLATION_KEY } from './words.ts'
+import { INSTALLATION_KEY_PHRASE } from './words.ts'
 
 type JsonObject = Record<string, unknown>
 
-/** The OpenAPI 3.1 document of the service, generated from the operations. */
+/** The OpenAPI 3.1 document of the API, generated from the operations. */
 export function createOpenApi({ version, url }: { readonly version: string; readonly url: string }): JsonObject {
   const paths: Record<string, JsonObject> = {}
   for (const id of operationIds) {
@@ -40,7 +40,7 @@ export function createOpenApi({ version, url }: { readonly version: string; read
 }
 
 function audienceText({ role, isForInstallation }: Operation): string {
-  if (isForInstallation === true) return `Only with ${INSTALLATION_KEY}.`
+  if (isForInstallation === true) return `Only with ${INSTALLATION_KEY_PHRASE}.`
   return role === 'admin' ? 'For admins.' : 'For members.'
 }
 
@@ -77,7 +77,7 @@ function describeSuccess({ description, schema, mediaType, headers = {} }: Opera
   }
 }
 
-/** One answer per status; its description names the codes with that status. */
+/** Documents one answer per HTTP status. Its description names the problem codes with that status. */
 function describeProblems(codes: readonly ProblemCode[]): JsonObject {
   const byStatus = Map.groupBy(codes, (code) => PROBLEM_TYPES[code].status)
   const answers = [...byStatus].toSorted(([a], [b]) => a - b)
@@ -116,7 +116,7 @@ function parametersIn(place: 'path' | 'query' | 'header', schema: z.ZodObject | 
   }))
 }
 
-/** A component by reference; a union of components as `oneOf`. */
+/** Refers to a component by its URI, and to a union of components by `oneOf`. */
 function reference(schema: z.core.$ZodType): JsonObject {
   const shown = documented(schema)
   const id = components.get(shown)?.id
@@ -157,7 +157,7 @@ function toJsonSchema(schema: z.ZodType): JsonObject {
   })
 }
 
-/** Removes what tells a reader nothing: a pattern beside its format, and the bounds of safe integers. */
+/** Removes what tells a reader nothing: a pattern where there is a format, and the bounds of safe integers. */
 function simplify(schema: JsonObject): void {
   if (schema['format'] !== undefined) delete schema['pattern']
   if (schema['minimum'] === Number.MIN_SAFE_INTEGER) delete schema['minimum']

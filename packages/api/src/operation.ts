@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import type { ProblemCode } from './problem.ts'
 import type { Role } from './words.ts'
 
-/** Every path of an operation is below this one. */
+/** The path of every operation begins with this one. */
 export const API_PREFIX = '/api/v1'
 
 /** The groups of operations, with what each is about. */
@@ -35,7 +35,7 @@ interface Success {
 /** One operation of the API: the one source of its route, its document, its client and its tests. */
 export interface Operation {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
-  /** Below `API_PREFIX`, with parameters in braces. */
+  /** The path below `API_PREFIX`, with parameters in braces. */
   readonly path: string
   readonly tag: keyof typeof TAGS
   readonly summary: string
@@ -50,18 +50,18 @@ export interface Operation {
   readonly headers?: z.ZodObject
   readonly body?: z.ZodType
   readonly success: Success
-  /** Besides those that `problemsOf` adds for any operation. */
+  /** The problems that the operation may answer with, besides those that `problemsOf` adds to every operation. */
   readonly problems: readonly ProblemCode[]
 }
 
 /** Every problem that an operation may answer with. */
 export function problemsOf(operation: Operation): ProblemCode[] {
   return [
-    // An unknown parameter in the query is one, so any operation may answer with it.
+    // Any operation answers with it if the query has an unknown parameter.
     'invalid_input',
     ...(operation.body === undefined ? [] : (['malformed_json', 'body_too_large', 'unsupported_media_type'] as const)),
     'unauthenticated',
-    // A removed member may not even read.
+    // Any operation answers with it to a removed member, who may not even read.
     'forbidden',
     ...operation.problems,
     'rate_limited',

@@ -7,7 +7,7 @@ interface ProblemType {
   readonly title: string
 }
 
-/** Every way in which the service refuses or fails. Closed: a client may switch over the codes. */
+/** Every way in which the server refuses a request or fails. The list is closed: a client may switch over the codes. */
 export const PROBLEM_TYPES = {
   invalid_input: { status: 400, title: 'Something in the request is wrong' },
   malformed_json: { status: 400, title: 'The body is not JSON' },
@@ -49,7 +49,7 @@ export const PROBLEM_CODES = Object.keys(PROBLEM_TYPES) as readonly ProblemCode[
 /** Problems that pass with time. Their answers say in `Retry-After` how long to wait. */
 export const RETRY_AFTER_PROBLEMS: readonly ProblemCode[] = ['idempotency_in_flight', 'rate_limited', 'unavailable']
 
-/** The `type` of RFC 9457. Stable; it is a name, not an address. */
+/** The `type` of a problem in RFC 9457. It never changes, and is a name, not an address to open. */
 export function problemTypeUri(code: ProblemCode): string {
   return `urn:carillon:problem:${code}`
 }

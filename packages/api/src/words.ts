@@ -28,8 +28,12 @@ export type RunState = (typeof RUN_STATES)[number]
 /** What started a run: a slot of its cadence, or a request to run the schedule now. */
 export const RUN_TRIGGERS = ['schedule', 'manual'] as const
 
+export type RunTrigger = (typeof RUN_TRIGGERS)[number]
+
 /** How an attempt ended. `malformed`: the target broke its contract. `lost`: its worker died. */
 export const ATTEMPT_OUTCOMES = ['succeeded', 'failed', 'cancelled', 'malformed', 'lost'] as const
+
+export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number]
 
 /** What a waiting run waits for (`carillon.run_wait`), as the end of a sentence about the run. */
 const RUN_WAIT_TEXTS = {
@@ -71,7 +75,7 @@ export const REFUSALS = wordsOf(REFUSAL_TEXTS)
 
 export const RUN_REASONS = wordsOf(RUN_REASON_TEXTS)
 
-/** The states of the schedules that an answer can hold. */
+/** The states that a schedule in an answer can have. */
 export const SCHEDULE_STATES = ['active', 'paused', 'completed'] as const
 
 /** The states of a schedule in the database (`carillon.schedule_state`). */
@@ -87,7 +91,7 @@ export const OVERLAP_POLICIES = ['forbid', 'queue', 'allow', 'replace'] as const
 
 export type OverlapPolicy = (typeof OVERLAP_POLICIES)[number]
 
-/** What happens to a slot that no worker began in time: it is skipped as missed, or the latest one runs late. */
+/** What happens to slots that no worker began in time: all are skipped as missed, or the most recent one runs late. */
 export const MISSED_POLICIES = ['skip', 'run_once'] as const
 
 export type MissedPolicy = (typeof MISSED_POLICIES)[number]
@@ -136,8 +140,8 @@ export const HTTP_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as
 
 export type HttpMethod = (typeof HTTP_METHODS)[number]
 
-/** How messages and documents name the API key of the installation itself. */
-export const INSTALLATION_KEY = 'the key of the installation'
+/** How messages and documents name the admin key, which is the API key of the installation itself. */
+export const INSTALLATION_KEY_PHRASE = 'the key of the installation'
 
 /** The subject of the installation: admin of its own project. No key, member or owner may have this name. */
 export const INSTALLATION_SUBJECT = 'service:installation'
@@ -173,7 +177,7 @@ export function explainRun({ state, reason, waitsFor, attemptCount, cancelReques
   }
 }
 
-/** A run that was tried, and whose retry was then superseded or refused, has failed for that reason. */
+/** Why a run that was tried has failed, if its retry was then superseded or refused. */
 function failureText(reason: RunReason | null): string {
   if (reason === 'superseded') return ': it still waited to be tried again when its next slot began'
   return isRefusal(reason) ? `: ${REFUSAL_TEXTS[reason]}` : ''

@@ -1,6 +1,6 @@
 import { describeMoment } from './english/time-phrase.ts'
 import type { CadenceDraft } from './input/cadence-draft.ts'
-import { LIMITS } from './limits.ts'
+import { CADENCE_LIMITS } from './limits.ts'
 import { SEARCH_STEPS, SearchLimitError, StepBudget } from './rules/step-budget.ts'
 import type { CadenceKind, CadenceSpec } from './spec.ts'
 import type { DstPolicy } from './time/dst-policy.ts'
@@ -13,9 +13,9 @@ const SLOTS_STEPS = 4 * SEARCH_STEPS
 const SLOTS_DEFAULT = 100
 
 export interface SlotsOptions {
-  /** Upper bound, exclusive. */
+  /** Only slots before this instant are returned. @default no bound */
   readonly to?: number
-  /** @default 100, at most 10,000 */
+  /** The most slots to return; above 10,000 it counts as 10,000. @default 100 */
   readonly limit?: number
 }
 
@@ -45,21 +45,26 @@ export class Cadence {
     return this.spec.timezone
   }
 
-  /** The DST policy in effect, defaults included; null if the slots are instants, which no clock change affects. */
+  /** The DST policy in effect, defaults included; null for an instant or an elapsed interval, which DST does not affect. */
   get dst(): DstPolicy | null {
     return this.#draft.local?.dst ?? null
   }
 
+  /** How many times its rule lists in memory, at most 86,400. A cache of cadences adds eight bytes for each to the size of an entry. */
+  get listedTimes(): number {
+    return this.#draft.listedTimes
+  }
+
   /**
-   * The first slot strictly after `after`, or null.
-   * @throws SearchLimitError if the slots are too sparse to find the next one within the budget
+   * The first slot strictly after `after`, or null if there is none.
+   * @throws SearchLimitError if the slots are too sparse to find the next one within the limit of search steps
    */
   next(after: number): number | null {
     return this.#next(floorInstant(after), new StepBudget(SEARCH_STEPS))
   }
 
   /**
-   * The last slot strictly before `before`, or null.
+   * The last slot strictly before `before`, or null if there is none.
    * @throws SearchLimitError like `next`
    */
   previous(before: number): number | null {
@@ -69,10 +74,13 @@ export class Cadence {
     return slot === null || slot < this.#from ? null : slot
   }
 
-  /** The slots in `[from, to)`, ascending. Returns fewer than `limit` if finding more would exceed the budget. */
+  /**
+   * The slots in `[from, to)`, ascending. Returns fewer than `limit` if finding more would exceed the limit of search steps.
+   * @throws SearchLimitError if the search exceeds that limit before it finds the first slot
+   */
   slots(from: number, { to = Infinity, limit = SLOTS_DEFAULT }: SlotsOptions = {}): number[] {
     const slots: number[] = []
-    const most = Math.min(limit, LIMITS.slotsPerCall)
+    const most = Math.min(limit, CADENCE_LIMITS.slotsPerCall)
     const budget = new StepBudget(SLOTS_STEPS)
     try {
       let after = ceilInstant(from) - 1
@@ -108,7 +116,7 @@ export class Cadence {
   }
 
   /**
-   * The clock changes in the two years after `from` that affect this cadence, and their effect.
+   * The DST changes in the two years after `from` that affect this cadence, and their effect.
    * @throws SearchLimitError like `next`
    */
   warnings(from: number): Warning[] {

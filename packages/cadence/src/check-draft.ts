@@ -12,7 +12,7 @@ import type { WallTime } from './time/wall-time.ts'
 /**
  * Checks a cadence as a whole: it has a slot, its slots can be found, and they are not too close together.
  * @param ruleField the field to name if the rule itself is at fault
- * @returns the instant that ends the cadence; undefined, with a problem, if it has no slot at all
+ * @returns the last instant that may be a slot; undefined if the cadence has no slot, which adds a problem
  */
 export function checkDraft(
   draft: CadenceDraft,
@@ -37,7 +37,7 @@ export function checkDraft(
   return last
 }
 
-/** The instant that ends the cadence after `maxRuns` slots or at its upper bound; undefined if it has no slot at all. */
+/** The last instant that may be a slot, by `maxRuns` or by the upper bound `to`; undefined if the cadence has no slot. */
 function findLastSlot(draft: CadenceDraft, { problems, budget }: ParseContext): number | undefined {
   const { source, from, to, maxRuns, last } = draft
   const first = source.next(from - 1, budget)
@@ -56,7 +56,7 @@ function findLastSlot(draft: CadenceDraft, { problems, budget }: ParseContext): 
 
 const PROBED_SLOTS = 2
 
-/** Rejects a rule whose slots become too sparse to find right after the first one. Otherwise the scheduler finds out later. */
+/** Searches the two slots after the first, so that `parse` rejects a rule whose next slots are too sparse to be found. */
 function probeNextSlots(source: SlotSource, first: number, budget: StepBudget): void {
   let slot: number | null = first
   for (let probed = 0; probed < PROBED_SLOTS && slot !== null; probed += 1) slot = source.next(slot, budget)
@@ -87,7 +87,7 @@ function describeTooClose(draft: CadenceDraft, minimumMs: number, budget: StepBu
 const HORIZON_WALL_TIMES = 2000
 const HORIZON_MS = 30 * 366 * DAY_MS
 
-/** Two neighbouring wall times of a rule that are closer than the minimum, searched up to a horizon. */
+/** Two neighbouring wall times of a rule that are closer than the minimum. The search ends at either horizon. */
 function findClosePair(
   rule: WallTimeRule,
   from: WallTime,

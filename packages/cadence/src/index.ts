@@ -1,7 +1,7 @@
 export type { Cadence, SlotsOptions } from './cadence.ts'
 export { PROBLEM_CODES } from './input/problem.ts'
 export type { Problem, ProblemCode } from './input/problem.ts'
-export { LIMITS } from './limits.ts'
+export { CADENCE_LIMITS } from './limits.ts'
 export { parse } from './parse.ts'
 export type { ParseOptions, ParseResult } from './parse.ts'
 export { SearchLimitError } from './rules/step-budget.ts'

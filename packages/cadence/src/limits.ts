@@ -1,13 +1,13 @@
-/** Limits that a wire contract repeats. */
-export const LIMITS = {
-  /** Least distance between two slots, unless the caller of `parse` sets `minimumSeconds`. */
+/** The limits of `parse` and `slots` that the API contract states too. */
+export const CADENCE_LIMITS = {
+  /** The least distance between two slots. The caller of `parse` may set another; `parse` rejects closer slots. */
   minimumSeconds: 60,
-  /** Largest `maxRuns` of a cadence whose slots are counted one by one. */
+  /** The largest `maxRuns` of a cadence whose slots `parse` counts one by one. */
   maxRuns: 10_000,
-  /** Largest `maxRuns` of an interval of hours, minutes or seconds, whose slots are counted by arithmetic. */
+  /** The largest `maxRuns` of an interval of hours, minutes or seconds, whose last slot `parse` calculates without counting. */
   intervalMaxRuns: 1_000_000_000,
-  /** Most `exdates` of a rule, and most `rdates`. */
+  /** The most `exdates` that a rule may have, and the most `rdates`; `parse` rejects more. */
   exceptionDates: 1000,
-  /** Most slots that one call of `slots` returns. */
+  /** The most slots that one call of `slots` returns, even if its `limit` is larger. */
   slotsPerCall: 10_000,
 } as const

@@ -10,16 +10,16 @@ import { readFrequency } from './kinds/frequency.ts'
 import { readInterval } from './kinds/interval.ts'
 import { readOnce } from './kinds/once.ts'
 import { readRRule } from './kinds/rrule.ts'
-import { LIMITS } from './limits.ts'
+import { CADENCE_LIMITS } from './limits.ts'
 import { SEARCH_STEPS, SearchLimitError, StepBudget } from './rules/step-budget.ts'
 import { CADENCE_KINDS } from './spec.ts'
 import type { CadenceKind } from './spec.ts'
 import { FIRST_INSTANT, LAST_INSTANT, SECOND_MS } from './time/wall-time.ts'
 
 export interface ParseOptions {
-  /** Epoch milliseconds. Anchors an input that names no start. Without it such an input is a problem. */
+  /** Epoch milliseconds. An input that names no start counts its slots from here. Without `now`, `parse` rejects such an input. */
   readonly now?: number
-  /** Least distance between two slots. Use 0 to load a spec that was accepted before. @default 60 */
+  /** The least distance between two slots. Use 0 to load a stored spec that `parse` accepted earlier. @default 60 */
   readonly minimumSeconds?: number
 }
 
@@ -77,7 +77,7 @@ function readCadence(input: unknown, options: ParseOptions, problems: ProblemLis
   reader.rejectUnknownFields(fields)
   const budget = new StepBudget(SEARCH_STEPS)
   const context = { reader, problems, budget, now: options.now ?? null, chargedYears: new Set<number>() }
-  const minimumMs = (options.minimumSeconds ?? LIMITS.minimumSeconds) * SECOND_MS
+  const minimumMs = (options.minimumSeconds ?? CADENCE_LIMITS.minimumSeconds) * SECOND_MS
   try {
     const draft = read(context)
     const last = draft && checkDraft(draft, context, minimumMs, ruleField)

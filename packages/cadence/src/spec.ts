@@ -7,9 +7,9 @@ interface ZonedSpec {
 }
 
 interface RecurringSpec extends ZonedSpec {
-  /** Earliest slot, inclusive: an instant (`…Z`) or a local time in `timezone`. */
+  /** The earliest time that may be a slot: an instant (`…Z`) or a local time in `timezone`. */
   readonly startAt?: string
-  /** Latest slot, inclusive: an instant or a local time. */
+  /** The latest time that may be a slot: an instant (`…Z`) or a local time in `timezone`. */
   readonly endAt?: string
   /** Largest number of slots, counted from `startAt`. */
   readonly maxRuns?: number
@@ -28,7 +28,7 @@ export interface CronSpec extends RecurringSpec {
 export interface RRuleSpec extends RecurringSpec {
   readonly kind: 'rrule'
   readonly rule: string
-  /** DTSTART as a local time. */
+  /** The DTSTART of iCalendar, as a local time in `timezone`. */
   readonly start: string
   readonly exdates?: readonly string[]
   readonly rdates?: readonly string[]
@@ -38,7 +38,7 @@ export interface IntervalSpec extends RecurringSpec {
   readonly kind: 'interval'
   /** ISO 8601 duration. */
   readonly every: string
-  /** Slots lie at whole multiples of `every` from here. @default `startAt` */
+  /** Slot n lies n × `every` after this time: an instant (`…Z`) or a local time in `timezone`. @default `startAt` */
   readonly anchor?: string
 }
 
@@ -53,7 +53,7 @@ export interface FrequencySpec extends RecurringSpec {
   readonly dayOfWeek: number
   /** `HH:MM`. */
   readonly timeOfDay: string
-  /** Local date of one of the slots. Only a biweekly cadence has one. */
+  /** The local date of one slot, from which every second week is counted. Only a biweekly cadence has an anchor. */
   readonly anchor?: string
 }
 
@@ -64,7 +64,7 @@ export type CadenceKind = CadenceSpec['kind']
 
 export const CADENCE_KINDS: readonly CadenceKind[] = ['once', 'cron', 'rrule', 'interval', 'frequency']
 
-/** Makes the fields optional that `parse` fills in. */
+/** Makes the fields `Filled` optional, because `parse` fills them in. */
 type WithOptional<Spec, Filled extends keyof Spec> = Omit<Spec, Filled> & Partial<Pick<Spec, Filled>>
 
 /** What `parse` accepts: a spec that may omit defaults and anchors. Use it to type-check literals. */

@@ -8,14 +8,14 @@ import { DAY_MS, modulo } from './time/wall-time.ts'
 import type { WallTime } from './time/wall-time.ts'
 import type { Segment, Zone } from './time/zone.ts'
 
-/** A clock change that affects a cadence. */
+/** A DST change that affects a cadence. Any change of a zone's UTC offset counts as a DST change. */
 export interface Warning {
   readonly code: WarningCode
-  /** The instant of the clock change. */
+  /** The instant of the DST change, in epoch milliseconds. */
   readonly at: number
-  /** The first local time it affects, such as `2027-03-14T02:30:00`. */
+  /** The first local time of the cadence that the change affects, such as `2027-03-14T02:30:00`. */
   readonly local: string
-  /** How many local times of the cadence it affects; counting stops at 1,000. */
+  /** How many local times of the cadence the change affects; counting stops at 1,000. */
   readonly count: number
   readonly effect: DstEffect
   /** A full sentence for the user. */
@@ -26,12 +26,12 @@ const HORIZON_MS = 2 * 366 * DAY_MS
 const COUNT_MAX = 1000
 
 export interface WarningRange {
-  /** First and last instant that may be a slot. */
+  /** The search for DST changes starts at `from`. It ends at `to`, the last instant that may be a slot, or earlier. */
   readonly from: number
   readonly to: number
 }
 
-/** The clock changes in the two years after `from` that affect a rule, in order. */
+/** The DST changes in the two years after `from` that affect a rule, in order. */
 export function findWarnings(
   { rule, dst }: { readonly rule: WallTimeRule; readonly dst: DstPolicy },
   source: SlotSource,
@@ -44,7 +44,7 @@ export function findWarnings(
   // Starts a day early, because a fold that began before `from` may still be going on.
   for (let before = zone.segmentAt(from - DAY_MS); before.end <= horizon;) {
     const after = zone.segmentAt(before.end)
-    // Each clock change has its own budget: there are few, and each is a separate search.
+    // Each DST change has its own budget, because each is a separate search. There are only a few.
     const budget = createBudget()
     const walls = affectedWallTimes(rule, before, after, budget)
     const isAhead = after.start + Math.max(0, before.offset - after.offset) > from
@@ -56,7 +56,7 @@ export function findWarnings(
   return warnings
 }
 
-/** False if every affected slot is excluded by an instant in `exdates`: then there is nothing to warn about. */
+/** False if the instants in `exdates` and UNTIL exclude every affected slot: then there is nothing to warn about. */
 function hasSlots(source: SlotSource, dst: DstPolicy, before: Segment, after: Segment, budget: StepBudget): boolean {
   const change = after.start
   const fold = before.offset - after.offset
@@ -71,7 +71,7 @@ interface AffectedWallTimes {
   readonly count: number
 }
 
-/** The wall times of a rule that a clock change skips or repeats. */
+/** The wall times of a rule that a DST change skips or repeats. */
 function affectedWallTimes(rule: WallTimeRule, before: Segment, after: Segment, budget: StepBudget): AffectedWallTimes {
   const edges = [after.start + before.offset, after.start + after.offset]
   const end = Math.max(...edges)

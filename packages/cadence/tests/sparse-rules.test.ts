@@ -5,10 +5,15 @@ import { cadenceOf, problemsOf, utc } from './cadence-of.ts'
 
 const FREQS = ['HOURLY', 'DAILY', 'WEEKLY', 'MONTHLY', 'YEARLY']
 const INTERVALS = [1, 7, 11, 97, 366]
-const LIMITS = ['BYMONTH=2;BYMONTHDAY=29', 'BYMONTH=2;BYMONTHDAY=29;BYDAY=MO', 'BYMONTH=12;BYMONTHDAY=31', 'BYDAY=TU']
+const CADENCE_LIMITS = [
+  'BYMONTH=2;BYMONTHDAY=29',
+  'BYMONTH=2;BYMONTHDAY=29;BYDAY=MO',
+  'BYMONTH=12;BYMONTHDAY=31',
+  'BYDAY=TU',
+]
 
 const RULES = FREQS.flatMap((freq) =>
-  INTERVALS.flatMap((interval) => LIMITS.map((limit) => `FREQ=${freq};INTERVAL=${interval};${limit}`)),
+  INTERVALS.flatMap((interval) => CADENCE_LIMITS.map((limit) => `FREQ=${freq};INTERVAL=${interval};${limit}`)),
 )
 
 describe('a rule whose slots lie very far apart', () => {

@@ -1,5 +1,5 @@
-import { ApiError, INSTALLATION_KEY, UnreachableError, type FieldProblem } from '@carillon/api'
-import type { ServiceError } from '@carillon/server'
+import { ApiError, INSTALLATION_KEY_PHRASE, UnreachableError, type FieldProblem } from '@carillon/api'
+import type { OperatorError } from '@carillon/server'
 import { CommanderError } from 'commander'
 
 import { styled } from './output/style.ts'
@@ -34,9 +34,9 @@ export function reportOf(error: unknown, cli: Pick<Cli, 'env' | 'cwd' | 'signal'
   return { code: 'unexpected', message: messageOf(error), errors: [], advice }
 }
 
-/** Compares the name: importing the class would load the whole server for every command. */
-function isServiceError(error: unknown): error is ServiceError {
-  return error instanceof Error && error.name === 'ServiceError' && 'code' in error
+/** Compares the name of the error, because importing its class would load the whole server package for every command. */
+function isServiceError(error: unknown): error is OperatorError {
+  return error instanceof Error && error.name === 'OperatorError' && 'code' in error
 }
 
 function usageReport({ message }: CommanderError): ErrorReport {
@@ -61,9 +61,11 @@ function adviceFor({ code, message, retryAfterSeconds }: ApiError, cli: Pick<Cli
   }
 }
 
-/** Only the message of the service says whether a role or the installation key is missing. */
+/** Only the server's message says whether a role or the installation key is missing. */
 function sufficientKey(message: string): string {
-  if (message.includes(INSTALLATION_KEY)) return `use ${INSTALLATION_KEY}; no role of another key is enough`
+  if (message.includes(INSTALLATION_KEY_PHRASE)) {
+    return `use ${INSTALLATION_KEY_PHRASE}; no role of another key is enough`
+  }
   return 'use a key with the role admin (`carillon keys create --role admin`)'
 }
 
@@ -76,7 +78,7 @@ export function reportJson({ code, message, errors }: ErrorReport): string {
 export function reportText(report: ErrorReport, terminal: { readonly hasColor: boolean }): string {
   const { code, message, errors, advice } = report
   if (code === 'interrupted') return `${message}\n`
-  // The message of the service repeats the first field error: print it once.
+  // The server's message repeats the first field error: print it once.
   const isRepeated = errors.some((problem) => message.includes(problem.message))
   const headline = isRepeated && errors.length > 1 ? `the request has ${errors.length} errors` : message
   const listed = isRepeated && errors.length === 1 ? [] : errors

@@ -24,7 +24,7 @@ export function reportError(error: unknown, args: readonly string[], cli: Cli): 
   // No subcommand was given: commander has printed the help instead of an error.
   if (error instanceof CommanderError && error.code === 'commander.help') return EXIT_CODES.usage.code
   const report = reportOf(error, cli)
-  // The arguments are not parsed, because they may be the error.
+  // Searches the raw arguments, because the error may be that they cannot be parsed.
   const isJson = args.includes('--json')
   cli.terminal.writeError(isJson ? reportJson(report) : reportText(report, cli.terminal))
   if (cli.env['CARILLON_DEBUG'] === '1' && error instanceof Error) cli.terminal.writeError(`${traceOf(error)}\n`)

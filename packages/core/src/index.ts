@@ -1,4 +1,4 @@
-// What a host of the core needs of the contract beside it.
+// The parts of the contract (`@carillon/api`) that a program which embeds core needs as well.
 export { INSTALLATION_SUBJECT, isNameableSubject } from '@carillon/api'
 export type { Role } from '@carillon/api'
 export type { Caller } from './kernel/scope.ts'
@@ -8,7 +8,7 @@ export { CarillonError, ERROR_CODES, type ErrorCode, type Problem } from './kern
 export { Events } from './kernel/events.ts'
 export type { EventMap, EventName } from './kernel/events.ts'
 export { FailureRecord, FORGET_AFTER_MS, pauseAfter } from './kernel/failure-record.ts'
-export type { Part } from './kernel/failure-record.ts'
+export type { MonitoredPart } from './kernel/failure-record.ts'
 export { slotsOf } from './schedules/slots.ts'
 export type { NamePageOptions, PageOptions } from './kernel/checked-object.ts'
 export type { Check } from './doctor/checks.ts'

@@ -31,10 +31,11 @@ import { preview, slots } from './schedules/slots.ts'
 
 /**
  * The entry point for users of the library: it creates, changes and reads schedules, and requests runs. It never calls a target;
- * workers do (I7). Every change is one transaction that records its actor. Slots that are due before a change get their lines in
- * the same transaction or, after a long outage, soon after it.
+ * workers do (I7). Every change is one transaction that records its actor. Slots that came due before a change get their lines in
+ * the same transaction; if an outage left too many of them, the rest of the lines is written soon after the commit.
  *
- * Every method throws a CarillonError with a closed `code`. A method that throws has written nothing.
+ * A method that refuses a call throws a CarillonError with a closed `code` and has written nothing. Any other error comes from the
+ * database or the connection. If the connection broke during the commit, it is unknown whether the change was written.
  */
 export class Scheduler {
   readonly events: Events
@@ -52,9 +53,10 @@ export class Scheduler {
   }
 
   /**
-   * Creates at most once per key (1 to 255 printable ASCII characters) within a day. The same request gets the same schedule, as it
-   * was when it was created. Another request with the key fails with `idempotency_key_reused`, and the same one fails with
-   * `idempotency_in_flight` while the first is under way. A refused input does not use up its key.
+   * Creates at most once per caller and key (1 to 255 printable ASCII characters) within a day. A repeated request gets the same
+   * schedule, as it was when it was created. A different request with the same key fails with `idempotency_key_reused`. While the
+   * first request is under way, every other request with its key fails with `idempotency_in_flight`. A refused input does not use up
+   * its key.
    */
   async createOnce(caller: Caller, input: ScheduleInput, idempotencyKey: string): Promise<CreatedOnce> {
     return createOnce(this.#context, caller, input, idempotencyKey)
@@ -92,12 +94,12 @@ export class Scheduler {
     return get(this.#context, caller, id)
   }
 
-  /** The newest first. */
+  /** A page of the project's schedules, the most recently created first. */
   async list(caller: Caller, options: ListOptions = {}): Promise<Schedule[]> {
     return list(this.#context, caller, options)
   }
 
-  /** Takes effect at once. A run that has begun continues with its own revision (I5). */
+  /** Takes effect at once. A run that has begun continues with the revision under which it began (I5). */
   async edit(
     caller: Caller,
     id: string,
@@ -107,12 +109,15 @@ export class Scheduler {
     return edit(this.#context, caller, id, change, options)
   }
 
-  /** What an edit would change in the slots ahead; for a paused schedule, after a resume. Throws what `edit` would throw. */
+  /**
+   * What an edit would change in the coming slots; for a paused schedule, in the slots that would come due if it were resumed now.
+   * Throws what `edit` would throw.
+   */
   async planEdit(caller: Caller, id: string, change: ScheduleEdit, options: ChangeOptions = {}): Promise<EditPlan> {
     return planEdit(this.#context, caller, id, change, options)
   }
 
-  /** No slot begins until `resume`. Runs that are under way continue. Slots that wait for their turn are skipped. */
+  /** No slot begins until `resume`. Runs that are under way or wait for a retry continue. Slots that wait for their turn are skipped. */
   async pause(caller: Caller, id: string, options: ChangeOptions & { readonly reason: string }): Promise<Schedule> {
     return pause(this.#context, caller, id, options)
   }
@@ -122,7 +127,7 @@ export class Scheduler {
     return resume(this.#context, caller, id, options)
   }
 
-  /** Permanent. Waiting runs are cancelled. Runs that are under way end by themselves. */
+  /** Deletes a schedule for good. Cancels its waiting runs. Runs that are under way are left to finish. */
   async delete(caller: Caller, id: string, options: ChangeOptions = {}): Promise<void> {
     return deleteSchedule(this.#context, caller, id, options)
   }
@@ -151,14 +156,14 @@ export class Scheduler {
   }
 
   /**
-   * Requests a run at this instant, also while the schedule is paused. The next slot stays the same. Fails with `overlap` if another
-   * run is under way and the policy forbids two.
+   * Requests a run at this instant, also while the schedule is paused. The next slot stays the same. Fails with `overlap` if, because
+   * of the schedule's open runs, the overlap policy lets a further run neither start nor wait.
    */
   async runNow(caller: Caller, id: string): Promise<Run> {
     return runNow(this.#context, caller, id)
   }
 
-  /** Cancels a run: at once if it waits, through its target's abort signal if it is running. */
+  /** Cancels a waiting run at once. If the run is running, its worker fires the abort signal of the call to the target. */
   async cancel(caller: Caller, runId: string): Promise<Run> {
     return cancel(this.#context, caller, runId)
   }
@@ -167,40 +172,44 @@ export class Scheduler {
     return this.#context.transact(caller, (tx) => getRun(tx, { ...scopeOf(caller), id: runId }))
   }
 
-  /** The latest slot first. */
+  /** A page of the schedule's runs, sorted by slot, the most recent slot first. */
   async listRuns(caller: Caller, scheduleId: string, options: RunPage = {}): Promise<Run[]> {
     return listRunsOf(this.#context, caller, scheduleId, options)
   }
 
-  /** The changes of a schedule and their actors. */
+  /** The changes of a schedule and their actors, the oldest first. */
   async history(caller: Caller, id: string): Promise<ScheduleChange[]> {
     return history(this.#context, caller, id)
   }
 
   /**
-   * Requests a full audit of all tenants from the workers; open requests are merged. Returns the instant of the request by Postgres'
-   * clock: the audit starts at or after it. A worker may start the audit before this call returns.
+   * Requests a full audit of all tenants from the workers. Requests that no audit has answered yet are merged into one. Returns the
+   * instant of the request by Postgres' clock, in epoch milliseconds: the audit starts at that instant or later. A worker may start
+   * the audit before this call returns.
    */
   async requestAudit(): Promise<number> {
     return requestAudit(this.#context)
   }
 
-  /** The counts of the latest audit over all projects, and what was found since it ended; undefined before the first audit. */
+  /**
+   * The counts of the last full audit of all projects, plus what was found after it ended. Before the first full audit: the last
+   * findings or repairs that were stored; undefined if there are none.
+   */
   async latestAudit(): Promise<Audit | undefined> {
     return latestAudit(this.#context)
   }
 
-  /** Audits have compared all slots that came due up to this instant, in all projects; null before the first audit. */
+  /** Audits have compared all slots of all projects that came due up to this instant (epoch milliseconds); null if it is not known. */
   async auditedUntil(): Promise<number | null> {
     return auditedUntil(this.#context)
   }
 
-  /** The findings of audits in the caller's project, the newest first. A healthy system has none. */
+  /** The findings of audits in the caller's project, those of the most recent audit first. A healthy system has none. */
   async findings(caller: Caller, options: FindingPage = {}): Promise<Finding[]> {
     return findings(this.#context, caller, options)
   }
 
-  /** Findings that belong to no project because their schedule is gone. For the installation, not for a tenant. */
+  /** Findings that belong to no project because their schedule is gone. For the operator of the installation, not for a tenant. */
   async unownedFindings(options: FindingPage = {}): Promise<Finding[]> {
     return unownedFindings(this.#context, options)
   }

@@ -7,11 +7,11 @@ import { createDb, type Db } from './db/database.ts'
 import { migrationStatus } from './db/migrate.ts'
 import { Listener } from './db/notify.ts'
 import { createPool } from './db/pool.ts'
-import { readActingUser, WORKER_ROLE } from './db/server.ts'
+import { readActingUser, WORKER_DB_ROLE } from './db/server.ts'
 import { systemClock, type Clock } from './kernel/clock.ts'
 import { CarillonError } from './kernel/errors.ts'
 import { Events } from './kernel/events.ts'
-import { FailureRecord, FORGET_AFTER_MS, type Part } from './kernel/failure-record.ts'
+import { FailureRecord, FORGET_AFTER_MS, type MonitoredPart } from './kernel/failure-record.ts'
 import { Lease } from './kernel/lease.ts'
 import type { Service } from './kernel/service.ts'
 import { BacklogWriter } from './ledger/backlogs.ts'
@@ -22,29 +22,29 @@ import { Heartbeat } from './pipeline/heartbeat.ts'
 import { InDoubtCheck } from './pipeline/in-doubt-commits.ts'
 import { PipelineLoop } from './pipeline/loop.ts'
 import { Rescuer } from './pipeline/rescuer.ts'
-import type { Failing } from './pipeline/workers.ts'
+import type { FailingServices } from './pipeline/workers.ts'
 import { checkedRetentionMs } from './policy/retention-days.ts'
-import { checkRetention } from './policy/retry.ts'
+import { checkKeyRetention } from './policy/retry.ts'
 import type { AuthorizationPort } from './ports/authorization.ts'
 import type { Target } from './ports/target.ts'
 
 export interface WorkerOptions {
   /** A direct connection, not a pooler that lends connections per transaction: the worker listens and prepares statements. */
   readonly databaseUrl: string
-  /** The targets that it serves. It claims no schedules of other kinds. */
+  /** The targets that the worker can call. It claims no schedules whose target is of another kind. */
   readonly targets: readonly Target[]
-  /** Shown to people. @default 'worker' */
+  /** For display, for example in `carillon doctor` and in pg_stat_activity. @default 'worker' */
   readonly name?: string
-  /** The most runs that it holds at a time. @default 200 */
+  /** How many runs the worker holds at a time, at most. At the limit it claims nothing until a run ends. @default 200 */
   readonly concurrency?: number
-  /** Time between two heartbeats. Other workers take its runs over within four heartbeats of its death. @default 2000 */
+  /** Time between two heartbeats. If the worker dies, other workers take over its runs within four heartbeats. @default 2000 */
   readonly heartbeatMs?: number
-  /** How long the ledger keeps runs; 7 or more. @default 90 */
+  /** For how many days the ledger keeps runs; at least 7. @default 90 */
   readonly retentionDays?: number
-  /** Checks before each attempt that the owner still has access. @default the project's own members only */
+  /** Asked before each attempt whether the schedule's owner still has access. @default only the project's member list is checked */
   readonly authorization?: AuthorizationPort
   /** Other parts of this process that can fail, such as its API. The worker reports them with its own. @default none */
-  readonly otherParts?: readonly Part[]
+  readonly otherParts?: readonly MonitoredPart[]
   readonly clock?: Clock
   readonly events?: Events
   readonly meter?: Meter
@@ -52,16 +52,19 @@ export interface WorkerOptions {
 
 /** How long a stop waits for runs in flight before it hands them back. Less than the 30 s that process managers usually allow. */
 const DRAIN_GRACE_MS = 20_000
-/** A stop ends after this time in any case. */
+/** After this time a stop cuts all connections to Postgres and returns, whatever is left to write. */
 const STOP_LIMIT_MS = 24_500
 const HEARTBEAT_DEFAULT_MS = 2000
 const GAUGES_EVERY_MS = 30_000
 const WARN_EVERY_MS = 3_600_000
-/** Begin 2, take 1, settle 3, permissions 1, rescue 1. */
+/** The connections of the pipeline: 2 for begin, 1 for take, 3 for settle, 1 for permission checks, 1 for the rescuer. */
 const PIPELINE_CONNECTIONS = 8
-/** Half of the driver's limit: work that waits behind a silent connection must go on within 30 seconds. */
+/**
+ * How long the pipeline waits for an answer of Postgres before it gives up the connection. Half of the driver's limit: work that waits
+ * behind a silent connection must go on within 30 seconds.
+ */
 const PIPELINE_ANSWER_MS = 15_000
-/** For services that are not urgent: upkeep, audit, gauges, warnings. */
+/** The connections of the services that are not urgent: upkeep, audit, backlogs, gauges, warnings. */
 const SERVICE_CONNECTIONS = 2
 
 /**
@@ -88,7 +91,7 @@ export class Worker {
   readonly #inDoubtCheck: InDoubtCheck
   readonly #services: readonly Service<unknown>[]
   /** The services and their parts: everything in this worker that can fail. */
-  readonly #parts: readonly Part[]
+  readonly #parts: readonly MonitoredPart[]
   #stopped: Promise<void> | undefined
 
   constructor(options: WorkerOptions) {
@@ -104,7 +107,7 @@ export class Worker {
     const connection = {
       connectionString: databaseUrl,
       applicationName: `carillon ${name}`,
-      role: WORKER_ROLE,
+      role: WORKER_DB_ROLE,
       onIdleError,
     }
     this.#pool = createPool({
@@ -114,7 +117,7 @@ export class Worker {
       answerWithinMs: PIPELINE_ANSWER_MS,
     })
     this.#servicePool = createPool({ ...connection, maxConnections: SERVICE_CONNECTIONS, isPrepared: true })
-    // A pool of its own with a short time limit: neither a lock nor a silent connection must cost the lease.
+    // The heartbeat has its own pool with a short time limit: neither a lock nor a silent connection must make the worker lose its lease.
     this.#heartbeatPool = createPool({
       ...connection,
       maxConnections: 1,
@@ -176,7 +179,7 @@ export class Worker {
     return this.#gauges.latest
   }
 
-  /** The number of runs that it holds at this moment. */
+  /** The number of runs that this worker holds at this moment. */
   get inFlight(): number {
     return this.#loop.inFlight
   }
@@ -185,13 +188,13 @@ export class Worker {
     return this.#pools.reduce((sum, pool) => sum + pool.totalCount - pool.idleCount, 0)
   }
 
-  /** The age of the slots that the audit, on whichever worker, compared last; null if unknown. */
+  /** How far the audit is behind: the age of the instant up to which it has compared all slots, on any worker; null if not known. */
   get auditLagSeconds(): number | null {
     return this.#auditor.lagMs === null ? null : this.#auditor.lagMs / 1000
   }
 
   /** The services and parts that fail at the moment, by name; null if none does. */
-  get failing(): Failing | null {
+  get failing(): FailingServices | null {
     const failures = this.#parts.flatMap(({ name, failure }) =>
       failure === undefined ? [] : [[name, failure] as const],
     )
@@ -202,7 +205,10 @@ export class Worker {
     return [this.#pool, this.#servicePool, this.#heartbeatPool]
   }
 
-  /** @throws CarillonError if the schema is outdated, or if the retries of a target can outlast its idempotency keys */
+  /**
+   * @throws CarillonError if a target forgets its idempotency keys before its retries end, if the schema is outdated, or if the
+   * connection does not act as the worker's role
+   */
   async start(): Promise<void> {
     this.#checkRetention()
     await this.#checkSchema()
@@ -212,7 +218,7 @@ export class Worker {
     for (const service of this.#services) service.start()
   }
 
-  /** Drains runs in flight, hands the rest back, and gives up the lease. Safe to call twice. */
+  /** Waits a limited time for runs in flight, hands back those that are left, and gives up the lease. Safe to call twice. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stopInTime()
     return this.#stopped
@@ -222,7 +228,7 @@ export class Worker {
     await this.stop()
   }
 
-  /** A Postgres that does not answer must not keep this process alive. Another worker rescues the runs that it still holds. */
+  /** A Postgres that does not answer must not keep this process alive. Another worker rescues the runs that this one still holds. */
   async #stopInTime(): Promise<void> {
     const late = Promise.withResolvers<void>()
     const stopTimer = this.#clock.after(STOP_LIMIT_MS, () => {
@@ -263,7 +269,7 @@ export class Worker {
   #checkRetention(): void {
     for (const { kind, retry, idempotencyRetentionSeconds } of this.#targets.values()) {
       if (idempotencyRetentionSeconds === undefined) continue
-      const problem = checkRetention({ retry, idempotencyRetentionSeconds })
+      const problem = checkKeyRetention({ retry, idempotencyRetentionSeconds })
       if (problem !== null) {
         throw new CarillonError('retention_too_short', `target ${kind}: ${problem.message}`, { problems: [problem] })
       }
@@ -273,8 +279,8 @@ export class Worker {
   /** A pooler may drop the settings of a connection. The worker would then act as the role that logged in. */
   async #checkRole(): Promise<void> {
     const { user } = await readActingUser(this.#db)
-    if (user === WORKER_ROLE) return
-    const message = `expected to act as ${WORKER_ROLE}, got ${user}: connect to Postgres itself, not through a pooler`
+    if (user === WORKER_DB_ROLE) return
+    const message = `expected to act as ${WORKER_DB_ROLE}, got ${user}: connect to Postgres itself, not through a pooler`
     throw new CarillonError('role_refused', message)
   }
 

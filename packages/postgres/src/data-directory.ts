@@ -22,22 +22,26 @@ import { join } from 'node:path'
 import { claimDirectory, isOwnEntry } from './directory-claim.ts'
 import { makeDirectory } from './make-directory.ts'
 import { PostgresError, systemCodeOf } from './postgres-error.ts'
-import type { Program } from './program.ts'
+import type { PostgresBinaries } from './program.ts'
 import { runToEnd } from './server-process.ts'
 import { findObstacle, type ServerUser } from './server-user.ts'
 
 /**
- * Prefix of the folder in which initdb creates a new database before it is moved up. A random suffix follows, because the
- * initdb of a killed process may still write to the previous folder. If the folder exists, the move did not finish.
+ * Prefix of the staging folder, in which initdb creates a new database before its files are moved up. A random suffix follows,
+ * because the initdb of a killed process may still write to its own staging folder. Such a folder is left if a creation was
+ * interrupted.
  */
 const STAGING_PREFIX = '.initialising'
-/** Retries, because an initdb that is still ending may add files during the removal. */
+/** A removal retries, because an initdb that is still ending may add files meanwhile. */
 const REMOVE_OPTIONS = { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }
-/** In the data directory, which only its owner may read. A database that something else created has no such file. */
+/**
+ * The file with the superuser's password. It lies in the data directory, which only its owner may read. A database that
+ * Carillon did not create has no such file.
+ */
 const PASSWORD_FILE = 'superuser-password'
 /**
- * A name for the working directory of a process that works even if its user may not enter a parent folder: Linux opens the
- * folder directly and does not resolve the path. The processes that Postgres starts have the same working directory.
+ * The path by which a process can open its working directory even if its user may not enter a parent folder: Linux opens the
+ * folder directly and does not resolve the full path. The processes that Postgres starts have the same working directory.
  */
 const WORKING_FOLDER = '/proc/self/cwd'
 
@@ -45,14 +49,20 @@ const WORKING_FOLDER = '/proc/self/cwd'
 export interface DataDirectory {
   readonly path: string
   readonly user: ServerUser
-  /** A parent folder that the server's user may not enter. If there is one, the server never resolves the full path. */
+  /**
+   * A parent folder that `user` may not enter; undefined if there is none. If there is one, Postgres opens its working directory
+   * and never resolves the full path.
+   */
   readonly obstacle: string | undefined
   /** Claims the folder again if the claim file is gone, for instance because a backup replaced the folder. */
   readonly renewClaim: () => Promise<void>
   readonly release: () => void
 }
 
-/** Claims a folder for the server's user and creates it if needed. Throws if it holds files but no database. */
+/**
+ * Creates a folder if it is missing, claims it for this process and makes `user` its owner. Throws if it holds files but no
+ * database.
+ */
 export async function openDataDirectory(given: string, user: ServerUser): Promise<DataDirectory> {
   let path = given
   try {
@@ -79,8 +89,12 @@ export async function openDataDirectory(given: string, user: ServerUser): Promis
   }
 }
 
-/** Creates a database unless there is one. Without `sync` a power failure may lose it. */
-export async function ensureDatabase(directory: DataDirectory, program: Program, sync: boolean): Promise<void> {
+/** Creates a database unless there is one. Without `sync` a power failure may lose the created database. */
+export async function ensureDatabase(
+  directory: DataDirectory,
+  program: PostgresBinaries,
+  sync: boolean,
+): Promise<void> {
   const { path } = directory
   try {
     if (!hasDatabase(path)) await initialise(directory, program, sync)
@@ -93,9 +107,9 @@ export async function ensureDatabase(directory: DataDirectory, program: Program,
 
 /**
  * Prepares a restart of the server. The data directory may have been removed, or replaced by a backup, since the last start.
- * It never creates a database: an empty one would look as if all schedules were lost.
+ * This function never creates a database: an empty one would look as if all schedules were lost.
  */
-export async function requireDatabase({ path, user, renewClaim }: DataDirectory): Promise<void> {
+export async function prepareRestart({ path, user, renewClaim }: DataDirectory): Promise<void> {
   try {
     if (!hasDatabase(path)) {
       const message = `the database in ${path} is gone: put it back, or stop and start again to get a new one`
@@ -108,12 +122,12 @@ export async function requireDatabase({ path, user, renewClaim }: DataDirectory)
   }
 }
 
-/** The name by which the server opens its working directory. */
+/** The path that Postgres or initdb uses for `folder`, its working directory. */
 export function nameForServer(folder: string, { obstacle }: DataDirectory): string {
   return obstacle === undefined ? folder : WORKING_FOLDER
 }
 
-/** The password of the superuser; undefined if something else created the database. */
+/** The password of the superuser; undefined if Carillon did not create the database. */
 export function readPassword(path: string): string | undefined {
   const passwordFile = join(path, PASSWORD_FILE)
   return existsSync(passwordFile) ? readFileSync(passwordFile, 'utf8').trim() : undefined
@@ -160,7 +174,7 @@ function isStaging(entry: string): boolean {
  * Creates a database such that a crash never leaves a partial one that looks complete. initdb writes to a staging folder.
  * Its entries are then moved up one by one, and PG_VERSION, which marks a database, is moved last.
  */
-async function initialise(directory: DataDirectory, program: Program, sync: boolean): Promise<void> {
+async function initialise(directory: DataDirectory, program: PostgresBinaries, sync: boolean): Promise<void> {
   const { path, user, obstacle } = directory
   for (const entry of entriesOf(path)) rmSync(join(path, entry), REMOVE_OPTIONS)
   const staging = join(path, `${STAGING_PREFIX}-${randomBytes(4).toString('hex')}`)
@@ -181,7 +195,7 @@ async function initialise(directory: DataDirectory, program: Program, sync: bool
       '--builtin-locale=C.UTF-8',
       '--locale=C',
       '--no-instructions',
-      // Many iterations protect weak passwords and slow down every connection. This password has 192 random bits.
+      // Many iterations protect weak passwords, but slow down every connection. One is enough for this password of 192 random bits.
       '--set=scram_iterations=1',
       ...(sync ? [] : ['--no-sync']),
     ],

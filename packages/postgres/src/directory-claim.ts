@@ -4,13 +4,13 @@ import { join } from 'node:path'
 
 import { delay } from './clock.ts'
 import { PostgresError } from './postgres-error.ts'
-import { isAlive, startOf } from './process-table.ts'
+import { isAlive, startTimeOf } from './process-table.ts'
 
-/** The folder inside a data directory that holds a copy of Postgres while it runs. */
+/** The folder inside a data directory that holds a copy of the Postgres program while that copy runs. */
 export const PROGRAM_FOLDER = '.carillon-program'
 const CLAIM = /^\.carillon-claim-(\d+)-([0-9a-f]{12})-[0-9a-f]{8}$/
 
-/** Two processes that start at the same instant may each see the other and back off, so each tries several times. */
+/** Two processes that start at the same instant may each see the other and back off. So each tries this often, then throws. */
 const TRIES = 4
 const PAUSE_MS = 50
 
@@ -24,9 +24,9 @@ export interface Claim {
  * Reserves a data directory for this process until `release`: no other process may create, serve or remove the database.
  *
  * A claim is an empty file whose name identifies its process, so it is created atomically, and the claim of a process that
- * has ended is ignored. Each process writes its claim before it looks for others. So of two processes at least one sees the
- * other, and never do both continue. The `postmaster.pid` of Postgres cannot do this: it does not exist while initdb runs.
- * Neither of them sees processes in another container: a volume must belong to one container at a time.
+ * has ended is ignored. Each process writes its claim before it looks for others. So at least one of two processes sees the
+ * other, and they never both continue. The `postmaster.pid` of Postgres cannot do this: it does not exist while initdb runs.
+ * Neither a claim nor `postmaster.pid` reveals a process in another container: a volume must belong to one container at a time.
  */
 export async function claimDirectory(dataDir: string): Promise<Claim> {
   for (let tries = 1; ; tries += 1) {
@@ -50,7 +50,7 @@ export function isOwnEntry(name: string): boolean {
   return name === PROGRAM_FOLDER || CLAIM.test(name)
 }
 
-/** The id of the process that serves a data directory or is about to; undefined if there is none. */
+/** The id of the process that has claimed a data directory, to run Postgres on it; undefined if there is none. */
 export function findClaimant(dataDir: string): number | undefined {
   return claimsOf(dataDir)[0]?.pid
 }
@@ -78,9 +78,9 @@ function claimsOf(dataDir: string): { name: string; pid: number }[] {
 
 /** True if the process that wrote a claim still runs. If the system does not report start times, the id alone decides. */
 function isSame(pid: number, start: string | undefined): boolean {
-  return isAlive(pid) && (startOf(pid) === '' || hashedStart(pid) === start)
+  return isAlive(pid) && (startTimeOf(pid) === '' || hashedStart(pid) === start)
 }
 
 function hashedStart(pid: number): string {
-  return createHash('sha256').update(startOf(pid)).digest('hex').slice(0, 12)
+  return createHash('sha256').update(startTimeOf(pid)).digest('hex').slice(0, 12)
 }

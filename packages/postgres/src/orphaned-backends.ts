@@ -5,15 +5,15 @@ import { basename } from 'node:path'
 import { after } from './clock.ts'
 import { commandLineOf, isAlive, parentOf } from './process-table.ts'
 
-/** A backend notices that its server is gone as soon as it waits for something. One that does not gets SIGQUIT after this. */
+/** A backend ends when it waits for something and finds its server gone. A backend that still runs gets SIGQUIT after this time. */
 const QUIT_AFTER_MS = 500
-/** Postgres itself waits as long before it sends SIGKILL. */
+/** A backend that still runs after this time gets SIGKILL. Postgres itself waits as long. */
 const KILL_AFTER_MS = 5000
-/** After this, other processes that hold the server's log, such as a program that a statement started, are left alone. */
+/** After this time Carillon waits no longer for other processes that hold the log, such as a program that a statement started. */
 const LEAVE_AFTER_MS = 10_000
 
 /**
- * Ends the backends that a killed server leaves behind, the way a server does if one of its backends crashes: SIGQUIT to
+ * Ends the backends that a killed Postgres server leaves behind, as a server does if one of its backends crashes: SIGQUIT to
  * all, then SIGKILL to those that remain. A backend that computes for minutes would otherwise keep the shared memory, which
  * blocks the next server, and would survive a stop.
  *

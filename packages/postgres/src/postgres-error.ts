@@ -7,12 +7,12 @@ export type PostgresErrorCode =
   /** The user that Postgres runs as cannot run the installed program or a copy of it, or cannot reach the data. */
   | 'path_blocked'
   | 'directory_unwritable'
-  /** Another live process serves the data directory or is about to. */
+  /** Another live process runs Postgres on the data directory or is about to. */
   | 'directory_in_use'
   /** The data directory holds files, but no database. */
   | 'directory_foreign'
   | 'wrong_version'
-  /** At a restart: the database was removed in the meantime. */
+  /** Postgres ended and cannot be restarted, because the database was removed in the meantime. */
   | 'database_missing'
   | 'port_in_use'
   /** Postgres did not start for another reason; the message quotes it. */

@@ -4,16 +4,16 @@ import { basename, join } from 'node:path'
 import { systemCodeOf } from './postgres-error.ts'
 import { commandLineOf, isAlive, readOr } from './process-table.ts'
 
-/** The server that is alive in a data directory. */
+/** The Postgres server that runs on a data directory. */
 export interface LockHolder {
   readonly pid: number
   readonly isStopping: boolean
 }
 
 /**
- * Removes a stale `postmaster.pid`, or returns the server that is alive in `dataDir`. Postgres itself ignores the lock of a
- * killed server, but not if the same user now runs any other process with that id. That is likely after a restart of the
- * machine or of a container.
+ * Removes a stale `postmaster.pid`, or returns the server that runs on `dataDir`. Postgres itself ignores the lock of a killed
+ * server, unless another process of the same user has its process id now. That is likely after a restart of the machine or of
+ * a container.
  */
 export function releaseStaleLock(dataDir: string): LockHolder | undefined {
   const lockFile = join(dataDir, 'postmaster.pid')
@@ -28,7 +28,7 @@ export function releaseStaleLock(dataDir: string): LockHolder | undefined {
   return undefined
 }
 
-/** The port of the server that is alive in `dataDir` and not stopping; undefined if there is none. */
+/** The port of the server that runs on `dataDir` and is not stopping; undefined if there is none. */
 export function findPostmasterPort(dataDir: string): number | undefined {
   const { pid, port, isStopping } = readLock(join(dataDir, 'postmaster.pid'))
   if (pid === undefined || isStopping === true || !isAlive(pid) || !isPostmasterOf(pid, dataDir)) return undefined

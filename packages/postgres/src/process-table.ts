@@ -17,10 +17,10 @@ export function isAlive(pid: number): boolean {
 }
 
 /**
- * The start of a process, as text for comparison only. The system reuses process ids, but the id and the start together are
+ * When a process started, as text for comparison only. The system reuses process ids, but an id and a start together are
  * unique. Empty if the process has ended or the system does not report it.
  */
-export function startOf(pid: number): string {
+export function startTimeOf(pid: number): string {
   switch (process.platform) {
     case 'linux': {
       const ticks = statOf(pid)?.startTicks

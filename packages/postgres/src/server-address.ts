@@ -17,8 +17,8 @@ export interface RunningPostgres {
 }
 
 /**
- * Finds the Postgres that serves a data directory now; undefined if there is none, or if it is stopping. One that has just
- * started may not accept connections yet. Throws `PostgresError` if this user may not read the directory.
+ * Finds the Postgres that serves a data directory now; undefined if there is none, or if it is stopping. A Postgres that
+ * has just started may not accept connections yet. Throws `PostgresError` if this user may not read the directory.
  */
 export function findRunningPostgres(dataDir: string): RunningPostgres | undefined {
   const path = resolve(dataDir)
@@ -39,7 +39,7 @@ export function superuserUrl(port: number, password: string | undefined): string
   return `postgres://${credentials}@${LOOPBACK}:${port}/postgres`
 }
 
-/** Finds a free port. Another process may take it before the caller does, so the caller must be ready to try again. */
+/** Finds a free port. Another process may open it before the caller does, so the caller must be ready to try again. */
 export async function findFreePort(): Promise<number> {
   const probe = createServer().listen(0, LOOPBACK)
   await once(probe, 'listening')

@@ -14,7 +14,7 @@ interface SpawnOptions {
   readonly inherited?: readonly number[]
 }
 
-/** Longest silence in the log of a starting server. Recovery may take longer, but logs its progress every ten seconds. */
+/** A starting server whose log is silent for this long is killed. Recovery may take longer, but logs every ten seconds. */
 const READY_LIMIT_MS = 120_000
 /** A fast stop only writes dirty pages. After this time the server gets SIGQUIT, after twice this time SIGKILL. */
 const STOP_LIMIT_MS = 10_000
@@ -41,7 +41,7 @@ export class ServerProcess {
     this.#stopOn(options.signal)
   }
 
-  /** The latest lines of the server's log. */
+  /** The last lines of the server's log. */
   get log(): readonly string[] {
     return this.#log
   }
@@ -56,7 +56,7 @@ export class ServerProcess {
     return this.#exited.then(() => undefined)
   }
 
-  /** Resolves to true once the server accepts connections, or to false if it ends before. */
+  /** Resolves to true once the server accepts connections, or to false if the server ends first. */
   async waitUntilReady(): Promise<boolean> {
     const { stderr } = this.#child
     if (!stderr) {
@@ -111,7 +111,7 @@ export class ServerProcess {
  * Starts a watchdog: a shell that ends `child` if this process dies. The shell waits for the end of its input, which the
  * system closes however this process ends, and then sends the signal. Nothing polls, and a crash leaves nothing running.
  * @param signal `INT` for a server, which is a fast stop. `KILL` for initdb, which handles SIGINT only between its steps;
- * the next start discards what it created
+ * the next start discards what initdb created
  */
 function startWatchdog(child: ChildProcess, { user, cwd }: SpawnOptions, signal: 'INT' | 'KILL'): void {
   if (process.platform === 'win32' || child.pid === undefined) return

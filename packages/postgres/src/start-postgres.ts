@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 
-import { ensureDatabase, openDataDirectory, readPassword, requireDatabase } from './data-directory.ts'
-import { openProgram, type Program } from './program.ts'
+import { ensureDatabase, openDataDirectory, readPassword, prepareRestart } from './data-directory.ts'
+import { openProgram, type PostgresBinaries } from './program.ts'
 import { superuserUrl } from './server-address.ts'
 import type { ServerProcess } from './server-process.ts'
 import { chooseServerUser } from './server-user.ts'
@@ -10,7 +10,7 @@ import { startServer } from './start-server.ts'
 import { supervise, type RestartListener } from './supervisor.ts'
 
 export interface PostgresOptions {
-  /** Created if missing. The data survives stops, crashes and restarts. */
+  /** The folder of the database, created if missing. The data survives stops, crashes and restarts. */
   readonly dataDir: string
   /** @default a free port */
   readonly port?: number
@@ -23,7 +23,7 @@ export interface PostgresOptions {
   readonly restarts?: RestartListener
 }
 
-/** A Postgres on loopback. Stop it before the process ends; if the process crashes, it stops by itself. */
+/** A Postgres that listens on loopback. Stop it before this process ends. If this process crashes, Postgres stops by itself. */
 export interface EmbeddedPostgres extends AsyncDisposable {
   /** Connects as the superuser, with its password, to the database `postgres`. */
   readonly url: string
@@ -44,8 +44,8 @@ export async function startPostgres(options: PostgresOptions): Promise<EmbeddedP
   const { path, user } = directory
   const stopping = new AbortController()
   const { signal } = stopping
-  let program: Program | undefined
-  // The copy goes first: once the directory is released, another process may use a copy for it.
+  let program: PostgresBinaries | undefined
+  // Removes the copy first: once the directory is released, another process may use the same copy.
   const release = (): void => {
     program?.copy?.remove()
     directory.release()
@@ -55,13 +55,13 @@ export async function startPostgres(options: PostgresOptions): Promise<EmbeddedP
     await ensureDatabase(directory, program, settings['fsync'] !== 'off')
     const { server, port } = await startServer({ ...options, settings, directory, postgres: program.postgres, signal })
     const restart = async (): Promise<ServerProcess> => {
-      await requireDatabase(directory)
+      await prepareRestart(directory)
       // The copy may have been removed, or npm may have reinstalled the program.
       if (program === undefined || !existsSync(program.postgres)) program = openProgram(path, user)
       return (await startServer({ settings, directory, postgres: program.postgres, port, signal })).server
     }
     const ended = (listener ? supervise({ server, signal, restart, listener }) : server.ended).then(release)
-    // Not an unhandled rejection: the caller of `stop` gets the error.
+    // Keeps a rejection from counting as unhandled. The callers of `stop` and `ended` get the error.
     ended.catch(() => undefined)
     const stop = (): Promise<void> => {
       stopping.abort()

@@ -10,7 +10,7 @@ import { findFreePort, LOOPBACK } from './server-address.ts'
 import { ServerProcess } from './server-process.ts'
 
 const PORT_TRIES = 5
-/** A server that is stopping, or was killed, gets 30 seconds to write dirty pages and release its shared memory. */
+/** For 30 seconds a start waits until a previous server, stopping or killed, has written its pages and freed its shared memory. */
 const STOPPING_TRIES = 300
 const PAUSE_MS = 100
 
@@ -39,7 +39,7 @@ export async function startServer(options: StartServerOptions): Promise<{ server
   }
 }
 
-/** Why a try did not start a server, if another try may. */
+/** Why a try did not start a server, although another try may. */
 interface NotStarted {
   readonly reason: 'port' | 'stopping'
   readonly error?: PostgresError
@@ -66,10 +66,10 @@ async function tryStart({
 }
 
 /**
- * Stops a server whose process has ended. This process holds the claim, so the process that started the server is gone, and
- * its watchdog has stopped the server, unless the watchdog was killed too. A server that was started by other means is left
- * alone: it throws `error`. So is a server of an older Carillon, which wrote no claims, as long as a Node process is its
- * parent.
+ * Stops a Postgres server that outlived the Carillon process that started it. This process holds the claim, so that process is
+ * gone, and its watchdog has stopped the server, unless the watchdog was killed too. Throws `error` for a server that something
+ * else started. Also throws it if another Node process is the server's parent: an older Carillon, which wrote no claims, may still
+ * use the server.
  */
 function stopOrphan(pid: number, error: PostgresError): void {
   const parent = parentOf(pid) ?? 0

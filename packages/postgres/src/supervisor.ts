@@ -25,7 +25,7 @@ const PAUSE_MAX_MS = 5000
 /** A server that runs shorter than this does not reset the pause, so a crash loop slows down. */
 const STEADY_MS = 10_000
 
-/** Restarts a server until the signal aborts. Resolves once the server has ended after that. */
+/** Restarts a server until the signal aborts. Resolves once the signal has aborted and the server has ended. */
 export async function supervise({ server, signal, restart, listener }: SupervisorOptions): Promise<void> {
   let [running, pauseMs, startedAt] = [server, PAUSE_MIN_MS, monotonicMs()]
   for (;;) {

@@ -109,10 +109,12 @@ async function killWhileMaking({ isStopped = false } = {}): Promise<{ dataDir: s
     staging = findStaging()
   }
   if (isStopped) {
-    const pids = listInitdbs(dataDir, ['initdb'])
-    for (const pid of pids) process.kill(Number(pid), 'SIGSTOP')
+    // The child of `child` only: initdb forks, and a fork that is stopped before it becomes a Postgres would never end.
+    const initdb = listInitdbs(dataDir, ['initdb']).find((pid) => parentOf(pid) === child.pid)
+    if (initdb === undefined) throw new Error('expected initdb to be at work, got none')
+    process.kill(Number(initdb), 'SIGSTOP')
     onTestFinished(() => listInitdbs(dataDir, ['initdb']).forEach((pid) => process.kill(Number(pid), 'SIGKILL')))
-    while (!pids.some(hasWatchdog)) await setImmediate()
+    while (!hasWatchdog(initdb)) await setImmediate()
   }
   child.kill('SIGKILL')
   return { dataDir, staging }
@@ -127,6 +129,17 @@ function hasWatchdog(initdb: string): boolean {
       return false
     }
   })
+}
+
+/** Undefined if the process has ended. */
+function parentOf(pid: string): number | undefined {
+  try {
+    // The name of the program, in parentheses, may hold spaces.
+    const [, parent] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+    return Number(parent)
+  } catch {
+    return undefined
+  }
 }
 
 /** The processes of initdb and of its Postgres for a data directory. */

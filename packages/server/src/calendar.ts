@@ -11,7 +11,7 @@ import {
 } from '@carillon/core'
 import ical, { ICalEventStatus, ICalEventTransparency } from 'ical-generator'
 
-/** From one instant to another, which is excluded, in epoch milliseconds. */
+/** A span of time in epoch milliseconds. It includes `from` and excludes `to`. */
 interface Span {
   readonly from: number
   readonly to: number
@@ -48,14 +48,14 @@ const MINUTE_MS = 60_000
 const SLOTS_MAX = 2000
 const SLOTS_PER_SCHEDULE = 100
 const SCHEDULES_MAX = 10_000
-/** Schedules whose slots are computed between two looks at the clock. */
+/** How many schedules have their slots computed before the clock is read again. */
 const BATCH = 5
-/** How long slots are computed before other requests get the event loop. */
+/** How long a calendar may compute slots before it yields the event loop to other requests. */
 const TURN_MS = 10
 
 /**
- * The slots of a project's active schedules in the next 30 days, as iCalendar. It holds no payload, URL or header of a target,
- * because calendars are shared widely.
+ * Renders the slots of a project's active schedules in the next 30 days as iCalendar. The calendar holds no payload, URL or
+ * header of a target, because calendars are shared widely.
  * @param now epoch milliseconds
  */
 export async function renderCalendar(deps: CalendarDeps, caller: Caller, now: number): Promise<string> {
@@ -79,7 +79,7 @@ function toEvent({ schedule, scheduledFor, isSkipped }: UpcomingSlot) {
     summary: schedule.name,
     description: `${describeCadence(schedule.cadence)}. Target: ${schedule.target.kind}.`,
     status: isSkipped ? ICalEventStatus.CANCELLED : ICalEventStatus.CONFIRMED,
-    // A run of a machine must not mark its subscriber as busy.
+    // A run must not show the person who subscribes to the calendar as busy.
     transparency: ICalEventTransparency.TRANSPARENT,
   }
 }
@@ -92,7 +92,7 @@ async function upcomingSlots({ scheduler, clock }: CalendarDeps, caller: Caller,
   const found: UpcomingSlot[] = []
   let { to, isCut } = earliest
   let turnBegan = clock.monotonicMs()
-  // In the order of their next slots. Once enough slots are found, a schedule whose next slot is later adds nothing.
+  // Schedules come in the order of their next slots. Once SLOTS_MAX slots are found, a schedule whose next slot is later adds none.
   for (let at = 0; at < schedules.length; at += BATCH) {
     const batch = schedules.slice(at, at + BATCH)
     if ((batch[0]?.nextSlotAt ?? 0) >= to) return { slots: found, isCut: true }
@@ -112,20 +112,20 @@ async function upcomingSlots({ scheduler, clock }: CalendarDeps, caller: Caller,
   return { slots: found, isCut }
 }
 
-/** Reads one slot more than is shown, to know whether there are more. */
+/** Computes one slot more than the calendar shows, to tell whether slots are left out. */
 function readableSlots(schedule: Schedule, span: Span): UpcomingSlot[] {
   try {
     return slotsOf(schedule, { ...span, limit: SLOTS_PER_SCHEDULE + 1 }).map((slot) => ({ ...slot, schedule }))
   } catch (error) {
-    // The cadence is too sparse to compute, or of another version. The other schedules are still shown.
+    // The slots are too sparse to be found, or this version cannot read the cadence. The other schedules are still shown.
     if (error instanceof CarillonError) return []
     throw error
   }
 }
 
 /**
- * The active schedules that can have one of the `count` earliest slots of a span. Each schedule has at least its next slot, so
- * of more than `count` schedules those with the latest next slots cannot contribute.
+ * Finds the active schedules that can have one of the `count` earliest slots of a span. Each schedule has at least its next slot,
+ * so if there are more than `count` schedules, only the `count` whose next slots come first can contribute.
  */
 export async function earliestSchedules(
   scheduler: Pick<Scheduler, 'list'>,
@@ -149,7 +149,7 @@ function withPage(earliest: Earliest, page: readonly Schedule[], from: number, c
   const { to, isCut } = earliest
   const schedules = [...earliest.schedules, ...page.filter((schedule) => nextOf(schedule) < to).map(withoutPayload)]
   schedules.sort((a, b) => nextOf(a) - nextOf(b))
-  // The next slot of an overdue schedule lies before the span, and perhaps none within, so it does not count.
+  // The next slot of an overdue schedule lies before the span, which may hold none of its slots, so it does not count toward `count`.
   const overdue = schedules.filter((schedule) => nextOf(schedule) < from).length
   const kept = schedules.slice(0, overdue + count)
   const last = kept.at(-1)
@@ -162,7 +162,7 @@ function nextOf({ nextSlotAt }: Schedule): number {
   return nextSlotAt ?? Infinity
 }
 
-/** Up to a mebibyte of payload per schedule need not stay in memory. */
+/** Drops the payload of the target, which may be a mebibyte per schedule, to save memory. */
 function withoutPayload(schedule: Schedule): Schedule {
   return { ...schedule, target: { kind: schedule.target.kind } }
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '@carillon/core'
 
-/** The time of day, for sessions and tokens. Never for due-ness, which Postgres decides (I10). */
+/** This machine's time of day, for sessions and tokens. Postgres' clock decides what is due, never this one (I10). */
 export interface WallClock {
   /** Epoch milliseconds. */
   now(): number
@@ -8,7 +8,7 @@ export interface WallClock {
 
 export const systemWallClock: WallClock = { now: () => Date.now() }
 
-/** The time to show to people, in epoch milliseconds. No decision depends on it (I10). */
+/** The current time for what people see, in epoch milliseconds. No decision depends on it (I10). */
 export function wallNow(clock: Clock): number {
   return clock.databaseNow()?.getTime() ?? systemWallClock.now()
 }

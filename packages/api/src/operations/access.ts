@@ -10,7 +10,7 @@ import { purgeCounts, purgeRequest } from '../schemas/project.ts'
 import { deletedSchedules } from '../schemas/schedule.ts'
 import { secret, secretInput, secretName, secretPage } from '../schemas/secret.ts'
 import { tenant, tenantInput } from '../schemas/tenant.ts'
-import { byId, keyScope } from './parameters.ts'
+import { idParams, keyScope } from './parameters.ts'
 
 /** Operations on grants, secrets, members, keys, tenants and whole projects. */
 export const accessOperations = {
@@ -40,7 +40,7 @@ export const accessOperations = {
     tag: 'grants',
     summary: 'Get a grant',
     role: 'member',
-    params: byId,
+    params: idParams,
     success: { status: 200, description: 'The grant.', schema: grant },
     problems: ['grant_not_found'],
   },
@@ -52,7 +52,7 @@ export const accessOperations = {
     description:
       'Sets another expiry, also for a grant that has expired. A revoked grant cannot be renewed: create another.',
     role: 'admin',
-    params: byId,
+    params: idParams,
     body: grantRenewal,
     success: { status: 200, description: 'The grant.', schema: grant },
     problems: ['grant_not_found', 'state_conflict'],
@@ -64,7 +64,7 @@ export const accessOperations = {
     summary: 'Revoke a grant',
     description: 'From now on, slots of schedules with this grant are skipped. Revoking twice changes nothing.',
     role: 'admin',
-    params: byId,
+    params: idParams,
     success: { status: 200, description: 'The grant.', schema: grant },
     problems: ['grant_not_found'],
   },
@@ -98,7 +98,7 @@ export const accessOperations = {
     summary: 'Delete a secret',
     description: 'Permanently. Attempts of schedules that still name it fail.',
     role: 'admin',
-    params: byId,
+    params: idParams,
     success: { status: 204, description: 'Deleted.' },
     problems: ['secret_not_found'],
   },
@@ -136,7 +136,7 @@ export const accessOperations = {
       'A subject without an entry gets one, as removed: check in the answer that the subject is spelt as you meant. ' +
       'Removing twice changes nothing.',
     role: 'admin',
-    params: byId,
+    params: idParams,
     success: { status: 200, description: 'The member.', schema: member },
     problems: [],
   },
@@ -169,7 +169,7 @@ export const accessOperations = {
     summary: 'Revoke an API key',
     description: 'Takes effect at once. Only the key of the installation may name another tenant or project.',
     role: 'admin',
-    params: byId,
+    params: idParams,
     query: z.strictObject(keyScope),
     success: { status: 200, description: 'The key.', schema: apiKey },
     problems: ['key_not_found'],
@@ -181,7 +181,7 @@ export const accessOperations = {
     summary: 'Get the limits of a tenant',
     description: 'The caller’s own tenant; with the key of the installation, any tenant.',
     role: 'member',
-    params: byId,
+    params: idParams,
     success: { status: 200, description: 'The tenant.', schema: tenant },
     problems: ['tenant_not_found'],
   },
@@ -205,7 +205,7 @@ export const accessOperations = {
     summary: 'Delete all schedules of a project',
     description: 'In one transaction. Only the caller’s own project.',
     role: 'admin',
-    params: byId,
+    params: idParams,
     success: { status: 200, description: 'How many were deleted.', schema: deletedSchedules },
     problems: ['project_not_found'],
   },
@@ -216,7 +216,7 @@ export const accessOperations = {
     summary: 'Preview a purge',
     description: 'Counts the rows that a purge would remove. Only the caller’s own project.',
     role: 'admin',
-    params: byId,
+    params: idParams,
     success: { status: 200, description: 'The counts.', schema: purgeCounts },
     problems: ['project_not_found'],
   },
@@ -230,7 +230,7 @@ export const accessOperations = {
       'schedules must be deleted and all runs must have ended. Keys stay, and so do members that were removed or may only ' +
       'read. Only the caller’s own project.',
     role: 'admin',
-    params: byId,
+    params: idParams,
     body: purgeRequest,
     success: { status: 200, description: 'How many rows were removed.', schema: purgeCounts },
     problems: ['project_not_found', 'purge_refused', 'state_conflict'],

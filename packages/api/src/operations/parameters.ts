@@ -7,14 +7,14 @@ import { NAME_PATTERN, NAME_SHAPE } from '../schemas/fields.ts'
 /* Parameters that several operations take. */
 
 /** The `{id}` of a path. */
-export const byId = z.strictObject({ id: z.string() })
+export const idParams = z.strictObject({ id: z.string() })
 
 const KEY = expected(`a text of 1 to ${IDEMPOTENCY_KEY_MAX_LENGTH} printable characters`)
 const KEY_PATTERN = new RegExp(
   String.raw`^[\x21-\x7e](?:[\x20-\x7e]{0,${IDEMPOTENCY_KEY_MAX_LENGTH - 2}}[\x21-\x7e])?$`,
 )
 
-/** Headers of a request that a client may repeat: it takes effect once. */
+/** Headers of a request that a client may send again with the same key: the request takes effect once. */
 export const mayBeRepeated = z.object({
   'idempotency-key': z.string(KEY).regex(KEY_PATTERN, KEY).optional().meta({
     description: 'A request with the same key and body within a day gets the same answer and has no further effect.',
@@ -43,5 +43,5 @@ const scopeQuery = z
   .optional()
   .meta({ description: 'The caller’s if absent.' })
 
-/** The project whose keys are meant. */
+/** Names the project whose API keys a request lists or revokes. */
 export const keyScope = { tenant: scopeQuery, project: scopeQuery }

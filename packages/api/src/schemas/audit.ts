@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 import { component } from '../component.ts'
-import { FINDING_KINDS, INSTALLATION_KEY } from '../words.ts'
+import { FINDING_KINDS, INSTALLATION_KEY_PHRASE } from '../words.ts'
 import { instant } from './fields.ts'
 
 const finding = z.object({
@@ -14,12 +14,12 @@ const finding = z.object({
   seenAt: instant.meta({ description: 'When the last audit that found it ended.' }),
 })
 
-/** I9: a count over all tenants would tell each of them about the others. */
+/** A count that only the installation sees. I9: a count over all tenants would tell each of them about the others. */
 const total = (what: string) =>
   z
     .int()
     .nullable()
-    .meta({ description: `${what} Over all projects; null unless the request has ${INSTALLATION_KEY}.` })
+    .meta({ description: `${what} Over all projects; null unless the request has ${INSTALLATION_KEY_PHRASE}.` })
 
 export const auditReport = component(
   'AuditReport',

@@ -2,7 +2,7 @@ import { FOLD_POLICIES, FREQUENCIES, GAP_POLICIES } from '@carillon/cadence/word
 import { z } from 'zod'
 
 import { component } from '../component.ts'
-import { CADENCE_RUNS, INTERVAL_RUNS } from '../limits.ts'
+import { CADENCE_MAX_RUNS, INTERVAL_MAX_RUNS } from '../limits.ts'
 import { wholeNumber } from './fields.ts'
 
 const moment = z.string()
@@ -25,7 +25,7 @@ const recurring = {
   ...zoned,
   startAt: moment.optional().meta({ description: 'No slot before. An instant, or a local time in `timezone`.' }),
   endAt: moment.optional().meta({ description: 'No slot after.' }),
-  maxRuns: wholeNumber(CADENCE_RUNS).optional().meta({ description: 'At most this many slots.' }),
+  maxRuns: wholeNumber(CADENCE_MAX_RUNS).optional().meta({ description: 'At most this many slots.' }),
 }
 
 const once = component(
@@ -65,9 +65,11 @@ const interval = component(
       .meta({ description: 'ISO 8601 duration, or seconds.', examples: ['PT15M'] }),
     anchor: moment.optional().meta({ description: 'Slots lie at whole multiples of `every` from this instant.' }),
     ...recurring,
-    maxRuns: wholeNumber(INTERVAL_RUNS)
+    maxRuns: wholeNumber(INTERVAL_MAX_RUNS)
       .optional()
-      .meta({ description: `At most this many slots. An interval of days or longer has at most ${CADENCE_RUNS.max}.` }),
+      .meta({
+        description: `At most this many slots. An interval of days or longer has at most ${CADENCE_MAX_RUNS.max}.`,
+      }),
   }),
   'At a fixed interval.',
 )
@@ -85,7 +87,7 @@ const frequency = component(
   'On a day of the week: every week, every second week, or the first such day of a month.',
 )
 
-/** Answers show every default filled in. */
+/** In an answer, the server has filled in every default. */
 export const cadence = component(
   'Cadence',
   z.discriminatedUnion('kind', [once, cron, rrule, interval, frequency]).meta({

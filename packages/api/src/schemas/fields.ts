@@ -5,14 +5,14 @@ import { expected } from '../expected.ts'
 import { LAST_INSTANT_MS, SUBJECT_NAME_MAX_LENGTH } from '../limits.ts'
 import { INSTALLATION_SUBJECT, ROLES } from '../words.ts'
 
-/* Fields that several schemas have. A refinement checks what JSON Schema does not document. */
+/* Fields that several schemas have. What `refine` checks is enforced, but is not in the documented JSON Schema. */
 
-/** In answers: UTC, to the millisecond. */
+/** An instant in an answer: in UTC, to the millisecond. */
 export const instant = z.iso.datetime({ precision: 3 }).meta({ description: 'UTC, to the millisecond.' })
 
 const INSTANT = expected('an instant from 1970 to 9999 such as 2026-12-24T18:00:00Z')
 
-/** In requests: any offset from UTC. */
+/** An instant in a request: with any offset from UTC. */
 export const instantInput = z.iso.datetime({ offset: true, ...INSTANT }).refine((text) => {
   const epochMs = Date.parse(text)
   return epochMs >= 0 && epochMs <= LAST_INSTANT_MS
@@ -21,7 +21,7 @@ export const instantInput = z.iso.datetime({ offset: true, ...INSTANT }).refine(
 /** Not `z.json()`: its JSON schema refers to itself, which many client generators cannot read. */
 export const json = component('Json', z.unknown(), 'Any JSON value.')
 
-/** A whole number within a range, with one message for everything else. */
+/** A whole number within a range. `alternative` ends the one message about any other value, such as `, or null`. */
 export function wholeNumber({ min, max }: { readonly min: number; readonly max: number }, alternative = '') {
   const range = expected(`a whole number from ${min} to ${max}${alternative}`)
   return z.int(range).min(min, range).max(max, range)
@@ -51,7 +51,7 @@ export const scopeName = z.string(expected(NAME_SHAPE)).refine((name) => NAME_PA
 
 const SUBJECT = new RegExp(String.raw`^[a-z_]+:[^\s]{1,${SUBJECT_NAME_MAX_LENGTH}}$`)
 
-/** Whether a text is a typed subject that a caller may name: not the installation, nor a part of Carillon. */
+/** Whether a text is a typed subject that a caller may name: not the installation, and not a part of Carillon. */
 export function isNameableSubject(text: string): boolean {
   return SUBJECT.test(text) && isStorable(text) && text !== INSTALLATION_SUBJECT && !text.startsWith('system:')
 }

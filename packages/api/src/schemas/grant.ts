@@ -7,7 +7,7 @@ import { GRANT_WARNINGS } from '../words.ts'
 import { instant, instantInput, isStorable, storableText, typedSubject } from './fields.ts'
 import { pageOf } from './page.ts'
 
-/** A star is a whole object or the first label of a host. Anywhere else it would cover nothing, so it is refused. */
+/** A star may be the whole object of a scope, or the first label of its host. Anywhere else it would match nothing, so it is refused. */
 const SCOPE = /^[^\s:*]+:[^\s:*]+:((\*\.)?[^\s*]+|\*)$/
 
 const SCOPE_SHAPE = expected(

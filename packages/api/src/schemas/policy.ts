@@ -5,7 +5,7 @@ import { expected } from '../expected.ts'
 import {
   AUTO_PAUSE_THRESHOLD,
   RETRY_ATTEMPTS,
-  RETRY_SECONDS,
+  BACKOFF_SECONDS,
   SPREAD_SECONDS,
   STARTING_DEADLINE_SECONDS,
 } from '../limits.ts'
@@ -33,24 +33,24 @@ const fields = {
   }),
 }
 
-/** Without the rule that `capSeconds` is at least `baseSeconds`: in a request either may be left to its default. */
+/** Does not check that `capSeconds` is at least `baseSeconds`, because a request may leave either to its default. */
 export const retryPolicy = z.object(
   {
     maxAttempts: wholeNumber(RETRY_ATTEMPTS),
-    baseSeconds: wholeNumber(RETRY_SECONDS),
-    capSeconds: wholeNumber(RETRY_SECONDS),
+    baseSeconds: wholeNumber(BACKOFF_SECONDS),
+    capSeconds: wholeNumber(BACKOFF_SECONDS),
   },
   OBJECT,
 )
 
-/** In answers: every field is present. */
+/** The policy in an answer: every field is present. */
 export const policy = component(
   'Policy',
   z.object({ ...fields, retry: retryPolicy }, OBJECT),
   'How a schedule behaves.',
 )
 
-/** In requests: any part of a policy. */
+/** The policy in a request: any part of it. */
 export const policyInput = component(
   'PolicyInput',
   z.object({ ...fields, retry: retryPolicy.partial() }, OBJECT).partial(),
@@ -58,8 +58,8 @@ export const policyInput = component(
 )
 
 /**
- * `policyInput` as it is enforced: a misspelt field is refused. The documented one is open, so that a client generated
- * from this release accepts the fields of a later one.
+ * `policyInput` as it is enforced: a misspelt field is refused. The documented schema allows other fields, so that a client
+ * generated from this release accepts the fields of a later one.
  */
 export const strictPolicyInput = policyInput.extend({ retry: retryPolicy.partial().strict().optional() }).strict()
 

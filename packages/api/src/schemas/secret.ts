@@ -6,7 +6,7 @@ import { SECRET_VALUE_MAX_LENGTH } from '../limits.ts'
 import { instant, isStorable, NAME_PATTERN, NAME_SHAPE } from './fields.ts'
 import { pageOf } from './page.ts'
 
-/* No message shows a text of these: the caller may have put the secret where its name belongs. */
+/* No message here quotes the caller's text: the caller may have put the secret where its name belongs. */
 
 const CONTROL_CHARACTER = /\p{Cc}/u
 
@@ -29,7 +29,7 @@ export const secretInput = component(
   z.strictObject({ value }, { error: 'expected an object with the field value, got something else' }),
 )
 
-/** A secret with its name, which the wire has in the path. */
+/** A secret to store, with its name, which a request has in its path. */
 export const namedSecretInput = z.strictObject({ name: secretName, value })
 
 export const secret = component(

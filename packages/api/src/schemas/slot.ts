@@ -1,4 +1,4 @@
-import { DST_EFFECTS, WARNING_CODES } from '@carillon/cadence/words'
+import { DST_EFFECTS, DST_WARNING_CODES } from '@carillon/cadence/words'
 import { z } from 'zod'
 
 import { checkedByCore, component } from '../component.ts'
@@ -52,14 +52,14 @@ export const previewRequest = component(
   ),
 )
 
-/** What a cadence will do. */
+/** What a cadence will do: its description, its next slots and its warnings. */
 export const outlook = {
   description: z.string().meta({ description: 'The cadence in plain English.' }),
   slots: z.array(z.object({ scheduledFor: instant, local: z.string() })),
   warnings: z
     .array(
       z.object({
-        code: z.enum(WARNING_CODES),
+        code: z.enum(DST_WARNING_CODES),
         at: instant.meta({ description: 'When the clocks change.' }),
         local: z.string().meta({ description: 'The first local time that is affected.' }),
         count: z.int(),

@@ -3,31 +3,31 @@ import { z } from 'zod'
 import { component } from '../component.ts'
 import { expected } from '../expected.ts'
 import {
-  TENANT_HOST_MAX_LENGTH,
-  TENANT_HOSTS_MAX,
-  TENANT_MINIMUM_SECONDS,
+  ALLOWED_HOST_MAX_LENGTH,
+  ALLOWED_HOSTS_MAX,
+  TENANT_SLOT_DISTANCE_SECONDS,
   TENANT_REQUESTS_PER_MINUTE,
   TENANT_SCHEDULES,
 } from '../limits.ts'
 import { instant, storableText, wholeNumber } from './fields.ts'
 
 const OR_NULL = ', or null'
-const HOSTS = expected(`a list of 0 to ${TENANT_HOSTS_MAX} hosts`)
+const HOSTS = expected(`a list of 0 to ${ALLOWED_HOSTS_MAX} hosts`)
 
 const limits = {
   maxSchedulesPerProject: wholeNumber(TENANT_SCHEDULES, OR_NULL).nullable(),
   maxSchedulesPerUser: wholeNumber(TENANT_SCHEDULES, OR_NULL)
     .nullable()
     .meta({ description: 'Of one `user:…` in a project.' }),
-  minimumSeconds: wholeNumber(TENANT_MINIMUM_SECONDS, OR_NULL)
+  minimumSeconds: wholeNumber(TENANT_SLOT_DISTANCE_SECONDS, OR_NULL)
     .nullable()
     .meta({ description: 'The least distance between two slots of a cadence.' }),
   requestsPerMinute: wholeNumber(TENANT_REQUESTS_PER_MINUTE, OR_NULL)
     .nullable()
     .meta({ description: 'Of each key, or of each subject with a token. A change takes effect within 10 seconds.' }),
   allowedHosts: z
-    .array(storableText(TENANT_HOST_MAX_LENGTH).meta({ minLength: 1, maxLength: TENANT_HOST_MAX_LENGTH }), HOSTS)
-    .max(TENANT_HOSTS_MAX, HOSTS)
+    .array(storableText(ALLOWED_HOST_MAX_LENGTH).meta({ minLength: 1, maxLength: ALLOWED_HOST_MAX_LENGTH }), HOSTS)
+    .max(ALLOWED_HOSTS_MAX, HOSTS)
     .nullable()
     .meta({
       description: 'Host patterns that HTTP targets may call, within those that the installation allows; empty: none.',

@@ -1,4 +1,4 @@
-import { runsOf } from '../rules/sorted-list.ts'
+import { rangesOf } from '../rules/sorted-list.ts'
 
 /** The values that one of the five fields accepts. */
 export interface CronFieldShape {
@@ -23,15 +23,15 @@ export const DAY_OF_WEEK_FIELD: CronFieldShape = { name: 'day of week', min: 0, 
 export interface CronField {
   /** The field as written, in upper case. */
   readonly text: string
-  /** Plain values, ascending, without duplicates. */
+  /** Every value that the numbers, names, ranges and steps of the field yield, ascending, without duplicates. */
   readonly values: readonly number[]
-  /** The field begins with `*`, so it does not count as restricted in the either-or rule of the day fields. */
+  /** True if the field begins with `*`. A day field that does counts as unrestricted: see `cronDays`. */
   readonly isStar: boolean
-  /** Day of month `L`. */
+  /** True for `L` in day of month: the last day of the month. */
   readonly hasLastDay: boolean
-  /** Day of week `5L`: the last Friday. */
+  /** From `5L` in day of week: the last Friday of the month. 0 is Sunday. */
   readonly lastWeekdays: readonly number[]
-  /** Day of week `MON#2`: the second Monday. */
+  /** From `MON#2` in day of week: the second Monday of the month. 0 is Sunday. */
   readonly nthWeekdays: readonly { readonly weekday: number; readonly nth: number }[]
 }
 
@@ -79,7 +79,7 @@ function formatDays(field: CronField, { min, max }: CronFieldShape): string {
 }
 
 function formatList(values: readonly number[]): string[] {
-  return runsOf(values).map(({ from, to }) => (from === to ? `${from}` : `${from}-${to}`))
+  return rangesOf(values).map(({ from, to }) => (from === to ? `${from}` : `${from}-${to}`))
 }
 
 /** The step that yields exactly these values from `min` to `max`, if there is one. */

@@ -23,7 +23,7 @@ interface Token {
   readonly position: number
 }
 
-/** Parses an expression. Adds every problem with its position and returns undefined if there is one. */
+/** Parses an expression. If fields are wrong, adds the first problem of each to `problems` and returns undefined. */
 export function parseCron(source: string, field: string, problems: ProblemList): CronExpression | undefined {
   if (source.length > CRON_MAX_LENGTH) {
     problems.add('too_long', field, `at most ${CRON_MAX_LENGTH} characters`, `${source.length} characters`)

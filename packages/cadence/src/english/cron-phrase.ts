@@ -1,7 +1,7 @@
 import { cronTimesOfDay } from '../cron/cron-days.ts'
 import type { CronExpression, CronField } from '../cron/cron-expression.ts'
 import { describeTimesOnDays } from './time-phrase.ts'
-import { MONTHS, joinRuns, joinWords, ordinal, weekdayName } from './words.ts'
+import { MONTHS, joinRanges, joinWords, ordinal, weekdayName } from './words.ts'
 
 /** A cron expression in English. Derived from its meaning, so equivalent expressions read the same. */
 export function describeCron(expression: CronExpression): string {
@@ -22,7 +22,7 @@ function describeDays({ dayOfMonth, dayOfWeek }: CronExpression): string {
 }
 
 function describeDates({ values, hasLastDay }: CronField): string {
-  const dates = values.length > 0 ? [`the ${joinRuns(values, ordinal)}`] : []
+  const dates = values.length > 0 ? [`the ${joinRanges(values, ordinal)}`] : []
   return joinWords([...dates, ...(hasLastDay ? ['the last day'] : [])])
 }
 
@@ -30,12 +30,12 @@ function describeWeekdays({ values, lastWeekdays, nthWeekdays }: CronField): str
   // Counted from Monday, so Saturday and Sunday are neighbours.
   const fromMonday = values.map((weekday) => (weekday === 0 ? 7 : weekday)).toSorted((a, b) => a - b)
   return joinWords([
-    ...(values.length > 0 ? [joinRuns(fromMonday, weekdayName)] : []),
+    ...(values.length > 0 ? [joinRanges(fromMonday, weekdayName)] : []),
     ...nthWeekdays.map(({ weekday, nth }) => `the ${ordinal(nth)} ${weekdayName(weekday)} of the month`),
     ...lastWeekdays.map((weekday) => `the last ${weekdayName(weekday)} of the month`),
   ])
 }
 
 function describeMonths({ values }: CronField): string {
-  return values.length === 12 ? '' : `in ${joinRuns(values, (month) => MONTHS[month - 1] ?? '')}`
+  return values.length === 12 ? '' : `in ${joinRanges(values, (month) => MONTHS[month - 1] ?? '')}`
 }

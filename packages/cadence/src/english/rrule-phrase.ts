@@ -1,4 +1,4 @@
-import type { Exceptions } from '../rrule/exceptions-input.ts'
+import type { ExceptionDates } from '../rrule/exceptions-input.ts'
 import { timesOfDayOf } from '../rrule/rrule-days.ts'
 import { isDayBased } from '../rrule/rrule-parts.ts'
 import type { ByDay, RRuleFrequency, RRuleParts } from '../rrule/rrule-parts.ts'
@@ -7,7 +7,7 @@ import { ascending } from '../rules/sorted-list.ts'
 import { DAY_MS, dateOf, dayOf, modulo, weekdayOf } from '../time/wall-time.ts'
 import type { WallTime } from '../time/wall-time.ts'
 import { describeDate, describeTimes, describeTimesOnDays, formatTime } from './time-phrase.ts'
-import { MONTHS, WEEKDAYS, countOf, joinRuns, joinWords, ordinal, runNames, weekdayName } from './words.ts'
+import { MONTHS, WEEKDAYS, countOf, joinRanges, joinWords, ordinal, rangeNames, weekdayName } from './words.ts'
 
 const UNITS: Readonly<Record<RRuleFrequency, string>> = {
   SECONDLY: 'second',
@@ -20,7 +20,7 @@ const UNITS: Readonly<Record<RRuleFrequency, string>> = {
 }
 
 /** An RRULE in English: `Every 2 weeks on Monday and Friday at 09:00, 10 times`. */
-export function describeRRule(parts: RRuleParts, start: WallTime, exceptions: Exceptions): string {
+export function describeRRule(parts: RRuleParts, start: WallTime, exceptions: ExceptionDates): string {
   const rule = isDayBased(parts.freq) ? describeDayBased(parts, start) : describeTimeBased(parts, start)
   // For shorter periods the times of day already reflect BYSETPOS.
   const positions = isDayBased(parts.freq) ? setPositionPhrase(parts) : []
@@ -37,9 +37,9 @@ function describeTimeBased(parts: RRuleParts, start: WallTime): string {
   const timesOfDay = new TimeBasedRule(parts, start).timesOfDay()
   if (timesOfDay !== null) return describeTimesOnDays(timesOfDay, daysOf(parts, start))
   const limits = [
-    ...(parts.byHour.length > 0 ? [`in the hours ${joinRuns(parts.byHour, String)}`] : []),
-    ...(parts.byMinute.length > 0 ? [`at the minutes ${joinRuns(parts.byMinute, String)}`] : []),
-    ...(parts.bySecond.length > 0 ? [`at the seconds ${joinRuns(parts.bySecond, String)}`] : []),
+    ...(parts.byHour.length > 0 ? [`in the hours ${joinRanges(parts.byHour, String)}`] : []),
+    ...(parts.byMinute.length > 0 ? [`at the minutes ${joinRanges(parts.byMinute, String)}`] : []),
+    ...(parts.bySecond.length > 0 ? [`at the seconds ${joinRanges(parts.bySecond, String)}`] : []),
   ]
   const origin = `counted from ${describeDate(start)} at ${formatTime(modulo(start, DAY_MS))}`
   return [everyPeriod(parts), ...daysOf(parts, start), ...limits, ...(parts.interval > 1 ? [origin] : [])].join(' ')
@@ -60,7 +60,7 @@ function daysOf(parts: RRuleParts, start: WallTime): string[] {
     // A day must satisfy all limits at once.
     ...(days.length > 0 ? [days.join(' that is also ')] : dayOfStart(parts, start)),
     ...(byWeekNo.length > 0 ? [`in the ${ordinals(byWeekNo)} week of the year`] : []),
-    ...(byMonth.length > 0 ? [`in ${joinRuns(byMonth, (month) => MONTHS[month - 1] ?? '')}`] : []),
+    ...(byMonth.length > 0 ? [`in ${joinRanges(byMonth, (month) => MONTHS[month - 1] ?? '')}`] : []),
   ]
 }
 
@@ -79,7 +79,7 @@ function weekdaysPhrase({ byDay, byMonth, freq }: RRuleParts): string {
   const isLong = freq === 'MONTHLY' || freq === 'YEARLY'
   const span = freq === 'YEARLY' && byMonth.length === 0 ? 'year' : 'month'
   return joinWords([
-    ...(plain.length > 0 ? [`${isLong ? 'every ' : ''}${joinRuns(plain, weekdayName)}`] : []),
+    ...(plain.length > 0 ? [`${isLong ? 'every ' : ''}${joinRanges(plain, weekdayName)}`] : []),
     ...byDay
       .toSorted((a, b) => rank(a) - rank(b))
       .flatMap((day) =>
@@ -96,7 +96,7 @@ function rank({ ordinal: nth }: ByDay): number {
 function ordinals(numbers: readonly number[]): string {
   const forward = numbers.filter((number) => number > 0)
   const backward = numbers.filter((number) => number < 0).toReversed()
-  return joinWords([...runNames(forward, ordinal), ...backward.map(ordinal)])
+  return joinWords([...rangeNames(forward, ordinal), ...backward.map(ordinal)])
 }
 
 function setPositionPhrase({ bySetPos, freq }: RRuleParts): string[] {
@@ -119,7 +119,7 @@ function exceptionPhrase({
   removedInstants,
   addedWallTimes,
   addedInstants,
-}: Exceptions): string[] {
+}: ExceptionDates): string[] {
   const removed = removedDays.size + removedWallTimes.size + removedInstants.size
   const added = addedWallTimes.length + addedInstants.length
   return [

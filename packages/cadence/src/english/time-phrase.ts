@@ -4,9 +4,9 @@ import type { Duration } from '../time/duration.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, dateOf, dayOf, modulo } from '../time/wall-time.ts'
 import type { WallTime } from '../time/wall-time.ts'
 import type { Zone } from '../time/zone.ts'
-import { MONTHS, countOf, joinRuns, joinWords } from './words.ts'
+import { MONTHS, countOf, joinRanges, joinWords } from './words.ts'
 
-// A longer list of times is summarised instead.
+// The most times of day that a phrase lists. A longer list is summarised.
 const TIMES_LISTED = 6
 
 /** Times of day in English: `At 09:00 and 17:30`, `Every 15 minutes`, `Every 2 hours from 00:05 to 22:05`. */
@@ -32,7 +32,7 @@ export function describeTimesOnDays(timesOfDay: readonly number[], days: readonl
   return timesOfDay.length <= TIMES_LISTED && times.startsWith('At ') ? `${times} every day` : times
 }
 
-/** Times at one distance around the clock. */
+/** Times of day at equal distances around the clock. */
 function describeStep(first: number, step: number): string {
   const every = `Every ${lengthOf(step)}`
   if (first === 0) return every
@@ -40,12 +40,12 @@ function describeStep(first: number, step: number): string {
   return `${every} from ${formatTime(first)}`
 }
 
-/** The same minutes of every hour, if that is what the times are. */
+/** Names the minutes if every hour has the same ones; undefined if not. */
 function describeMinutes(timesOfDay: readonly number[]): string | undefined {
   const inFirstHour = timesOfDay.filter((time) => time < HOUR_MS)
   const isEveryHour = timesOfDay.length === inFirstHour.length * 24 && inFirstHour.length > 0
   if (!isEveryHour || timesOfDay.some((time) => time % MINUTE_MS !== 0)) return undefined
-  return `At ${joinRuns(
+  return `At ${joinRanges(
     inFirstHour.map((time) => time / MINUTE_MS),
     String,
   )} minutes past every hour`

@@ -1,4 +1,4 @@
-import { runsOf } from '../rules/sorted-list.ts'
+import { rangesOf } from '../rules/sorted-list.ts'
 
 /** 0 is Sunday. */
 export const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'] as const
@@ -39,13 +39,13 @@ export function ordinal(number: number): string {
 }
 
 /** Names numbers and shows consecutive ones as ranges: `Monday through Friday`, `Sunday`. */
-export function runNames(numbers: readonly number[], name: (number: number) => string): string[] {
-  return runsOf(numbers).map(({ from, to }) => (from === to ? name(from) : `${name(from)} through ${name(to)}`))
+export function rangeNames(numbers: readonly number[], name: (number: number) => string): string[] {
+  return rangesOf(numbers).map(({ from, to }) => (from === to ? name(from) : `${name(from)} through ${name(to)}`))
 }
 
 /** `Monday through Friday and Sunday`. */
-export function joinRuns(numbers: readonly number[], name: (number: number) => string): string {
-  return joinWords(runNames(numbers, name))
+export function joinRanges(numbers: readonly number[], name: (number: number) => string): string {
+  return joinWords(rangeNames(numbers, name))
 }
 
 /** 0 and 7 are Sunday. */

@@ -9,7 +9,7 @@ export class InputReader {
   readonly problems: ProblemList
   readonly #fields: Map<string, unknown>
   readonly #prefix: string
-  // Fields whose value came from the text of another field: see `supply`.
+  // The fields that `supply` set. Each maps to the field in whose text the input wrote the value.
   readonly #writtenIn = new Map<string, string>()
 
   private constructor(fields: Map<string, unknown>, problems: ProblemList, prefix: string) {
@@ -18,7 +18,10 @@ export class InputReader {
     this.#prefix = prefix
   }
 
-  /** Rejects fields that are not in `known`: a misspelt field must not be ignored silently. Null accepts any field. */
+  /**
+   * Undefined, with a problem, if `input` is no object or is too large. Rejects fields that are not in `known`, because a misspelt
+   * field must not be ignored silently; if `known` is null, accepts any field.
+   */
   static open(
     input: unknown,
     path: string,

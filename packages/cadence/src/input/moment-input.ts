@@ -10,7 +10,7 @@ import { chargeYear } from './parse-context.ts'
 import type { ParseContext } from './parse-context.ts'
 import { quote } from './problem.ts'
 
-/** Reads a date and time in the zone of the cadence. Adds a problem and returns undefined if the text is none. */
+/** Reads a date and time in the zone of the cadence. Adds a problem and returns undefined for any other text. */
 export function readMoment(context: ParseContext, text: string, path: string, zone: Zone): Moment | undefined {
   const { problems } = context
   const written = parseMoment(text)

@@ -4,12 +4,12 @@ import { STEPS_PER_ZONE_YEAR } from '../time/zone.ts'
 import type { InputReader } from './input-reader.ts'
 import type { ProblemList } from './problem.ts'
 
-/** What the reader of every kind gets. */
+/** What `parse` passes to the reader of a kind, such as `readCron`. */
 export interface ParseContext {
   readonly reader: InputReader
   readonly problems: ProblemList
   readonly budget: StepBudget
-  /** Epoch milliseconds. Anchors an input that names no start; null if the caller gave no `now`. */
+  /** Epoch milliseconds. An input that names no start counts its slots from here. Null if the caller of `parse` gave no `now`. */
   readonly now: number | null
   /** The zone years already charged to the budget: see `chargeYear`. */
   readonly chargedYears: Set<number>

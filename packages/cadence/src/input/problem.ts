@@ -57,7 +57,7 @@ export function escapeText(text: string): string {
   )
 }
 
-// More problems than anyone reads. The cap bounds the answer to a hostile input.
+// The most problems in one list; further ones are dropped. The limit bounds the answer to a hostile input.
 const PROBLEMS_MAX = 50
 
 /** Collects problems while an input is read, so one answer reports all of them. */

@@ -1,4 +1,4 @@
-import { LIMITS } from '../limits.ts'
+import { CADENCE_LIMITS } from '../limits.ts'
 import { firstInstantOf, formatMoment, lastInstantOf } from '../slots/moment.ts'
 import type { Moment } from '../slots/moment.ts'
 import type { DstSpec } from '../time/dst-policy.ts'
@@ -47,17 +47,17 @@ export interface Bounds {
 }
 
 export interface BoundsOptions {
-  /** @default `LIMITS.maxRuns` */
+  /** @default `CADENCE_LIMITS.maxRuns` */
   readonly maxRunsMax?: number
-  /** The rule is anchored at the start, so a start is needed even without `maxRuns`. */
+  /** True if the rule counts its slots from the start, so it needs a start even without `maxRuns`. */
   readonly isStartNeeded?: boolean
-  /** The start if the input has none; null if it is unknown. */
+  /** The start if the input needs one and names none. If this is null or absent, the start is the second after `now`. */
   readonly defaultStart?: Moment | null
 }
 
 export function readBounds(context: ParseContext, zone: Zone, options: BoundsOptions = {}): Bounds | undefined {
   const { reader, problems, now } = context
-  const maxRuns = reader.integer('maxRuns', 1, options.maxRunsMax ?? LIMITS.maxRuns) ?? null
+  const maxRuns = reader.integer('maxRuns', 1, options.maxRunsMax ?? CADENCE_LIMITS.maxRuns) ?? null
   const given = readEdge(context, 'startAt', zone)
   const endAt = readEdge(context, 'endAt', zone)
   if (given === undefined || endAt === undefined) return undefined

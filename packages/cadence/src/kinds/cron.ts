@@ -24,6 +24,7 @@ export function readCron(context: ParseContext): CadenceDraft | undefined {
     spec: { kind: 'cron', expression: formatCron(expression), ...recurrenceSpec(recurrence) },
     ...createLocalDraft(rule, dst, zone, bounds),
     closestMs: spacingOnCircle(timesOfDay, DAY_MS).min,
+    listedTimes: timesOfDay.length,
     phrase: () => describeCron(expression),
   }
 }

@@ -17,7 +17,7 @@ import { DAY_MS, FIRST_WALL_TIME, HOUR_MS, MINUTE_MS, dayOf, modulo, weekdayOf }
 import type { WallTime } from '../time/wall-time.ts'
 import type { Zone } from '../time/zone.ts'
 
-/** Each frequency is a shorthand for an RRULE. `weekday` is its code there, such as `MO`. */
+/** Each frequency is a shorthand for an RRULE. `weekday` is the RRULE code of the day, such as `MO`. */
 const RULES: Readonly<Record<Frequency, (weekday: string) => string>> = {
   weekly: (weekday) => `FREQ=WEEKLY;BYDAY=${weekday}`,
   biweekly: (weekday) => `FREQ=WEEKLY;INTERVAL=2;BYDAY=${weekday}`,
@@ -44,9 +44,9 @@ export function readFrequency(context: ParseContext): CadenceDraft | undefined {
   const parts = parseRRule(RULES[frequency](WEEKDAY_CODES[dayOfWeek] ?? ''), 'frequency', context.problems)
   if (anchor === undefined || parts === undefined) return undefined
   const first = firstSlotFrom(anchor, dayOfWeek, timeOfDay)
-  // A start before the calendar moves two weeks later, which keeps the parity of a biweekly cadence.
+  // A start before the first wall time moves two weeks later, so that a biweekly cadence keeps its weeks.
   const start = first < FIRST_WALL_TIME ? first + 14 * DAY_MS : first
-  const { rule, closestMs } = createRRule(parts, start, null, context.budget)
+  const { rule, closestMs, listedTimes } = createRRule(parts, start, null, context.budget)
   const dst = resolveDst(recurrence.dst, 'fixed')
   const time = formatWallTime(timeOfDay).slice(11, 16)
   return {
@@ -60,6 +60,7 @@ export function readFrequency(context: ParseContext): CadenceDraft | undefined {
     },
     ...createLocalDraft(rule, dst, zone, bounds),
     closestMs,
+    listedTimes,
     phrase: () => `${PHRASES[frequency](WEEKDAYS[dayOfWeek] ?? '')} at ${time}`,
   }
 }
@@ -85,7 +86,7 @@ function readTimeOfDay({ reader, problems }: ParseContext): number | undefined {
   return undefined
 }
 
-/** The wall time to search the first slot from: the anchor, else `startAt`, else `now`. */
+/** The wall time from which to search the first slot: `anchor`, else `startAt`, else `now`; 0 unless biweekly. */
 function readAnchor(
   { reader, problems, now }: ParseContext,
   frequency: Frequency,

@@ -7,7 +7,7 @@ import { quote } from '../input/problem.ts'
 import { readBounds } from '../input/recurrence-input.ts'
 import type { Bounds } from '../input/recurrence-input.ts'
 import { readDst, readZone, rejectDst } from '../input/zone-input.ts'
-import { LIMITS } from '../limits.ts'
+import { CADENCE_LIMITS } from '../limits.ts'
 import { CalendarIntervalRule } from '../rules/calendar-interval-rule.ts'
 import { firstInstantOf, formatMoment } from '../slots/moment.ts'
 import type { Moment } from '../slots/moment.ts'
@@ -25,7 +25,7 @@ export function readInterval(context: ParseContext): CadenceDraft | undefined {
   const zone = readZone(context)
   if (duration === undefined || zone === undefined) {
     // The other fields are read anyway, so the caller gets their problems too.
-    readBounds(context, zone ?? UTC, { maxRunsMax: LIMITS.intervalMaxRuns })
+    readBounds(context, zone ?? UTC, { maxRunsMax: CADENCE_LIMITS.intervalMaxRuns })
     readDst(context)
     readAnchor(context, zone ?? UTC)
     return undefined
@@ -41,7 +41,7 @@ function createElapsedDraft(context: ParseContext, duration: Duration, zone: Zon
   const anchor = readAnchor(context, zone)
   const now = secondOf(context.now)
   const bounds = readBounds(context, zone, {
-    maxRunsMax: LIMITS.intervalMaxRuns,
+    maxRunsMax: CADENCE_LIMITS.intervalMaxRuns,
     isStartNeeded: anchor === null,
     // Without a start, "every 15 minutes" comes due for the first time 15 minutes from now.
     ...(anchor === null ? { defaultStart: now === null ? null : { kind: 'instant', at: now + every } } : {}),
@@ -60,6 +60,7 @@ function createElapsedDraft(context: ParseContext, duration: Duration, zone: Zon
     maxRuns: bounds.maxRuns,
     last: lastCounted,
     closestMs: every,
+    listedTimes: 0,
     phrase: () => intervalPhrase(duration, anchor, zone),
   }
 }
@@ -68,7 +69,7 @@ function createCalendarDraft(context: ParseContext, duration: Duration, zone: Zo
   const dstSpec = readDst(context)
   const anchor = readAnchor(context, zone)
   const now = secondOf(context.now)
-  // Without a start the anchor is today, and the first slot lies one interval later. Anchoring at the first slot instead
+  // Without a start the anchor is `now`, and the first slot lies one interval later. Anchoring at the first slot instead
   // would lose the day of month: one month after 31 January is 28 February, and the slot after that must be 31 March.
   const isAnchoredNow = anchor === null && !context.reader.has('startAt') && now !== null
   const nowWall = isAnchoredNow ? now + zone.offsetAt(now) : 0
@@ -90,6 +91,7 @@ function createCalendarDraft(context: ParseContext, duration: Duration, zone: Zo
     spec: dstSpec === undefined ? spec : { ...spec, dst: dstSpec },
     ...createLocalDraft(rule, dst, zone, bounds),
     closestMs: shortestMs(duration),
+    listedTimes: 0,
     phrase: () => intervalPhrase(duration, counted, zone),
   }
 }

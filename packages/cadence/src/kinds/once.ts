@@ -25,7 +25,7 @@ export function readOnce(context: ParseContext): CadenceDraft | undefined {
   if (text === undefined || zone === undefined || moment === undefined) return undefined
   if (!isValid(context, moment, text)) return undefined
   const spec = { kind: 'once', at: formatMoment(moment), timezone: zone.name } as const
-  const shared = { closestMs: Infinity, phrase: () => `Once, on ${describeMoment(moment, zone)}` }
+  const shared = { closestMs: Infinity, listedTimes: 0, phrase: () => `Once, on ${describeMoment(moment, zone)}` }
   const list = new WallTimeList([moment.at])
   if (moment.kind === 'instant') {
     rejectDst(context)

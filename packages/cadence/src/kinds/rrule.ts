@@ -8,7 +8,7 @@ import { quote } from '../input/problem.ts'
 import { readRecurrence, recurrenceSpec } from '../input/recurrence-input.ts'
 import { readContentLines } from '../rrule/content-lines.ts'
 import { readExceptions } from '../rrule/exceptions-input.ts'
-import type { Exceptions } from '../rrule/exceptions-input.ts'
+import type { ExceptionDates } from '../rrule/exceptions-input.ts'
 import { parseRRule } from '../rrule/rrule-parser.ts'
 import { formatRRule } from '../rrule/rrule-parts.ts'
 import type { RRuleParts } from '../rrule/rrule-parts.ts'
@@ -34,7 +34,7 @@ export function readRRule(context: ParseContext): CadenceDraft | undefined {
   const exceptions = readExceptions(context, zone)
   if (parts === undefined || recurrence === undefined || start === undefined) return undefined
   const { bounds } = recurrence
-  const { rule, closestMs, density } = createRRule(parts, start, lastWall(parts, zone), context.budget)
+  const { rule, closestMs, listedTimes, density } = createRRule(parts, start, lastWall(parts, zone), context.budget)
   const dst = resolveDst(recurrence.dst, density)
   const excluded = (from: WallTimeRule): WallTimeRule =>
     new ExcludingRule(from, exceptions.removedWallTimes, exceptions.removedDays)
@@ -53,6 +53,7 @@ export function readRRule(context: ParseContext): CadenceDraft | undefined {
     ...createLocalDraft(excluded(new WallTimeUnion(rule, addedWallTimes)), dst, zone, bounds),
     source: new MergedSource([walk, new WallTimeList(added)], exceptions.removedInstants),
     closestMs,
+    listedTimes,
     added,
     phrase: () => describeRRule(parts, start, exceptions),
   }
@@ -85,7 +86,10 @@ function toSecond(wall: WallTime): WallTime {
   return Math.floor(wall / SECOND_MS) * SECOND_MS
 }
 
-/** UNTIL as a wall time. An instant can end a rule between two passes of an hour, so here it gives a loose bound only. */
+/**
+ * UNTIL as a wall time; null without UNTIL. An instant can end a rule between the two passes of a repeated hour. So for an
+ * instant this is a later bound, and `readRRule` applies the instant itself to the slots.
+ */
 function lastWall({ until }: RRuleParts, zone: Zone): WallTime | null {
   if (until === null) return null
   return until.kind === 'wall' ? until.at : wallTimeOf(until, zone) + DAY_MS
@@ -95,7 +99,7 @@ function lastWall({ until }: RRuleParts, zone: Zone): WallTime | null {
  * The slots from `rdates` that `exdates` does not remove, ascending. They are resolved once here, so a search for the next
  * slot need not look for them years ahead.
  */
-function resolveAddedSlots(context: ParseContext, exceptions: Exceptions, zone: Zone, walk: SlotSource): number[] {
+function resolveAddedSlots(context: ParseContext, exceptions: ExceptionDates, zone: Zone, walk: SlotSource): number[] {
   const { addedInstants, removedDays, removedWallTimes, removedInstants } = exceptions
   const slots: number[] = []
   const { budget } = context

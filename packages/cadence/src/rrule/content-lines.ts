@@ -11,8 +11,8 @@ export interface RuleText {
 const KNOWN_LINES = 'only DTSTART, RRULE, EXDATE and RDATE lines'
 
 /**
- * Reads `rule` as a block of iCalendar lines. `DTSTART` sets `start`, its TZID sets `timezone`, and `EXDATE` and `RDATE`
- * set the lists. A bare `FREQ=…` is a block of one line.
+ * Reads `rule` as a block of iCalendar lines and returns the text of its RRULE. `DTSTART` sets `start`, its TZID sets
+ * `timezone`, `EXDATE` sets `exdates` and `RDATE` sets `rdates`. A bare `FREQ=…` is a block of one line.
  */
 export function readContentLines(reader: InputReader, text: string): RuleText | undefined {
   const rules: RuleText[] = []
@@ -62,12 +62,12 @@ function splitLines(text: string): RuleText[] {
   return lines
 }
 
-/** The zone of DTSTART is the zone of the rule. */
+/** Sets `timezone` to the zone of DTSTART. Adds a problem if the input names another zone. */
 function supplyZone(reader: InputReader, zoneName: string): void {
   if (!isSameZone(reader.value('timezone'), zoneName)) reader.supply('timezone', zoneName, 'rule')
 }
 
-/** Rejects dates in another zone than the rule's: they would be read in the wrong zone. */
+/** Rejects an EXDATE or RDATE line with another zone than the rule's, because its dates are read in the rule's zone. */
 function checkZone(reader: InputReader, { text, position }: RuleText): void {
   const zoneName = reader.value('timezone') ?? 'UTC'
   if (isSameZone(zoneName, text)) return

@@ -18,7 +18,8 @@ export class DayBasedRule implements WallTimeRule {
   readonly #timesOfDay: readonly number[]
   readonly #calendar: PeriodCalendar
   readonly #firstPeriod: number
-  // The latest period and what BYSETPOS selected from it, cached because consecutive calls mostly ask about one period.
+  // The last requested period and the wall times that BYSETPOS selects from it. Cached, because consecutive calls mostly
+  // request the same period.
   #selected: { readonly period: number; readonly walls: readonly WallTime[] } | undefined
 
   constructor(parts: RRuleParts, start: WallTime, timesOfDay: readonly number[]) {
@@ -94,7 +95,7 @@ export class DayBasedRule implements WallTimeRule {
     return undefined
   }
 
-  /** The wall times that BYSETPOS selects from a period, by index: a year may hold 366 days × 86,400 times. */
+  /** The wall times that BYSETPOS selects from a period. Does not list all others: a year may hold 366 days × 86,400 times. */
   #positionsOf(period: number, budget: StepBudget): readonly WallTime[] {
     // A cached period costs the same: the result must not depend on earlier calls.
     budget.spend(maxDaysIn(this.#parts.freq))

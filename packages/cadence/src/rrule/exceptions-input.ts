@@ -1,6 +1,6 @@
 import { readMoment } from '../input/moment-input.ts'
 import type { ParseContext } from '../input/parse-context.ts'
-import { LIMITS } from '../limits.ts'
+import { CADENCE_LIMITS } from '../limits.ts'
 import { ascending } from '../rules/sorted-list.ts'
 import { formatDate, formatInstant, formatWallTime, isMomentProblem, parseMoment } from '../time/moment-text.ts'
 import { DAY_MS, dayOf } from '../time/wall-time.ts'
@@ -8,7 +8,7 @@ import type { DayNumber, WallTime } from '../time/wall-time.ts'
 import type { Zone } from '../time/zone.ts'
 
 /** The dates that EXDATE removes and RDATE adds. Wall times follow the DST policy; instants are exact slots. */
-export interface Exceptions {
+export interface ExceptionDates {
   readonly removedWallTimes: ReadonlySet<WallTime>
   /** Dates without a time: the whole day is removed. */
   readonly removedDays: ReadonlySet<DayNumber>
@@ -21,7 +21,7 @@ export interface Exceptions {
   readonly spec: { readonly exdates?: readonly string[]; readonly rdates?: readonly string[] }
 }
 
-export function readExceptions(context: ParseContext, zone: Zone): Exceptions {
+export function readExceptions(context: ParseContext, zone: Zone): ExceptionDates {
   const removed = readRemoved(context, zone)
   const added = readAdded(context, zone)
   const exdates = [
@@ -37,11 +37,11 @@ export function readExceptions(context: ParseContext, zone: Zone): Exceptions {
 function readRemoved(
   context: ParseContext,
   zone: Zone,
-): Pick<Exceptions, 'removedWallTimes' | 'removedDays' | 'removedInstants'> {
+): Pick<ExceptionDates, 'removedWallTimes' | 'removedDays' | 'removedInstants'> {
   const removedWallTimes = new Set<WallTime>()
   const removedDays = new Set<DayNumber>()
   const removedInstants = new Set<number>()
-  for (const { text, path } of context.reader.texts('exdates', LIMITS.exceptionDates)) {
+  for (const { text, path } of context.reader.texts('exdates', CADENCE_LIMITS.exceptionDates)) {
     const written = parseMoment(text)
     if (!isMomentProblem(written) && written.isDateOnly) {
       removedDays.add(dayOf(written.wall))
@@ -54,8 +54,8 @@ function readRemoved(
   return { removedWallTimes, removedDays, removedInstants }
 }
 
-function readAdded(context: ParseContext, zone: Zone): Pick<Exceptions, 'addedWallTimes' | 'addedInstants'> {
-  const texts = context.reader.texts('rdates', LIMITS.exceptionDates)
+function readAdded(context: ParseContext, zone: Zone): Pick<ExceptionDates, 'addedWallTimes' | 'addedInstants'> {
+  const texts = context.reader.texts('rdates', CADENCE_LIMITS.exceptionDates)
   const moments = texts.flatMap(({ text, path }) => readMoment(context, text, path, zone) ?? [])
   const walls = moments.filter(({ kind }) => kind === 'wall').map(({ at }) => at)
   const instants = moments.filter(({ kind }) => kind === 'instant').map(({ at }) => at)

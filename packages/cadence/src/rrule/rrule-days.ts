@@ -91,7 +91,10 @@ function weekdayFilter(byDay: readonly ByDay[], isOrdinalOfYear: boolean): Month
   }
 }
 
-/** A week belongs to the year that holds at least four of its days, which may differ from the year of the month. */
+/**
+ * True if the week that begins on day `week` has one of the numbers. A week belongs to the year that holds at least four
+ * of its days. That may be the year before or after `year`, the year of the month.
+ */
 function isNumbered(week: DayNumber, year: number, weekStart: number, weekNumbers: ReadonlySet<number>): boolean {
   let weekYear = year
   if (week < firstWeekStart(year, weekStart)) weekYear = year - 1

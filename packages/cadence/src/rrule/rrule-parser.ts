@@ -10,7 +10,7 @@ import type { ByDay, RRuleFrequency, RRuleParts } from './rrule-parts.ts'
 const RULE_MAX_LENGTH = 4000
 const COUNT_MAX = 10_000
 
-/** An interval may span at most 100 years, because a search for the next slot has to end. */
+/** The largest INTERVAL of each frequency: 100 years. A larger one is rejected, because a search for the next slot has to end. */
 const INTERVAL_MAX: Readonly<Record<RRuleFrequency, number>> = {
   SECONDLY: 3_155_760_000,
   MINUTELY: 52_596_000,
@@ -51,8 +51,8 @@ const NUMBER_LISTS: Readonly<Record<string, NumberRange>> = {
 const PART_NAMES = ['FREQ', 'INTERVAL', 'COUNT', 'UNTIL', 'BYDAY', 'WKST', ...Object.keys(NUMBER_LISTS)]
 
 /**
- * Parses `FREQ=…;…`. Adds every problem with its position and returns undefined if there is one.
- * @param base where the text begins in the field
+ * Parses `FREQ=…;…`. If parts are wrong, adds each problem to `problems` and returns undefined.
+ * @param base where `text` begins in the field: added to the position of each problem
  */
 export function parseRRule(text: string, field: string, problems: ProblemList, base = 0): RRuleParts | undefined {
   if (text.length > RULE_MAX_LENGTH) {

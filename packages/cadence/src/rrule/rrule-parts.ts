@@ -12,7 +12,10 @@ export interface ByDay {
   readonly ordinal: number | null
 }
 
-/** A parsed RRULE. An absent BY part is an empty list. Negative numbers count from the end, as in RFC 5545. */
+/**
+ * A parsed RRULE. An absent BY part is an empty list, an absent COUNT or UNTIL is null. Negative numbers count from the end,
+ * as in RFC 5545.
+ */
 export interface RRuleParts {
   readonly freq: RRuleFrequency
   readonly interval: number
@@ -74,7 +77,7 @@ function list(name: string, values: readonly (number | string)[]): string[] {
   return values.length === 0 ? [] : [`${name}=${values.join(',')}`]
 }
 
-/** The last millisecond of a day is written as the date only, which the parser reads back as the whole day. */
+/** Writes the last millisecond of a day as the date alone, which the parser reads back as the whole day. */
 function formatUntil({ kind, at }: Moment): string {
   const text = formatWallTime(at)
     .replace(/T23:59:59\.999$/, '')

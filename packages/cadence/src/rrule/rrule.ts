@@ -12,17 +12,19 @@ import { isDayBased } from './rrule-parts.ts'
 import type { RRuleParts } from './rrule-parts.ts'
 import { TimeBasedRule } from './time-based-rule.ts'
 
-/** The wall times of an RRULE and its start. */
+/** The wall times that an RRULE yields from its start. */
 export interface RRule {
   readonly rule: WallTimeRule
-  /** Lower bound of the distance between two members. */
+  /** No two wall times of the rule are closer than this. */
   readonly closestMs: number
+  /** How many times the rule lists in memory: times of day, or offsets within a period. */
+  readonly listedTimes: number
   readonly density: Density
 }
 
 /**
- * Builds the wall times of an RRULE. COUNT becomes the last wall time here, by counting once.
- * @param last the last wall time by UNTIL, or null
+ * Builds the wall times of an RRULE. If the rule has a COUNT, counts once here to find its last wall time.
+ * @param last the last wall time that UNTIL allows; null without UNTIL
  */
 export function createRRule(parts: RRuleParts, start: WallTime, last: WallTime | null, budget: StepBudget): RRule {
   const created = isDayBased(parts.freq) ? dayBased(parts, start, budget) : timeBased(parts, start, budget)
@@ -40,6 +42,7 @@ function dayBased(parts: RRuleParts, start: WallTime, budget: StepBudget): RRule
   return {
     rule,
     closestMs: spacingOnCircle(timesOfDay, DAY_MS).min,
+    listedTimes: timesOfDay.length,
     // BYSETPOS may leave few of the times, so the density is sampled.
     density: parts.bySetPos.length > 0 && density !== 'fixed' ? sampledDensity(rule, start, budget) : density,
   }
@@ -50,12 +53,14 @@ function timeBased(parts: RRuleParts, start: WallTime, budget: StepBudget): RRul
   const timesOfDay = rule.timesOfDay()
   if (timesOfDay === null) {
     const closestMs = spacingOnCircle(rule.offsets, rule.strideMs).min
-    return { rule, closestMs, density: closestMs > HOUR_MS ? 'fixed' : sampledDensity(rule, start, budget) }
+    const density = closestMs > HOUR_MS ? 'fixed' : sampledDensity(rule, start, budget)
+    return { rule, closestMs, listedTimes: rule.offsets.length, density }
   }
   // The times are the same every day: a daily rule finds the next one fast, and finds out at once if there is none.
   return {
     rule: new DailyRule(rruleDays(parts), timesOfDay),
     closestMs: spacingOnCircle(timesOfDay, DAY_MS).min,
+    listedTimes: timesOfDay.length,
     density: densityOf(timesOfDay),
   }
 }

@@ -14,7 +14,8 @@ const UNIT_MS: Readonly<Partial<Record<RRuleFrequency, number>>> = {
   SECONDLY: SECOND_MS,
 }
 
-// One per minute. A rule with more times a day is searched period by period, which is fast because periods are close.
+// The most times of day that `timesOfDay` lists: one per minute. A rule with more is searched period by period, which is
+// fast because its periods are close together.
 const TIMES_LISTED_MAX = 1440
 
 const SIXTY = Array.from({ length: 60 }, (_, index) => index)
@@ -25,12 +26,12 @@ const STEPS_PER_PERIOD = 2
 /** An RRULE with periods of an hour, a minute or a second, counted in wall time from the start. */
 export class TimeBasedRule implements WallTimeRule {
   readonly #days: DaySet
-  /** Length of a period, without INTERVAL. */
+  /** Length of a period: one hour, minute or second. INTERVAL does not change it. */
   readonly #unitMs: number
-  /** Distance between two periods. */
+  /** Distance between the starts of two neighbouring periods: the unit times INTERVAL. */
   readonly strideMs: number
   readonly #firstPeriodStart: WallTime
-  /** Offsets of the members within a period, ascending. */
+  /** The wall times of each period, in milliseconds after its start, ascending. */
   readonly offsets: readonly number[]
   readonly #hours: ReadonlySet<number>
   readonly #minutes: ReadonlySet<number>
@@ -125,7 +126,7 @@ export class TimeBasedRule implements WallTimeRule {
     return null
   }
 
-  /** The length of the day, hour, minute or second around a period that the rule excludes entirely; null if none. */
+  /** The length in milliseconds of the day, hour, minute or second around `period` that the rule excludes; null if none. */
   #excludedBlock(period: WallTime, budget: StepBudget): number | null {
     return this.#days.has(dayOf(period), budget) ? this.#excludedTime(modulo(period, DAY_MS)) : DAY_MS
   }

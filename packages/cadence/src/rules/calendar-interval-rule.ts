@@ -35,7 +35,7 @@ export class CalendarIntervalRule implements WallTimeRule {
     return index < 0 ? null : this.#at(index)
   }
 
-  /** The index near a wall time. It is off by a few at most, because the months of a span average out. */
+  /** Estimates the index of the member at a wall time. It is off by a few at most, because the lengths of months average out. */
   #estimate(wall: WallTime): number {
     return Math.floor((wall - this.#start) / this.#meanMs)
   }

@@ -26,7 +26,7 @@ const STEPS_PER_MONTH = 10
 /** A set of days, defined by a function of the month and searched month by month. */
 export class DaySet {
   readonly #daysOf: MonthDays
-  // The latest month and its days, cached because consecutive calls mostly ask about the same month.
+  // The last requested month and its days. Cached, because consecutive calls mostly request the same month.
   #month: Month = { year: 0, month: 0, first: 0, length: 0 }
   #days = 0
 

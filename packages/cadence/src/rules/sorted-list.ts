@@ -28,7 +28,7 @@ export function ascending(numbers: Iterable<number>): number[] {
 }
 
 /** Groups consecutive integers into ranges of three or more; all others become ranges of one. */
-export function runsOf(sorted: readonly number[]): { readonly from: number; readonly to: number }[] {
+export function rangesOf(sorted: readonly number[]): { readonly from: number; readonly to: number }[] {
   const runs: { from: number; to: number }[] = []
   for (const number of sorted) {
     const run = runs.at(-1)

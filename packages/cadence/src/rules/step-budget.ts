@@ -1,4 +1,7 @@
-/** Steps one search may take. Reading clock changes costs most: the budget covers a few decades of them. */
+/**
+ * The most steps that one search takes; then it throws `SearchLimitError`. Reading the DST changes of a zone costs most: the
+ * budget covers a few decades of them.
+ */
 export const SEARCH_STEPS = 150_000
 
 /**
@@ -15,9 +18,9 @@ export class SearchLimitError extends Error {
 }
 
 /**
- * Bounds a search by steps instead of time, so every machine gives the same answer for the same input. Without it a
- * hostile rule (`FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=30`) could search for seconds. Checking one candidate is one step;
- * more expensive work is charged more.
+ * Bounds a search by steps instead of time, so every machine gives the same answer for the same input. Without a limit, a
+ * hostile rule (`FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=30`) could search for seconds. Checking one candidate is one step; more
+ * expensive work is charged more.
  */
 export class StepBudget {
   #left: number

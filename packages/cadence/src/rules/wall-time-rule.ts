@@ -28,7 +28,7 @@ export class WallTimeList implements WallTimeRule {
   }
 }
 
-/** The members of both of two rules. */
+/** The wall times that at least one of two rules has. */
 export class WallTimeUnion implements WallTimeRule {
   readonly #one: WallTimeRule
   readonly #other: WallTimeRule
@@ -94,7 +94,7 @@ export class ExcludingRule implements WallTimeRule {
       budget.spend()
       const wall = this.#rule.next(from, budget)
       if (wall === null) return null
-      // An excluded day is skipped in one step: it may hold 1,440 members.
+      // Skips an excluded day in one step: the rule may have a wall time in each of its 1,440 minutes.
       if (this.#days.has(dayOf(wall))) from = (dayOf(wall) + 1) * DAY_MS - 1
       else if (this.#walls.has(wall)) from = wall
       else return wall

@@ -19,12 +19,18 @@ export function wallTimeOf({ kind, at }: Moment, zone: Zone): WallTime {
   return kind === 'wall' ? at : at + zone.offsetAt(at)
 }
 
-/** The first instant at or after a moment: the end of a gap that skips it, the first pass of a fold. */
+/**
+ * The first instant at or after a moment. For a wall time that a gap skips, this is the end of the gap; for one that
+ * happens twice, the first pass.
+ */
 export function firstInstantOf({ kind, at }: Moment, zone: Zone): number {
   return kind === 'instant' ? at : resolveWallTime(at, zone, 'first')
 }
 
-/** The last instant at or before a moment: just before a gap that skips it, the second pass of a fold. */
+/**
+ * The last instant at or before a moment. For a wall time that a gap skips, this is the last millisecond before the gap;
+ * for one that happens twice, the second pass.
+ */
 export function lastInstantOf({ kind, at }: Moment, zone: Zone): number {
   if (kind === 'instant') return at
   const instant = resolveWallTime(at, zone, 'second')
@@ -37,7 +43,7 @@ export function isRepeated(instant: number, zone: Zone): boolean {
   return resolveWallTime(wall, zone, 'first') !== resolveWallTime(wall, zone, 'second')
 }
 
-// Enough for the few segments around one wall time.
+// The most search steps to resolve one wall time: enough for the few segments around it.
 const RESOLVE_STEPS = 20_000
 
 function resolveWallTime(wall: WallTime, zone: Zone, fold: 'first' | 'second'): number {

@@ -30,7 +30,7 @@ export class BoundedSource implements SlotSource {
   }
 }
 
-/** Slots at a fixed distance of elapsed time: `start + n × every`. Clock changes do not matter. */
+/** Slots at a fixed distance of elapsed time: `start + n × every`. DST changes do not matter. */
 export class ElapsedSource implements SlotSource {
   readonly #start: number
   readonly #everyMs: number

@@ -7,7 +7,8 @@ import type { Segment, Zone } from '../time/zone.ts'
 import type { SlotSource } from './slot-source.ts'
 
 /**
- * Turns wall times into instants. This is the only file that applies clock changes.
+ * Turns wall times into instants. This is the only file that applies DST changes. Any change of a zone's UTC offset counts
+ * as a DST change.
  *
  * A zone is a sequence of segments with constant offset. Inside one segment, wall time and instant differ by that offset.
  * The walk therefore searches one segment at a time, and the DST policy applies only at the edges of a segment. Below,
@@ -18,14 +19,15 @@ import type { SlotSource } from './slot-source.ts'
  *   W2. A fold at a segment's start repeats the wall times [start + offset, start + before). `first` ignores them in the
  *       segment itself, `second` ignores them in the preceding segment, `both` ignores them in neither.
  *   W3. Slots of different segments cannot interleave. The first slot of the first segment that has one is the next slot.
- *   W4. No clock change is as long as two days. So once the last two days of a segment were searched and the next wall
- *       time of the rule is `ahead`, the walk may jump to two days before `ahead`.
+ *   W4. Every DST change moves the clocks by less than two days. So once the last two days of a segment were searched and
+ *       the next wall time of the rule is `ahead`, the walk may jump to two days before `ahead`.
  */
 
-/** Longer than any clock change. */
+/** Longer than any DST change moves the clocks. */
 const REACH_MS = 2 * DAY_MS
 
-// A zone year has about three segments. A cached one costs the same: the result must not depend on earlier calls.
+// Search steps charged per segment: a zone year has about three. A cached segment costs the same, because the result must
+// not depend on earlier calls.
 const STEPS_PER_SEGMENT = STEPS_PER_ZONE_YEAR / 3
 
 /** The slots of a rule in a zone under a DST policy. */

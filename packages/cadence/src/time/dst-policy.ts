@@ -1,21 +1,21 @@
-/** A local time that a clock change skips is moved to the first instant after the gap (`shift`) or dropped (`skip`). */
+/** If a DST change skips a local time: `shift` moves its slot to the first instant after the gap, `skip` drops the slot. */
 export const GAP_POLICIES = ['shift', 'skip'] as const
 
-/** Which occurrence of a local time that happens twice is a slot. */
+/** If a local time happens twice: the first pass is a slot, the second, or both. */
 export const FOLD_POLICIES = ['first', 'second', 'both'] as const
 
-/** The two clock changes that a cadence can be warned of. */
-export const WARNING_CODES = ['dst_gap', 'dst_fold'] as const
+/** The two DST changes that cause a warning: the clocks go forward (`dst_gap`) or back (`dst_fold`). */
+export const DST_WARNING_CODES = ['dst_gap', 'dst_fold'] as const
 
-/** What a clock change did to a local time. */
+/** What a DST change does to a local time of a cadence. */
 export const DST_EFFECTS = ['shifted', 'skipped', 'first_pass', 'second_pass', 'both_passes'] as const
 
-export type WarningCode = (typeof WARNING_CODES)[number]
+export type WarningCode = (typeof DST_WARNING_CODES)[number]
 export type DstEffect = (typeof DST_EFFECTS)[number]
 export type GapPolicy = (typeof GAP_POLICIES)[number]
 export type FoldPolicy = (typeof FOLD_POLICIES)[number]
 
-/** What a clock change does to a cadence. */
+/** What a cadence does with local times that a DST change skips (`gap`) or repeats (`fold`). */
 export interface DstPolicy {
   readonly gap: GapPolicy
   readonly fold: FoldPolicy

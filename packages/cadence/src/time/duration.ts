@@ -10,7 +10,7 @@ export interface Duration {
 const PATTERN =
   /^P(?:(\d{1,15})Y)?(?:(\d{1,15})M)?(?:(\d{1,15})W)?(?:(\d{1,15})D)?(?:T(?=\d)(?:(\d{1,15})H)?(?:(\d{1,15})M)?(?:(\d{1,15})(?:\.(\d{1,3}))?S)?)?$/i
 
-/** Parses an ISO 8601 duration. Undefined if the text is none, has a sign, or has a fraction of anything but seconds. */
+/** Parses an ISO 8601 duration. Undefined for a sign, for a fraction of anything but seconds, and for any other text. */
 export function parseDuration(text: string): Duration | undefined {
   const match = PATTERN.exec(text)
   if (match === null || text.length < 3) return undefined

@@ -28,7 +28,7 @@ const EXTENDED =
 /** The iCalendar form: `20261224T180000Z`. */
 const BASIC = /^(\d{4})(\d\d)(\d\d)(?:t(\d\d)(\d\d)(\d\d)(z)?)?$/i
 
-/** Parses a date and time. Returns the reason if the text is none. */
+/** Parses a date and time. Returns a `MomentProblem` for any other text. */
 export function parseMoment(text: string): MomentText | MomentProblem {
   const basic = BASIC.exec(text)
   const match = basic ?? EXTENDED.exec(text)

@@ -1,6 +1,6 @@
 /**
  * Local date and time without a zone, encoded as the epoch milliseconds that the same date and time has in UTC.
- * Arithmetic on it is exact because no clock change can occur. Only `slots/slot-walk.ts` turns wall times into instants.
+ * Arithmetic on it is exact because no DST change can occur. Only `slots/slot-walk.ts` turns wall times into instants.
  */
 export type WallTime = number
 
@@ -40,7 +40,7 @@ export function daysInYear(year: number): number {
   return isLeapYear(year) ? 366 : 365
 }
 
-// Years are counted from March, which puts the leap day last. So neither direction needs a table of month lengths.
+// Years are counted from March, which puts the leap day last. So `dayNumberOf` and `dateOf` need no table of month lengths.
 export function dayNumberOf(year: number, month: number, day: number): DayNumber {
   const marchYear = month <= 2 ? year - 1 : year
   const era = Math.floor(marchYear / 400)

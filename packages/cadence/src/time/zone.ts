@@ -9,7 +9,8 @@ export interface Segment {
   readonly offset: number
 }
 
-// Since 1970 every zone has kept each offset for at least 7 days, so no change falls unseen between two probes.
+// The distance between two reads of a zone's offset. Since 1970 every zone has kept each offset for at least 7 days, so no
+// change is missed.
 const PROBE_MS = 5 * DAY_MS
 const CACHED_YEARS_MAX = 400
 

@@ -11,7 +11,10 @@ import { examples, type Define } from './define.ts'
 
 const POLL_INTERVAL_MS = 500
 const TIMEOUT_DEFAULT_MS = 60_000
-/** A lost slot counts as a problem for a day, as in `latest.findings`: its run is recorded by now, but its work was not done. */
+/**
+ * How long a repaired lost slot still counts as a finding, as in `latest.findings`: the ledger has its line by now, but its work
+ * was not done.
+ */
 const LOST_SLOT_SHOWN_MS = 86_400_000
 
 type LatestAudit = NonNullable<AuditReport['latest']>
@@ -63,7 +66,7 @@ async function auditNow({ clock, signal }: Cli, client: Client, timeoutMs: numbe
   }
 }
 
-/** The findings of the latest audit and the slots lost within a day. Older findings no longer describe the present state. */
+/** The findings of the last audit, and the slots lost within a day. Older findings no longer describe the present state. */
 function currentFindings({ latest, findings }: AuditReport, now: number): Findings {
   if (latest === null) return []
   const isRecentlyLost = ({ kind, isRepaired, seenAt }: Findings[number]): boolean =>

@@ -6,7 +6,7 @@ import type { Exit } from '../process/exit-codes.ts'
 /** One call of a command. */
 export interface Invocation<Options> {
   readonly cli: Cli
-  /** In the order that the command declares them. Omitted arguments are missing at the end. */
+  /** The arguments in the order that the command declares. Those that the user omits are missing at the end. */
   readonly args: readonly string[]
   readonly options: Options
   readonly isJson: boolean
@@ -16,13 +16,13 @@ export interface Invocation<Options> {
   readonly note: (text: string) => void
 }
 
-/** Returns nothing for the exit code 0. */
+/** Does the work of a command. If it returns nothing, the exit code is 0. */
 type Action<Options> = (invocation: Invocation<Options>) => Promise<Exit | void>
 
-/** Attaches an action to a command. A parameter, so that tests can build the command tree without running anything. */
+/** Attaches an action to a command. Commands get it as a parameter, so that tests can build the command tree without running anything. */
 export type Define = <Options extends object>(command: Command, action: Action<Options>) => void
 
-/** The `Define` of the real program. `end` receives the exit of each action. */
+/** The `Define` of the real program. Calls `end` with the exit of the action that ran. */
 export function createDefine(cli: Cli, end: (exit: Exit) => void): Define {
   return (command, action) => {
     command.action(async () => {

@@ -50,7 +50,7 @@ function eventLine(screen: Screen, event: LiveEvent): string {
     case 'run': {
       const { change, run } = event.data
       const slot = formatLocal(run.scheduledFor, 'UTC')
-      // The event carries the run as it is now. If it has moved on, its explanation belongs to a later event.
+      // The event carries the run as it is now. If the run has changed again since, its explanation belongs to a later event.
       const why = change === run.state ? `  ${escapeControls(run.explanation)}` : ''
       return `run       ${changeText(screen, change)}  slot ${slot}${why}  schedule ${run.scheduleId}  run ${run.id}`
     }

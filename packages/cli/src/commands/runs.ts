@@ -23,7 +23,7 @@ function addGet(runs: Command, define: Define): void {
   })
 }
 
-/** A run stays readable after its schedule is deleted. */
+/** The time zone of the schedule of a run. UTC if the schedule cannot be read: a run stays readable after its schedule is deleted. */
 async function zoneOfRun(client: Client, scheduleId: string): Promise<string> {
   try {
     return zoneOf(await client.schedules.get(scheduleId))

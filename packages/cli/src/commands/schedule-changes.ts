@@ -41,7 +41,7 @@ export function addEdit(schedules: Command, define: Define): void {
     const client = connect(cli)
     const schedule = await getSchedule(client, args[0] ?? '')
     const body = await readEdit(schedule, options, cli)
-    // The service refuses the edit if another client has changed this revision in the meantime.
+    // The server refuses the edit if another client has changed the schedule since this command read it.
     const { id, revision } = schedule
     if (options.dryRun === true) {
       const plan = await client.schedules.planEdit(id, body, { revision })

@@ -66,7 +66,7 @@ function addPut(secrets: Command, define: Define): void {
   })
 }
 
-/** Removes one line break at the end, which an editor or `echo` adds. */
+/** Reads the value of a secret. Removes one line break at the end, which an editor or `echo` adds. */
 async function readValue(cli: Cli, { valueFile, value }: PutOptions): Promise<string> {
   if (value !== undefined) return value
   if (valueFile === undefined && cli.terminal.canAsk) {

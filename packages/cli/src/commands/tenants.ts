@@ -27,7 +27,7 @@ function addGet(tenants: Command, define: Define): void {
 }
 
 type Limits = Omit<Tenant, 'tenant' | 'updatedBy' | 'updatedAt'>
-/** Stands for the limit of the installation. Not null: commander takes null for an option without a value. */
+/** The option value that stands for the installation's limit. It is not null, which commander takes for an option without a value. */
 const DEFAULT = 'default'
 type SetOptions = { readonly [Limit in keyof Limits]?: NonNullable<Limits[Limit]> | typeof DEFAULT }
 
@@ -61,7 +61,7 @@ function addSet(tenants: Command, define: Define): void {
     }
     const client = connect(cli)
     const { tenant: _id, updatedBy: _by, updatedAt: _at, ...current } = await client.tenants.get(id)
-    // The service replaces all limits, so the current ones are sent again.
+    // The server replaces all limits, so this command sends the current ones again.
     const tenant = await client.tenants.put(id, { ...current, ...limits })
     show(tenant, () => tenantFields(cli.terminal, tenant))
   })

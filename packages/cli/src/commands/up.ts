@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 
-import type { RunningService, Settings } from '@carillon/server'
+import type { RunningCarillon, Settings } from '@carillon/server'
 import { Option, type Command } from 'commander'
 
 import { wholeNumber } from '../options/option-values.ts'
@@ -40,12 +40,12 @@ export function addUp(program: Command, define: Define): void {
   })
 }
 
-/** The signal also aborts when the parent process ends. */
+/** Returns a `Cli` whose signal also aborts when the parent process ends. */
 function withParent(cli: Cli, { parent }: UpOptions): Cli {
   return parent === undefined ? cli : { ...cli, signal: AbortSignal.any([cli.signal, watchParent(parent, cli.clock)]) }
 }
 
-function greeting(cli: Cli, settings: Settings, service: RunningService): string[] {
+function greeting(cli: Cli, settings: Settings, service: RunningCarillon): string[] {
   const { terminal } = cli
   const { url, signInUrl } = service
   const fields = fieldLines(terminal, [
@@ -68,7 +68,7 @@ function greeting(cli: Cli, settings: Settings, service: RunningService): string
   ]
 }
 
-function dataText({ cwd }: Cli, { databaseUrl }: Settings, { dataDir, isFirstStart }: RunningService): string {
+function dataText({ cwd }: Cli, { databaseUrl }: Settings, { dataDir, isFirstStart }: RunningCarillon): string {
   const location = databaseUrl === null ? shortPath(cwd, dataDir ?? '') : 'the Postgres in DATABASE_URL'
   return `${location} (${isFirstStart ? 'new' : 'from an earlier start'})`
 }
@@ -77,15 +77,15 @@ function keyText({ cwd }: Cli, { adminKey, dataDir }: Settings): string {
   return adminKey === null ? shortPath(cwd, join(dataDir, 'admin.key')) : 'the value of CARILLON_ADMIN_KEY'
 }
 
-/** Shown only if Postgres runs from a copy of its program. */
-function postgresText({ copiedProgram }: RunningService): string {
+/** Says that Postgres runs from a copy of its program, and why; empty if it does not. */
+function postgresText({ copiedProgram }: RunningCarillon): string {
   return copiedProgram === null
     ? ''
     : `runs from ${copiedProgram.folder} until it stops, because ${copiedProgram.reason}`
 }
 
-/** A command that works as it is in another shell: sets the variables that differ from their defaults. */
-function nextCommand({ env, cwd }: Cli, { adminKey, dataDir }: Settings, { url }: RunningService): string {
+/** A command that the user can run in another shell as it is: it sets the variables that differ from their defaults. */
+function nextCommand({ env, cwd }: Cli, { adminKey, dataDir }: Settings, { url }: RunningCarillon): string {
   const isDefaultDir = adminKey === null && dataDir === join(cwd, DATA_DIR_DEFAULT)
   const variables = [
     ...(adminKey !== null && (env['CARILLON_ADMIN_KEY'] ?? '') !== ''

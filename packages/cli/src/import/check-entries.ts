@@ -3,9 +3,9 @@ import { ApiError, type ScheduleInput, type SchedulePreview } from '@carillon/ap
 import type { Cli } from '../process/cli.ts'
 import { connect, retryWhileBusy } from '../service/connect.ts'
 import { BATCH_CONCURRENCY, batchesOf, ENTRY_CONCURRENCY, mapConcurrently, refusedEntries } from './entry-batches.ts'
-import type { ImportEntry, Refusal } from './import-entry.ts'
+import type { ImportEntry, RefusedEntry } from './import-entry.ts'
 
-/** An entry that the service would accept. */
+/** An entry that the server would accept. */
 export interface CheckedEntry {
   readonly entry: ImportEntry
   readonly description: string
@@ -14,19 +14,19 @@ export interface CheckedEntry {
 
 interface CheckedEntries {
   readonly checked: readonly CheckedEntry[]
-  readonly refusals: readonly Refusal[]
+  readonly refusals: readonly RefusedEntry[]
 }
 
 /**
- * Asks the service for a preview of each entry, many per request, and collects its refusals. Creates nothing.
- * @param file all entries of the file
+ * Asks the server for a preview of each entry, many entries per request, and collects the refusals. Creates nothing.
+ * @param file all entries of the file, which `batchesOf` needs
  */
 export async function checkEntries(
   cli: Cli,
   entries: readonly ImportEntry[],
   file: readonly ImportEntry[],
 ): Promise<CheckedEntries> {
-  const answers = new Map<ImportEntry, CheckedEntry | Refusal>()
+  const answers = new Map<ImportEntry, CheckedEntry | RefusedEntry>()
   await mapConcurrently(batchesOf(entries, file), BATCH_CONCURRENCY, async (batch) => {
     for (const [entry, answer] of await checkBatch(cli, batch)) answers.set(entry, answer)
   })
@@ -34,11 +34,11 @@ export async function checkEntries(
   return { checked: all.filter((answer) => 'entry' in answer), refusals: all.filter((answer) => 'reason' in answer) }
 }
 
-/** If the service refuses the batch, the entries that it names are checked one by one, and the rest as a batch again. */
+/** Checks a batch. If the server refuses it, the entries that the refusal names are checked one by one, and the rest as a batch again. */
 async function checkBatch(
   cli: Cli,
   batch: readonly ImportEntry[],
-): Promise<readonly (readonly [ImportEntry, CheckedEntry | Refusal])[]> {
+): Promise<readonly (readonly [ImportEntry, CheckedEntry | RefusedEntry])[]> {
   if (batch.length === 0) return []
   const client = connect(cli)
   const inputs = batch.map(({ input }) => input)
@@ -60,7 +60,7 @@ async function checkBatch(
   return [...checked, ...(await checkBatch(cli, others))]
 }
 
-async function checkEntry(cli: Cli, entry: ImportEntry): Promise<CheckedEntry | Refusal> {
+async function checkEntry(cli: Cli, entry: ImportEntry): Promise<CheckedEntry | RefusedEntry> {
   const client = connect(cli)
   const answer = await catchRefusal(() => retryWhileBusy(cli, () => client.schedules.preview(entry.input)))
   return answer instanceof ApiError ? refusalOf(entry, answer) : checkPreview(cli, entry, answer)
@@ -70,7 +70,7 @@ async function checkPreview(
   cli: Cli,
   entry: ImportEntry,
   { description, slots, cadence }: SchedulePreview,
-): Promise<CheckedEntry | Refusal> {
+): Promise<CheckedEntry | RefusedEntry> {
   const unknown = await findUnknownSlot(cli, entry, cadence)
   if (unknown !== undefined) {
     const reason = `skippedSlots: expected slots of the schedule, got ${unknown}, which is none: remove it`
@@ -79,7 +79,7 @@ async function checkPreview(
   return { entry, description, nextSlotAt: slots[0]?.scheduledFor ?? null }
 }
 
-/** The first skipped slot that the cadence does not have. The service would notice only after it created the schedule. */
+/** The first skipped slot that is no slot of the cadence. The server would refuse it only after it created the schedule. */
 async function findUnknownSlot(
   cli: Cli,
   { skippedSlots }: ImportEntry,
@@ -96,7 +96,7 @@ async function findUnknownSlot(
   return undefined
 }
 
-/** Returns the error if the service refuses the input. Any other error ends the import. */
+/** Returns the error if the server refuses the input. Any other error ends the import. */
 export async function catchRefusal<Answer>(ask: () => Promise<Answer>): Promise<Answer | ApiError> {
   try {
     return await ask()
@@ -106,7 +106,7 @@ export async function catchRefusal<Answer>(ask: () => Promise<Answer>): Promise<
   }
 }
 
-export function refusalOf({ place, input }: ImportEntry, { message, errors }: ApiError): Refusal {
+export function refusalOf({ place, input }: ImportEntry, { message, errors }: ApiError): RefusedEntry {
   const reasons = errors.map((problem) => `${problem.field}: ${problem.message}`)
   const reason = errors.length === 0 ? message : reasons.join('; ')
   return { place, name: input.name, reason }

@@ -7,21 +7,21 @@ import { catchRefusal, refusalOf } from './check-entries.ts'
 import { BATCH_CONCURRENCY, batchesOf, ENTRY_CONCURRENCY, mapConcurrently } from './entry-batches.ts'
 import { applyState, isUntouched } from './entry-state.ts'
 import { batchKey, createIdempotently, idempotencyKeys, keyAfterDelete } from './idempotent-create.ts'
-import type { CreatedEntry, ImportEntry, Refusal } from './import-entry.ts'
+import type { CreatedEntry, ImportEntry, RefusedEntry } from './import-entry.ts'
 
 interface CreatedEntries {
   readonly created: CreatedEntry[]
-  /** Created by an import of the same entry within a day. */
+  /** Schedules that an earlier import of the same entry created, within a day. */
   readonly replayed: CreatedEntry[]
-  readonly refusals: Refusal[]
+  readonly refusals: RefusedEntry[]
 }
 
 /**
  * Creates a schedule per entry. Entries with a pause or skipped slots go first and one by one, because such a schedule is
- * active until its state is applied. The others go in batches. If the service refuses an entry of a batch, all of the batch
- * are created one by one.
+ * active until it is paused and its slots are skipped. The others go in batches. If the server refuses an entry of a batch, all
+ * entries of the batch are created one by one.
  *
- * @param file all entries of the file
+ * @param file all entries of the file, which `batchesOf` needs
  */
 export async function createEntries(
   cli: Cli,
@@ -54,7 +54,7 @@ export async function createEntries(
   return result
 }
 
-/** True if more has to be done after the create. */
+/** True if the created schedule must still be paused, or slots of it skipped. */
 function hasState({ pausedReason, skippedSlots }: ImportEntry): boolean {
   return pausedReason !== null || skippedSlots.length > 0
 }
@@ -77,7 +77,7 @@ async function createEntry(cli: Cli, entry: ImportEntry, firstKey: string): Prom
     }
     const current = await findScheduleById(cli, schedule.id)
     if (current !== undefined) {
-      // The earlier import may have stopped before it applied the state.
+      // The earlier import may have stopped before it paused the schedule or skipped its slots.
       if (await isUntouched(cli, entry, current.id)) await applyState(cli, entry, current)
       return { schedule, isReplayed }
     }
@@ -87,13 +87,13 @@ async function createEntry(cli: Cli, entry: ImportEntry, firstKey: string): Prom
 
 interface CreatedBatch {
   readonly created: readonly CreatedEntry[]
-  /** Created by an import of the same entries within a day. */
+  /** Schedules that an earlier import of the same entries created, within a day. */
   readonly replayed: readonly CreatedEntry[]
   /** Entries of a refused request: none of them was created, though only some are at fault. */
   readonly refused: readonly ImportEntry[]
 }
 
-/** Creates schedules in one request, all or none. Repeats it for entries whose schedules were deleted since the first time. */
+/** Creates schedules in one request, all or none. If an earlier import created some that are deleted by now, creates those again. */
 async function createBatch(cli: Cli, batch: readonly ImportEntry[], firstKey: string): Promise<CreatedBatch> {
   const replayed: CreatedEntry[] = []
   let [pending, key] = [batch, firstKey]
@@ -107,7 +107,7 @@ async function createBatch(cli: Cli, batch: readonly ImportEntry[], firstKey: st
     const { answer, isReplayed } = response
     const created = pending.map((entry, index) => ({ entry, scheduleId: answer.ids[index] ?? '' }))
     if (!isReplayed) return { created, replayed, refused: [] }
-    // A replayed answer is as old as the first one: some schedules may have been deleted since.
+    // The server repeated the answer to an earlier request: some of its schedules may have been deleted since.
     const found = await mapConcurrently(created, ENTRY_CONCURRENCY, ({ scheduleId }) =>
       findScheduleById(cli, scheduleId),
     )

@@ -12,7 +12,7 @@ const FIELDS = /^(\S+(?:\s+\S+){4})\s+(\S.*)$/
 
 const FIELDS_REASON = 'expected five time fields or a macro such as @daily, and a command, got another line'
 
-/** Matches a time field but no program name: `*`, `1-5`, `0/15`, `?`, `MON-FRI`, `2026`. */
+/** TIME_FIELD matches a time field but no program name: `*`, `1-5`, `0/15`, `?`, `MON-FRI`, `2026`. */
 const DAY = '(?:sun|mon|tue|wed|thu|fri|sat)'
 const TIME_FIELD = new RegExp(`^(?:[\\d*?][\\d*/,?#LW-]*|${DAY}(?:[-,#]${DAY})*)$`, 'i')
 
@@ -30,7 +30,7 @@ export function readCrontabLine(line: string): CrontabLine {
   return { kind: 'entry', expression, ...splitStdin(rest) }
 }
 
-/** Time fields before the command. Other schedulers have fields for seconds and years. */
+/** The time fields after the fifth, which cron would run as the command. Other schedulers have fields for seconds and years. */
 function extraFields(command: string): string[] {
   const words = command.split(/\s+/)
   const count = words.findIndex((word) => !TIME_FIELD.test(word))

@@ -4,13 +4,13 @@ import { cutText } from '../output/text.ts'
 import { beginsWithUser, readCrontabLine, type CrontabLine } from './crontab-line.ts'
 import type { Translated } from './http-call.ts'
 import { translateCurl, translateWget } from './http-commands.ts'
-import type { ImportEntry, ImportFile, Refusal } from './import-entry.ts'
+import type { ImportEntry, ImportFile, RefusedEntry } from './import-entry.ts'
 import { splitShellWords } from './shell-words.ts'
 
 interface CrontabOptions {
   /** The time zone of the lines before the first `CRON_TZ=` or `TZ=`. */
   readonly timezone: string
-  /** The URL that receives every command other than curl and wget. Without it they are refused. */
+  /** The URL that receives every command other than curl and wget. Without it such commands are refused. */
   readonly hookUrl?: string | undefined
 }
 
@@ -26,7 +26,7 @@ const USER_ADVICE = 'this looks like a system crontab, whose sixth field is a us
 /** Reads a user's crontab. Calls of curl and wget become HTTP targets; other commands are sent to a hook. */
 export function parseCrontab(text: string, { timezone, hookUrl }: CrontabOptions): ImportFile {
   const entries: ImportEntry[] = []
-  const refusals: Refusal[] = []
+  const refusals: RefusedEntry[] = []
   const notes: string[] = []
   const names = new UniqueNames()
   let zone = timezone
@@ -64,7 +64,7 @@ class UniqueNames {
   }
 }
 
-/** A comment directly above a line names it, unless it is a disabled line or the usual header of a crontab. */
+/** The name that a comment gives to the entry below it. A disabled entry and the usual header of a crontab are no names. */
 function nameIn(comment: string): string | null {
   const text = comment.replace(/^name:\s*/i, '')
   const isHeader = /^m\s+h\s+dom\s+mon\s+dow\b/.test(text)

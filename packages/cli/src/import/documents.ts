@@ -2,7 +2,7 @@ import { PAUSE_REASON_MAX_LENGTH, SCHEDULE_FIELDS, SKIPPED_SLOTS_MAX } from '@ca
 
 import { uncheckedInput } from '../options/schedule-body.ts'
 import { CliError, messageOf } from '../process/cli-error.ts'
-import type { ImportEntry, ImportFile, Refusal } from './import-entry.ts'
+import type { ImportEntry, ImportFile, RefusedEntry } from './import-entry.ts'
 
 /** One value of the list in a file, not yet checked. */
 interface Item {
@@ -23,7 +23,7 @@ export function parseJson(text: string): ImportFile {
 
 /** Reads one schedule per line. */
 export function parseNdjson(text: string): ImportFile {
-  const refusals: Refusal[] = []
+  const refusals: RefusedEntry[] = []
   const items: Item[] = []
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     if (line.trim() === '') continue
@@ -58,7 +58,7 @@ export function itemsOf(value: unknown): Item[] {
 
 export function readItems(items: readonly Item[]): ImportFile {
   const entries: ImportEntry[] = []
-  const refusals: Refusal[] = []
+  const refusals: RefusedEntry[] = []
   for (const { place, value } of items) {
     const read = readEntry(place, value)
     if ('reason' in read) refusals.push(read)
@@ -67,12 +67,12 @@ export function readItems(items: readonly Item[]): ImportFile {
   return { entries, refusals, notes: [] }
 }
 
-/** Checks only what the service does not see. The service checks the input itself and has better messages. */
-function readEntry(place: string, value: unknown): ImportEntry | Refusal {
+/** Checks only what the server does not see. The server checks the rest of an entry, with better messages. */
+function readEntry(place: string, value: unknown): ImportEntry | RefusedEntry {
   if (!isObject(value)) return { place, name: null, reason: OBJECT_REASON }
   const { paused, skippedSlots, ...input } = value
   const name = typeof input['name'] === 'string' ? input['name'] : null
-  const refuse = (reason: string): Refusal => ({ place, name, reason })
+  const refuse = (reason: string): RefusedEntry => ({ place, name, reason })
   const unknown = Object.keys(value).filter((field) => !FIELDS.includes(field))
   if (unknown.length > 0) return refuse(`expected no other field, got ${unknown.join(', ')}: remove it`)
   const missing = ['name', 'cadence', 'target'].filter((field) => input[field] === undefined)
@@ -85,8 +85,9 @@ function readEntry(place: string, value: unknown): ImportEntry | Refusal {
 }
 
 /**
- * Null: not paused. Undefined: not valid. Checked here because the service sees the reason only when it pauses the created
- * schedule, too late to refuse the file. The service refuses reasons that begin with `auto:`, the prefix of its own pauses.
+ * Reads the reason of a pause. Null: the schedule is not paused. Undefined: the value is not valid. The CLI checks it because the
+ * server sees the reason only when it pauses the created schedule, too late to refuse the file. The server refuses the prefix
+ * `auto:`, which marks pauses of its own, so the CLI replaces it.
  */
 function readPaused(value: unknown): string | null | undefined {
   if (value === undefined || value === null || value === false) return null

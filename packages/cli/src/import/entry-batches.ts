@@ -2,15 +2,15 @@ import type { ApiError } from '@carillon/api'
 
 import type { ImportEntry } from './import-entry.ts'
 
-/** Entries per request. Small enough that a request takes about a second. */
+/** The most entries in one request, few enough that a request takes about a second. */
 const ENTRIES_MAX = 500
-/** Bytes per request. The service accepts bodies of little more than 1 MiB. */
+/** The most bytes of entries in one request. The server accepts bodies of little more than 1 MiB. */
 const BYTES_MAX = 900_000
 
 /**
- * Splits entries into requests. The cuts depend on the whole file only, not on which entries are left: a second import of
- * the same file, at the same time or after a failure, sends the same batches with the same idempotency keys, and the service
- * creates no schedule twice.
+ * Splits entries into batches. Where it cuts depends on the whole file, not on which of its entries still have to be created. So a
+ * second import of the same file, at the same time or after a failure, sends the same batches with the same idempotency keys, and
+ * the server creates no schedule twice.
  *
  * @param file all entries of the file, in their order
  */
@@ -37,15 +37,15 @@ function splitBySize(entries: readonly ImportEntry[]): ImportEntry[][] {
   return batch.length === 0 ? batches : [...batches, batch]
 }
 
-/** The entries that a refusal of the batch names. If many are wrong, the service names only the first ones. */
+/** The entries that a refusal of the batch names. If many are wrong, the server names only the first ones. */
 export function refusedEntries(batch: readonly ImportEntry[], { errors }: ApiError): ReadonlySet<ImportEntry> {
   const indexes = errors.map(({ field }) => Number(/^schedules\[(\d+)\]/.exec(field)?.[1] ?? Number.NaN))
   return new Set(indexes.flatMap((index) => batch[index] ?? []))
 }
 
-/** Requests under way at once, for requests about single entries. */
+/** The most requests about single entries that are in progress at the same time. */
 export const ENTRY_CONCURRENCY = 8
-/** Batches under way at once: one travels while the service writes another. */
+/** The most batches that are in progress at the same time: one travels while the server writes another. */
 export const BATCH_CONCURRENCY = 2
 
 /** Maps items with limited concurrency, and returns the results in order. The first failure rejects. */

@@ -7,7 +7,7 @@ import type { ImportEntry } from './import-entry.ts'
 type State = Pick<Schedule, 'state' | 'skippedSlots'>
 
 interface MissingState {
-  /** The reason to pause it with; null if it is not to be paused, or is paused already. */
+  /** The reason to pause the schedule with; null if it is not to be paused, or is paused already. */
   readonly pauseFor: string | null
   readonly slots: readonly string[]
 }
@@ -21,7 +21,7 @@ export function missingState({ pausedReason, skippedSlots }: ImportEntry, schedu
   }
 }
 
-/** Pauses first, because until then slots start. Can be repeated after a failure at any step: see `isUntouched`. */
+/** Pauses a schedule, then skips its slots: until the pause its slots start. May be repeated after any failure: see `isUntouched`. */
 export async function applyState(cli: Cli, entry: ImportEntry, schedule: Schedule): Promise<void> {
   const client = connect(cli)
   const { id } = schedule

@@ -7,7 +7,7 @@ import type { ImportEntry } from './import-entry.ts'
 import { canonicalJson, toPortable } from './portable-schedule.ts'
 
 /**
- * `same`: the schedule has every value that the entry gives. `lacking`: the same, except for the pause or the skipped slots.
+ * `same`: the schedule has every value that the entry gives. `lacking`: the same, but its pause or skipped slots are missing.
  * `different`: it may be another schedule, or the same one written differently.
  */
 type Likeness = 'same' | 'lacking' | 'different'
@@ -28,7 +28,7 @@ const MOST_ALIKE_FIRST: readonly Likeness[] = ['same', 'lacking', 'different']
 
 /**
  * Finds the existing schedule of each entry by its exact name. If several have one name, the most alike are matched first and
- * the rest in order. Entries are missing only if there are fewer schedules than entries of that name.
+ * the rest in order. An entry is missing only if the file has more entries of its name than there are schedules.
  */
 export function matchExisting(entries: readonly ImportEntry[], schedules: readonly Schedule[], now: number): Match {
   const byName = Map.groupBy(schedules, ({ name }) => name)
@@ -47,7 +47,7 @@ export function matchExisting(entries: readonly ImportEntry[], schedules: readon
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** The service fills in the fields of these parts that an entry leaves out. */
+/** The server fills in the fields of these parts that an entry leaves out. */
 const COMPLETED_PARTS = ['cadence', 'target', 'policy', 'retry']
 
 function likenessOf(entry: ImportEntry, schedule: Schedule, now: number): Likeness {
@@ -58,7 +58,7 @@ function likenessOf(entry: ImportEntry, schedule: Schedule, now: number): Likene
   return (entry.pausedReason !== null) === (schedule.state === 'paused') ? 'same' : 'different'
 }
 
-/** A grantId of null requests a grant of its own, which has another id in every project. */
+/** A grantId of null requests a grant for this schedule alone. Such a grant has another id in every project. */
 function withoutOwnGrant(input: ImportEntry['input']): Fields {
   const { grantId, ...rest } = input
   return grantId === null ? rest : input
@@ -77,11 +77,11 @@ function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** An entry that has a schedule already. */
+/** An entry for which a schedule of the same name exists already. */
 export interface ExistingEntry {
   readonly entry: ImportEntry
   readonly scheduleId: string
-  /** `unfinished`: an import created it and failed before it applied the pause or the skipped slots. */
+  /** `unfinished`: an import created the schedule and failed before it paused it or skipped its slots. */
   readonly likeness: 'same' | 'unfinished' | 'different'
 }
 
@@ -90,7 +90,7 @@ interface ClassifiedEntries {
   readonly unfinished: readonly MatchedEntry[]
 }
 
-/** Tells schedules of an unfinished import from those that a user has changed since: the latter are left alone. */
+/** Tells schedules of an unfinished import from those that a user has changed since. An import never changes what a user changed. */
 export async function classifyExisting(cli: Cli, matched: readonly MatchedEntry[]): Promise<ClassifiedEntries> {
   const unfinished: MatchedEntry[] = []
   const existing = await mapConcurrently(matched, ENTRY_CONCURRENCY, async (each): Promise<ExistingEntry> => {
@@ -104,7 +104,7 @@ export async function classifyExisting(cli: Cli, matched: readonly MatchedEntry[
   return { existing, unfinished }
 }
 
-/** Applies the state that an unfinished import left out. Returns a note per entry. */
+/** Pauses schedules and skips slots where an unfinished import did not. Returns a note per entry. */
 export async function finishEntries(cli: Cli, unfinished: readonly MatchedEntry[]): Promise<string[]> {
   return mapConcurrently(unfinished, ENTRY_CONCURRENCY, async ({ entry, schedule }) => {
     await applyState(cli, entry, schedule)

@@ -47,7 +47,7 @@ function valueFlag(names: string, effect: Flag['effect']): Flag {
   return { names: names.split(' '), takesValue: true, effect }
 }
 
-/** For flags that change only what the program prints or how it connects. */
+/** The effect of flags that change only what curl or wget prints, or how it connects: none. */
 function ignore(): undefined {
   return undefined
 }

@@ -29,8 +29,8 @@ export function batchKey(batch: readonly ImportEntry[], keys: ReadonlyMap<Import
 }
 
 /**
- * The next key for an entry whose schedule was created with `key` and deleted since. With the same key the service would
- * repeat its first answer, and create nothing.
+ * The next key for an entry whose schedule was created with `key` and deleted since. With the same key the server would repeat
+ * its first answer, and create nothing.
  */
 export function keyAfterDelete(key: string, deletedId: string): string {
   return keyFor(`${key}\n${deletedId}`)
@@ -42,11 +42,11 @@ function keyFor(text: string): string {
 
 interface IdempotentAnswer<Answer> {
   readonly answer: Answer
-  /** True if the service repeated the answer of an earlier request with the same key. */
+  /** True if the server repeated the answer of an earlier request with the same key. */
   readonly isReplayed: boolean
 }
 
-/** Sends a create request and reports whether the service replayed an earlier answer, which only a header says. */
+/** Sends a create request and reports whether the server repeated an earlier answer, which only a header says. */
 export async function createIdempotently<Answer>(
   cli: Cli,
   create: (client: Client) => Promise<Answer>,

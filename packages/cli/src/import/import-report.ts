@@ -5,11 +5,11 @@ import type { Screen } from '../output/terminal.ts'
 import { escapeControls } from '../output/text.ts'
 import type { CheckedEntry } from './check-entries.ts'
 import type { ExistingEntry } from './existing-schedules.ts'
-import type { CreatedEntry, ImportEntry, Refusal } from './import-entry.ts'
+import type { CreatedEntry, ImportEntry, RefusedEntry } from './import-entry.ts'
 
 interface Others {
   readonly existing: readonly ExistingEntry[]
-  readonly refused: readonly Refusal[]
+  readonly refused: readonly RefusedEntry[]
   readonly notes: readonly string[]
 }
 
@@ -89,6 +89,6 @@ function existingLine({ entry, likeness }: ExistingEntry): string {
   return escapeControls(`${entry.place}: "${entry.input.name}": ${LIKENESS_TEXTS[likeness]}`)
 }
 
-function refusedLine({ place, name, reason }: Refusal): string {
+function refusedLine({ place, name, reason }: RefusedEntry): string {
   return escapeControls(name === null ? `${place}: refused: ${reason}` : `${place}: "${name}": refused: ${reason}`)
 }

@@ -13,7 +13,7 @@ export function toPortable(schedule: Schedule): PortableSchedule {
     cadence,
     target,
     policy,
-    // The service does not accept the installation as an owner. Without an owner, the importer owns the schedule.
+    // The server does not accept the installation as an owner. An entry without an owner belongs to the subject that imports it.
     ...(ownerSubject === INSTALLATION_SUBJECT ? {} : { ownerSubject }),
     ...(state === 'paused' ? { paused: { reason: pausedReason ?? '' } } : {}),
     ...(skippedSlots.length === 0 ? {} : { skippedSlots }),

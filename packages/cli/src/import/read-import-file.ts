@@ -28,7 +28,7 @@ export async function readImportFile(path: string, text: string, options: ReadOp
   }
 }
 
-/** A crontab without a time zone uses that of its machine, which the file does not name. */
+/** A crontab that names no time zone is in that of its machine. The CLI assumes the zone of this machine and notes it. */
 function readCrontab(text: string, { hookUrl, timezone, machineTimezone }: ReadOptions): ImportFile {
   const file = parseCrontab(text, { hookUrl, timezone: timezone ?? machineTimezone })
   const isGuessed = timezone === undefined && !/^\s*(CRON_)?TZ\s*=/m.test(text) && file.entries.length > 0
@@ -56,7 +56,7 @@ export function detectFormat(path: string, text: string): ImportFormat {
   return isNdjson(start) ? 'ndjson' : 'json'
 }
 
-/** Several lines of which the first is a whole object. A single object is JSON. */
+/** True for several lines of which the first is a whole object. A single object is JSON. */
 function isNdjson(text: string): boolean {
   const [first = '', ...rest] = text.split(/\r?\n/).filter((line) => line.trim() !== '')
   return rest.length > 0 && isObjectJson(first)

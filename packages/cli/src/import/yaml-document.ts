@@ -4,10 +4,13 @@ import { CliError, messageOf } from '../process/cli-error.ts'
 import { itemsOf, readItems } from './documents.ts'
 import type { ImportFile } from './import-entry.ts'
 
-/** Enough for a file whose schedules share parts by alias. More is an attack: aliases that multiply until memory runs out. */
+/**
+ * The most alias expansions in a file; a file with more is refused. It is enough for schedules that share parts by alias. More is
+ * an attack: aliases that multiply until memory runs out.
+ */
 const ALIASES_MAX = 10_000
 
-/** Reads the same content as JSON, in YAML 1.2 with merge keys (`<<`). Entries are named by their line. */
+/** Reads what `parseJson` reads, in YAML 1.2 with merge keys (`<<`). The place of an entry is its line. */
 export async function parseYaml(text: string): Promise<ImportFile> {
   const { isMap, isNode, isSeq, LineCounter, parseDocument } = await import('yaml')
   const lineCounter = new LineCounter()

@@ -107,12 +107,12 @@ export function readCadence(options: CadenceOptions, now: number): CadenceInput 
   return rule === undefined ? undefined : withBounds(rule, options)
 }
 
-/** The service refuses bounds that do not apply to the kind of cadence, and says so. */
+/** Adds the bounds without checking them: the server refuses those that do not apply to the kind of cadence, and says so. */
 function withBounds(rule: CadenceInput, options: CadenceOptions): CadenceInput {
   return { ...rule, ...readBounds(options) }
 }
 
-/** The options besides the rule. */
+/** The options of a cadence besides its rule. */
 type Bounds = Pick<CadenceOptions, 'timezone' | 'start' | 'startAt' | 'endAt' | 'maxRuns'> & {
   readonly dst?: Pick<CadenceOptions, 'gap' | 'fold'>
 }

@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander'
 
 /*
- * Parsers of option values, for commander. An error names the option: commander adds it to the message.
+ * Parsers of option values, for commander. Their messages need not name the option: commander adds its name.
  */
 
 export function wholeNumber(text: string): number {
@@ -9,7 +9,7 @@ export function wholeNumber(text: string): number {
   throw new InvalidArgumentError('expected a whole number')
 }
 
-/** A date and a time, also with a space between them. The service decides which instant it means. */
+/** Puts a `T` between a date and a time. Checks nothing: the server decides which instant the text means. */
 export function moment(text: string): string {
   return text.trim().replace(/^(\d{4}-\d\d-\d\d) +(?=\d)/, '$1T')
 }
@@ -86,8 +86,8 @@ export function readDurationMs(text: string): number | undefined {
 }
 
 /**
- * Reads a duration as ISO 8601, for the API. Days and weeks stay days and weeks, because the service counts them in local
- * time. A text that is ISO 8601 already is passed on as it is, with months and years too.
+ * Converts a duration to ISO 8601, for the API. Days and weeks do not become hours, because the server counts days in local time.
+ * A text that is ISO 8601 already is passed on, even with months and years.
  */
 export function readIsoDuration(text: string): string | undefined {
   if (/^P\d|^PT\d/i.test(text)) return text.toUpperCase()
@@ -109,7 +109,7 @@ function part(amount: number, unit: string): string {
   return amount === 0 ? '' : `${amount}${unit}`
 }
 
-/** An object without the fields that are undefined: the options that the user did not pass. */
+/** Returns an object without its undefined fields, which are the options that the user did not pass. */
 export function dropUndefined<Fields extends object>(
   fields: Fields,
 ): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {

@@ -48,7 +48,7 @@ async function readInputFile(
 }
 
 /**
- * Types a body that a user wrote, without checking it. The service checks it and names each field at fault; a check here
+ * Types a body that a user wrote, without checking it. The server checks it and names each field at fault; a check here
  * would state a second time what a schedule is.
  */
 export function uncheckedInput(written: object): ScheduleInput {

@@ -11,7 +11,7 @@ interface SecretAuth {
   readonly secretRef: string
 }
 
-/** Not undefined: commander returns undefined for an option that was not passed. */
+/** The value of `--auth none`. It is not undefined, which commander returns for an option that was not passed. */
 const NO_AUTH = 'none'
 
 /** The target options as commander returns them. */
@@ -48,7 +48,7 @@ function authForms(what: string): string {
   return SECRET_AUTH_KINDS.map((kind) => `${kind}:<${what}>`).join(' or ')
 }
 
-/** Reads the name of a secret, never its value. The service checks that the secret exists. */
+/** Reads the name of a secret, never its value. The server checks that the secret exists. */
 function readAuth(text: string): SecretAuth | typeof NO_AUTH {
   if (text === NO_AUTH) return NO_AUTH
   const [, kind, secretRef] = /^([^:]+):(.+)$/.exec(text) ?? []
@@ -71,7 +71,7 @@ export function readTarget(options: TargetOptions, current?: TargetInput): Targe
   const hasChanges = Object.keys(changes).length > 0
   if (target !== undefined) {
     if (hasChanges) throw usageError('expected --target alone, got it with other target options')
-    // Sent as the user wrote it: the service checks it and names each field at fault.
+    // The CLI sends what the user typed without checking it: the server checks it and names each field at fault.
     return target as TargetInput
   }
   if (!hasChanges) return undefined

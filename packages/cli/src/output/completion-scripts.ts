@@ -1,6 +1,6 @@
 /** A command as a completion script needs it. */
 export interface CommandNode {
-  /** The words that lead to it, such as `schedules create`; empty for the program itself. */
+  /** The words that lead to the command, such as `schedules create`; empty for the program itself. */
   readonly path: string
   readonly commands: readonly { readonly name: string; readonly description: string }[]
   readonly options: readonly CommandOption[]
@@ -105,7 +105,7 @@ function fishScript(nodes: readonly CommandNode[]): string {
   return `# fish completion of carillon: carillon completion fish | source\n${lines.join('\n')}\n`
 }
 
-/** All words of the path were typed, and none of the subcommands below it. */
+/** The condition in fish that all words of the path were typed, and none of the subcommands below it. */
 function fishCondition(path: string, children: readonly string[]): string {
   const seen = path
     .split(' ')

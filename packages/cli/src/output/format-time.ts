@@ -20,7 +20,7 @@ export function formatRelative(instant: string | number, now: number): string {
   return seconds > 0 ? `in ${formatSeconds(seconds)}` : `${formatSeconds(-seconds)} ago`
 }
 
-/** Whole numbers of one unit: `4 s`, `12 min`, `30 h`, `12 d`. A unit is used from two of it on. */
+/** Whole numbers of one unit: `4 s`, `12 min`, `30 h`, `12 d`. The next unit begins at two of it. */
 function formatSeconds(seconds: number): string {
   if (seconds < 2 * MINUTE_S) return `${seconds} s`
   if (seconds < 2 * HOUR_S) return `${Math.round(seconds / MINUTE_S)} min`
@@ -31,7 +31,7 @@ export function formatMs(ms: number): string {
   return Math.abs(ms) < 10_000 ? `${ms} ms` : formatSeconds(Math.round(ms / 1000))
 }
 
-/** Minutes east of UTC. A zone that this machine does not know counts as UTC. */
+/** The offset of local time from UTC in minutes, positive to the east. A zone that this machine does not know counts as UTC. */
 function offsetAt(at: number, timezone: string): number {
   const parts = new Map(
     formatOf(timezone)

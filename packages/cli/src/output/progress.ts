@@ -1,7 +1,7 @@
 import type { Terminal } from './terminal.ts'
 
 const BAR_WIDTH = 30
-/** Without a terminal, one line is written per so many steps. */
+/** If standard error is no terminal, one line is written per this many steps. */
 const LINE_EVERY = 1000
 
 /** Shows the progress of a long command: a bar on a terminal, occasional lines elsewhere. */

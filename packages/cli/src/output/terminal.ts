@@ -2,7 +2,7 @@
 export interface Terminal {
   writeOut(text: string): void
   writeError(text: string): void
-  /** The columns of standard output; null if it is no terminal, and then nothing is cut. */
+  /** The width of standard output in columns; null if it is no terminal, and then no text is cut. */
   readonly width: number | null
   readonly hasColor: boolean
   /** True if the program can ask the user a question. */

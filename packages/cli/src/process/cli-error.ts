@@ -1,6 +1,6 @@
 import type { FieldProblem } from '@carillon/api'
 
-/** The errors that the command line itself raises. Errors of the service have their own codes. */
+/** The errors that the CLI itself raises. Errors that the server answers with have codes of their own. */
 export type CliErrorCode =
   | 'usage'
   | 'key_missing'

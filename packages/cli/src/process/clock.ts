@@ -10,7 +10,7 @@ export interface Clock {
   every(ms: number, callback: () => void): void
 }
 
-/** The longest delay that setTimeout accepts. */
+/** The longest delay that setTimeout accepts. A longer sleep or timer ends after this time. */
 const TIMEOUT_MAX_MS = 2 ** 31 - 1
 
 export const systemClock: Clock = {

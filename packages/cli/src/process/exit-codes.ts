@@ -1,5 +1,5 @@
 import type { ProblemCode } from '@carillon/api'
-import type { ServiceErrorCode } from '@carillon/server'
+import type { OperatorErrorCode } from '@carillon/server'
 
 import type { CliErrorCode } from './cli-error.ts'
 
@@ -17,9 +17,9 @@ export const EXIT_CODES = {
 export type Exit = keyof typeof EXIT_CODES
 
 /** Every code that an error report can have. */
-export type ErrorCode = ProblemCode | ServiceErrorCode | CliErrorCode
+export type ErrorCode = ProblemCode | OperatorErrorCode | CliErrorCode
 
-/** The errors that do not end with `refused`. */
+/** The exits of the errors that have one other than `refused`. */
 const EXIT_BY_ERROR: Readonly<Partial<Record<ErrorCode, Exit>>> = {
   usage: 'usage',
   not_confirmed: 'usage',

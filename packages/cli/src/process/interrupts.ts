@@ -10,10 +10,13 @@ interface Interruptible {
   on(signal: (typeof SIGNALS)[number], listener: () => void): unknown
 }
 
-/** A terminal signals the whole process group, and npm passes the same signal on. Signals this close together are one. */
+/**
+ * A terminal signals the whole process group, and npm passes the same signal on, so one Ctrl-C may arrive twice. Signals within
+ * this time of the first count as the same interrupt.
+ */
 const SAME_INTERRUPT_MS = 500
 
-/** The signal aborts at the first interrupt. At the second, `end` is called: the user does not want to wait any longer. */
+/** Returns a signal that aborts at the first interrupt. The second one calls `end`: the user does not want to wait any longer. */
 export function watchInterrupts(target: Interruptible, clock: Pick<Clock, 'now'>, end: () => void): AbortSignal {
   const interrupt = new AbortController()
   let firstAt = 0
@@ -44,9 +47,9 @@ const THIS_PROCESS: Child = {
 }
 
 /**
- * Aborts once the parent process has died without passing a signal on, for example after `kill -9` of npm. The kernel then
- * gives this process another parent. If the parent died before the shell expanded `$PPID`, `parent` is already the new one:
- * that is detected because the new parent is no launcher.
+ * Returns a signal that aborts once the parent process has died without passing a signal on, for example after `kill -9` of npm.
+ * The kernel then gives this process another parent. If the parent died before the shell expanded `$PPID`, `parent` is already the
+ * new parent, which this recognizes because the new parent is no launcher.
  */
 export function watchParent(parent: number, clock: Pick<Clock, 'every'>, child: Child = THIS_PROCESS): AbortSignal {
   const interrupt = new AbortController()

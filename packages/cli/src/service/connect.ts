@@ -9,12 +9,12 @@ import type { Cli, Environment } from '../process/cli.ts'
 const PORT_DEFAULT = '7400'
 export const DATA_DIR_DEFAULT = '.carillon'
 
-/** The URL of the service, from the environment. */
+/** The URL of the Carillon server, from the environment. */
 export function serviceUrl({ CARILLON_URL: url, CARILLON_PORT: port }: Environment): string {
   return isSet(url) ? url : `http://127.0.0.1:${isSet(port) ? port : PORT_DEFAULT}`
 }
 
-/** A client for the service, with the API key of this shell or folder. */
+/** A client for the Carillon server, with the API key that this shell or folder has. */
 export function connect(cli: Cli, options: Pick<ClientOptions, 'fetch' | 'signal'> = {}): Client {
   const url = serviceUrl(cli.env)
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
@@ -30,8 +30,8 @@ interface Key {
 }
 
 /**
- * A shell that started the service with its own key has it in CARILLON_ADMIN_KEY. Otherwise the service wrote a key into its
- * data directory.
+ * Finds the API key: in CARILLON_API_KEY; in CARILLON_ADMIN_KEY, which is set in a shell that started Carillon with a chosen key;
+ * or in the data directory, where Carillon writes a key if none was chosen.
  */
 export function findKey({ env, cwd }: Pick<Cli, 'env' | 'cwd'>): Key {
   for (const name of ['CARILLON_API_KEY', 'CARILLON_ADMIN_KEY']) {
@@ -63,7 +63,7 @@ function isSet(text: string | undefined): text is string {
 const TRIES_MAX = 30
 const WAIT_DEFAULT_S = 1
 
-/** Repeats a request that the service refuses only for now (rate limit, overload), after the time that it names. */
+/** Repeats a request that the server refuses only for now (rate limit, overload), after the time that its answer names. */
 export async function retryWhileBusy<Result>(
   { clock, signal }: Pick<Cli, 'clock' | 'signal'>,
   request: () => Promise<Result>,

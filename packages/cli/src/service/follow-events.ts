@@ -3,7 +3,7 @@ import { ApiError, RETRY_AFTER_PROBLEMS, UnreachableError, type LiveEvent } from
 import type { Cli } from '../process/cli.ts'
 import { connect } from './connect.ts'
 
-/** An event of the service; or `open`, each time a connection is established and no later event can be missed. */
+/** An event of the server; or `open`, each time a connection is established: from then on no event is missed. */
 export type FollowedEvent = LiveEvent | { readonly event: 'open' }
 
 interface FollowOptions {
@@ -19,8 +19,9 @@ const WAIT_FIRST_MS = 500
 const WAIT_MAX_MS = 15_000
 
 /**
- * Follows the event stream until the signal aborts. Reconnects after the last event seen if the connection breaks, with
- * backoff. Throws only if the first connection fails: then the URL or the key is wrong, and waiting does not help.
+ * Follows the event stream until the signal aborts. If the connection breaks, reconnects with backoff and continues after the last
+ * event seen. Throws if the first connection fails, because then the URL or the key is wrong and waiting does not help. Throws if
+ * a later one fails for a reason that does not pass, such as a revoked key.
  */
 export async function* followEvents(cli: Cli, options: FollowOptions): AsyncGenerator<FollowedEvent> {
   const { signal, onBreak } = options
@@ -82,7 +83,7 @@ async function* openStream(
   }
 }
 
-/** True if the next try may succeed: the service restarts, or the network is down. */
+/** True if the next try may succeed: the server is restarting, or the network is down. */
 function isTransient(error: unknown): boolean {
   if (error instanceof ApiError) return RETRY_AFTER_PROBLEMS.includes(error.code)
   // fetch throws a TypeError if the connection breaks in the middle of a response.

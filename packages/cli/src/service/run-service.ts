@@ -1,6 +1,6 @@
 import { relative, resolve } from 'node:path'
 
-import type { RunningService, Settings, StartOptions } from '@carillon/server'
+import type { RunningCarillon, Settings, StartOptions } from '@carillon/server'
 
 import type { Cli } from '../process/cli.ts'
 
@@ -10,10 +10,10 @@ export interface AddressOptions {
   readonly dataDir?: string
 }
 
-/** On a terminal the service logs warnings only. Elsewhere a log collector wants every line. */
+/** The default log level on a terminal. Elsewhere the default of the settings applies, so that a log collector gets more lines. */
 const LEVEL_ON_TERMINAL = 'warn'
 
-/** Reads the settings of the service from the environment; the options override them. */
+/** Reads the settings of a server or worker from the environment; the options override them. */
 export async function readServiceSettings(cli: Cli, { host, port, dataDir }: AddressOptions = {}): Promise<Settings> {
   const { readSettings } = await import('@carillon/server')
   const { env, cwd, terminal } = cli
@@ -29,13 +29,14 @@ export async function readServiceSettings(cli: Cli, { host, port, dataDir }: Add
 interface ServiceRun {
   readonly cli: Cli
   readonly isJson: boolean
-  readonly start: (options: Required<Pick<StartOptions, 'signal' | 'process'>>) => Promise<RunningService>
-  /** What to print once the service runs. */
-  readonly lines: (service: RunningService) => readonly string[]
+  readonly start: (options: Required<Pick<StartOptions, 'signal' | 'process'>>) => Promise<RunningCarillon>
+  /** What to print once it has started. */
+  readonly lines: (service: RunningCarillon) => readonly string[]
 }
 
 /**
- * Runs a service until the user interrupts it, whatever happens to its database (I13); then lets the runs in progress end.
+ * Runs a server, a worker or both until the user interrupts it, whatever happens to the database (I13). Then lets the runs in
+ * progress end.
  * Unlike in all other commands, an unhandled rejection does not end the process.
  */
 export async function runService({ cli, isJson, start, lines }: ServiceRun): Promise<void> {
@@ -48,7 +49,7 @@ export async function runService({ cli, isJson, start, lines }: ServiceRun): Pro
   await service.stop()
 }
 
-function serviceJson({ url, signInUrl, dataDir, isFirstStart, copiedProgram }: RunningService): object {
+function serviceJson({ url, signInUrl, dataDir, isFirstStart, copiedProgram }: RunningCarillon): object {
   return { url, signInUrl, dataDir, isFirstStart, copiedProgram }
 }
 

@@ -10,7 +10,7 @@ const SIMILAR_SHOWN = 5
 /** Gets a schedule by its id or its exact name. */
 export async function getSchedule(client: Client, idOrName: string): Promise<Schedule> {
   if (UUID.test(idOrName)) return client.schedules.get(idOrName)
-  // The service searches for a part of the name.
+  // The server also lists schedules whose names only contain the text.
   const similar = await listAll((page) => client.schedules.list({ q: idOrName, ...page }))
   const [found, ...others] = similar.filter(({ name }) => name === idOrName.trim())
   if (found === undefined) throw notFound(idOrName, similar)

@@ -8,7 +8,7 @@ import { connect } from './connect.ts'
 import { followEvents } from './follow-events.ts'
 
 interface WaitOptions {
-  /** Reads the run from the service; undefined if there is none yet. */
+  /** Reads the run from the server; undefined if there is none yet. */
   readonly find: (client: Client) => Promise<Run | undefined>
   /** True for the awaited run among the runs of the event stream. */
   readonly matches: (run: Run) => boolean
@@ -33,8 +33,8 @@ export function isOver({ state }: Pick<Run, 'state'>): boolean {
 }
 
 /**
- * Waits until a run is over. Opens the event stream first and reads the run then, and reads it again after every reconnect:
- * a run that ends between the two is seen by one or the other.
+ * Waits until a run is over. Opens the event stream first and then reads the run, and reads it again after every reconnect. So
+ * either a read or the stream shows the end of the run, whenever it comes.
  */
 export async function waitForRun(cli: Cli, { find, matches, timeoutMs, what }: WaitOptions): Promise<Run> {
   const ended = new AbortController()

@@ -14,12 +14,13 @@ export interface GrantExpiryWarningsDeps {
 }
 
 const GRANTS_AT_ONCE = 100
-/** A locked schedule cannot begin a slot. Few at once, so that no slot is late. */
+/** How many schedules one transaction locks. A locked schedule cannot begin a slot, so a larger number would delay slots. */
 const SCHEDULES_AT_ONCE = 200
 
 /**
  * Warns of grants that expire within a week: in the history of every schedule that acts by them, and so in the event log, and as an
- * event. Every worker looks; the one that marks the grant warns, so there is one warning per expiry.
+ * event. Every worker searches for such grants. Only the worker that marks a grant as warned gives the warning, so there is one
+ * warning per expiry.
  */
 export class GrantExpiryWarnings extends PeriodicService<{ readonly warned: number }> {
   override readonly name = 'grant expiry warnings'
@@ -40,7 +41,10 @@ export class GrantExpiryWarnings extends PeriodicService<{ readonly warned: numb
     }
   }
 
-  /** Marks the grant with the first portion of schedules. If this process dies in between, the rest get no warning; none gets two. */
+  /**
+   * Marks the grant in the transaction of the first portion of schedules. If this process dies between two portions, the schedules of
+   * the later ones get no warning, but no schedule gets two. Returns false if this worker did not warn.
+   */
   async #warn(grant: ExpiringGrant): Promise<boolean> {
     const { db, clock, events } = this.#deps
     const { id, tenantId, projectId, subject, expiresAt, scheduleIds } = grant

@@ -3,7 +3,7 @@ import { z } from 'zod'
 
 import type { Db, Tx } from '../db/database.ts'
 import { lockSchedules } from '../db/locks.ts'
-import { readNow } from '../db/now.ts'
+import { readTransactionTime } from '../db/now.ts'
 import { insertChanges } from '../db/schedule-changes.ts'
 import { transactScoped } from '../db/transact.ts'
 import { checkedObject, checkedPage, type PageOptions } from '../kernel/checked-object.ts'
@@ -24,7 +24,10 @@ export interface GrantsDeps {
 export interface GrantInput {
   /** The subject that runs act for. @default the caller */
   readonly subject?: string | undefined
-  /** 1..50 of `<kind>:<verb>:<object>`, such as `http:dispatch:example.com`; `*` is every object, `*.example.com` every name below. */
+  /**
+   * 1 to 50 scopes `<kind>:<verb>:<object>`, such as `http:dispatch:example.com`. The object `*` covers every object, `*.example.com`
+   * covers every subdomain of example.com.
+   */
   readonly scopes: readonly string[]
   /** The account that pays. */
   readonly billingAccountId?: string | null | undefined
@@ -39,7 +42,7 @@ const expiry = z
   .min(0, expected(INSTANT_SHAPE))
   .max(LAST_INSTANT_MS, expected(INSTANT_SHAPE))
 
-/** The contract's, but instants are epoch milliseconds here. */
+/** The schema of the contract, except that instants are epoch milliseconds here. */
 const GRANT_INPUT = grantInputSchema.extend({ expiresAt: expiry.nullish() })
 
 /** The new expiry of a grant; null: it never expires. */
@@ -52,7 +55,7 @@ const RENEWAL = z.strictObject({ expiresAt: expiry.nullable() }, expected('an ob
 /**
  * Durable, scoped, revocable permissions to execute (I8). A slot that its schedule's grant does not allow is skipped.
  *
- * Throws CarillonError with a closed `code`. An operation that throws has written nothing.
+ * An operation that refuses a call throws a CarillonError with a closed `code` and has written nothing.
  */
 export class Grants {
   readonly #db: Db
@@ -69,8 +72,8 @@ export class Grants {
     const now = this.#clock.databaseNow()
     const { subject = caller.subject, scopes, billingAccountId = null, expiresAt = null } = checked
     return this.#transact(scope, async (tx) => {
-      // Postgres' clock also decides when the grant expires (I10).
-      const at = await readNow(tx, now)
+      // Compare by Postgres' clock, which also decides when the grant expires (I10).
+      const at = await readTransactionTime(tx, now)
       if (expiresAt !== null && expiresAt <= at) throw expiredAlready(expiresAt, at)
       const [id, actor] = [identifierAt(at), caller.subject]
       return insertGrant(tx, { ...scope, id, subject, scopes, billingAccountId, expiresAt, actor, now })
@@ -113,7 +116,7 @@ export class Grants {
     if (!isUuid(id)) throw grantNotFound(id)
     const scope = scopeOf(caller)
     return this.#transact(scope, async (tx) => {
-      const at = await readNow(tx, this.#clock.databaseNow())
+      const at = await readTransactionTime(tx, this.#clock.databaseNow())
       if (expiresAt !== null && expiresAt <= at) throw expiredAlready(expiresAt, at)
       await this.#lockOwner(tx, scope, id)
       const grant = await renewGrant(tx, { ...scope, id, expiresAt })
@@ -127,7 +130,10 @@ export class Grants {
     })
   }
 
-  /** Lock order: schedules before grants. Locks the schedule that the grant was created for, if there is one. */
+  /**
+   * Locks the schedule that the grant was created for, if there is one, because the lock order is schedules before grants. Returns the
+   * grant as it was before the change.
+   */
   async #lockOwner(tx: Tx, scope: Scope, id: string): Promise<Grant | undefined> {
     const grant = await findGrant(tx, { ...scope, id })
     if (grant !== undefined && grant.scheduleId !== null) await lockSchedules(tx, { scheduleIds: [grant.scheduleId] })

@@ -4,7 +4,7 @@ import { expected, expectedText, roleSchema, scopeNameSchema, typedSubject, type
 import { z } from 'zod'
 
 import type { Db } from '../db/database.ts'
-import { readNow } from '../db/now.ts'
+import { readTransactionTime } from '../db/now.ts'
 import { transactScoped } from '../db/transact.ts'
 import { checkedObject, checkedPage, type PageOptions } from '../kernel/checked-object.ts'
 import { systemClock, type Clock } from '../kernel/clock.ts'
@@ -21,7 +21,7 @@ export interface KeysDeps {
   readonly clock?: Clock
 }
 
-/** The subject that a new key acts for, and its role. */
+/** The project of a new key, the subject that it acts for, and its role. */
 export interface KeyInput {
   readonly tenantId: string
   readonly projectId: string
@@ -35,9 +35,9 @@ const KEY_INPUT = z.strictObject(
 )
 
 /**
- * API keys. This class does not check whether the caller may create a key for a subject; its user does.
+ * API keys. This class does not check whether the caller may create a key for a subject: the code that uses the class must.
  *
- * Throws CarillonError with a closed `code`. An operation that throws has written nothing.
+ * An operation that refuses a call throws a CarillonError with a closed `code` and has written nothing.
  */
 export class Keys {
   readonly #db: Db
@@ -54,9 +54,9 @@ export class Keys {
     const now = this.#clock.databaseNow()
     const secret = newKeyText(randomInt)
     const kept = { prefix: shownKeyPrefix(secret), hash: keyHash(secret), actor: caller.subject, now }
-    // In the scope of the key's project, which need not be the caller's.
+    // In the scope of the key's project, which may differ from the caller's.
     const apiKey = await transactScoped(this.#db, this.#clock, scopeOf(checked), async (tx) =>
-      insertApiKey(tx, { ...checked, ...kept, id: identifierAt(await readNow(tx, now)) }),
+      insertApiKey(tx, { ...checked, ...kept, id: identifierAt(await readTransactionTime(tx, now)) }),
     )
     return { apiKey, secret }
   }
@@ -77,11 +77,11 @@ export class Keys {
     return apiKey
   }
 
-  /** The key of a secret; undefined if there is none, or if it was revoked. A text with a wrong checksum is refused without a query. */
+  /** Finds a key by its secret; undefined if there is none, or if it was revoked. A text with a wrong checksum costs no query. */
   async find(secret: string): Promise<ApiKey | undefined> {
     if (!isKeyText(secret)) return undefined
     const hash = keyHash(secret)
-    // The project is not known yet. A policy of the database shows this transaction the row with this hash, and no other.
+    // The project is not known yet. A row-level security policy shows this transaction the row with this hash, and no other.
     const settings = { 'carillon.key_hash': hash.toString('hex') }
     return transactScoped(this.#db, this.#clock, null, (tx) => findApiKey(tx, { hash }), settings)
   }

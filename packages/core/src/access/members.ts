@@ -25,7 +25,7 @@ const REMOVAL_INPUT = MEMBER_INPUT.pick({ subject: true })
  * The roles of subjects in a project. A subject without a row has the role of its credential. A row limits that role. A removed
  * member has no access at all: its keys and tokens are refused, and the slots of its schedules are skipped as `access_lost`.
  *
- * Throws CarillonError with a closed `code`. An operation that throws has written nothing.
+ * An operation that refuses a call throws a CarillonError with a closed `code` and has written nothing.
  */
 export class Members {
   readonly #db: Db
@@ -45,9 +45,9 @@ export class Members {
   }
 
   /**
-   * Takes effect with the next request, and with the next attempt of its schedules. Also works for a subject that was never added,
-   * because subjects with tokens of an identity provider are not listed. So a mistyped subject is no error: the answer shows which
-   * subject was removed. A second removal changes nothing.
+   * A removal takes effect with the subject's next request, and with the next attempt of its schedules. It also works for a subject that
+   * was never added, because subjects with tokens of an identity provider need no row. So a mistyped subject is no error: the answer
+   * shows which subject was removed. A second removal changes nothing.
    */
   async remove(caller: Caller, subject: string): Promise<Member> {
     const checked = checkedObject({ subject }, REMOVAL_INPUT)
@@ -56,7 +56,7 @@ export class Members {
     return this.#transact(scope, (tx) => removeMember(tx, removal))
   }
 
-  /** The members of the caller's project by subject, removed ones too. */
+  /** The members of the caller's project, removed ones too, sorted by subject. */
   async list(caller: Caller, options: NamePageOptions = {}): Promise<Member[]> {
     const [scope, page] = [scopeOf(caller), checkedNamePage(options)]
     return this.#transact(scope, (tx) => listMembers(tx, { ...scope, ...page }))

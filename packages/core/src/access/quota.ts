@@ -10,7 +10,8 @@ interface Quota {
 
 /**
  * Runs a transaction that creates schedules under the installation's quota; limits of the tenant itself take precedence. The
- * database counts. Near the limit it asks to run the whole transaction again while it holds the lock on the count.
+ * database counts the schedules. Near the limit it may refuse the transaction because others add schedules at the same time. Then the
+ * whole transaction runs again, this time with an exclusive lock on the count.
  * @throws CarillonError `quota_exceeded`
  */
 export async function withQuota<Result>(
@@ -41,7 +42,7 @@ function refused(error: unknown): unknown {
   return new CarillonError('quota_exceeded', message, { cause: error })
 }
 
-/** The detail that the database function `carillon.require_room` attaches. */
+/** The detail that the database function `carillon.require_room` attaches to its error. */
 function detailOf(error: unknown): { readonly scope: string; readonly limit: number } {
   const { detail } = error as { readonly detail: string }
   return JSON.parse(detail) as { scope: string; limit: number }

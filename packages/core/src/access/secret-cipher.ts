@@ -3,14 +3,14 @@ import { createCipheriv, createDecipheriv, createHash, createSecretKey, type Key
 import { CarillonError, invalidInput } from '../kernel/errors.ts'
 import type { SecretName } from '../ports/secret-store.ts'
 
-/** What a ciphertext is bound to. It decrypts for this name and version of this project only. */
+/** What a ciphertext is bound to: it decrypts only for this name and version in this project. */
 export interface SecretBinding extends SecretName {
   readonly version: number
 }
 
 /** An encrypted value. */
 export interface SealedSecret {
-  /** The key of the installation that encrypted it. */
+  /** The id of the installation's key that encrypted the value. */
   readonly keyId: string
   readonly nonce: Buffer
   /** Ends with the tag of AES-256-GCM. */
@@ -22,7 +22,7 @@ const KEY_BYTES = 32
 export const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const KEY_ID_LENGTH = 16
-/** Domain separation: these hashes and bindings can equal no other use of the same bytes. */
+/** Domain separation: with these prefixes, a hash or a binding made here never equals one that is made for another purpose. */
 const KEY_ID_DOMAIN = 'carillon.secret-key.v1\0'
 const BINDING_DOMAIN = 'carillon.secret.v1'
 

@@ -11,11 +11,11 @@ import {
   listSecretsOfOtherKeys,
   lockSecretName,
   resealSecret,
-  type KeptSecret,
+  type StoredSecret,
 } from './store/secrets.ts'
 
 export interface SecretRotationDeps {
-  /** With the role of a worker, which lists the secrets of all tenants. Each one is then changed in the scope of its project. */
+  /** With the role of a worker, which may list the secrets of all tenants. Each secret is then changed in the scope of its project. */
   readonly db: Db
   readonly clock?: Clock
   /** The new key first, then the old ones. */
@@ -23,7 +23,7 @@ export interface SecretRotationDeps {
 }
 
 export interface RotatedSecrets {
-  /** How many were encrypted with the new key. */
+  /** How many secrets this call encrypted with the new key. */
   readonly reencrypted: number
   /** Secrets that no key decrypts. They stay as they are. */
   readonly unreadable: readonly SecretName[]
@@ -32,8 +32,8 @@ export interface RotatedSecrets {
 const SECRETS_PER_PAGE = 200
 
 /**
- * Replaces the installation's key. When all secrets are encrypted with the first key, and every server and worker has it, the other
- * keys can be removed. It can be interrupted and called again at any time, while secrets are put and used.
+ * Replaces the installation's key: encrypts all secrets with the first key. Once that is done and every server and worker has the first
+ * key, the other keys can be removed. It can be interrupted and called again at any time, while secrets are put and used.
  */
 export class SecretRotation {
   readonly #db: Db
@@ -75,7 +75,7 @@ export class SecretRotation {
     })
   }
 
-  #opened(binding: SecretBinding, kept: KeptSecret): string | undefined {
+  #opened(binding: SecretBinding, kept: StoredSecret): string | undefined {
     try {
       return this.#cipher.open(binding, kept)
     } catch (error) {

@@ -36,7 +36,7 @@ export interface SecretsDeps {
  * Each value is bound to its tenant, project, name and version, so a ciphertext that is copied to another row does not decrypt. This
  * does not protect against a restored old row: an attacker who can write to the database can put back a complete earlier version.
  *
- * Throws CarillonError with a closed `code`. No message contains a value. An operation that throws has written nothing.
+ * An operation that refuses a call throws a CarillonError with a closed `code` and has written nothing. No message contains a value.
  */
 export class Secrets {
   readonly #db: Db
@@ -58,7 +58,7 @@ export class Secrets {
     const [scope, now] = [scopeOf(caller), this.#clock.databaseNow()]
     const secret = { ...scope, name }
     return transactScoped(this.#db, this.#clock, scope, async (tx) => {
-      // A statement of its own, so that the next one sees what another put committed while this one waited.
+      // The lock is a statement of its own: the next statement then sees what another put committed while this one waited.
       await lockSecretName(tx, secret)
       const version = ((await findKeptSecret(tx, secret))?.version ?? 0) + 1
       const sealed = cipher.seal({ ...secret, version }, value, randomBytes(NONCE_BYTES))
@@ -66,7 +66,7 @@ export class Secrets {
     })
   }
 
-  /** The secrets of the caller's project by name, without values. */
+  /** The secrets of the caller's project without their values, sorted by name. */
   async list(caller: Caller, options: NamePageOptions = {}): Promise<SecretRecord[]> {
     const [scope, page] = [scopeOf(caller), checkedNamePage(options)]
     return transactScoped(this.#db, this.#clock, scope, (tx) => listSecrets(tx, { ...scope, ...page }))

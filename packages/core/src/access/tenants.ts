@@ -14,7 +14,7 @@ export type { TenantLimits, TenantRules } from './store/tenants.ts'
 export interface TenantsDeps {
   readonly db: Db
   readonly clock?: Clock
-  /** Checks a list of hosts. Paths start at the input's root: `allowedHosts.2`. @default accepts every list */
+  /** Returns the problems of a list of allowed hosts, with paths such as `allowedHosts.2`. @default accepts every list */
   readonly checkHosts?: (hosts: readonly string[]) => readonly Problem[]
 }
 
@@ -26,17 +26,17 @@ export interface TenantLimitsInput {
   readonly maxSchedulesPerUser?: number | null | undefined
   /** 1..86,400 */
   readonly minimumSeconds?: number | null | undefined
-  /** 1..1,000,000,000 */
+  /** For each credential. 1..1,000,000,000 */
   readonly requestsPerMinute?: number | null | undefined
-  /** 0..200 of 1 to 300 characters; an empty list allows none. */
+  /** 0 to 200 hosts of 1 to 300 characters each; an empty list allows no host. */
   readonly allowedHosts?: readonly string[] | null | undefined
 }
 
 /**
  * The limits of tenants, where they differ from the installation's limits. This class does not check whether the caller may read or
- * change them; its user does.
+ * change them: the code that uses the class must.
  *
- * Throws CarillonError with a closed `code`. An operation that throws has written nothing.
+ * An operation that refuses a call throws a CarillonError with a closed `code` and has written nothing.
  */
 export class Tenants {
   readonly #db: Db
@@ -58,7 +58,7 @@ export class Tenants {
   }
 
   /**
-   * Replaces all limits of the tenant. They apply to the next create, request and attempt; existing schedules stay.
+   * Replaces all limits of the tenant. They apply to the next create, request and attempt. No existing schedule is changed or deleted.
    * @param actor the typed subject that makes the change
    */
   async put(actor: string, tenantId: string, input: TenantLimitsInput): Promise<TenantLimits> {

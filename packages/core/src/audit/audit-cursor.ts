@@ -5,7 +5,7 @@ import { newFullAudit, type FullAuditState } from './full-audit.ts'
 const COUNTS = z.object({ schedules: z.int(), slots: z.int(), unreadable: z.int(), truncated: z.int() })
 
 const CURSOR = z.object({
-  /** Runs that ended up to this instant were written by an older version. */
+  /** Runs that ended up to this instant were written by an older version of Carillon; null: none were. */
   legacyUntil: z.number().nullable().default(null),
   /** The last row of `schedule_changes` that was read. */
   changeId: z.string().nullable().default(null),
@@ -33,12 +33,16 @@ const CURSOR = z.object({
 /** Where and when the auditor continues, as its row in `service_turns` stores it. */
 export type AuditCursor = z.output<typeof CURSOR>
 
-/** A slice of 50 ms is followed by 5 s of rest: the auditor uses one hundredth of a core. */
+/** The share of the time that the auditor works, one hundredth of a core: a slice of 50 ms is followed by 5 s of rest. */
 const SHARE = 0.01
-/** A slice that takes longer waits for a lock or a slow Postgres, not for a core. It must not cost hours of rest. */
+/**
+ * The most time of one slice that counts towards the share. A slice that takes longer waits for a lock or a slow Postgres, not for a core,
+ * and must not cost hours of rest.
+ */
 const CHARGED_MAX_MS = 1000
-/** Between two slices. Slices that rest for the auditor's share still read the agenda this often. */
+/** The shortest time between two slices, unless a request is open. */
 const REST_MIN_MS = 1000
+/** The longest time between two slices. An auditor that has used its share of the time still reads the agenda this often. */
 const REST_IDLE_MS = 15_000
 
 /** A cursor that cannot be read, because another version stored it, is reset. Only its `legacyUntil` is kept, if that can be read. */
@@ -49,7 +53,10 @@ export function readAuditCursor(stored: unknown): AuditCursor {
   return CURSOR.parse(legacy.success ? legacy.data : {})
 }
 
-/** The full audit to work on: the one in progress, or one that starts now; null if none is due. A requested one starts at once. */
+/**
+ * The full audit to work on: the one in progress, or one that starts now; null if none is due. A request starts one at once, and replaces
+ * an audit in progress that was not requested.
+ */
 export function currentFullAudit(
   { full, nextFullAt }: Pick<AuditCursor, 'full' | 'nextFullAt'>,
   now: number,
@@ -64,7 +71,10 @@ export function restUntilAfter({ restUntil }: AuditCursor, now: number, tookMs: 
   return Math.max(now, restUntil) + Math.min(tookMs, CHARGED_MAX_MS) * (1 / SHARE - 1)
 }
 
-/** How long until the next slice. While a request is open there is no rest. */
+/**
+ * Time until the next slice, in milliseconds. While a request is open there is no rest.
+ * @param p.leftMs time until the auditor has rested for its share
+ */
 export function restMsAfter(p: {
   readonly isRequested: boolean
   readonly isAnswered: boolean

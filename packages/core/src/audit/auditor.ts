@@ -1,5 +1,5 @@
 import { type Tx } from '../db/database.ts'
-import { readNow } from '../db/now.ts'
+import { readTransactionTime } from '../db/now.ts'
 import { transact } from '../db/transact.ts'
 import { type ClaimedTurn, readCursor, type Slice, TurnService, type TurnServiceDeps } from '../jobs/turn-service.ts'
 import { identifierAt } from '../kernel/ids.ts'
@@ -18,13 +18,13 @@ export type AuditorDeps = TurnServiceDeps
 
 export interface AuditorOptions {
   /**
-   * How far back slots are compared even if an older version wrote their lines; never beyond the retention. Lines of this version are
-   * compared for the whole retention. @default 26 hours
+   * How far back slots are compared even if an older version of Carillon wrote their lines; never beyond the retention. Lines that this
+   * version wrote are compared for the whole retention. @default 26 hours
    */
   readonly windowMs?: number
   /** For how long the ledger keeps lines. @default 90 days */
   readonly retentionMs?: number
-  /** How many runs, and as many attempts, one page of a full audit reads. @default 5000 */
+  /** The most runs, and the most attempts, that one page of a full audit reads. @default 5000 */
   readonly linesPerPage?: number
 }
 
@@ -35,12 +35,16 @@ const WINDOW_DEFAULT_MS = 26 * HOUR_MS
 const RETENTION_DEFAULT_MS = 90 * DAY_MS
 const LOOK_MS = 2000
 const PAUSE_AFTER_FAILURE_MS = 1000
-/** How long a slice takes, apart from its last page; longer if a person waits for the result. */
+/** After this time a slice starts no further page. */
 const SLICE_MS = 50
+/** The same for a slice whose result a person waits for. */
 const SLICE_REQUESTED_MS = 2000
 /** The part of a slice for recent slots. The full audit gets the rest, so that it always advances. */
 const RECENT_SHARE = 0.75
-/** From the end of a full audit to the start of the next. With its duration, damage in a small database is found within ten minutes. */
+/**
+ * Time from the end of a full audit to the start of the next one. In a small database, this pause and the full audit together take less
+ * than ten minutes, so damage is found within that time.
+ */
 const FULL_EVERY_MS = 120_000
 
 /**
@@ -48,8 +52,8 @@ const FULL_EVERY_MS = 120_000
  * uses one hundredth of a core. Each slice compares the slots that came due recently with the specs (`RecentAudit`), and continues the
  * audit of everything (`FullAudit`). A requested audit is a full one that does not rest.
  *
- * Findings are stored and emitted when their slice is stored. A repair is stored in the transaction that makes it. A slice that could
- * not be stored is repeated, by this worker or another one, and finds again what was not repaired.
+ * Findings are stored and emitted when their slice is stored. The finding of a repair is stored in the transaction that makes the
+ * repair. A slice that could not be stored is repeated, by this worker or another one, and finds again what was not repaired.
  */
 export class Auditor extends TurnService<AuditCounts> {
   override readonly name = 'auditor'
@@ -57,7 +61,7 @@ export class Auditor extends TurnService<AuditCounts> {
   readonly #options: AuditorOptions & Required<Pick<AuditorOptions, 'windowMs' | 'retentionMs'>>
   readonly #recent: RecentAudit
   readonly #full: FullAudit
-  /** Unrepaired findings that were stored since the last full audit began. Both audits may find the same fault. */
+  /** Unrepaired findings that were stored since the last full audit began: the recent and the full audit may find the same fault. */
   #reported: ReadonlySet<string> = new Set()
 
   constructor(deps: AuditorDeps, options: AuditorOptions = {}) {
@@ -69,10 +73,10 @@ export class Auditor extends TurnService<AuditCounts> {
     this.#full = new FullAudit({ ...deps, slots, runs: new RunAudit(deps) }, this.#options)
   }
 
-  /** Runs a full audit in one call, whichever worker has the turn. For tests: workers call `runOnce`. */
+  /** Runs a full audit in one call, even if another worker has the turn. For tests: workers call `runOnce`. */
   async audit(): Promise<AuditCounts> {
     const { db, clock } = this.#deps
-    const now = await readNow(db, clock.databaseNow())
+    const now = await readTransactionTime(db, clock.databaseNow())
     const { legacyUntil } = readAuditCursor(await readCursor(db, { name: AUDIT_TURN }))
     const report = new AuditReport(now, this.#reported)
     const full = await this.#continueFull(newFullAudit(now, now), report, { legacyUntil, isOver: () => false })
@@ -112,7 +116,7 @@ export class Auditor extends TurnService<AuditCounts> {
     const coveredUntil = finished?.startedAt ?? null
     const isAnswered = isRequested && finished !== null && requestedAt <= finished.startedAt
     const hasMore = isResting || isBehind || ahead.hasMore || (continued !== null && finished === null)
-    // Requested work does not count towards the share.
+    // Requested work does not count towards the auditor's share of the time.
     const tookMs = clock.monotonicMs() - startedAtMs
     const restUntil = isRequested ? cursor.restUntil : restUntilAfter(cursor, now, tookMs)
     return {
@@ -152,7 +156,7 @@ export class Auditor extends TurnService<AuditCounts> {
   }
 
   /**
-   * Compares recent slots until their part of the slice is over.
+   * Compares recent slots until `isOver` says that their share of the slice is used up.
    * @returns true if there is more to compare
    */
   async #compareRecent(report: AuditReport, isOver: () => boolean): Promise<boolean> {
@@ -191,7 +195,7 @@ export class Auditor extends TurnService<AuditCounts> {
     }
   }
 
-  /** Inserts a full audit that is finished, or the findings of a slice. */
+  /** Inserts the full audit that this slice finished, or else the findings of the slice, if there are any. */
   async #insert(tx: Tx, report: AuditReport, finished: FullAuditState | null): Promise<void> {
     const { now, compared, total, repaired } = report
     const findings = report.kept.filter(({ isRepaired }) => !isRepaired)
@@ -206,7 +210,7 @@ export class Auditor extends TurnService<AuditCounts> {
       startedAt,
       ...(finished?.counts ?? compared),
       findings: finished === null ? total - repaired : finished.findings - finished.repaired,
-      // `insertRepairs` stores repairs.
+      // `insertRepairs` has stored the repairs already.
       repaired: 0,
       lost: 0,
       now: this.#deps.clock.databaseNow(),

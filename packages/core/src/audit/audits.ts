@@ -11,10 +11,10 @@ import { listFindings, listUnownedFindings, type Finding } from './store/finding
 export { deleteAudits, type Audit } from './store/audits.ts'
 export type { Finding } from './store/findings.ts'
 
-/** What the operations below need of the scheduler. */
+/** The parts of the scheduler that the operations below use. */
 export interface AuditContext {
   readonly clock: Clock
-  /** Runs a transaction in the scope of a caller; null: of the installation. */
+  /** Runs a transaction in the scope of a caller. With null it sees no row of any tenant (I9). */
   readonly transact: <Result>(caller: Caller | null, work: (tx: Tx) => Promise<Result>) => Promise<Result>
 }
 
@@ -32,7 +32,7 @@ export function latestAudit({ transact, clock }: AuditContext): Promise<Audit | 
   return transact(null, (tx) => findLatestAudit(tx, { now: clock.databaseNow() }))
 }
 
-/** Slots that came due up to this instant have been compared with the specs; null before the first comparison. */
+/** Slots that came due up to this instant (epoch milliseconds) have been compared with the specs; null if it is not known. */
 export function auditedUntil({ transact }: AuditContext): Promise<number | null> {
   return transact(null, (tx) => readReached(tx, { name: AUDIT_TURN }))
 }

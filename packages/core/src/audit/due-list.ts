@@ -13,14 +13,14 @@ interface Listed extends Omit<DueEntry, 'id'> {
 
 interface Bucket {
   readonly ids: string[]
-  /** Of all entries that were ever added to the bucket. */
+  /** The earliest `dueAt` of all entries that were ever added to the bucket, removed ones included. */
   earliestDueAt: number
 }
 
 /** Entries are grouped by ten seconds, so that the earliest are found without sorting all of them. */
 const BUCKET_MS = 10_000
 
-/** Schedules that came due recently or will soon, each with the instant at which to compare it. Bounded. */
+/** Schedules that came due recently or will soon, each with the instant at which to compare it. At most `max` of them. */
 export class DueList {
   readonly #max: number
   readonly #listed = new Map<string, Listed>()
@@ -41,7 +41,7 @@ export class DueList {
 
   /**
    * Adds a schedule. One that is listed already keeps its time of comparison, and is compared from the earlier of both slots on.
-   * @returns false if the list is full
+   * @returns false if the list already holds its maximum
    */
   add({ id, from, dueAt }: DueEntry, compareAt: number): boolean {
     const known = this.#listed.get(id)

@@ -4,7 +4,7 @@ import { CadenceCache } from '../cadences/cadence-cache.ts'
 import { resolvePolicy } from '../policy/schedule-policy.ts'
 import { spreadOffsetMs } from '../policy/spread.ts'
 import { CHANGE_RACE_MS, compareWithLedger, type SlotVerdict } from './expected-slots.ts'
-import type { AuditedLines, AuditedSchedule, AuditedSpan, SlotRange } from './store/slots.ts'
+import type { AuditedLines, AuditedSchedule, AuditedSpan, BacklogRange } from './store/slots.ts'
 
 const HOUR = 3_600_000
 const FROM = Date.parse('2026-11-14T00:00:00Z')
@@ -32,7 +32,7 @@ function spanOf(changes: Partial<AuditedSpan>): AuditedSpan {
 function verdictOf(
   schedule: Partial<AuditedSchedule>,
   lines: Partial<AuditedLines> = {},
-  { slotsMax = 100, linesMax = 100, backlogs = [] as readonly SlotRange[] } = {},
+  { slotsMax = 100, linesMax = 100, backlogs = [] as readonly BacklogRange[] } = {},
 ): SlotVerdict {
   const whole = {
     id: ID,

@@ -1,6 +1,6 @@
 import type { CadenceCache } from '../cadences/cadence-cache.ts'
 import { spreadOffsetMs } from '../policy/spread.ts'
-import type { AuditedLines, AuditedSchedule, AuditedSpan, SlotRange } from './store/slots.ts'
+import type { AuditedLines, AuditedSchedule, AuditedSpan, BacklogRange } from './store/slots.ts'
 
 /** Instants between which slots are audited, both included. */
 export interface AuditWindow {
@@ -30,32 +30,33 @@ export interface SlotVerdict {
 
 interface ExpectedSlot {
   readonly revision: number
-  /** False if it may have a line but does not need one: see CHANGE_RACE_MS. */
+  /** False if the slot may have a line but needs none: it is not due yet, or a change came close to it (see CHANGE_RACE_MS). */
   readonly isDue: boolean
 }
 
 /**
- * A change is dated by the start of its transaction, which may then have waited for the schedule's lock while a younger transaction
- * claimed slots. So a slot that came due this soon after a change may have a line from before it. Longer than any statement may take.
+ * Some changes are dated by the start of their transaction, which may then have waited for the schedule's lock while a younger transaction
+ * claimed slots. So a slot that came due up to this long after a change may have a line that was written before the change. It is longer
+ * than any statement may take.
  */
 export const CHANGE_RACE_MS = 60_000
 
 export interface Comparison {
   readonly window: AuditWindow
   readonly cadences: CadenceCache
-  /** How many slots of one span are computed at most. */
+  /** The most slots that are computed for one span. Slots after these are not compared. */
   readonly slotsMax: number
   /** The limit with which the lines of each schedule were read. */
   readonly linesMax: number
   /** Slots whose lines the backlog writer still has to insert, both ends included. */
-  readonly backlogs: readonly SlotRange[]
+  readonly backlogs: readonly BacklogRange[]
 }
 
 /**
  * Recomputes which slots of a window came due, span by span of the schedule's history, and compares them with the lines.
  *
- * A slot that begin has not reached yet is not lost, however late it is: begin will insert its line. Nor is a slot of a backlog: the
- * backlog writer will.
+ * A slot that begin has not reached yet is not lost, however late it is: begin will insert its line. Nor is a slot of a backlog lost: the
+ * backlog writer will insert its line.
  * @throws Error if a spec cannot be read
  */
 export function compareWithLedger(schedule: AuditedSchedule, lines: AuditedLines, comparison: Comparison): SlotVerdict {
@@ -122,7 +123,7 @@ function required(text: string | null): string {
   return text
 }
 
-/** The last line that was read; undefined if all were. */
+/** The slot of the last line that was read; undefined if all lines were read. */
 function linesUntil({ scheduled, manual }: AuditedLines, linesMax: number): number | undefined {
   if (scheduled.length + manual.length < linesMax) return undefined
   return Math.max(scheduled.at(-1) ?? -Infinity, manual.at(-1) ?? -Infinity)

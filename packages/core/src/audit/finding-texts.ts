@@ -19,7 +19,7 @@ export const FAULT_REMEDIES = {
 export const ROW_LOCKED_REMEDY =
   'another transaction holds the row of its schedule: see which one (pg_locks), and end it'
 
-/** @param state of the line that the audit inserted; undefined if the line turned out to be there */
+/** @param state the state of the line that the audit inserted; undefined if the slot had a line by then */
 export function lostSlotFinding(
   { scheduleId, scheduledFor, revision }: { scheduleId: string; scheduledFor: number; revision: number },
   state: RunState | undefined,
@@ -94,7 +94,7 @@ export function runWithoutScheduleFinding({ scheduleId, scheduledFor, runId }: R
 
 type UnattendedRunOf<What extends UnattendedRun['what']> = Extract<UnattendedRun, { readonly what: What }>
 
-/** @param remedy what to do so that a worker takes it */
+/** @param remedy what to do so that a worker takes the run */
 export function overdueRunFinding(run: UnattendedRunOf<'due'>, remedy: string, isRowLocked: boolean): NewFinding {
   const { scheduleId, scheduledFor } = run
   const orCancel = isRowLocked ? '' : `, or ${cancelRemedy(run)}`

@@ -34,7 +34,10 @@ export interface AuditCounts extends ComparedCounts {
   readonly isWhole: boolean
 }
 
-/** Counts stay exact beyond this. The limit keeps a badly damaged ledger from filling the memory. */
+/**
+ * How many findings a report keeps, and how many it remembers as reported. Beyond that it only counts them. The limit keeps a badly damaged
+ * ledger from filling the memory.
+ */
 const FINDINGS_KEPT = 10_000
 
 /** What one slice has compared and found so far. Counts every finding, and keeps the first ones. */
@@ -64,7 +67,7 @@ export class AuditReport {
     for (const finding of findings) if (this.#isNew(finding)) this.#addFinding(finding)
   }
 
-  /** What is reported once this report is stored: what was before, and what this report adds. */
+  /** The unrepaired findings that are stored once this report is: those of earlier slices, and those of this one. */
   get reported(): ReadonlySet<string> {
     return this.#reported
   }
@@ -93,7 +96,7 @@ export class AuditReport {
     if (isRepaired) return true
     const name = `${kind} ${scheduleId ?? ''} ${scheduledFor ?? ''}`
     if (this.#reported.has(name)) return false
-    // Beyond the limit, a fault that both audits find is reported twice.
+    // Beyond the limit, a fault that both the recent and the full audit find is reported twice.
     if (this.#reported.size < FINDINGS_KEPT) this.#reported.add(name)
     return true
   }
@@ -109,7 +112,7 @@ export class AuditReport {
  * Inserts the findings that a transaction repairs, in that same transaction: a crash before the slice is stored must not leave a
  * repair without its finding. Findings that are not repaired are found again, and the slice inserts them when it ends.
  * @param p.now the instant of the slice
- * @param p.databaseNow an instant that a test sets; null: Postgres' own
+ * @param p.databaseNow an instant that a test sets; null: Postgres' clock
  */
 export async function insertRepairs(
   tx: Tx,

@@ -17,11 +17,11 @@ export interface FullAuditDeps {
 }
 
 export interface FullAuditOptions {
-  /** How far back slots are compared even if an older version wrote their lines. */
+  /** How far back slots are compared even if an older version of Carillon wrote their lines. */
   readonly windowMs: number
   /** For how long the ledger keeps lines. */
   readonly retentionMs: number
-  /** How many runs, and as many attempts, one page reads. @default 5000 */
+  /** The most runs, and the most attempts, that one page reads. @default 5000 */
   readonly linesPerPage?: number
 }
 
@@ -67,7 +67,7 @@ const LINES_PER_PAGE = 5000
 const OPEN_RUNS_PER_PAGE = 2000
 /** For how long the pages of an audit share one window of slots. */
 const WINDOW_KEPT_MS = 600_000
-/** Upkeep may drop a month while a window is in use, so slots at the end of the retention are left out. */
+/** How much of the oldest part of the retention is left out: upkeep may drop a month while a window is in use. */
 const EDGE_MS = 3_600_000
 
 /**
@@ -84,7 +84,7 @@ export class FullAudit {
     this.#options = options
   }
 
-  /** @param p.legacyUntil runs that ended up to this instant were written by an older version; null: none were */
+  /** @param p.legacyUntil runs that ended up to this instant were written by an older version of Carillon; null: none were */
   async page(
     { startedAt, next, requestedAt }: Pick<FullAuditState, 'startedAt' | 'next' | 'requestedAt'>,
     { now, legacyUntil }: { readonly now: number; readonly legacyUntil: number | null },
@@ -104,7 +104,7 @@ export class FullAudit {
       counts = addCounts(counts, from === null ? compared.counts : withoutSchedules(compared.counts))
       const isWhole = from === null && before === null
       const part = isWhole ? null : { from, before, sums: from === null ? NO_SUMS : sums }
-      const task = { ids, part, now, legacyUntil, completeSince, isAsked: requestedAt !== null }
+      const task = { ids, part, now, legacyUntil, completeSince, isRequested: requestedAt !== null }
       const checked = await runs.run(task)
       findings.push(...compared.findings, ...checked.findings)
       sums = checked.sums
@@ -112,14 +112,14 @@ export class FullAudit {
     return { counts, findings, next: positionAfter(page.next, sums) }
   }
 
-  /** Pages of schedules do not include a run whose schedule is gone. */
+  /** Looks for open runs whose schedule is gone: the pages of schedules do not include them. */
   async #openRuns(from: LedgerPosition): Promise<FullAuditPage> {
     const { runs, next } = await listRunsWithoutSchedule(this.#deps.db, { from, limit: OPEN_RUNS_PER_PAGE })
     const findings = runs.map(runWithoutScheduleFinding)
     return { counts: NO_COUNTS, findings, next: next && { step: 'open_runs', at: next, sums: NO_SUMS } }
   }
 
-  /** Part of a schedule has a window of its own, which ends with the part. */
+  /** A part of a schedule has a window of its own, which ends with the part. */
   #windowOf(
     { from, before }: Segment,
     p: { readonly now: number; readonly startedAt: number; readonly completeSince: number },
@@ -152,8 +152,8 @@ export class FullAudit {
   }
 
   /**
-   * The instant since when the ledger is complete: not before the retention, and not before a gap between its months. There is a gap
-   * if the retention was shorter until recently.
+   * The instant from which on the ledger has every line: not before the start of the retention, and not before the last gap between its
+   * months. There is a gap if the retention was shorter until recently.
    */
   async #completeSince(now: number): Promise<number> {
     const months = (await listPartitions(this.#deps.db)).filter(({ table }) => table === 'runs').toReversed()

@@ -1,24 +1,24 @@
 import type { Tx } from '../db/database.ts'
 import { lanesOf } from '../policy/lane-names.ts'
-import { isPassedOver, type LivingWorker } from '../policy/overdue.ts'
+import { isPassedOver, type WorkerRoom } from '../policy/overdue.ts'
 import { ROW_LOCKED_REMEDY } from './finding-texts.ts'
 import { findFirstDue, listLiveWorkers } from './store/open-runs.ts'
 
 type FirstDue = Awaited<ReturnType<typeof findFirstDue>>
 
-/** Tells apart overdue work that no worker takes from overdue work that waits because the workers are full. */
+/** Tells overdue work that workers pass over from overdue work that waits because every worker holds as many runs as it may. */
 export class OverdueCheck {
-  readonly #workers: readonly LivingWorker[]
+  readonly #workers: readonly WorkerRoom[]
   readonly #first: FirstDue
   readonly #now: number
 
-  private constructor(workers: readonly LivingWorker[], first: FirstDue, now: number) {
+  private constructor(workers: readonly WorkerRoom[], first: FirstDue, now: number) {
     this.#workers = workers
     this.#first = first
     this.#now = now
   }
 
-  /** @param p.databaseNow an instant that a test sets; null: Postgres' own */
+  /** @param p.databaseNow an instant that a test sets; null: Postgres' clock */
   static async read(
     tx: Tx,
     p: { lanes: readonly string[]; now: number; databaseNow: Date | null },
@@ -42,7 +42,7 @@ export class OverdueCheck {
   }
 
   /**
-   * What to do so that a worker takes it.
+   * What an operator can do so that a worker takes the overdue slot or run.
    * @param isRowLocked another transaction holds the row of its schedule
    */
   remedy(lane: string, isRowLocked: boolean): string {

@@ -1,5 +1,5 @@
 import type { Db } from '../db/database.ts'
-import { readNow } from '../db/now.ts'
+import { readTransactionTime } from '../db/now.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { DueList, UnlistedSpan, type DueEntry } from './due-list.ts'
 import { CHANGE_RACE_MS } from './expected-slots.ts'
@@ -13,26 +13,30 @@ export interface RecentAuditDeps {
   readonly slots: SlotAudit
 }
 
-/** How far ahead the agenda is read. If nothing reads it for longer, slots come due unlisted: see `UnlistedSpan`. */
+/** How far ahead the agenda is read. If no worker reads it for longer than this, slots come due that are not listed: see `UnlistedSpan`. */
 const AHEAD_MS = 120_000
 /** How often the agenda is read. */
 const LOOK_EVERY_MS = 15_000
-/** How long after a slot came due it is compared. Begin may be late, and a schedule with a slot every minute is then compared once for two. */
+/**
+ * How long after a slot came due it is compared. Begin may be late, and a schedule with a slot every minute is then compared once for two
+ * slots.
+ */
 const SETTLED_AFTER_MS = 120_000
 /** How many schedules, or changes, one statement reads. */
 const ROWS_PER_LOOK = 5000
-/** About 25 MB of memory. */
+/** The most schedules on the list, which take about 25 MB of memory. Slots that do not fit are left to the full audit. */
 const SCHEDULES_MAX = 200_000
 const SCHEDULES_PER_PAGE = 200
-/** Older slots are left to the full audit. */
+/** How far back a comparison reaches. Older slots are left to the full audit. */
 const WINDOW_MAX_MS = 26 * 3_600_000
 
 /** One pass over the agenda, read in portions. */
 interface AgendaPass {
-  /** An earlier pass has read what is due up to here; null: there was none. */
+  /** The previous pass has read everything that is due up to this instant; null: there was no previous pass. */
   readonly after: number | null
+  /** This pass reads everything that is due up to this instant. */
   readonly until: number
-  /** The last schedule of the portion before; null before the first portion and after the last. */
+  /** The last schedule of the previous portion; null before the first portion and after the last. */
   readonly resume: AgendaPosition | null
 }
 
@@ -59,7 +63,7 @@ export class RecentAudit {
   #taken: DueEntry[] = []
   #pass: AgendaPass | undefined
   #readAt = -Infinity
-  /** Changes up to this instant are listed; Infinity: all are. */
+  /** The schedules of all changes up to this instant are listed; Infinity: those of every change. */
   #changesUntil = Infinity
 
   /** @param max how many schedules are kept in memory */
@@ -80,7 +84,7 @@ export class RecentAudit {
 
   /**
    * Notes that the slice is stored.
-   * @param coveredUntil when the full audit began that ended with this slice; null: none did
+   * @param coveredUntil the start of the full audit that this slice finished; null: it finished none
    */
   commit(coveredUntil: number | null): void {
     this.#taken = []
@@ -94,7 +98,7 @@ export class RecentAudit {
 
   /**
    * The instant up to which all slots that came due have been compared; null if it is not known.
-   * @param coveredUntil when the full audit began that ended with this slice; null: none did
+   * @param coveredUntil the start of the full audit that this slice finished; null: it finished none
    */
   reachedAt(now: number, coveredUntil: number | null): number | null {
     const unlistedSince = this.#unlisted.since(coveredUntil ?? -Infinity)
@@ -104,7 +108,7 @@ export class RecentAudit {
 
   /**
    * Lists one portion of the schedules that come due soon, if the next pass is due.
-   * @param reachedBefore up to when slots had been compared when this worker got the turn; null: not known
+   * @param reachedBefore the instant up to which slots had been compared when this worker claimed the turn; null: not known
    * @returns true if there is more to read
    */
   async listComingDue(now: number, reachedBefore: number | null): Promise<boolean> {
@@ -119,9 +123,9 @@ export class RecentAudit {
       resume,
       limit: ROWS_PER_LOOK,
     })
-    // A schedule that came due before it was read may have begun, and has then moved to a part of the agenda that was read before.
+    // A slot that came due before its schedule was read may have begun by then. The agenda then names the schedule's next slot instead.
     const listedUntil = after ?? reachedBefore ?? -Infinity
-    this.#unlisted.add(listedUntil, Math.min(await readNow(db, clock.databaseNow()), until))
+    this.#unlisted.add(listedUntil, Math.min(await readTransactionTime(db, clock.databaseNow()), until))
     for (const { id, dueAt, nextSlotAt } of due) {
       const entry = { id, from: nextSlotAt, dueAt: Math.max(dueAt, listedUntil) }
       this.#add(entry, Math.max(dueAt, now) + SETTLED_AFTER_MS, now)
@@ -134,14 +138,14 @@ export class RecentAudit {
 
   /**
    * Lists schedules that changed.
-   * @param after the last change that was listed; null: none was
+   * @param after the id of the last change that was listed; null: none was
    */
   async listChanges(after: string | null, now: number): Promise<ReadChanges> {
     const { db } = this.#deps
     if (after === null) return { changeId: await findLatestChange(db), hasMore: false }
     let changeId = after
     const changes = await listChangesAfter(db, { after, limit: ROWS_PER_LOOK })
-    // A transaction with a lower id may still be open, because ids are drawn before the commit. So recent changes are left for later.
+    // A change with a lower id may not be committed yet, because ids are drawn before the commit. So recent changes are left for later.
     const settled = changes.findIndex(({ changedAt }) => changedAt > now - CHANGE_RACE_MS)
     for (const { id, scheduleId, changedAt } of settled === -1 ? changes : changes.slice(0, settled)) {
       const from = changedAt - CHANGE_RACE_MS
@@ -171,7 +175,7 @@ export class RecentAudit {
     return { after: this.#pass?.until ?? null, until: now + AHEAD_MS, resume: null }
   }
 
-  /** A schedule that comes due again before the next pass has moved to a part of the agenda that this pass has read. */
+  /** Lists a schedule again if its next slot comes due soon: that slot may lie in a part of the agenda that was read already. */
   #listAgain({ id, nextSlotAt, dueAt }: AuditedSchedule, now: number): void {
     if (nextSlotAt === null || dueAt === null || dueAt > now + AHEAD_MS) return
     const entry = { id, from: now - (dueAt - nextSlotAt), dueAt: Math.max(dueAt, now) }

@@ -3,7 +3,7 @@ import { lockFreeSchedules } from '../db/locks.ts'
 import { readSnapshot, transact } from '../db/transact.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { judgeSlot, type SlotFault } from '../policy/ledger-slot.ts'
-import { BACKLOG_MS, OVERDUE_MS } from '../policy/overdue.ts'
+import { LONG_OVERDUE_MS, OVERDUE_MS } from '../policy/overdue.ts'
 import {
   FAULT_REMEDIES,
   missingRevisionFinding,
@@ -19,7 +19,7 @@ import { listUnattendedRuns, type UnattendedRun } from './store/open-runs.ts'
 import { correctCounts, listAuditedCounts, listAuditedFailures, type AuditedCounts } from './store/schedule-counts.ts'
 import { groupSlots, listSlotsOfGroup, type LedgerRange, type SlotGroup } from './store/slot-groups.ts'
 
-/** Some slots of one schedule, which has more lines than a page. */
+/** The slots of one schedule that are on one page, if its lines do not fit one page. */
 interface LedgerPart {
   /** The first slot; null: no lower bound. */
   readonly from: number | null
@@ -34,17 +34,17 @@ export interface RunAuditTask {
   /** Null: all lines of these schedules. */
   readonly part: LedgerPart | null
   readonly now: number
-  /** Runs that ended up to this instant were written by an older version; null: none were. */
+  /** Runs that ended up to this instant were written by an older version of Carillon; null: none were. */
   readonly legacyUntil: number | null
-  /** All runs of a schedule that was created after this instant are in the ledger; of an older one some may be dropped. */
+  /** All runs of a schedule that was created after this instant are in the ledger. Some runs of an older schedule may have been dropped. */
   readonly completeSince: number
-  /** A person waits for the result: report at once what is otherwise confirmed by a second look. */
-  readonly isAsked: boolean
+  /** True if a person waits for the result: then a suspicion that otherwise needs a second look is reported at once. */
+  readonly isRequested: boolean
 }
 
 export interface RunAuditResult {
   readonly findings: readonly NewFinding[]
-  /** Of this part and those before. */
+  /** The sums of this part and the parts before it. */
   readonly sums: LedgerSums
 }
 
@@ -52,20 +52,20 @@ export interface RunAuditResult {
 interface Examined {
   readonly counts: AuditedCounts
   readonly sums: LedgerSums
-  /** The counts as they should be; null if they are right, or if one part does not tell. */
+  /** The counts as they should be; null if they are right, or if only a part of the lines was read. */
   readonly right: RightCounts | null
   readonly faulty: readonly SlotGroup[]
-  /** Revisions that are gone, with how many runs began under each. */
+  /** Revisions whose rows are gone, with the number of runs that began under each. */
   readonly missing: ReadonlyMap<number, number>
   readonly unattended: readonly UnattendedRun[]
 }
 
 /**
  * A worker that stops while Postgres does not answer leaves runs whose worker has no row. Rescuers look for such runs once a minute, so
- * one of them is a fault only if it is still there after a longer time.
+ * such a run is a fault only if it is still there after this time.
  */
 const RESCUE_MS = 90_000
-/** How many runs and schedules that looked wrong once are remembered for a second look. */
+/** How many runs, and how many schedules, that looked wrong once are remembered for a second look. Beyond it the oldest is forgotten. */
 const SUSPECTS_KEPT = 100_000
 /** How many slots with the same fault are listed for a schedule; the text counts all of them. */
 const SLOTS_PER_FAULT = 100
@@ -74,16 +74,16 @@ const SLOTS_PER_FAULT = 100
  * Checks the ledger against itself: whether runs follow from their attempts, revisions exist, counts add up, and whether workers take
  * care of the open runs.
  *
- * The first pass reads one snapshot. What looks wrong is read again under the lock of its schedule, where no open transaction can
- * explain it, and is then reported; counts are corrected. If another transaction has the schedule locked, only what has been overdue
- * for long is reported.
+ * The first pass reads one snapshot. A schedule that looks wrong is locked and read again. What still looks wrong cannot be the work of
+ * an open transaction, so it is reported; counts are corrected. If another transaction has the schedule locked, only runs that have been
+ * overdue for long are reported.
  */
 export class RunAudit {
   readonly #db: Db
   readonly #clock: Clock
-  /** When runs whose worker has no row were seen first. */
+  /** When the audit first saw a run whose worker has no row, by run id. */
   readonly #withoutWorker = new Map<string, number>()
-  /** Schedules of several pages whose counts looked wrong, with the difference. */
+  /** The difference of the counts that looked wrong, by schedule id. Only schedules whose lines are on several pages are here. */
   readonly #miscounted = new Map<string, string>()
 
   constructor({ db, clock }: { readonly db: Db; readonly clock: Clock }) {
@@ -117,10 +117,10 @@ export class RunAudit {
     })
   }
 
-  /** Another transaction has the schedule locked and may be about to take its runs, unless they have been overdue for long. */
+  /** Another transaction has the schedule locked and may be about to take its runs. Only runs that have been overdue for long count. */
   async #checkLocked(tx: Tx, id: string, task: RunAuditTask): Promise<NewFinding[]> {
     if (!isLastPart(task)) return []
-    const before = task.now - BACKLOG_MS
+    const before = task.now - LONG_OVERDUE_MS
     const runs = (await listUnattendedRuns(tx, { ids: [id], before: new Date(before) })).filter(
       (run) => (run.what === 'due' && run.dueAt < before) || (run.what === 'held' && run.lostAt !== null),
     )
@@ -144,23 +144,23 @@ export class RunAudit {
     })
   }
 
-  #mayBeRescued(run: UnattendedRun, { now, isAsked }: RunAuditTask): boolean {
+  #mayBeRescued(run: UnattendedRun, { now, isRequested }: RunAuditTask): boolean {
     if (run.what !== 'held' || run.lostAt !== null) return false
     const seenAt = this.#withoutWorker.get(run.runId)
-    if (isAsked || (seenAt !== undefined && now - seenAt > RESCUE_MS)) return false
+    if (isRequested || (seenAt !== undefined && now - seenAt > RESCUE_MS)) return false
     if (seenAt === undefined) remember(this.#withoutWorker, run.runId, now)
     return true
   }
 
   /**
-   * Checks the counts of a schedule whose lines are on several pages, which were read at different instants. An open run on an earlier
-   * page may have ended in between, so then the counts are not judged. Otherwise they are wrong if the last full audit saw the same
-   * difference, or if a person waits for the result. They are corrected by the difference: reading all lines under the lock would hold
-   * the lock for too long.
+   * Checks the counts of a schedule whose lines are on several pages, which were read at different instants. If an earlier page had an
+   * open run, that run may have ended in between, so the counts are not judged. Otherwise a difference is a fault if the last full audit
+   * saw the same one, or if a person waits for the result. The counts are corrected by the difference: reading all lines again under the
+   * lock would hold the lock for too long.
    */
   async #confirmSums(
     { counts, sums }: Examined,
-    { part, completeSince, now, isAsked }: RunAuditTask,
+    { part, completeSince, now, isRequested }: RunAuditTask,
   ): Promise<NewFinding[]> {
     const { id } = counts
     const right = rightCounts(counts, sums, { completeSince, failures: undefined })
@@ -169,7 +169,7 @@ export class RunAudit {
     if (right === null || (part?.sums.open ?? 0) > 0) return []
     const [runs, failures] = [right.runCount - counts.runCount, right.failureCount - counts.failureCount]
     const difference = `${runs} ${failures}`
-    if (!isAsked && before !== difference) {
+    if (!isRequested && before !== difference) {
       remember(this.#miscounted, id, difference)
       return []
     }

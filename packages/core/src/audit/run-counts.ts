@@ -28,10 +28,10 @@ export function addSums({ runs, failures, open }: LedgerSums, groups: readonly S
 }
 
 /**
- * Null if the counts are right. Old lines that were counted may have been dropped, so the counts of an old schedule may be higher than
- * the sums, but not lower.
+ * The counts as they should be; null if they are right. Old lines that were counted may have been dropped, so the counts of an old
+ * schedule may be higher than the sums, but not lower.
  * @param completeSince all lines of a schedule that was created later are in the ledger
- * @param failures undefined: the consecutive failures were not counted
+ * @param failures undefined: they were not read, and the schedule's count of consecutive failures is not judged
  */
 export function rightCounts(
   counts: AuditedCounts,
@@ -55,7 +55,7 @@ export function rightCounts(
   return isRight ? null : right
 }
 
-/** Revisions that the schedule or its runs need and whose rows are gone, with how many runs began under each. */
+/** Revisions that the schedule or its runs need and whose rows are gone, with the number of runs that began under each. */
 export function missingRevisions(
   { revision, hasRevision }: AuditedCounts,
   groups: readonly SlotGroup[],

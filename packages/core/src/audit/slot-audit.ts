@@ -5,7 +5,7 @@ import { readSnapshot, transact } from '../db/transact.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { EventLoopYield } from '../kernel/event-loop-yield.ts'
 import { identifierAt } from '../kernel/ids.ts'
-import { BACKLOG_MS, OVERDUE_MS } from '../policy/overdue.ts'
+import { LONG_OVERDUE_MS, OVERDUE_MS } from '../policy/overdue.ts'
 import { CHANGE_RACE_MS, compareWithLedger, type AuditWindow, type SlotVerdict } from './expected-slots.ts'
 import { lockedLostSlotFinding, lostSlotFinding, pastDueFinding, unknownSlotFinding } from './finding-texts.ts'
 import { insertRepairs, type ComparedCounts } from './findings.ts'
@@ -18,7 +18,7 @@ import {
   restoreLines,
   type AuditedLines,
   type AuditedSchedule,
-  type SlotRange,
+  type BacklogRange,
 } from './store/slots.ts'
 
 export interface SlotAuditDeps {
@@ -26,18 +26,18 @@ export interface SlotAuditDeps {
   readonly clock: Clock
 }
 
-/** Which schedules and which of their slots one pass compares with the ledger. */
+/** The schedules, and the window of their slots, that one call of `run` compares with the ledger. */
 export interface SlotAuditRequest {
-  /** Of the schedules. */
+  /** The ids of the schedules. */
   readonly ids: readonly string[]
-  /** Which slots are compared. */
+  /** The slots to compare. */
   readonly window: AuditWindow
   readonly now: number
 }
 
 export interface SlotAuditResult {
   readonly counts: ComparedCounts
-  /** As they were read. */
+  /** The schedules as the first pass read them. */
   readonly schedules: readonly AuditedSchedule[]
   readonly findings: readonly NewFinding[]
   /** Schedules that looked wrong while another transaction had them locked: compare them again later. */
@@ -48,40 +48,44 @@ export interface SlotAuditResult {
 interface ReadSchedules {
   readonly schedules: readonly AuditedSchedule[]
   readonly lines: ReadonlyMap<string, AuditedLines>
-  readonly backlogs: ReadonlyMap<string, readonly SlotRange[]>
+  readonly backlogs: ReadonlyMap<string, readonly BacklogRange[]>
 }
 
 interface Judged {
   readonly schedule: AuditedSchedule
-  /** Undefined if the spec cannot be read. */
+  /** Undefined if the spec cannot be read, or if its slots cannot be found. */
   readonly verdict: SlotVerdict | undefined
 }
 
-/** Of one schedule in one window. A day of slots every nine seconds fits. */
+/**
+ * The most slots of one span, and the most lines of one schedule, that are compared in one window. Beyond it only the earliest slots are
+ * compared, and the schedule counts as truncated. 10,000 holds a day of slots that are nine seconds apart.
+ */
 const SLOTS_MAX = 10_000
-/** A full audit reads the cadence of every schedule. A larger cache would hold memory for cadences that it reads once a day. */
+/** How many parsed cadences are cached. A full audit reads the cadence of every schedule; most of them it reads only once. */
 const CADENCES_MAX = 1000
-/** How many schedules one transaction locks to confirm what looks wrong, and how many lines it inserts. */
+/** How many schedules one transaction locks to confirm what looks wrong. */
 const SCHEDULES_PER_CONFIRM = 20
+/** How many lines one such transaction inserts. The next transaction inserts the rest. */
 const LINES_PER_REPAIR = 1000
-/** How many such transactions one run makes. A slice must end within its turn, however many slots were lost. */
+/** How many such transactions one call of `run` makes. A slice must end within its turn, however many slots were lost. */
 const REPAIRS_PER_RUN = 20
-/** For how long lines may be missing because a change left them to the backlog writer. */
+/** For how long lines may be missing because a change left them to the backlog writer. After that their slots count as lost. */
 const BACKLOG_EXCUSED_MS = 3_600_000
-/** Lost slots that one run reports for a schedule that another transaction has locked. */
+/** How many lost slots one call of `run` reports for a schedule that another transaction has locked. */
 const LOCKED_SLOTS_REPORTED = 100
 const NO_LINES: AuditedLines = { scheduled: [], manual: [] }
 
 /**
  * Compares the ledger with the specs: which slots of a window came due, and whether each has its line. Inserts the lines of lost slots.
  *
- * The first pass reads one snapshot. What looks wrong is read again under the lock of its schedule, where no open transaction can
- * explain it, and is then reported and repaired. If another transaction has the schedule locked, only what has been overdue for long
- * is reported.
+ * The first pass reads one snapshot. A schedule that looks wrong is locked and read again. What still looks wrong cannot be the work of
+ * an open transaction, so it is reported and repaired. If another transaction has the schedule locked, only slots that have been overdue
+ * for long are reported.
  */
 export class SlotAudit {
   readonly #deps: SlotAuditDeps
-  /** Serves all windows: they share most of their hours, and schedules share most of their cadences. */
+  /** One cache for all windows and schedules: most windows share their hours, and most schedules share their cadence with others. */
   readonly #cadences = new CadenceCache({ cadencesMax: CADENCES_MAX })
   readonly #yield: EventLoopYield
 
@@ -152,7 +156,7 @@ export class SlotAudit {
       const own = all.filter(({ schedule }) => locked.has(schedule.id))
       const busy = all.filter(({ schedule }) => !locked.has(schedule.id))
       const { findings, left } = await this.#restore(tx, own, now)
-      // Reported with the last portion of a schedule, so that each is reported once.
+      // Unknown slots and overdue schedules are reported with the last portion of their schedule, so that each is reported once.
       const done = own.filter(({ schedule }) => !left.includes(schedule.id))
       findings.push(
         ...done.flatMap(({ schedule, verdict }) =>
@@ -162,7 +166,7 @@ export class SlotAudit {
       )
       const overdue = [
         ...done.filter(({ schedule }) => isOverdue(schedule, now, OVERDUE_MS)),
-        ...busy.filter(({ schedule }) => isOverdue(schedule, now, BACKLOG_MS)),
+        ...busy.filter(({ schedule }) => isOverdue(schedule, now, LONG_OVERDUE_MS)),
       ].map(({ schedule }) => schedule)
       findings.push(...(await this.#findPastDue(tx, overdue, { locked, now })))
       await insertRepairs(tx, { findings, now, databaseNow: clock.databaseNow() })
@@ -229,7 +233,7 @@ function isOverdue({ dueAt }: AuditedSchedule, now: number, ms: number): boolean
 /** Lost slots of a schedule that another transaction has locked. That transaction may still insert the line of a recent slot. */
 function lockedLostSlots({ schedule, verdict }: Judged, now: number): NewFinding[] {
   return (verdict?.lost ?? [])
-    .filter(({ slot }) => now - slot > BACKLOG_MS)
+    .filter(({ slot }) => now - slot > LONG_OVERDUE_MS)
     .slice(0, LOCKED_SLOTS_REPORTED)
     .map(({ slot, revision }) => lockedLostSlotFinding(schedule.id, slot, revision))
 }

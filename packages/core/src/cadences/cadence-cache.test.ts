@@ -96,6 +96,43 @@ describe('what is parsed or searched once', () => {
   })
 })
 
+describe('the bounds', () => {
+  const options = { now: START, minimumSeconds: 60 }
+  const parse = (cadences: CadenceCache, spec: CadenceSpec) => {
+    const result = cadences.parseInput(spec, options)
+    if (!result.ok) throw new Error(JSON.stringify(result.problems))
+    return result.cadence
+  }
+  const numbersTo = (end: number): string => Array.from({ length: end }, (_, n) => n).join(',')
+  /** One slot a day, chosen from 57,600 listed times. */
+  const heavy = (n: number): CadenceSpec => ({
+    kind: 'rrule',
+    rule: `FREQ=DAILY;BYHOUR=${numbersTo(24)};BYMINUTE=${numbersTo(60)};BYSECOND=${numbersTo(40)};BYSETPOS=${n + 1}`,
+    start: '2026-01-01T00:00:00',
+    timezone: 'UTC',
+  })
+
+  test('a hundred inputs stay parsed if they are simple, and not if each lists 57,600 times', () => {
+    const cadences = new CadenceCache()
+    const simple = Array.from({ length: 100 }, (_, n) => cronSpec(`${n % 60} ${n % 24} * * *`))
+
+    const firstSimple = simple.map((spec) => parse(cadences, spec))[0]
+    expect(parse(cadences, simple[0] as CadenceSpec)).toBe(firstSimple)
+    const firstHeavy = Array.from({ length: 100 }, (_, n) => parse(cadences, heavy(n)))[0]
+
+    expect(parse(cadences, heavy(0))).not.toBe(firstHeavy)
+  })
+
+  test('no number of inputs displaces a stored cadence', () => {
+    const cadences = new CadenceCache()
+    const stored = cadences.read(cron('0 9 * * *'))
+
+    for (let n = 0; n < 200; n += 1) parse(cadences, heavy(n))
+
+    expect(cadences.read(cron('0 9 * * *'))).toBe(stored)
+  })
+})
+
 describe('what is not shared', () => {
   test('an input that one minimum accepts is refused by a longer one', () => {
     const cadences = new CadenceCache()

@@ -37,19 +37,30 @@ export interface ParsedPolicy {
   readonly json: string
 }
 
-/** About 3 kB each. */
+/** How many stored cadences, and how many inputs, are kept parsed. */
 const CADENCES_MAX = 20_000
+const INPUTS_MAX = 5000
+/** How many bytes they may hold: a rule that lists every second of a day holds two hundred times as much as a simple one. */
+const CADENCES_MAX_BYTES = 64 * 2 ** 20
+const INPUTS_MAX_BYTES = 16 * 2 ** 20
+/** About what a parsed cadence holds besides its JSON and the times that it lists. */
+const CADENCE_BYTES = 3000
+/** How many parsed policies are kept, in each of two caches. */
 const POLICIES_MAX = 1000
-/** At most about 8 kB each. One batch asks for the same few. */
-const DUE_SLOTS_MAX = 500
-/** A longer or deeper input is parsed every time: two schedules rarely share one. */
+/** How many bytes the kept lists of due slots may hold. The schedules of one batch share a few of them. */
+const DUE_SLOTS_MAX_BYTES = 4 * 2 ** 20
+/** An input whose JSON has more characters, or that is nested deeper, is parsed every time: two schedules rarely share one. */
 const INPUT_KEY_MAX_LENGTH = 2000
 const INPUT_DEPTH_MAX = 5
-/** So short that a cadence of one second has few slots in it: nothing else runs in this process while a span is computed. */
+/**
+ * `slotsBetween` computes and keeps slots by spans of half an hour. Nothing else runs in this process while it computes a span, so
+ * spans are short: even a cadence of one second has few slots in one.
+ */
 const SPAN_MS = 1_800_000
-/** Eight bytes per slot. A span takes as much memory as thirty slots more. */
-const SPAN_SLOTS_MAX = 1_000_000
-const SPAN_OVERHEAD = 30
+/** How many bytes all kept spans may hold. */
+const SPANS_MAX_BYTES = 8 * 2 ** 20
+/** About what a list of slots holds besides its slots and its key. */
+const LIST_BYTES = 240
 
 /** A cadence that was parsed, its JSON, and the last slot that was searched for. */
 export class ParsedCadence {
@@ -64,9 +75,9 @@ export class ParsedCadence {
   }
 
   /**
-   * The first slot after an instant; null if there is none. The last answer also holds for every instant between its question
-   * and the slot that was found. So thousands of schedules that share a cadence and come due together, or are imported together,
-   * cost one search (`npm run bench:cadence` measures what a search costs).
+   * The first slot after an instant; null if there is none. The last answer also holds for every instant between the one that was
+   * asked about and the slot that was found. So thousands of schedules that share a cadence and come due together, or are imported
+   * together, cost one search (`npm run bench:cadence` measures what a search costs).
    * @throws SearchLimitError if the slot cannot be found
    */
   next(after: number): number | null {
@@ -83,22 +94,27 @@ export class ParsedCadence {
  * The one reader of cadences and policies, both as they are stored and as callers send them. Most schedules share a few of them,
  * and to parse a cadence takes longer than all other work on a slot or an input in this process. Every cache here is bounded.
  *
- * Stored cadences and policies are named by their JSON text.
+ * The key of a stored cadence or policy is its JSON text.
  */
 export class CadenceCache {
   readonly #cadences: LRUCache<string, ParsedCadence>
+  /** Apart from the stored cadences: what callers send must not displace them. */
+  readonly #inputs = newCadenceCache(INPUTS_MAX, INPUTS_MAX_BYTES)
   readonly #policies = new LRUCache<string, SchedulePolicy>({ max: POLICIES_MAX })
   readonly #policyInputs = new LRUCache<string, ParsedPolicy>({ max: POLICIES_MAX })
   /** After an outage, schedules of a batch that share a cadence have the same hundreds of due slots. */
-  readonly #dueSlots = new LRUCache<string, DueSlots>({ max: DUE_SLOTS_MAX })
+  readonly #dueSlots = new LRUCache<string, DueSlots>({
+    maxSize: DUE_SLOTS_MAX_BYTES,
+    sizeCalculation: ({ due }, key) => bytesOf(due, key),
+  })
   /** An audit walks through the same hours for many schedules. */
   readonly #spans = new LRUCache<string, FoundSlots>({
-    maxSize: SPAN_SLOTS_MAX,
-    sizeCalculation: ({ slots }) => slots.length + SPAN_OVERHEAD,
+    maxSize: SPANS_MAX_BYTES,
+    sizeCalculation: ({ slots }, key) => bytesOf(slots, key),
   })
 
   constructor({ cadencesMax = CADENCES_MAX }: { cadencesMax?: number } = {}) {
-    this.#cadences = new LRUCache({ max: cadencesMax })
+    this.#cadences = newCadenceCache(cadencesMax, CADENCES_MAX_BYTES)
   }
 
   /** @throws CarillonError `invalid_input` if this version cannot read the stored cadence */
@@ -117,7 +133,7 @@ export class CadenceCache {
   dueSlots(json: string, { first, until, limit }: { first: number; until: number; limit: number }): DueSlots {
     const cadence = this.read(json)
     let next = cadence.next(first)
-    // The usual case: it needs no entry, and so no key has to be built for it.
+    // The usual case, one due slot: it is not cached, so no key has to be built.
     if (next === null || next > until) return { due: [first], next }
     const key = `${first} ${until} ${limit} ${json}`
     const known = this.#dueSlots.get(key)
@@ -175,16 +191,16 @@ export class CadenceCache {
   parseInput(input: unknown, { now, minimumSeconds }: { now: number; minimumSeconds: number }): CadenceResult {
     const text = keyTextOf(input)
     const key = text === undefined ? undefined : `${minimumSeconds} ${text}`
-    const known = key === undefined ? undefined : this.#cadences.get(key)
+    const known = key === undefined ? undefined : this.#inputs.get(key)
     if (known !== undefined) return { ok: true, cadence: known }
-    // What is accepted without an instant means the same at every instant. What lacks a field may get it from the instant.
+    // A cadence that is accepted without `now` means the same at every instant. If a field is missing, `now` may supply it.
     const timeless = text === undefined ? undefined : parse(JSON.parse(text), { minimumSeconds })
     const isTimeless = timeless?.ok === true
     const mayNeedNow = timeless?.ok === false && timeless.problems.some(({ code }) => code === 'missing_field')
     const result = timeless === undefined || mayNeedNow ? parse(input, { now, minimumSeconds }) : timeless
     if (!result.ok) return { ok: false, problems: toProblems(result.problems) }
     const parsed = new ParsedCadence(result.cadence, JSON.stringify(result.cadence.spec))
-    if (isTimeless && key !== undefined) this.#cadences.set(key, parsed)
+    if (isTimeless && key !== undefined) this.#inputs.set(key, parsed)
     return { ok: true, cadence: parsed }
   }
 
@@ -219,7 +235,7 @@ export class CadenceCache {
 }
 
 /**
- * Reads a stored cadence. It was accepted once, so no minimum of today refuses it.
+ * Reads a stored cadence. It was accepted when it was stored, so a minimum interval that is set today does not refuse it.
  * @throws CarillonError `invalid_input` if this version cannot read it
  */
 export function readCadence(spec: unknown): Cadence {
@@ -283,7 +299,20 @@ function toProblems(problems: readonly { readonly field: string; readonly messag
   return problems.map(({ field, message }) => ({ path: field === '' ? 'cadence' : `cadence.${field}`, message }))
 }
 
-/** An input as JSON; undefined if JSON would lose or change a part of it, for then two inputs could share one text. */
+function newCadenceCache(max: number, maxSize: number): LRUCache<string, ParsedCadence> {
+  return new LRUCache({
+    max,
+    maxSize,
+    // At two bytes a character, the JSON of a rule with exceptions counts for their dates as well.
+    sizeCalculation: ({ rule, json }, key) => CADENCE_BYTES + 8 * rule.listedTimes + 2 * (json.length + key.length),
+  })
+}
+
+function bytesOf(slots: readonly number[], key: string): number {
+  return LIST_BYTES + 8 * slots.length + 2 * key.length
+}
+
+/** An input as JSON, to be a cache key; undefined if it is too long, or if JSON would lose a part, so that two inputs share one text. */
 function keyTextOf(input: unknown): string | undefined {
   if (!isPlainData(input, INPUT_DEPTH_MAX)) return undefined
   const text = JSON.stringify(input)

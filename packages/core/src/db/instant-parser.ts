@@ -6,9 +6,9 @@ const parseWithDriver = pg.types.getTypeParser(TIMESTAMPTZ) as (text: string) =>
 let last: { readonly text: string; readonly time: number } | undefined
 
 /**
- * Reads an instant. Sessions write ISO in UTC, so every digit has a fixed position: `2026-11-16 09:00:00+00`, with up to six decimals
- * before the zone. The driver's own parser accepts every format of Postgres and is slower; it gets all other texts.
- * A batch has many equal instants, so the last one is kept.
+ * Reads an instant. Sessions with our settings (`TIME_FLAGS`) send ISO in UTC, so every digit has a fixed position:
+ * `2026-11-16 09:00:00+00`, with up to six decimals before the zone. All other texts go to the driver's own parser, which accepts every
+ * format of Postgres and is slower. A batch has many equal instants, so the last one is kept.
  */
 export function parseInstant(text: string): Date {
   if (text === last?.text) return new Date(last.time)

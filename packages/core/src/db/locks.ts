@@ -28,9 +28,9 @@ export async function lockFreeSchedules(tx: Tx, p: { scheduleIds: readonly strin
 }
 
 /**
- * The first key of Carillon's advisory locks, which keeps them apart from those of other users of the database. They are locks of a
- * transaction: a pooler would strand a lock of a session. Migrations use the second key 1, and the database functions that create
- * and drop months use 2. Numbers after this one are first keys of their own: a hash is their second key.
+ * The first key of Carillon's advisory locks, which keeps them apart from those of other users of the database. Each lasts for one
+ * transaction, because a pooler would leave the lock of a session behind. Migrations use the second key 1, and the database functions
+ * that create and drop months use 2. The numbers after this one are further first keys, whose second key is a hash.
  */
 export const ADVISORY_LOCK_SPACE = 0x0ca2_1110
 

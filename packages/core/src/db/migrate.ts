@@ -16,11 +16,11 @@ import {
   type Migration,
 } from './migration-history.ts'
 import { ensurePartitions } from './months.ts'
-import { readNow } from './now.ts'
+import { readTransactionTime } from './now.ts'
 import { SQLSTATE, sqlStateOf } from './sqlstate.ts'
 
 interface MigrateOptions {
-  /** Number of the last migration to apply. @default the last there is */
+  /** Number of the last migration to apply. @default the last of this version */
   readonly to?: number
   /** @default the migrations beside this file */
   readonly migrations?: readonly Migration[]
@@ -30,17 +30,19 @@ interface MigrateOptions {
 
 export interface MigrationStatus {
   readonly applied: readonly AppliedMigration[]
-  /** Names of those that `migrate` would apply. */
+  /** Names of the migrations that `migrate` would apply. */
   readonly pending: readonly string[]
 }
 
-/** A migration may take long. The pool's own time limit is for the statements of the pipeline. */
+/** The longest time limit that the driver knows. A migration may take long; the pool's own limit is for the pipeline's statements. */
 const SCRIPT_TIMEOUT_MS = 2 ** 31 - 1
+/** How long a migration waits for a lock on a table before it gives up this try. */
 const LOCK_TIMEOUT_MS = 1000
+/** The pause before the next try. */
 const LOCK_PAUSE_SECONDS = 1
-/** About ten minutes. */
+/** How often a migration tries to get its locks: for about ten minutes. Then it fails. */
 const LOCK_TRIES_MAX = 300
-/** Together longer than a lease: a worker that still holds its lease after that is alive. */
+/** How often a migration checks for older workers. All checks take longer than a lease, so a worker that still has its lease is alive. */
 const LEASE_TRIES_MAX = 15
 /** The number of the migration that creates the roles, and the function that creates months. */
 const ROLES_MIGRATION = 3
@@ -64,7 +66,7 @@ export async function migrate(pool: pg.Pool, options: MigrateOptions = {}): Prom
 }
 
 /**
- * Reverts every migration above `to`, the latest first, each in one transaction. 0 also drops Carillon's schema, with all schedules
+ * Reverts every migration above `to`, the highest number first, each in one transaction. 0 also drops Carillon's schema, with all schedules
  * and the whole ledger.
  */
 export async function migrateDown(
@@ -163,7 +165,7 @@ async function inLockedTransaction<Result>(
   const client = await pool.connect()
   try {
     await client.query('begin')
-    // Another process may be running a long migration. Wait for it, whatever time limits the pool sets.
+    // Another process may be running a long migration. This one waits for it, whatever time limits the pool sets.
     await client.query(`set local lock_timeout = 0; set local statement_timeout = 0; set local search_path = ''`)
     await lockMigrations(client)
     await client.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
@@ -178,10 +180,10 @@ async function inLockedTransaction<Result>(
   }
 }
 
-/** This month and the next, so that a run can be recorded before the first worker has started. */
+/** Creates the ledger's partitions of this month and the next, so that it can record a run before the first worker has started. */
 async function ensureFirstMonths(pool: pg.Pool): Promise<void> {
   const db = createDb(pool)
-  const now = new Date(await readNow(db, null))
+  const now = new Date(await readTransactionTime(db, null))
   await ensurePartitions(db, { from: now, to: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)) })
 }
 

@@ -76,7 +76,7 @@ export function requireSameHistory(applied: readonly AppliedMigration[], migrati
   }
 }
 
-/** Checked before the table is created, so that a role that may not create anything can still read the status. */
+/** True if `carillon.migrations` exists. So a role that may not create anything can still read the status. */
 export async function hasMigrationsTable(client: pg.ClientBase | pg.Pool): Promise<boolean> {
   const { rows } = await client.query<{ exists: boolean }>(
     `select to_regclass('carillon.migrations') is not null as exists`,
@@ -84,7 +84,7 @@ export async function hasMigrationsTable(client: pg.ClientBase | pg.Pool): Promi
   return rows[0]?.exists === true
 }
 
-/** Not a migration itself, because it records which of them were applied. */
+/** Creates `carillon.migrations`. No migration creates it, because it records which migrations were applied. */
 export async function createMigrationsTable(client: pg.ClientBase): Promise<void> {
   await client.query(`
     create schema if not exists carillon;

@@ -10,7 +10,7 @@ type LedgerTable = (typeof LEDGER_TABLES)[number]
 /** The partition of one table for one month. */
 export interface Partition {
   readonly table: LedgerTable
-  /** `runs_2026_11`, in the schema `carillon`. */
+  /** The name of its table in the schema `carillon`, such as `runs_2026_11`. */
   readonly name: string
   readonly from: Date
   /** The first instant after it. */
@@ -27,7 +27,7 @@ export async function ensurePartitions(db: Queryable, p: { from: Date; to: Date 
   return created
 }
 
-/** All partitions, oldest first. */
+/** All partitions of the ledger, oldest first. */
 export async function listPartitions(db: Queryable): Promise<Partition[]> {
   const { rows } = await sql<{ table: LedgerTable; name: string }>`
     select parent.relname as "table", child.relname as name
@@ -61,7 +61,7 @@ export async function dropPartitions(db: Queryable, p: { before: Date }): Promis
   return dropped
 }
 
-/** Calls a database function that runs as the owner, because neither the API nor a worker owns the ledger. False if the partition exists. */
+/** Calls a database function that runs as the ledger's owner, which neither the API nor a worker is. False if the partition exists. */
 async function createPartition(db: Queryable, { table, from }: Partition): Promise<boolean> {
   const { rows } = await sql<{ is_created: boolean }>`
     select carillon.create_month(${table}, ${dateOf(from)}::date) as is_created`.execute(db)

@@ -10,7 +10,7 @@ import type { Queryable, Tx } from './database.ts'
 
 export const AGENDA_CHANNEL = 'carillon_agenda'
 const CANCEL_CHANNEL = 'carillon_cancel'
-/** How far ahead the pipeline loop looks. A slot that comes due sooner is worth a notification. */
+/** How far ahead the pipeline loop looks. A change that makes something due sooner than this notifies the workers. */
 export const NOTIFY_WITHIN_MS = 1000
 
 /**
@@ -38,16 +38,17 @@ export interface ListenerDeps {
   readonly clock: Clock
   readonly events: Events
   /**
-   * Something in this lane may be due sooner than known; in any lane if it is empty. Also called after each new connection, because
-   * notifications were lost before.
+   * Called when something in this lane may be due sooner than the last look saw; '' stands for any lane. Also called after each new
+   * connection, because notifications were lost before it.
    */
   readonly onAgenda: (lane: string) => void
   readonly onCancel: (runId: string) => void
 }
 
 const CHECK_EVERY_MS = 1000
+/** How long to wait for a connection, and for the answer to a query. After that the listener connects again. */
 const TIMEOUT_MS = 5000
-/** The server never answers a goodbye on a half-open socket. */
+/** How long to wait for Postgres when a connection is closed. On a half-open socket it never answers. */
 const DISCONNECT_WITHIN_MS = 500
 
 /**
@@ -108,7 +109,7 @@ export class Listener extends PeriodicService<{ readonly connected: number }> {
     return client
   }
 
-  /** Waits for the server's answer for a short time only: the server may be gone. */
+  /** Waits for Postgres' answer for a short time only: Postgres may be gone. */
   async #disconnect(client: pg.Client): Promise<void> {
     if (this.#client === client) this.#client = undefined
     const cancel = this.#deps.clock.after(DISCONNECT_WITHIN_MS, () => client.connection.stream.destroy())

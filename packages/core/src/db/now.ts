@@ -5,6 +5,7 @@ import type { Queryable, Tx } from './database.ts'
 /**
  * The time that statements decide by: the start of the transaction by Postgres' clock (I10), or the instant that a test names.
  * Not clock_timestamp(): an index condition cannot use a volatile function, and a look would read every schedule.
+ * @param now null in production; a test names an instant
  */
 export function nowOf(now: Date | null): RawBuilder<Date> {
   return sql<Date>`coalesce(${now}::timestamptz, now())`
@@ -13,23 +14,23 @@ export function nowOf(now: Date | null): RawBuilder<Date> {
 /**
  * The time that statements record: Postgres' clock at this moment, or the instant that a test names. With the start of the
  * transaction, a statement that waited for a lock would end a run before its attempt ended.
- * @param notBefore for a slot that is claimed ahead: its run does not start before its slot
+ * @param notBefore the instant of a slot that is claimed ahead: its run does not start before it. Null otherwise.
  */
 export function stampOf(now: Date | null, notBefore: Date | null = null): RawBuilder<Date> {
   return sql<Date>`coalesce(${now}::timestamptz, greatest(${notBefore}::timestamptz, clock_timestamp()))`
 }
 
 /** `nowOf` for decisions outside of a statement, in epoch milliseconds. */
-export async function readNow(db: Queryable, now: Date | null): Promise<number> {
+export async function readTransactionTime(db: Queryable, now: Date | null): Promise<number> {
   const { rows } = await sql<{ now: Date }>`select ${nowOf(now)} as now`.execute(db)
   return timeOf(rows)
 }
 
 /**
- * Postgres' clock at this moment, in epoch milliseconds; for a change that may have waited for a lock. By the start of its
- * transaction it would take a slot for a future one that another transaction began while it waited.
+ * Postgres' clock at this moment, in epoch milliseconds; for a change that may have waited for a lock. Compared with the
+ * start of its transaction, a slot that another transaction began while the change waited would still lie in the future.
  */
-export async function readClock(tx: Tx, now: Date | null): Promise<number> {
+export async function readCurrentTime(tx: Tx, now: Date | null): Promise<number> {
   const { rows } = await sql<{ now: Date }>`
     select coalesce(${now}::timestamptz, clock_timestamp()) as now`.execute(tx)
   return timeOf(rows)

@@ -14,6 +14,7 @@ import type pg from 'pg'
 
 import { isConnectionInDoubt } from './sqlstate.ts'
 
+/** How many statements a pool prepares at most. Further ones are planned each time. */
 const STATEMENTS_MAX = 100
 
 /**
@@ -21,7 +22,7 @@ const STATEMENTS_MAX = 100
  * - it discards a connection after every error that leaves its session in doubt, and one that is still in a transaction
  *   (tests/db/broken-connection.test.ts)
  * - it prepares statements if the pool allows it (`isPrepared` of `createPool`)
- * - it returns the rows of every statement in a message, not only of a single one
+ * - if one message holds several statements, it returns the rows of all of them
  */
 export class PoolDialect extends PostgresDialect {
   readonly #pool: pg.Pool
@@ -116,16 +117,21 @@ class PooledConnection implements DatabaseConnection {
 
   release(): void {
     // After a rollback that failed, the next borrower would find the transaction still open.
-    const isIdle = this.#client.getTransactionStatus() === 'I'
+    const isIdle = !tellsStatus(this.#client) || this.#client.getTransactionStatus() === 'I'
     this.#client.release(this.#broken ?? !isIdle)
   }
 }
 
-/** A message of several statements has several results. Their rows follow each other. */
+/** False for a client of an application's own pool whose version of pg is older than 8.21. */
+function tellsStatus(client: pg.PoolClient): boolean {
+  return typeof client.getTransactionStatus === 'function'
+}
+
+/** The rows of a query. A message of several statements has several results: their rows are returned one after the other. */
 function resultOf<Row>(result: pg.QueryResult | pg.QueryResult[]): QueryResult<Row> {
   if (Array.isArray(result)) return { rows: result.flatMap(({ rows }) => rows as Row[]) }
   const { command, rows, rowCount } = result
-  // For `commit`, as Kysely's own driver does.
+  // `commit` reads the command from the rows. Kysely's own driver returns it in the same way.
   if (command === 'COMMIT' || command === 'ROLLBACK') return { rows: [{ command } as Row] }
   return { rows: rows as Row[], ...(rowCount !== null && { numAffectedRows: BigInt(rowCount) }) }
 }
@@ -138,8 +144,8 @@ class StatementNames {
   readonly #names = new Map<string, string>()
 
   /**
-   * Undefined for a statement without parameters, and for every further text once there are many: then texts are built per call,
-   * and a name would never be used twice.
+   * Undefined for a statement without parameters, and for every further text once STATEMENTS_MAX texts have a name: so many texts mean
+   * that they are built per call, and a name would never be used twice.
    */
   nameOf(text: string, parameters: readonly unknown[]): string | undefined {
     if (parameters.length === 0) return undefined

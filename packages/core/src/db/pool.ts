@@ -15,25 +15,28 @@ export interface PoolOptions {
   readonly isPrepared?: boolean
   /** A connection that does not answer for this long is given up. @default 30 s for a statement, 10 s to connect */
   readonly answerWithinMs?: number
-  /** Every connection acts as this role, with its permissions only. Only for direct connections, too. */
+  /** Every connection acts as this role, with its permissions only. Only for direct connections, like `isPrepared`. */
   readonly role?: string
   /** Called when a connection breaks while it is idle. The pool has removed it already. */
   readonly onIdleError?: (error: Error) => void
 }
 
 const CONNECT_TIMEOUT_MS = 10_000
-/** Shorter than the driver's own limit, which is for a socket on which no answer will ever come. */
+/** Postgres cancels a statement that takes longer. */
 export const STATEMENT_TIMEOUT_MS = 25_000
+/** The driver gives up a query that takes longer. Postgres' own limit is shorter, so this is for a socket that never answers. */
 const QUERY_TIMEOUT_MS = 30_000
+/** Postgres cancels a statement that waits longer for a lock. */
 export const LOCK_TIMEOUT_MS = 5000
+/** Postgres closes a connection whose open transaction sends nothing for longer. */
 export const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 
 /**
  * Settings for statements that are planned once. Every statement here is meant to use an index, whatever its parameters.
  * - force_generic_plan: Postgres would otherwise plan a statement over partitions again on each call.
  * - jit=off: these statements are short, and compiling a plan takes time.
- * - enable_material=off: Postgres expects ten rows of a batch parameter, and would join it by comparing each row with each. Without
- *   the setting, tests/pipeline/batch-plans.test.ts fails.
+ * - enable_material=off: Postgres expects ten rows of a batch parameter, and would join it by comparing each row with each.
+ *   tests/pipeline/batch-plans.test.ts fails without this setting.
  * - enable_seqscan=off: a plan made while a month was empty would read the whole month once it is full. Behind row-level security
  *   Postgres has no statistics of run states, and would read the whole ledger for a few open runs.
  *   tests/pipeline/open-run-plans.test.ts shows both.
@@ -62,17 +65,17 @@ export function createPool(options: PoolOptions): SeverablePool {
     ...sessionSettings(options),
   })
   pool.on('error', (error) => {
-    // While the pool ends, the server may close the remaining connections first. That is no failure.
+    // While the pool ends, Postgres may close the remaining connections first. That is no failure.
     if (!pool.ending) options.onIdleError?.(error)
   })
-  // A client in use emits `error` when its server goes away. Without a listener that ends the process. Its query rejects as well.
+  // A client in use emits `error` when Postgres goes away. Without a listener, that ends the process. The client's query rejects as well.
   pool.on('connect', (client) => client.on('error', ignore))
   return pool
 }
 
 /**
- * What a connection tells the server at its start. A pooler that lends connections per transaction refuses all of it, so pools
- * that may connect to one say nothing: each transaction of the API sets its own limits instead (`transactScoped`).
+ * The settings that a connection sends to Postgres at its start. A pooler that lends connections per transaction refuses them all, so a
+ * pool that may connect through one sends none: each transaction of the API sets its own limits instead (`transactScoped`).
  */
 function sessionSettings({ connectionString, isPrepared = false, role }: PoolOptions): pg.PoolConfig {
   if (!isPrepared && role === undefined) return { connectionString }
@@ -83,7 +86,7 @@ function sessionSettings({ connectionString, isPrepared = false, role }: PoolOpt
     ...(role === undefined ? [] : [`-c role=${role}`]),
   ].join(' ')
   return {
-    // The driver prefers the options of the address over ours. Without this the role would be lost silently.
+    // The driver prefers the options in the connection string over ours. Without this, the role would be lost silently.
     connectionString: connectionString.replace(
       /[?&]options=[^&#]*/,
       (given) => `${given}%20${encodeURIComponent(flags)}`,
@@ -105,7 +108,7 @@ export class SeverablePool extends pg.Pool {
     this.on('remove', (client) => this.#connected.delete(client))
   }
 
-  /** Cuts every connection, for a shutdown that a silent server would otherwise block. Queries in progress fail at once. */
+  /** Cuts every connection, so that a Postgres that does not answer cannot block a shutdown. Queries in progress fail at once. */
   sever(): void {
     for (const client of this.#connected) {
       if (client instanceof pg.Client) client.connection.stream.destroy()

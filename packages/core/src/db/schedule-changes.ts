@@ -4,7 +4,10 @@ import { sql } from 'kysely'
 import type { Tx } from './database.ts'
 import { nowOf } from './now.ts'
 
-/** Records a change of schedules and its actor. Call it after the change: it copies revision and next slot from the rows. */
+/**
+ * Records a change of schedules and its actor. Call it after the change: it copies revision and next slot from the rows. `now` is null in
+ * production: Postgres' clock decides.
+ */
 export async function insertChanges(
   tx: Tx,
   p: {

@@ -11,7 +11,7 @@ export interface SchemaDrift {
 
 const EXPECTED = join(import.meta.dirname, 'schema.sql')
 
-/** Compares a database that has applied all migrations with the committed dump. */
+/** Compares a database that has applied all migrations with the dump in `schema.sql`. */
 export async function findDrift(pool: pg.Pool): Promise<SchemaDrift> {
   return compareDumps(readFileSync(EXPECTED, 'utf8'), await dumpSchema(pool))
 }
@@ -81,7 +81,7 @@ const ENUMS = `
   group by pg_type.oid
   order by pg_type.oid::regtype::text collate "C"`
 
-/** `not null` stands with its column, not among the constraints. */
+/** `not null` is dumped with its column, not among the constraints. */
 const TABLES = `
   select format(
     E'create table %s (\\n  %s\\n)%s%s%s%s', pg_class.oid::regclass,
@@ -119,7 +119,7 @@ const TABLES = `
   where relnamespace = 'carillon'::regnamespace and relkind in ('r', 'p') and not relispartition
   order by relname collate "C"`
 
-/** Without the indexes of constraints, which stand with their constraint. */
+/** Without the indexes of constraints: each constraint is dumped with its table. */
 const INDEXES = `
   select pg_get_indexdef(indexrelid) as statement
   from pg_catalog.pg_index

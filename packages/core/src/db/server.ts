@@ -3,13 +3,13 @@ import pg from 'pg'
 
 import type { Db } from './database.ts'
 
-/** The role of the API. It owns nothing, and every row-level security policy applies to it (I9). */
-export const API_ROLE = 'carillon_api'
-/** The role of workers: sees all tenants, limited to what the pipeline needs (I9). */
-export const WORKER_ROLE = 'carillon_worker'
+/** The Postgres role of the API. It owns nothing, and every row-level security policy applies to it (I9). */
+export const API_DB_ROLE = 'carillon_api'
+/** The Postgres role of workers. It sees all tenants, and may do only what the pipeline needs (I9). */
+export const WORKER_DB_ROLE = 'carillon_worker'
 
 /** What a Postgres server reports about itself. */
-export interface Server {
+export interface PostgresInfo {
   /** As Postgres writes it: 180001 is 18.1. */
   readonly versionNumber: number
   /** As people read it: `18.1`. */
@@ -18,7 +18,8 @@ export interface Server {
   readonly now: number
 }
 
-export async function askServer(db: Db, p: { now: Date | null }): Promise<Server> {
+/** @param p.now null in production; a test sets Postgres' clock by it */
+export async function readPostgresInfo(db: Db, p: { now: Date | null }): Promise<PostgresInfo> {
   const { rows } = await sql<{ version_number: number; version: string; now: number }>`
     select current_setting('server_version_num')::int as version_number, current_setting('server_version') as version,
       extract(epoch from coalesce(${p.now}::timestamptz, clock_timestamp()))::double precision * 1000 as now`.execute(
@@ -37,7 +38,7 @@ export async function readActingUser(db: Db): Promise<{ readonly user: string }>
   return row
 }
 
-/** A login that can act as one of the two roles, and as no other. */
+/** A Postgres login that can act as one of the two roles above, and as no other. */
 export interface Login {
   readonly user: string
   readonly password: string
@@ -55,5 +56,5 @@ export async function renewLogins(pool: pg.Pool, password: () => string): Promis
     await pool.query(`alter role ${login.user} password ${pg.escapeLiteral(login.password)}`)
     return login
   }
-  return { api: await renew(API_ROLE), worker: await renew(WORKER_ROLE) }
+  return { api: await renew(API_DB_ROLE), worker: await renew(WORKER_DB_ROLE) }
 }

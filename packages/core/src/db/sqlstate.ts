@@ -6,15 +6,15 @@ export const SQLSTATE = {
   foreignKeyViolation: '23503',
   lockNotAvailable: '55P03',
   checkViolation: '23514',
-  /** Ours: the project or the user has reached its quota of schedules. */
+  /** Carillon's own: the project or the user has reached its quota of schedules. */
   quotaExceeded: 'CA001',
-  /** Ours: the quota is nearly reached, so the transaction must run again while it holds the lock on the count. */
+  /** Carillon's own: the quota is nearly reached, so the transaction must run again while it holds the lock on the count. */
   countsNotAlone: 'CA002',
-  /** Ours: a migration found live workers that cannot work with the schema that it creates. */
+  /** Carillon's own: a migration found live workers that cannot work with the schema that it creates. */
   workersAlive: 'CA003',
 } as const
 
-/** The SQLSTATE of an error that the server reported; undefined for any other error, such as a lost connection. */
+/** The SQLSTATE of an error that Postgres reported; undefined for any other error, such as a lost connection. */
 export function sqlStateOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined
   const { code } = error
@@ -30,8 +30,8 @@ export function isCausedByRow(error: unknown): boolean {
 }
 
 /**
- * True if the session may be lost after this error, and with it the outcome of the last statement. False only for an error that the
- * server reported within a session that goes on.
+ * True if the session may be lost after this error, and with it the outcome of the last statement. False only for an error that
+ * Postgres reported within a session that goes on.
  */
 export function isConnectionInDoubt(error: unknown): boolean {
   const code = sqlStateOf(error)

@@ -6,7 +6,7 @@ import type { Scope } from '../kernel/scope.ts'
 import type { Db, Queryable, Tx } from './database.ts'
 import { commit } from './pool-dialect.ts'
 import { IDLE_IN_TRANSACTION_TIMEOUT_MS, LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './pool.ts'
-import { API_ROLE } from './server.ts'
+import { API_DB_ROLE } from './server.ts'
 import { SQLSTATE, sqlStateOf } from './sqlstate.ts'
 
 const TRIES_MAX = 10
@@ -32,12 +32,12 @@ export function readSnapshot<Result>(db: Db, read: (tx: Tx) => Promise<Result>):
 export type TransactionSettings = Readonly<Record<`carillon.${string}`, string>>
 
 /**
- * Runs `work` in one transaction as the API's role, which sees only the rows of this tenant and project (I9). Without a scope it
+ * Runs `work` in one transaction as the API's role, which sees only the rows of this tenant and project (I9). If the scope is null, it
  * sees no tenant's rows. Runs again if Postgres aborts it, as `transact` does.
  *
  * All settings are local to the transaction. None stays on the connection, so a pooler may lend the connection to another client
- * right after. They travel in one message with `begin`, so they cost no round trip. Nor does `first`: a statement without
- * parameters, whose rows `work` receives.
+ * right after. They travel in one message with `begin`, so they cost no round trip.
+ * @param first a statement without parameters that travels in the same message; `work` receives its rows
  */
 export function transactScoped<Result>(
   db: Db,
@@ -56,7 +56,7 @@ export function transactScoped<Result>(
  * was granted. `set local` instead of `set_config`: it needs no function call.
  */
 const BEGIN_AS_API = `begin isolation level read committed; ${setLocal({
-  role: API_ROLE,
+  role: API_DB_ROLE,
   statement_timeout: String(STATEMENT_TIMEOUT_MS),
   lock_timeout: String(LOCK_TIMEOUT_MS),
   idle_in_transaction_session_timeout: String(IDLE_IN_TRANSACTION_TIMEOUT_MS),
@@ -97,13 +97,13 @@ async function inTransaction<Result>(
 export interface Sent<Result> {
   readonly result: Result
   readonly last: Promise<unknown>
-  /** Postgres delays the commit until then, by its own clock. Epoch milliseconds. */
+  /** Postgres delays the commit until this instant of its own clock, in epoch milliseconds. Null: it commits at once. */
   readonly notBefore: number | null
 }
 
 interface PipelinedSteps<Result, Seen> {
   readonly work: (tx: Tx) => Promise<Sent<Result>>
-  /** Sent right after `commit`: sees what this and other transactions committed. If it fails, the commit stands. */
+  /** Queries sent right after `commit`, which see what this and other transactions committed. If they fail, the commit stands. */
   readonly look: (db: Pick<Queryable, 'getExecutor'>, result: Result) => Promise<Seen>
 }
 
@@ -172,7 +172,7 @@ async function rollBack(connection: DatabaseConnection): Promise<void> {
   }
 }
 
-/** Retries only what Postgres has aborted for sure. After a lost connection the transaction may have been committed. */
+/** Retries only transactions that Postgres has certainly aborted. If the connection was lost, Postgres may have committed. */
 async function retryAborted<Result>(clock: Clock, attempt: () => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries += 1) {
     try {

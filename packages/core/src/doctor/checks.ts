@@ -2,7 +2,7 @@ import type { Audit } from '../audit/audits.ts'
 import type { FindingCount } from '../audit/store/findings.ts'
 import type { MigrationStatus } from '../db/migrate.ts'
 import type { SchemaDrift } from '../db/schema-check.ts'
-import type { Server } from '../db/server.ts'
+import type { PostgresInfo } from '../db/server.ts'
 import type { Json } from '../kernel/json.ts'
 import type { WorkerRecord } from '../pipeline/workers.ts'
 import type { ActiveKind, WaitingKind } from './store/target-kinds.ts'
@@ -10,7 +10,7 @@ import type { ActiveKind, WaitingKind } from './store/target-kinds.ts'
 /** The result of one check. */
 export interface Check {
   readonly name: 'database' | 'schema' | 'clock' | 'tzdata' | 'workers' | 'runs' | 'services' | 'audit' | 'secrets'
-  /** `failed`: something is broken now. `warning`: it will be, or may be. */
+  /** `failed`: something is broken now. `warning`: something may be broken, or will be. */
   readonly status: 'ok' | 'warning' | 'failed'
   /** What was found and, unless it is ok, what to do. */
   readonly message: string
@@ -23,18 +23,21 @@ const SKEW_WARNING_MS = 1000
 const SKEW_FAILED_MS = 30_000
 const DRIFT_NAMED_MAX = 5
 const FAILING_NAMED_MAX = 5
-/** A full audit takes a day at most; half a day more allows for a night without workers. */
+/**
+ * The audit check warns if the last full audit is older. A full audit takes a day at most; half a day more allows for a night without
+ * workers.
+ */
 const AUDIT_DUE_MS = 36 * 3_600_000
-/** Slots are compared within ten minutes. */
+/** The audit check warns if slots that came due longer ago are not compared yet. */
 const AUDIT_BEHIND_MS = 600_000
-/** Workers take a run that is due within milliseconds. */
+/** The runs check warns if a run has been due for longer. Workers normally take a due run within milliseconds. */
 const RUN_OVERDUE_MS = 60_000
-/** Workers insert the lines of backlogs continuously, a thousand per transaction. */
+/** The runs check warns if a backlog is older. Workers insert the lines of backlogs continuously, a thousand per transaction. */
 const BACKLOG_OVERDUE_MS = 300_000
-/** A service that fails for longer does not recover by itself. */
+/** If a service has failed for longer, the check is `failed` and not a `warning`: the service will not recover by itself. */
 const SERVICE_FAILED_MS = 60_000
 
-export function checkDatabase({ version, versionNumber }: Server, answeredInMs: number): Check {
+export function checkDatabase({ version, versionNumber }: PostgresInfo, answeredInMs: number): Check {
   const answered = `answered in ${Math.ceil(answeredInMs)} ms`
   const detail = { version, answeredInMs }
   if (versionNumber < VERSION_LEAST * 10_000) {
@@ -48,7 +51,7 @@ export function checkDatabase({ version, versionNumber }: Server, answeredInMs: 
   return { name: 'database', status: 'ok', message: `Postgres ${version} ${answered}`, detail }
 }
 
-/** @param drift null while migrations are pending: it is not checked then */
+/** @param drift null while migrations are pending: the drift is not computed then */
 export function checkSchema({ applied, pending }: MigrationStatus, drift: SchemaDrift | null): Check {
   const latest = applied.at(-1)?.name ?? null
   if (drift === null || pending.length > 0) {
@@ -63,7 +66,7 @@ export function checkSchema({ applied, pending }: MigrationStatus, drift: Schema
   }
   const rest = lines.length > DRIFT_NAMED_MAX ? ` (and ${lines.length - DRIFT_NAMED_MAX} more)` : ''
   const message = `changed by hand since it was migrated: ${lines.slice(0, DRIFT_NAMED_MAX).join('; ')}${rest}`
-  // Something extra may be an index of the operator; something missing or different is needed.
+  // Something unexpected may be an index that the operator added, so it is a warning. Carillon needs what is missing.
   return { name: 'schema', status: missing.length > 0 ? 'failed' : 'warning', message, detail }
 }
 
@@ -184,7 +187,7 @@ export interface AuditFacts {
   readonly latest: Audit | undefined
   /** Slots that came due up to this instant have been compared; null before the first comparison. */
   readonly auditedUntil: number | null
-  /** Findings of the latest audit, and slots that were lost within a day, by kind and project. */
+  /** Findings of the last audit, and lost slots that were repaired within the last day, counted by kind and project. */
   readonly findings: readonly FindingCount[]
   readonly workers: readonly WorkerRecord[]
   readonly now: number

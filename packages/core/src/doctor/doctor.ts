@@ -4,9 +4,9 @@ import { AUDIT_TURN, findLatestAudit } from '../audit/store/audits.ts'
 import { countFindings } from '../audit/store/findings.ts'
 import { createDb, type Db } from '../db/database.ts'
 import { migrationStatus } from '../db/migrate.ts'
-import { readNow } from '../db/now.ts'
+import { readTransactionTime } from '../db/now.ts'
 import { findDrift } from '../db/schema-check.ts'
-import { askServer } from '../db/server.ts'
+import { readPostgresInfo } from '../db/server.ts'
 import { readReached } from '../jobs/turn-service.ts'
 import { type Clock, machineNow, systemClock } from '../kernel/clock.ts'
 import { TZDATA_VERSION } from '../kernel/version.ts'
@@ -28,7 +28,7 @@ import { countActiveKinds, listWaitingKinds } from './store/target-kinds.ts'
 
 type Pool = Parameters<typeof createDb>[0]
 
-/** How many kinds and projects of findings the audit check names. */
+/** How many groups of findings the audit check names. A group is a kind of finding in one project. */
 const FINDINGS_NAMED_MAX = 5
 
 export interface DoctorDeps {
@@ -58,8 +58,8 @@ export class Doctor {
   }
 
   /**
-   * Never throws: a check that cannot be made has failed. If the database does not answer or is not migrated, only the checks that do
-   * not need its tables are made.
+   * Never throws: it reports a check that cannot be made as failed. If the database does not answer or is not migrated, only the checks
+   * that do not need its tables are made.
    */
   async examine(): Promise<Check[]> {
     const answered = await this.#reach()
@@ -80,12 +80,12 @@ export class Doctor {
     ]
   }
 
-  /** Checks whether the keys at hand open the secrets of all tenants. Needs the worker's role: row-level security hides them from others. */
+  /** Checks whether the given keys open the secrets of all tenants. Needs the worker's role: row-level security hides them from others. */
   examineSecrets(): Promise<Check> {
     return examined('secrets', async () => checkSecrets(await countSecrets(this.#db, { keyIds: this.#keyIds ?? [] })))
   }
 
-  /** The workers, and whether the lease of each holds. */
+  /** All workers that have a row, each with whether its lease still holds. */
   listWorkers(): Promise<WorkerRecord[]> {
     return listWorkers(this.#db, { now: this.#clock.databaseNow() })
   }
@@ -93,12 +93,12 @@ export class Doctor {
   async #reach(): Promise<{ isReached: false; database: Check } | { isReached: true; database: Check; clock: Check }> {
     try {
       // The first query may have to connect; the second one is timed.
-      await askServer(this.#db, { now: null })
+      await readPostgresInfo(this.#db, { now: null })
       const askedAtMs = this.#clock.monotonicMs()
       const askedAt = this.#machineNow()
-      const server = await askServer(this.#db, { now: this.#clock.databaseNow() })
+      const server = await readPostgresInfo(this.#db, { now: this.#clock.databaseNow() })
       const answeredInMs = this.#clock.monotonicMs() - askedAtMs
-      // The best estimate is that the server read its clock half-way.
+      // The best estimate is that Postgres read its clock half-way between the question and the answer.
       const skewMs = askedAt + answeredInMs / 2 - server.now
       return { isReached: true, database: checkDatabase(server, answeredInMs), clock: checkSkew(skewMs) }
     } catch (error) {
@@ -136,7 +136,7 @@ export class Doctor {
       findings: await countFindings(this.#db, { after, limit: FINDINGS_NAMED_MAX, now }),
       auditedUntil: await readReached(this.#db, { name: AUDIT_TURN }),
       workers: await this.listWorkers(),
-      now: await readNow(this.#db, now),
+      now: await readTransactionTime(this.#db, now),
     })
   }
 }

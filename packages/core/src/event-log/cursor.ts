@@ -7,7 +7,10 @@ const CURSOR = /^(\d{1,20})-(\d{1,19})-(\d{1,10})-(\d{1,16})$/
 const XACT_ID_MAX = 2n ** 64n - 1n
 const ID_MAX = 2n ** 63n - 1n
 const ORDINAL_MAX = 2 ** 31 - 1
-/** Longer than the pool lets any transaction run. An entry gets its time when its transaction begins, and is readable when it has ended. */
+/**
+ * A cursor expires this long before entries of its age are deleted. An entry gets its time when its transaction begins, but is readable
+ * only once the transaction has ended. The slack is longer than the pool lets any transaction run.
+ */
 const SLACK_MS = 300_000
 
 /** A position in the event log as text. Readers keep it to continue from there. */
@@ -45,7 +48,7 @@ export function tailOf({ horizon, lastId, now }: EventLogBounds): EventLogPositi
 export function isExpired(position: EventLogPosition, { horizon, lastId, deletedId, now }: EventLogBounds): boolean {
   const id = BigInt(position.id)
   if (BigInt(position.xactId) >= BigInt(horizon) || id > BigInt(lastId)) return true
-  // Ids are not in commit order, so a deleted entry with a lower id may belong after this position. Its age rules that out.
+  // Ids are not in the order of the log: a deleted entry with a lower id may belong after this position, unless the position is recent.
   if (now - position.at > EVENT_LOG_KEPT_MS - SLACK_MS) return true
   return BigInt(deletedId) > id
 }

@@ -36,7 +36,8 @@ const LIMIT_DEFAULT = 100
 const LIMIT_MAX = 500
 
 /**
- * What changed in a project, in commit order, each change once. A reader can continue from its cursor for about two hours.
+ * What changed in a project, in the order of Postgres' transaction ids, each change once. A reader can continue from its cursor for
+ * about two hours.
  *
  * A committed change becomes readable when no older transaction is open on the Postgres server, in any of its databases. Usually
  * that is a moment later; a transaction that writes and stays open delays it.
@@ -50,7 +51,7 @@ export class EventLog {
     this.#clock = clock
   }
 
-  /** A cursor at the end of the log: a read from it returns only changes that are not readable yet. */
+  /** A cursor at the end of the log: a read from it returns only changes that become readable after this call. */
   async tail(): Promise<string> {
     return cursorOf(tailOf(await transactScoped(this.#db, this.#clock, null, readEventLogBounds)))
   }

@@ -15,14 +15,14 @@ export interface TurnServiceDeps {
   readonly db: Db
   readonly clock: Clock
   readonly events: Events
-  /** The lease of the worker that claims turns; while it has expired, none is claimed. @default an own id, for use outside of a worker */
+  /** The lease of the worker that claims turns. Without a valid lease it claims none. @default a random id, for use outside of a worker */
   readonly lease?: Pick<Lease, 'workerId'>
 }
 
 export interface TurnServiceOptions {
-  /** The name of its row in `service_turns`. */
+  /** The name of the service's row in `service_turns`. */
   readonly turn: string
-  /** How often a worker looks whether a slice is due. A request waits this long at most. */
+  /** How often a worker looks whether a slice is due. A request waits this long at most before a worker sees it. */
   readonly lookMs: number
   /** The pause after the first failure. It doubles with each further one. */
   readonly pauseAfterFailureMs: number
@@ -35,7 +35,7 @@ export interface Slice<Counts> {
   readonly counts: Counts
   /** Where the next slice continues, as JSON. */
   readonly cursor: unknown
-  /** Until the next slice. */
+  /** Time until the next slice is due. */
   readonly restMs: number
   /** The work is done up to this instant. @default null: the stored value stays */
   readonly reachedAt?: number | null
@@ -43,26 +43,26 @@ export interface Slice<Counts> {
   readonly isAnswered?: boolean
   /** Writes in the transaction that stores the cursor. May be called again if that transaction is retried. */
   readonly write?: (tx: Tx) => Promise<void>
-  /** Called after the commit; not called if another worker has taken the turn. */
+  /** Called after the commit; not called if another worker has claimed the turn meanwhile. */
   readonly afterStored?: () => void
-  /** Work of the slice that failed. The service throws it after the cursor is stored. */
+  /** The error of a part of the slice that failed. The service throws it after the cursor is stored. */
   readonly failure?: Error | undefined
 }
 
-/** Longer than any slice takes. A worker that was suspended for longer loses the turn and stores nothing. */
+/** How long a claim lasts: longer than any slice takes. A worker that is suspended for longer loses the turn and stores nothing. */
 const SLICE_LIMIT_MS = 30_000
 /** How long a stop waits for the release of the turn. After that the turn expires by itself. */
 const RELEASE_MS = 1000
-/** How late a worker may be with its next slice before another one takes the turn. */
+/** How late a worker may be with its next slice before another worker may claim the turn. */
 const HOLD_MS = 10_000
 
 /**
  * A service that runs on one worker at a time, in bounded slices. Its row in `service_turns` says when the next slice is due, where it
- * continues and which worker has the turn. The turn stays with the worker that did the last slice, so that its memory stays useful. It
- * passes to another worker when that one stops or is late.
+ * continues and which worker has the turn. The turn stays with the worker that did the last slice, so that what
+ * it keeps in memory stays useful. Another worker gets the turn when its holder stops or is late.
  *
- * A worker that was suspended in the middle of a slice and resumes after its turn has expired stores nothing. So the writes that a
- * slice makes on its own must be repeatable: the next worker continues from the same cursor.
+ * A worker that was suspended in the middle of a slice and resumes after its turn has expired stores no cursor. So the writes that a
+ * slice makes before its cursor is stored must be repeatable: the next worker continues from the same cursor.
  */
 export abstract class TurnService<Counts> extends Service<Counts | undefined> {
   readonly #deps: TurnServiceDeps
@@ -72,7 +72,7 @@ export abstract class TurnService<Counts> extends Service<Counts | undefined> {
   #lag: { readonly ms: number; readonly knownAtMs: number } | null = null
   #heldBy: string | undefined
   #restMs = 0
-  /** Time until the next slice is due, if a part of this one failed. */
+  /** Time until the next slice is due, if a part of the last slice failed; else 0. */
   #restAfterFailureMs = 0
 
   protected constructor(deps: TurnServiceDeps, options: TurnServiceOptions) {
@@ -96,7 +96,7 @@ export abstract class TurnService<Counts> extends Service<Counts | undefined> {
     // Most services keep everything in their cursor.
   }
 
-  /** The age of the instant up to which the work is done, whichever worker does it; null if that is not known. */
+  /** The age of the instant up to which the work is done, by this worker or another one; null if that is not known. */
   get lagMs(): number | null {
     return this.#lag === null ? null : this.#lag.ms + this.#deps.clock.monotonicMs() - this.#lag.knownAtMs
   }
@@ -139,12 +139,12 @@ export abstract class TurnService<Counts> extends Service<Counts | undefined> {
     return this.#deps.clock.sleep(this.#restMs, signal)
   }
 
-  /** Not before the next slice is due: a claim before that does nothing, succeeds, and would hide the failure. */
+  /** Waits at least until the next slice is due. An earlier claim would do nothing and count as a success, which hides the failure. */
   protected override pauseAfterFailure(failures: number): number {
     return Math.max(super.pauseAfterFailure(failures), this.#restAfterFailureMs)
   }
 
-  /** Undefined if another worker has taken the turn: then nothing is stored and no event is emitted. */
+  /** Undefined if another worker has claimed the turn meanwhile: then nothing is stored and no event is emitted. */
   async #sliceStored(turn: ClaimedTurn): Promise<Slice<Counts> | undefined> {
     let isStored = false
     try {

@@ -1,6 +1,6 @@
 /** How a batcher writes. */
 export interface BatcherOptions<Item> {
-  /** Writes one batch and answers its items. It handles its own failures: a rejection ends the writer. */
+  /** Writes one batch and resolves what waits for its items. It handles its own failures: a rejection ends the writer. */
   readonly write: (batch: readonly Item[]) => Promise<void>
   /** How many items one batch holds at most. */
   readonly batchMax: number
@@ -38,7 +38,7 @@ export class Batcher<Item> {
     this.wake()
   }
 
-  /** Starts a writer if there is something to write and a writer to spare. */
+  /** Starts a writer if items wait and fewer than `writers` are at work. */
   wake(): void {
     const { writers = 1, own } = this.#options
     if (this.#waiting.length > 0 && this.#writers < writers) own(this.#writeAll())

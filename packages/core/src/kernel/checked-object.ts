@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { invalidInput, type Problem } from './errors.ts'
 import { isUuid } from './ids.ts'
 
-/** Everything that a schema found wrong with the input that its caller knows as `root`. */
+/** Everything that a schema found wrong with an input. Each path begins with `root`, the caller's name for the input. */
 export function schemaProblems(error: z.ZodError, root: string): Problem[] {
   const nameOf = (path: readonly string[]): string => [root, ...path].join('.')
   return fieldProblems(error, nameOf).map(({ field, message }) => ({ path: field, message }))
@@ -31,7 +31,7 @@ export function checkedObject<Value>(
 
 /** One page of a list that is ordered by id, newest first. */
 export interface PageOptions {
-  /** The last id of the page before. */
+  /** The last id of the previous page. */
   readonly before?: string
   /** 1..200 @default 50 */
   readonly limit?: number
@@ -54,7 +54,7 @@ export function checkedPage(options: PageOptions): { before: string | null; limi
 
 /** One page of a list that is ordered by name. */
 export interface NamePageOptions {
-  /** The last name of the page before. */
+  /** The last name of the previous page. */
   readonly after?: string
   /** 1..200 @default 50 */
   readonly limit?: number

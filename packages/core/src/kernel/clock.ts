@@ -2,19 +2,19 @@
 export interface Clock {
   /** The current time for SQL statements. Null in production: Postgres' own clock decides (I10). Tests return an instant. */
   databaseNow(): Date | null
-  /** Milliseconds that only ever grow; for durations, never for due-ness. */
+  /** Milliseconds that only grow, whatever is done to the system clock. For durations, never to decide what is due. */
   monotonicMs(): number
   /** Resolves after the time, or as soon as the signal fires; never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
   /** A short delay that lets concurrent writes share one batch. Nothing depends on its length: in tests it is zero. */
   batchDelay(): Promise<void>
-  /** Calls back after the time, unless the returned function is called first. */
+  /** Calls `callback` after the time, unless the caller calls the returned function first. */
   after(ms: number, callback: () => void): () => void
 }
 
 // The longest delay that setTimeout accepts. A longer sleep ends early, and the caller checks the time again.
 const TIMEOUT_MAX_MS = 2 ** 31 - 1
-/** About the time of a slow flush to disk. The statements that batching saves cost more. */
+/** How long `batchDelay` takes: about the time of a slow flush to disk. The statements that batching saves cost more. */
 const BATCH_DELAY_MS = 10
 
 export const systemClock: Clock = {
@@ -44,7 +44,7 @@ export const systemClock: Clock = {
   },
 }
 
-/** This machine's own time in epoch milliseconds. Only the doctor reads it, to report skew; due-ness is Postgres' decision (I10). */
+/** This machine's own time in epoch milliseconds. Only the doctor reads it, to report skew: Postgres decides what is due (I10). */
 export function machineNow(): number {
   return Date.now()
 }

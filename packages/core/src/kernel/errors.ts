@@ -52,7 +52,7 @@ export class CarillonError extends Error {
 
 const PROBLEMS_MAX = 50
 
-/** The error for a refused input: nothing was written. It carries at most 50 problems, so that a reader can work through them. */
+/** The error for a refused input: nothing was written. It lists at most 50 problems, so that a person can work through them. */
 export function invalidInput(problems: readonly Problem[]): CarillonError {
   const [first] = problems
   const rest = problems.length > 1 ? ` (and ${problems.length - 1} more)` : ''

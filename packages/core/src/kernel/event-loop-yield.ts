@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts'
 
-/** How long a computation runs before timers and I/O of the process get a turn. */
+/** How long a computation runs before it lets the process handle timers and I/O. */
 const RUN_MS = 10
 
 /** Yields to the event loop every ten milliseconds of a long computation, so that it does not block the process (I14). */

@@ -1,4 +1,4 @@
-import type { RunReason } from '@carillon/api'
+import type { RunReason, RunState } from '@carillon/api'
 
 interface SlotEvent {
   readonly tenantId: string
@@ -29,7 +29,7 @@ export interface EventMap {
   'attempt.settled': SlotEvent & {
     readonly runId: string
     readonly attempt: number
-    readonly state: 'succeeded' | 'failed' | 'cancelled' | 'pending' | 'retrying'
+    readonly state: Exclude<RunState, 'running' | 'skipped'>
     readonly durationMs: number
     /** When the run may be tried again; null if it is over. */
     readonly retryAt: number | null
@@ -63,10 +63,10 @@ export interface EventMap {
     readonly findings: number
     readonly repaired: number
     readonly slots: number
-    /** Schedules that were not, or not wholly, audited. */
+    /** How many schedules the audit left out, in whole or in part. */
     readonly unaudited: number
   }
-  /** A service failed and will try again. Nothing was committed. */
+  /** A service, a part of one or a listener failed. A service tries again. What was committed before the failure stays. */
   'service.failed': { readonly service: string; readonly error: unknown }
 }
 

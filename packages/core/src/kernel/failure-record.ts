@@ -5,14 +5,14 @@ import type { Events } from './events.ts'
 export interface ServiceFailure {
   /** How many times in a row. */
   readonly failures: number
-  /** For how long by now. */
+  /** How long ago the first of them was, in milliseconds. */
   readonly forMs: number
-  /** What it said the last time. */
+  /** The message of the last error. */
   readonly error: string
 }
 
-/** Something in a worker that can fail: `doctor` and the metrics name it by its name. */
-export interface Part {
+/** Something in a worker that can fail. `doctor` and the metrics report it by its name. */
+export interface MonitoredPart {
   readonly name: string
   /** Undefined while it works. */
   readonly failure: ServiceFailure | undefined
@@ -34,13 +34,16 @@ export interface FailureRecordDeps {
 export const FORGET_AFTER_MS = 60_000
 const PAUSE_MAX_MS = 5000
 
-/** @param failures how many in a row by now, 1 for the first */
+/**
+ * How long to wait before the next try, in milliseconds.
+ * @param failures how many in a row by now, 1 for the first
+ */
 export function pauseAfter(failures: number, { firstMs, maxMs = PAUSE_MAX_MS }: FailurePause): number {
   return Math.min(firstMs * 2 ** (failures - 1), maxMs)
 }
 
 /** Emits each failure of a part as `service.failed`, and remembers the failures since the part last succeeded. */
-export class FailureRecord implements Part {
+export class FailureRecord implements MonitoredPart {
   readonly #deps: FailureRecordDeps
   readonly #part: { readonly name: string }
   readonly #forgetAfterMs: number

@@ -1,6 +1,12 @@
 import type { Clock } from './clock.ts'
 import type { Events } from './events.ts'
-import { FailureRecord, pauseAfter, type FailurePause, type Part, type ServiceFailure } from './failure-record.ts'
+import {
+  FailureRecord,
+  pauseAfter,
+  type FailurePause,
+  type MonitoredPart,
+  type ServiceFailure,
+} from './failure-record.ts'
 
 export interface ServiceDeps {
   readonly clock: Clock
@@ -12,9 +18,9 @@ export interface ServiceDeps {
  * `start` and `stop` may be called twice, and `stop` without `start`.
  *
  * I13: no error ends a service. If `runOnce` throws, the service emits `service.failed` and tries again after its pause, which
- * doubles with each further failure in a row up to the pause's `maxMs`. Meanwhile `failure` says so.
+ * doubles with each further failure in a row up to the pause's `maxMs`. Until a call succeeds, `failure` describes the failure.
  */
-export abstract class Service<Counts> implements Part {
+export abstract class Service<Counts> implements MonitoredPart {
   abstract readonly name: string
   readonly #deps: ServiceDeps
   readonly #pause: FailurePause
@@ -33,12 +39,12 @@ export abstract class Service<Counts> implements Part {
   /** Waits before the next call of `runOnce`, given the counts of this one. Must end early when the signal fires. */
   protected abstract rest(counts: Counts, signal: AbortSignal): Promise<void>
 
-  /** The pause after a failure. `failures` counts the consecutive failures. */
+  /** The pause after a failure, in milliseconds. `failures` counts the consecutive failures. */
   protected pauseAfterFailure(failures: number): number {
     return pauseAfter(failures, this.#pause)
   }
 
-  /** Undefined if the last call succeeded. */
+  /** Undefined if the last call of `runOnce` succeeded. */
   get failure(): ServiceFailure | undefined {
     return this.#failures.failure
   }
@@ -84,9 +90,9 @@ export function own({ events }: Pick<ServiceDeps, 'events'>, service: string, wo
 }
 
 const PAUSE_FIRST_MS = 1000
-/** A service with a short period pauses for longer than that if it goes on failing. */
+/** The longest pause is at least this: a service that keeps failing pauses for longer than a short period. */
 const PAUSE_LONG_MIN_MS = 5000
-/** A service with a long period still notices within a minute that the cause of its failure is gone. */
+/** The longest pause is at most this: a service with a long period notices within a minute that the cause of its failure is gone. */
 const PAUSE_LONG_MAX_MS = 60_000
 
 /**

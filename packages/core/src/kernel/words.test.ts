@@ -1,24 +1,42 @@
 import { readFileSync } from 'node:fs'
 
-import { RUN_REASONS, RUN_STATES, SCHEDULE_CHANGES, STORED_SCHEDULE_STATES } from '@carillon/api'
+import {
+  ATTEMPT_OUTCOMES,
+  FINDING_KINDS,
+  ROLES,
+  RUN_REASONS,
+  RUN_STATES,
+  RUN_TRIGGERS,
+  RUN_WAITS,
+  SCHEDULE_CHANGES,
+  STORED_SCHEDULE_STATES,
+} from '@carillon/api'
+import { CADENCE_KINDS } from '@carillon/cadence/words'
 import { expect, test } from 'vitest'
 
-const MIGRATION = readFileSync(new URL('../db/migrations/0001_schedules_and_ledger.up.sql', import.meta.url), 'utf8')
+/** What all migrations together create; a test compares the file with a migrated database. */
+const SCHEMA = readFileSync(new URL('../db/schema.sql', import.meta.url), 'utf8')
 
-/** The values of an enumerated type, as the database knows them. */
-function valuesOf(type: string): string[] {
-  const list = new RegExp(String.raw`carillon\.${type} as enum\s*\(([^)]*)\)`).exec(MIGRATION)?.[1] ?? ''
-  return [...list.matchAll(/'(\w+)'/g)].map((match) => match[1] ?? '')
+/** The values of every enumerated type of the database, in their order. */
+function enumerations(): Record<string, string[]> {
+  const types = SCHEMA.matchAll(/^create type carillon\.(\w+) as enum \(([^)]*)\);$/gm)
+  return Object.fromEntries(
+    [...types].map(([, type = '', list = '']) => [type, [...list.matchAll(/'(\w+)'/g)].map(([, word = '']) => word)]),
+  )
 }
 
-test('states and reasons are those of the ledger, in its order', () => {
-  expect(valuesOf('run_state')).toEqual([...RUN_STATES])
-  expect(valuesOf('run_reason')).toEqual([...RUN_REASONS])
-  expect(valuesOf('schedule_state')).toEqual([...STORED_SCHEDULE_STATES])
-})
-
-test('the first changes of a schedule are those of the ledger, in its order', () => {
-  const first = valuesOf('schedule_change')
-
-  expect(SCHEDULE_CHANGES.slice(0, first.length)).toEqual(first)
+test("every closed list of the contract equals the database's, in the same order, and the database has no other", () => {
+  expect(enumerations()).toEqual({
+    attempt_outcome: [...ATTEMPT_OUTCOMES],
+    cadence_kind: [...CADENCE_KINDS],
+    feed_kind: ['run', 'schedule'],
+    finding_kind: [...FINDING_KINDS],
+    role: [...ROLES],
+    run_reason: [...RUN_REASONS],
+    run_state: [...RUN_STATES],
+    run_trigger: [...RUN_TRIGGERS],
+    run_wait: [...RUN_WAITS],
+    schedule_change: [...SCHEDULE_CHANGES],
+    schedule_state: [...STORED_SCHEDULE_STATES],
+  })
 })

@@ -1,14 +1,14 @@
-import { newRun, type NewRun } from './lines.ts'
+import { newLine, type NewLine } from './lines.ts'
 import type { NewBacklog } from './store/backlogs.ts'
 
 /** Computes the slots of a cadence. */
 export interface DueSlotSource {
-  /** The slots from `first` on that are due at `until`, at most `limit` of them, and the one after. */
+  /** The slots from `first` to `until`, at most `limit` of them, and the slot that follows them; null if none follows. */
   dueSlots(
     cadence: string,
     range: { readonly first: number; readonly until: number; readonly limit: number },
   ): { readonly due: readonly number[]; readonly next: number | null }
-  /** The first slot at or after an instant. */
+  /** The first slot at or after an instant; null if there is none. */
   firstFrom(cadence: string, instant: number): number | null
 }
 
@@ -25,11 +25,11 @@ interface StepOptions {
   readonly cadence: string | null
   /** Slots before this instant are skipped: they are older than the retention. */
   readonly ledgerFrom: number
-  /** How many slots at most, over all steps. */
+  /** How many slots all steps together compute at most. */
   readonly limit: number
 }
 
-/** Two milliseconds of work for most cadences. */
+/** How many slots one step computes at most: two milliseconds of work for most cadences. */
 const SLOTS_PER_STEP = 100
 
 /**
@@ -52,11 +52,11 @@ export function* stepsOf(
 }
 
 /** The lines of slots that came due before a change. */
-export function linesOf(backlog: NewBacklog, slots: readonly number[], now: number): NewRun[] {
+export function linesOf(backlog: NewBacklog, slots: readonly number[], now: number): NewLine[] {
   const { reason, scheduleId: id, tenantId, projectId, revision } = backlog
   const excluded = new Set(backlog.excludedSlots)
   return slots.map((slot) =>
-    newRun(
+    newLine(
       { id, tenantId, projectId, revision },
       { slot, state: 'skipped', reason: excluded.has(slot) ? 'excluded' : reason },
       now,
@@ -80,8 +80,8 @@ function firstOf(
 }
 
 /**
- * If the cadence cannot be read, or the search for a later slot fails, the slots that are known get their lines: at least the
- * first. If this threw instead, such a schedule could never be deleted.
+ * The next slots of a backlog. If the cadence cannot be read, or the search for a later slot fails, these are the slots that are
+ * known: at least the first. If this threw instead, such a schedule could never be deleted.
  */
 function dueFrom(
   source: DueSlotSource,

@@ -1,6 +1,6 @@
 import { type Db, type Tx } from '../db/database.ts'
 import { lockFreeSchedules } from '../db/locks.ts'
-import { readNow } from '../db/now.ts'
+import { readTransactionTime } from '../db/now.ts'
 import { isConnectionInDoubt } from '../db/sqlstate.ts'
 import { transact } from '../db/transact.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -8,7 +8,7 @@ import { EventLoopYield } from '../kernel/event-loop-yield.ts'
 import type { Events } from '../kernel/events.ts'
 import { PeriodicService } from '../kernel/service.ts'
 import { linesOf, stepsOf, type DueSlotSource } from './backlog-slots.ts'
-import { ensureMonthsOf, insertRuns, MissingMonthError, type NewRun } from './lines.ts'
+import { ensureMonthsOf, insertLines, MissingMonthError, type NewLine } from './lines.ts'
 import { listBacklogs, moveBacklogs, type BacklogKey, type BacklogMove, type SlotBacklog } from './store/backlogs.ts'
 
 export { ageOfOldestBacklog, insertBacklogs, type NewBacklog } from './store/backlogs.ts'
@@ -25,13 +25,14 @@ export interface BacklogDeps {
 
 /** How far a portion moves one backlog, and the lines it inserts for it. */
 interface PlannedMove extends BacklogMove {
-  readonly runs: readonly NewRun[]
+  readonly runs: readonly NewLine[]
 }
 
-/** How many lines one transaction writes at most. Its schedules are locked for the 50 to 100 ms that it takes. */
+/** How many lines one transaction writes at most. It holds the locks of its schedules for the 50 to 100 ms that this takes. */
 export const LINES_PER_PORTION = 1000
+/** How many backlogs one query reads at most. */
 const BACKLOGS_PER_PAGE = 100
-/** After which a portion takes no further backlog, so that cadences that are slow to compute do not delay the others. */
+/** After this long a portion takes no further backlog, so that cadences that are slow to compute do not delay the others. */
 const PLANNING_MS = 200
 
 /**
@@ -41,7 +42,7 @@ const PLANNING_MS = 200
  */
 export class BacklogPortions {
   readonly #deps: BacklogDeps
-  /** Null: all of them. */
+  /** The schedules whose backlogs are written; null: all schedules. */
   readonly #scheduleIds: readonly string[] | null
   #page: readonly SlotBacklog[] = []
   #after: BacklogKey | null = null
@@ -61,7 +62,7 @@ export class BacklogPortions {
    */
   async write(isOver: (portions: number) => boolean): Promise<number> {
     let lines = 0
-    // A call that starts in the middle of the list goes through it once more, for the backlogs before that.
+    // A call that starts in the middle of the list goes through it a second time, for the backlogs before its start.
     let isRoundNeeded = this.#after !== null
     for (let portions = 0; !isOver(portions);) {
       const written = await this.#writeNext()
@@ -78,7 +79,7 @@ export class BacklogPortions {
     return lines
   }
 
-  /** Undefined at the end of the list; the next call starts at its beginning. */
+  /** Writes one portion. Returns undefined at the end of the list; the next call starts at the beginning of the list. */
   async #writeNext(): Promise<{ readonly lines: number; readonly hasMoved: boolean } | undefined> {
     if (this.#page.length === 0 && !(await this.#readPage())) return undefined
     const moves = await this.#plan()
@@ -89,7 +90,7 @@ export class BacklogPortions {
     return { lines: countRuns(made), hasMoved: made.length > 0 }
   }
 
-  /** False at the end of the list. */
+  /** Reads the next page. Returns false at the end of the list. */
   async #readPage(): Promise<boolean> {
     const { read, clock } = this.#deps
     if (!this.#isLastPage) {
@@ -97,7 +98,7 @@ export class BacklogPortions {
       this.#page = await read((db) => listBacklogs(db, query))
       this.#isLastPage = this.#page.length < BACKLOGS_PER_PAGE
       if (this.#page.length > 0) {
-        this.#now = await read((db) => readNow(db, clock.databaseNow()))
+        this.#now = await read((db) => readTransactionTime(db, clock.databaseNow()))
         return true
       }
     }
@@ -106,7 +107,7 @@ export class BacklogPortions {
     return false
   }
 
-  /** Computes the next portion of lines. No transaction is open meanwhile, so no lock waits for it. */
+  /** Computes the next portion of lines. No transaction is open meanwhile, so it holds no lock. */
   async #plan(): Promise<PlannedMove[]> {
     const moves: PlannedMove[] = []
     const endsMs = this.#deps.clock.monotonicMs() + PLANNING_MS
@@ -134,8 +135,8 @@ export class BacklogPortions {
   }
 
   /**
-   * Writes a portion. If that fails, one backlog at a time: portions are put together the same way in each round, so the others
-   * in this one would never be written.
+   * Writes a portion. If that fails, it writes one backlog at a time. Each round puts the same backlogs into one portion, so one backlog
+   * that fails would keep the others from ever being written.
    * @throws the error of the first backlog that failed, once the others are written
    */
   async #writeApart(moves: readonly PlannedMove[]): Promise<readonly PlannedMove[]> {
@@ -179,7 +180,7 @@ export class BacklogPortions {
     const made = await moveBacklogs(tx, { moves: moves.filter(({ backlog }) => free.has(backlog.scheduleId)) })
     const runs = made.flatMap((move) => move.runs)
     if (runs.length > 0) {
-      await insertRuns(tx, { runs, workerId: null, onConflict: 'keep', now: this.#deps.clock.databaseNow() })
+      await insertLines(tx, { runs, workerId: null, onConflict: 'keep', now: this.#deps.clock.databaseNow() })
     }
     return made
   }
@@ -207,12 +208,12 @@ export interface BacklogCounts {
 }
 
 const PERIOD_MS = 1000
-/** Per period. The rest of the period leaves Postgres to the pipeline. */
+/** How many portions one call of `runOnce` writes at most. Until the next call, Postgres is free for the pipeline. */
 const PORTIONS_MAX = 10
 
 /**
- * Writes the backlogs that a server left: lines of slots that came due before their schedule was paused, edited or deleted. A server
- * leaves some if an outage made too many for it to write, or if it dies right after the change. Without backlogs this is one query.
+ * Writes the lines of backlogs: of slots that came due before their schedule was paused, edited or deleted. The server that made the
+ * change writes them itself, unless an outage made too many, or it dies right after the change. Without backlogs this is one query.
  */
 export class BacklogWriter extends PeriodicService<BacklogCounts> {
   override readonly name = 'backlog writer'

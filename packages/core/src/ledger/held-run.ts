@@ -1,3 +1,4 @@
+import type { RunTrigger } from '@carillon/api'
 /** The grant of a run as it was when the run was begun or taken. */
 export interface GrantTerms {
   readonly id: string
@@ -10,7 +11,10 @@ export interface GrantTerms {
   readonly scheduleId: string | null
 }
 
-/** A run that a worker holds under its lease, with everything its target needs. From the revision that began it (I5). */
+/**
+ * A run that a worker holds under its lease, with everything its target needs. Target, policy and grant are those of the revision that
+ * began the run (I5).
+ */
 export interface HeldRun {
   readonly runId: string
   readonly scheduleId: string
@@ -23,7 +27,7 @@ export interface HeldRun {
   readonly targetKind: string
   readonly tenantId: string
   readonly projectId: string
-  readonly trigger: 'schedule' | 'manual'
+  readonly trigger: RunTrigger
   readonly startedAt: number
   readonly target: unknown
   /** JSON text. */

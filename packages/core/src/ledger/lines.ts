@@ -4,9 +4,9 @@ import type { Db, Tx } from '../db/database.ts'
 import { ensurePartitions } from '../db/months.ts'
 import { SQLSTATE, sqlStateOf } from '../db/sqlstate.ts'
 import { identifierAt } from '../kernel/ids.ts'
-import { linesInsert, type LinesStatement, type NewLines, type NewRun, type NewWait } from './store/lines.ts'
+import { linesInsert, type LinesStatement, type NewLines, type NewLine, type NewWait } from './store/lines.ts'
 
-export { runsInsert, stampTable, toIso, type NewLines, type NewRun } from './store/lines.ts'
+export { runsInsert, stampTable, toIso, type NewLines, type NewLine } from './store/lines.ts'
 
 interface LineOf {
   readonly id: string
@@ -15,7 +15,7 @@ interface LineOf {
   readonly revision: number
 }
 
-interface Line extends Pick<NewRun, 'state'> {
+interface Line extends Pick<NewLine, 'state'> {
   readonly slot: number
   /** @default null */
   readonly waits?: NewWait | null
@@ -24,11 +24,11 @@ interface Line extends Pick<NewRun, 'state'> {
   /** JSON text. @default null */
   readonly error?: string | null
   /** @default 'schedule' */
-  readonly trigger?: NewRun['trigger']
+  readonly trigger?: NewLine['trigger']
 }
 
 /** The line of a slot, with a new id. */
-export function newRun(schedule: LineOf, line: Line, now: number): NewRun {
+export function newLine(schedule: LineOf, line: Line, now: number): NewLine {
   const { slot, state, waits = null, reason = null, error = null, trigger = 'schedule' } = line
   return {
     id: identifierAt(now),
@@ -46,13 +46,13 @@ export function newRun(schedule: LineOf, line: Line, now: number): NewRun {
 }
 
 /**
- * Inserts lines of the ledger: runs that start now under this worker's lease, runs that wait, and slots that do not run. The primary
- * key refuses a second line for a slot, and so the transaction (I2), unless the caller keeps the existing line. `keep` is not the
- * default because `on conflict` writes more WAL.
+ * Inserts lines of the ledger: runs that start now under this worker's lease, runs that wait, and slots that do not run. If a slot has
+ * a line already, the primary key makes the transaction fail (I2), unless `onConflict` is `'keep'`: then that line stays. `'keep'` is
+ * for callers that need it, because it writes more WAL.
  * @returns the ids of the inserted runs
  * @throws MissingMonthError if the ledger has no month for a slot
  */
-export async function insertRuns(tx: Tx, p: NewLines): Promise<Set<string>> {
+export async function insertLines(tx: Tx, p: NewLines): Promise<Set<string>> {
   return writeLines(tx, p, linesInsert(p))
 }
 
@@ -68,7 +68,7 @@ export class MissingMonthError extends Error {
   /** One slot of each month that the lines need. */
   readonly slots: readonly number[]
 
-  constructor(runs: readonly NewRun[], cause: unknown) {
+  constructor(runs: readonly NewLine[], cause: unknown) {
     super('the ledger has no month for a slot', { cause })
     const byMonth = new Map(runs.map(({ scheduledFor }) => [monthOf(scheduledFor), scheduledFor]))
     this.slots = [...byMonth.values()]
@@ -77,7 +77,7 @@ export class MissingMonthError extends Error {
 
 /** Throws MissingMonthError if the write failed because a month is missing. */
 export async function namingMissingMonths<Result>(
-  runs: readonly NewRun[],
+  runs: readonly NewLine[],
   write: () => Promise<Result>,
 ): Promise<Result> {
   try {
@@ -95,7 +95,7 @@ export async function ensureMonthsOf(db: Db | Tx, slots: readonly number[]): Pro
   for (const slot of slots) await ensurePartitions(db, { from: new Date(slot), to: new Date(slot) })
 }
 
-/** A missing partition is a check violation without a constraint name. The message is no help: it is in the server's language. */
+/** A missing partition is a check violation without a constraint name. The message is no help: Postgres may write it in any language. */
 function isMissingPartition(error: unknown): boolean {
   if (sqlStateOf(error) !== SQLSTATE.checkViolation) return false
   return (error as { readonly constraint?: string }).constraint === undefined

@@ -7,9 +7,9 @@ export {
   endWaitingRuns,
   findCancelRequests,
   findWaitFacts,
-  freeWaitingRuns,
+  endTurnWait,
   requestCancel,
-  settleLocked,
+  requireLockedSettlement,
   skipWaitingSlots,
 } from './store/open-runs.ts'
 export type { EndedRun, WaitFacts } from './store/open-runs.ts'
@@ -22,7 +22,10 @@ interface ReplacedRuns {
   readonly cancel: readonly string[]
 }
 
-/** Ends the waiting runs that new runs supersede, and asks for the cancellation of the running ones that they replace. */
+/**
+ * Ends the waiting runs that new runs supersede, and requests the cancellation of the running runs that they replace. `now` is null in
+ * production: Postgres' clock decides.
+ */
 export async function endOpenRuns(tx: Tx, replaced: readonly ReplacedRuns[], now: Date | null): Promise<void> {
   const runIds = replaced.flatMap(({ supersede }) => supersede.map(({ id }) => id))
   if (runIds.length > 0) await endWaitingRuns(tx, { runIds, end: 'superseded', now })

@@ -1,4 +1,4 @@
-import type { RunReason, RunState, RunWait, ScheduleState } from '@carillon/api'
+import type { AttemptOutcome, RunReason, RunState, RunTrigger, RunWait, ScheduleState } from '@carillon/api'
 import type { CadenceSpec } from '@carillon/cadence'
 
 import type { Json } from '../kernel/json.ts'
@@ -24,7 +24,7 @@ export interface Schedule {
   readonly isGrantRevoked: boolean
   /** The next slot; null unless active. */
   readonly nextSlotAt: number | null
-  /** The next slot plus the schedule's share of the spread. */
+  /** The next slot plus the delay by which the policy's spread shifts this schedule; null unless active. */
   readonly dueAt: number | null
   /** Slots that a user skipped. */
   readonly excludedSlots: readonly number[]
@@ -36,26 +36,26 @@ export interface Schedule {
   readonly updatedBy: string | null
   readonly updatedAt: number | null
   readonly pausedBy: string | null
-  /** Begins with `auto:` if the schedule was paused after too many failures. */
+  /** Begins with `auto:` if Carillon paused the schedule: after too many failures, or because its spec cannot be read. */
   readonly pausedReason: string | null
   readonly pausedAt: number | null
 }
 
-/** One line of the ledger, as its users see it. */
+/** One line of the ledger, as its users see it. Instants are epoch milliseconds. */
 export interface Run {
   readonly id: string
   readonly scheduleId: string
   readonly scheduledFor: number
   readonly revision: number
-  readonly trigger: 'schedule' | 'manual'
+  readonly trigger: RunTrigger
   readonly state: RunState
   readonly reason: RunReason | null
   readonly attemptCount: number
   readonly begunAt: number
   readonly startedAt: number | null
-  /** What it waits for; null if a worker holds it, or if it has ended. */
+  /** What the run waits for; null if a worker holds it, or if it has ended. */
   readonly waitsFor: RunWait | null
-  /** When its backoff ends; null unless it waits for that. */
+  /** When the backoff before its retry ends; null unless the run waits for a retry. */
   readonly retryAt: number | null
   readonly cancelRequestedAt: number | null
   readonly completedAt: number | null
@@ -66,7 +66,7 @@ export interface Run {
 export interface Attempt {
   readonly attempt: number
   readonly workerId: string
-  readonly outcome: 'succeeded' | 'failed' | 'cancelled' | 'malformed' | 'lost'
+  readonly outcome: AttemptOutcome
   readonly startedAt: number
   readonly completedAt: number
   readonly error: Json

@@ -1,7 +1,7 @@
 import { metrics, type Meter, type ObservableGauge } from '@opentelemetry/api'
 
 import type { Events } from '../kernel/events.ts'
-import { retentionMargin } from '../policy/retry.ts'
+import { keyRetentionMargin } from '../policy/retry.ts'
 import type { Target } from '../ports/target.ts'
 import type { Gauges } from './store/gauges.ts'
 
@@ -9,7 +9,7 @@ const LATENESS_BOUNDARIES_MS = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 
 /** Up to the longest time limit that a target may ask for. */
 const DURATION_BOUNDARIES_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000]
 
-/** The process's meter, unless the caller brings one. Without an SDK every instrument does nothing. */
+/** The meter for a caller that passes none: that of the process's OpenTelemetry SDK. Without an SDK its instruments do nothing. */
 export function defaultMeter(): Meter {
   return metrics.getMeter('carillon')
 }
@@ -65,7 +65,10 @@ export function countEvents(events: Events, meter: Meter): void {
   events.on('service.failed', ({ service }) => failures.add(1, { service: service.split(' ')[0] ?? service }))
 }
 
-/** By which factor the target's memory of idempotency keys outlasts the longest retries. Below 1 a late attempt may run twice. */
+/**
+ * Registers a gauge for each target: the time for which it remembers an idempotency key, divided by the time that the retries of a run
+ * take at most. Below 1, the target may take a late attempt for a new call.
+ */
 export function gaugeRetention(targets: ReadonlyMap<string, Target>, meter: Meter): void {
   const gauge = meter.createObservableGauge('scheduler.dispatch.idempotency_window_safety', {
     description:
@@ -74,7 +77,7 @@ export function gaugeRetention(targets: ReadonlyMap<string, Target>, meter: Mete
   gauge.addCallback((result) => {
     for (const { kind, retry, idempotencyRetentionSeconds } of targets.values()) {
       if (idempotencyRetentionSeconds === undefined) continue
-      result.observe(retentionMargin({ retry, idempotencyRetentionSeconds }), { target_kind: kind })
+      result.observe(keyRetentionMargin({ retry, idempotencyRetentionSeconds }), { target_kind: kind })
     }
   })
 }
@@ -84,9 +87,9 @@ export interface GaugedWorker {
   readonly gauges: Gauges | undefined
   readonly inFlight: number
   readonly connectionsInUse: number
-  /** The age of the last slots that the audit has compared, whichever worker audits; null if that is not known. */
+  /** The age of the instant up to which the audit has compared all slots, on any worker; null if that is not known. */
   readonly auditLagSeconds: number | null
-  /** By service; null if none fails. */
+  /** The failing services of the worker, by name; null if none fails. */
   readonly failing: Readonly<Record<string, unknown>> | null
 }
 

@@ -51,9 +51,9 @@ type Remove = (limit: number) => Promise<number>
 
 /** How many rows one transaction removes, so that none takes long. */
 const ROWS_PER_PORTION = 5000
-/** How many schedules one transaction locks. It counts up to one portion of rows of each. */
+/** How many schedules one transaction locks. In each table it counts up to ROWS_PER_PORTION rows of each schedule. */
 const SCHEDULES_PER_PORTION = 20
-/** How many schedules one statement counts the lines of. Each may have a line per minute for the whole retention. */
+/** For how many schedules one statement counts rows. Each schedule may have a line per minute for the whole retention. */
 const SCHEDULES_PER_COUNT = 50
 
 const NOTHING: PurgeCounts = {
@@ -73,8 +73,9 @@ const PURGE_INPUT = z.strictObject({ confirm: z.string(expected("the project's n
 /**
  * Removes all data of a project whose schedules are deleted.
  *
- * Rows that restrict access stay, because removing them would grant it: API keys, which are revoked one by one, and members that were
- * removed or may only read. Entries of the event log and findings of audits stay as well: they hold ids only, and upkeep deletes them.
+ * Members that were removed or have a role below admin stay: without its row, such a subject would have the full role of its credential.
+ * API keys stay: they are revoked one by one. Entries of the event log and findings of audits stay as well: they hold ids only, and
+ * upkeep deletes them.
  */
 export class Projects {
   readonly #db: Db
@@ -103,7 +104,7 @@ export class Projects {
   }
 
   /**
-   * Removes everything, in portions. After a crash the next call removes the rest. Each call returns what it removed itself.
+   * Removes everything, in portions. After a crash the next call removes the rest. Each call returns the counts of what it removed itself.
    * @throws CarillonError `purge_refused` unless `confirm` is the project's name; `state_conflict` while a schedule is not deleted or a
    * run is open. If a schedule is created during the purge, that schedule and the project's own rows stay complete
    */
@@ -132,7 +133,7 @@ export class Projects {
 
 /**
  * Removes a portion of the schedules: as many as fit, with all their rows. A schedule with more rows than a portion loses its revisions
- * first: an audit in between then skips the schedule as unreadable. With its revisions there, the audit would restore removed lines.
+ * first: an audit in between then skips the schedule as unreadable. If the revisions were still there, it would restore removed lines.
  */
 async function purgeSchedules(tx: Tx, scope: Scope): Promise<Portion> {
   const removable = await lockRemovable(tx, { ...scope, limit: SCHEDULES_PER_PORTION, rowsMax: ROWS_PER_PORTION })
@@ -143,7 +144,7 @@ async function purgeSchedules(tx: Tx, scope: Scope): Promise<Portion> {
   const of = { ...scope, scheduleId: first.id }
   const removed = await removeInTurn({
     revisions: (limit) => deleteRevisions(tx, { ...of, limit }),
-    // Once these are gone, the backlog writer adds no more lines.
+    // Once the backlogs are gone, the backlog writer adds no more lines.
     backlogs: (limit) => deleteBacklogs(tx, { ...of, limit }),
     attempts: (limit) => deleteAttempts(tx, { ...of, limit }),
     runs: (limit) => deleteRuns(tx, { ...of, limit }),
@@ -152,7 +153,7 @@ async function purgeSchedules(tx: Tx, scope: Scope): Promise<Portion> {
   return { removed, isLast: false }
 }
 
-/** The first schedules that fit one portion together. The row of the schedule itself counts as well. */
+/** The first schedules whose rows fit one portion together. The row of each schedule itself counts as well. */
 function fitting(removable: readonly RemovableSchedule[]): string[] {
   const scheduleIds: string[] = []
   let room = ROWS_PER_PORTION
@@ -165,8 +166,8 @@ function fitting(removable: readonly RemovableSchedule[]): string[] {
 }
 
 /**
- * Removes a portion of what belongs to the project itself. Grants come first: every schedule refers to one, so the foreign key refuses
- * the delete, and nothing else is removed, if there is a new schedule.
+ * Removes a portion of what belongs to the project itself. Grants come first, because every schedule refers to one: if there is a new
+ * schedule, the foreign key refuses to delete its grant, and nothing else is removed.
  */
 async function purgeRest(tx: Tx, scope: Scope): Promise<Portion> {
   try {
@@ -177,7 +178,7 @@ async function purgeRest(tx: Tx, scope: Scope): Promise<Portion> {
       idempotentAnswers: (limit) => deleteIdempotentAnswers(tx, { ...scope, limit }),
     })
     const rows = Object.values(removed).reduce((sum, count) => sum + count, 0)
-    // A full portion may have left rows.
+    // A portion that reached its limit may have left rows.
     return { removed, isLast: rows < ROWS_PER_PORTION }
   } catch (error) {
     // A schedule was created after the check.
@@ -186,7 +187,7 @@ async function purgeRest(tx: Tx, scope: Scope): Promise<Portion> {
   }
 }
 
-/** Removes rows from one table after the other, until the portion is full. */
+/** Removes rows from one table after the other, until the portion has ROWS_PER_PORTION rows. */
 async function removeInTurn<Name extends keyof PurgeCounts | 'backlogs'>(
   tables: Readonly<Record<Name, Remove>>,
 ): Promise<Partial<Record<Name, number>>> {

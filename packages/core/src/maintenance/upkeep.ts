@@ -2,11 +2,11 @@ import { z } from 'zod'
 
 import { deleteAudits } from '../audit/audits.ts'
 import { dropPartitions, ensurePartitions, listPartitions } from '../db/months.ts'
-import { readNow } from '../db/now.ts'
+import { readTransactionTime } from '../db/now.ts'
 import { deleteEventLogEntries, EVENT_LOG_KEPT_MS } from '../event-log/event-log.ts'
 import { type ClaimedTurn, type Slice, TurnService, type TurnServiceDeps } from '../jobs/turn-service.ts'
 import { ANSWERS_KEPT_MS, deleteAnswers } from '../schedules/create-once.ts'
-import { findOldestDue, purgeSchedules } from './store/upkeep.ts'
+import { findOldestDue, deleteExpiredSchedules } from './store/upkeep.ts'
 
 export type UpkeepDeps = TurnServiceDeps
 
@@ -32,21 +32,24 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const RETENTION_DEFAULT_MS = 90 * DAY_MS
 const MONTHS_AHEAD_DEFAULT = 2
-/** From the end of one round to the next. */
+/** Time from the end of one round to the start of the next. */
 const ROUND_EVERY_MS = HOUR_MS
 /** The longest spread: a slot may come due that much after its instant. */
 const SPREAD_MAX_MS = HOUR_MS
 /** How often a worker tries to claim the turn. */
 const LOOK_MS = 60_000
-/** Until the next round if a step failed, for example because a query was reading a month that was to be dropped. */
+/** Time until the next round if a step failed, for example because a query was reading a month that was to be dropped. */
 const POSTPONED_MS = 60_000
-/** After a failure outside of the steps, such as a lost connection. */
+/** The first pause after a failure outside of the steps, such as a lost connection. It doubles up to PAUSE_MAX_MS. */
 const PAUSE_AFTER_FAILURE_MS = 1000
 const PAUSE_MAX_MS = 60_000
 /** How many rows one statement deletes, so that none takes long. */
 const ROWS_PER_STATEMENT = 10_000
 const SCHEDULES_PER_STATEMENT = 500
-/** Between two slices of a round that has more to delete. Longer if the slice took longer, so that half of the time stays free. */
+/**
+ * The shortest pause between two slices of a round that has more to delete. After a longer slice the pause is as long as the slice, so that
+ * upkeep works at most half of the time.
+ */
 const PAUSE_BETWEEN_SLICES_MS = 100
 
 /** The steps of a round in order. Months come first, because the pipeline needs them. Schedules come after their months are dropped. */
@@ -60,7 +63,7 @@ const CURSOR = z.object({ step: z.enum(STEPS), isPostponed: z.boolean() }).catch
 /** The result of a step. */
 interface StepResult {
   readonly counts: Partial<UpkeepCounts>
-  /** There is more to delete. @default false */
+  /** True if there is more to delete. @default false */
   readonly hasMore?: boolean
   /** The error of a step that failed. */
   readonly failure?: Error
@@ -74,10 +77,10 @@ interface Round {
 
 /**
  * Creates the monthly partitions of the ledger before they are needed, and drops them after the retention, with the schedules that were
- * deleted before that. Deletes what is kept for hours only. Runs on one worker at a time, in slices: a step that deleted as many rows
- * as one statement may continues in the next slice.
+ * deleted before that. Also deletes old entries of the event log, stored answers to creates, and audits. Runs on one worker at a time,
+ * in slices: a step whose statement deleted its maximum of rows continues in the next slice.
  *
- * `ensureMonths` must have run before the first slot begins: without a partition its line cannot be inserted. The rest can wait.
+ * `ensureMonths` must have run before the first slot begins: without a partition the slot's line cannot be inserted. The rest can wait.
  */
 export class Upkeep extends TurnService<UpkeepCounts> {
   override readonly name = 'upkeep'
@@ -100,7 +103,7 @@ export class Upkeep extends TurnService<UpkeepCounts> {
 
   /** Creates the months that the pipeline needs. */
   async ensureMonths(): Promise<string[]> {
-    return this.#ensureMonths(this.#roundAt(await readNow(this.#deps.db, this.#deps.clock.databaseNow())))
+    return this.#ensureMonths(this.#roundAt(await readTransactionTime(this.#deps.db, this.#deps.clock.databaseNow())))
   }
 
   /**
@@ -162,7 +165,7 @@ export class Upkeep extends TurnService<UpkeepCounts> {
     }
   }
 
-  /** From the oldest slot that has not begun: after an outage, begin inserts lines for all missed slots (I6). */
+  /** Creates the months from the oldest slot on that has not begun: after an outage, begin inserts lines for all missed slots (I6). */
   async #ensureMonths({ now, deleteBefore }: Round): Promise<string[]> {
     const oldestDue = (await findOldestDue(this.#deps.db)) ?? Infinity
     const from = new Date(Math.max(Math.min(now, oldestDue - SPREAD_MAX_MS), deleteBefore.getTime()))
@@ -174,7 +177,7 @@ export class Upkeep extends TurnService<UpkeepCounts> {
     const { db } = this.#deps
     const [oldest] = await listPartitions(db)
     const deletedBefore = oldest !== undefined && oldest.from < deleteBefore ? oldest.from : deleteBefore
-    return purgeSchedules(db, { deletedBefore, limit })
+    return deleteExpiredSchedules(db, { deletedBefore, limit })
   }
 }
 
@@ -195,7 +198,7 @@ function asOne(failures: readonly Error[]): Error | undefined {
   return new AggregateError(failures, failures.map(({ message }) => message).join('; '))
 }
 
-/** The first instant of the month that is so many months later. */
+/** The first instant of the month that is `months` months after the month of `now`. */
 function monthsAfter(now: number, months: number): Date {
   const date = new Date(now)
   return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months))

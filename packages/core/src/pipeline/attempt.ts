@@ -6,12 +6,12 @@ import type { Outcome, Target, TargetContext } from '../ports/target.ts'
 import type { PermissionChecker, Verdict } from './permissions.ts'
 import type { Ending } from './settle.ts'
 
-/** Why the worker ends an attempt. */
+/** Why the worker aborts an attempt. */
 export type AbortReason = 'cancel' | 'timeout' | 'hand_back' | 'lease_lost'
 
 /**
  * DISPATCH: calls the target once. Never throws and always ends: after its time limit the attempt is over, even if the target is
- * still working.
+ * still working. `known` are the permissions that were read when the run began; if they are null, the permission check reads them.
  * @returns null if the lease was lost: then there is nothing to write
  */
 export async function attemptRun(

@@ -1,7 +1,7 @@
-import { type Refusal, isRefusal } from '@carillon/api'
+import { type Refusal, type ScheduleState, isRefusal } from '@carillon/api'
 
 import type { DueSlots, CadenceCache } from '../cadences/cadence-cache.ts'
-import { newRun, type NewRun } from '../ledger/lines.ts'
+import { newLine, type NewLine } from '../ledger/lines.ts'
 import { decideBegin, type BeginDecision } from '../policy/begin.ts'
 import { checkGrant } from '../policy/grant.ts'
 import { countSuperseded, type SupersededRun } from '../policy/overlap.ts'
@@ -13,27 +13,30 @@ import type { ClaimedSchedule } from './store/claim.ts'
 export interface BeginPlan {
   readonly schedule: ClaimedSchedule
   /** The lines of its due slots. */
-  readonly runs: readonly NewRun[]
+  readonly runs: readonly NewLine[]
   /** Waiting runs that end because a new one takes their place. */
   readonly supersede: readonly SupersededRun[]
   /** Ids of running runs whose cancellation is requested. */
   readonly cancel: readonly string[]
   /** The schedule's state from now on: `active` if and only if there is a next slot (I1). */
-  readonly state: 'active' | 'completed' | 'paused'
+  readonly state: Exclude<ScheduleState, 'deleted'>
   readonly nextSlotAt: number | null
   readonly dueAt: number | null
+  /** Replaces the schedule's list. */
   readonly excludedSlots: readonly number[]
+  /** Replaces the schedule's count. */
   readonly consecutiveFailures: number
   /** Added to the schedule's count: 1 if a run begins, minus superseded runs that were never tried. */
   readonly runCount: number
   /** Added to the schedule's count. */
   readonly failureCount: number
+  /** Null unless the schedule pauses. */
   readonly pausedReason: string | null
 }
 
 /** A plan where one run begins, the schedule waits for its next slot, and nothing else changes. */
 export type SingleRunPlan = BeginPlan & {
-  readonly runs: readonly [NewRun]
+  readonly runs: readonly [NewLine]
   readonly nextSlotAt: number
   readonly dueAt: number
 }
@@ -89,8 +92,8 @@ export function isSingleRun(plan: BeginPlan): plan is SingleRunPlan {
 }
 
 /**
- * The plan without lines that the ledger has already. If the run itself is among them, it does not begin now: it supersedes and
- * cancels nothing and is not counted. The open run that it would have cancelled may be the very run of that line.
+ * The plan without lines that the ledger has already. If the line of the run that begins is among them, that run does not begin: it
+ * supersedes and cancels nothing and is not counted. The open run that it would have cancelled may be the very run of that line.
  */
 export function withoutWritten(plan: BeginPlan, written: ReadonlySet<string>): BeginPlan {
   const runs = plan.runs.filter(({ id }) => !written.has(id))
@@ -109,8 +112,8 @@ export function withoutWritten(plan: BeginPlan, written: ReadonlySet<string>): B
 }
 
 /**
- * The due slots that get a line. Slots older than the ledger keeps get none: upkeep would drop their lines at once. But if the
- * policy runs missed slots and no newer slot is due, the latest of the old ones still runs.
+ * The due slots that get a line. A slot older than the ledger's retention gets none: upkeep would drop its line at once. But if the
+ * policy is `run_once` and no newer slot is due, the most recent of the old slots still runs.
  */
 function dueSlotsOf(
   { cadence, nextSlotAt, excludedSlots }: ClaimedSchedule,
@@ -130,13 +133,13 @@ function dueSlotsOf(
     )
   }
   if (!isTooOld || missed === 'skip') return { due: [], next: first }
-  // Not before the stored next slot. With new time zone rules that may not be a slot of the cadence any more.
+  // Not before the stored next slot. Under new time zone rules, the stored slot may no longer be one of the cadence.
   return { due: [Math.max(cadences.lastBefore(cadence, ledgerFrom) ?? nextSlotAt, nextSlotAt)], next: first }
 }
 
 /**
- * Extends a portion over the excluded slots that follow it. Otherwise the next portion might hold excluded slots only, and the
- * latest slot that is not excluded, which should run, would be in this portion and recorded as missed.
+ * Extends a portion over the excluded slots that follow it. Otherwise the next portion might hold excluded slots only. The slot that
+ * should run, the last one that is not excluded, would then be in this portion and recorded as missed.
  */
 function withExcluded(
   slots: DueSlots,
@@ -168,7 +171,7 @@ function planSlots(
     policy,
     spreadOffsetMs: offset,
     open: schedule.open,
-    grantProblem: problemOf(schedule, now),
+    grantRefusal: problemOf(schedule, now),
   })
   const refused = decision.skipped.filter(({ reason }) => isRefusal(reason)).length
   const consecutiveFailures = schedule.consecutiveFailures + refused
@@ -204,7 +207,7 @@ function problemOf({ isAccessLost, grant, requiredScope }: ClaimedSchedule, now:
 function planPause(schedule: ClaimedSchedule, slots: DueSlots, offset: number, now: number): BeginPlan {
   const excluded = new Set(schedule.excludedSlots)
   const reasonOf = (slot: number) => (excluded.has(slot) ? 'excluded' : 'paused')
-  const runs = slots.due.map((slot) => newRun(schedule, { slot, state: 'skipped', reason: reasonOf(slot) }, now))
+  const runs = slots.due.map((slot) => newLine(schedule, { slot, state: 'skipped', reason: reasonOf(slot) }, now))
   if (slots.next === null || slots.next + offset > now) return paused(schedule, runs, AUTO_PAUSE_REASON)
   const { next } = slots
   return { ...paused(schedule, runs, ''), state: 'active', nextSlotAt: next, dueAt: next + offset, pausedReason: null }
@@ -213,12 +216,12 @@ function planPause(schedule: ClaimedSchedule, slots: DueSlots, offset: number, n
 function planUnreadable(schedule: ClaimedSchedule, error: unknown, now: number): BeginPlan {
   const message = error instanceof Error ? error.message : String(error)
   const text = JSON.stringify({ code: 'unreadable_spec', message })
-  const run = newRun(schedule, { slot: schedule.nextSlotAt, state: 'failed', error: text }, now)
+  const run = newLine(schedule, { slot: schedule.nextSlotAt, state: 'failed', error: text }, now)
   return { ...paused(schedule, [run], UNREADABLE_REASON), failureCount: 1 }
 }
 
 /** Pauses a schedule. Its open runs and its counters stay as they are. */
-function paused(schedule: ClaimedSchedule, runs: readonly NewRun[], pausedReason: string): BeginPlan {
+function paused(schedule: ClaimedSchedule, runs: readonly NewLine[], pausedReason: string): BeginPlan {
   return {
     schedule,
     runs,
@@ -235,9 +238,9 @@ function paused(schedule: ClaimedSchedule, runs: readonly NewRun[], pausedReason
   }
 }
 
-function runsOf(schedule: ClaimedSchedule, { skipped, run }: BeginDecision, now: number): NewRun[] {
-  const lines = skipped.map(({ slot, reason }) => newRun(schedule, { slot, state: 'skipped', reason }, now))
+function runsOf(schedule: ClaimedSchedule, { skipped, run }: BeginDecision, now: number): NewLine[] {
+  const lines = skipped.map(({ slot, reason }) => newLine(schedule, { slot, state: 'skipped', reason }, now))
   if (run === null) return lines
   const waits = run.state === 'pending' ? ({ for: 'turn', targetKind: schedule.targetKind } as const) : null
-  return [...lines, newRun(schedule, { ...run, waits }, now)]
+  return [...lines, newLine(schedule, { ...run, waits }, now)]
 }

@@ -23,7 +23,7 @@ export interface BeginDeps {
 }
 
 export interface BegunBatch {
-  /** The transaction's time. */
+  /** The time by which the batch was decided (`Claim.now`). */
   readonly now: number
   readonly plans: readonly BeginPlan[]
   /** The runs that start now under this worker's lease. */
@@ -34,18 +34,22 @@ export interface BegunBatch {
   readonly last: ReadonlyMap<string, LanePosition>
 }
 
-/*
- * After an outage the lines of missed slots are written in portions, so that neither one schedule nor many of them hold a batch
- * or this process for long.
+/**
+ * After an outage one batch writes about this many lines of missed slots, so that it does not hold its locks or this process for long.
+ * The other slots stay due for the next batch.
  */
 const SLOTS_PER_BATCH = 10_000
+/** The same for one schedule of a batch, so that it does not delay the others. */
 const SLOTS_PER_SCHEDULE = 1000
 
 interface BeginOptions {
   readonly lanes: readonly LaneFrom[]
   readonly perLane: number
   readonly workerId: string
-  /** The instant of a slot that is a few milliseconds away. BEGIN prepares everything and commits at that instant (I10). */
+  /**
+   * The instant of slots that come due in a few milliseconds: BEGIN prepares everything and commits at that instant (I10). Null if the
+   * slots are due already.
+   */
   readonly slotAt: number | null
 }
 
@@ -113,7 +117,7 @@ async function begin(
   await recordChanges(tx, others, isAhead ? new Date(now) : asked)
   for (const { runs } of single) written.add(runs[0].id)
   const begun = plans.flatMap((plan) => heldRunsOf(plan, { workerId, written, now }))
-  // Sent last, with the commit right behind it: usually it is the only statement, and its answer is not needed.
+  // Sent last, with the commit right behind it, without waiting for its answer. Usually it is the only statement that writes.
   const sent = single.length === 0 ? Promise.resolve() : advanceSingleRuns(tx, { plans: single, ...stamp })
   return { result: { now, plans, begun, last }, last: sent, notBefore: slotAt }
 }

@@ -2,7 +2,7 @@ import type { Permissions } from '../access/permissions.ts'
 import type { CadenceCache } from '../cadences/cadence-cache.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
-import { FailureRecord, FORGET_AFTER_MS, type Part, type ServiceFailure } from '../kernel/failure-record.ts'
+import { FailureRecord, FORGET_AFTER_MS, type MonitoredPart, type ServiceFailure } from '../kernel/failure-record.ts'
 import type { HeldRun } from '../ledger/held-run.ts'
 import { NO_RETRY, type RetryPolicy } from '../policy/retry.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
@@ -32,18 +32,21 @@ interface InFlight {
 }
 
 /** Holds runs from their start until they are settled: dispatch, then settle. Never more than `concurrency` at a time. */
-export class Dispatcher implements Part {
+export class Dispatcher implements MonitoredPart {
   readonly name = 'dispatcher'
   readonly #deps: DispatcherDeps
   /** A success of one run says nothing about another, so a failure counts as over when it does not recur for a while. */
   readonly #failures: FailureRecord
-  /** One entry per hold: a run that was lost and taken again is held twice until its first hold is fenced. */
+  /**
+   * One entry per run and token. A run that this worker lost and took again has two entries, until the settlement of the first one is
+   * fenced.
+   */
   readonly #inFlight = new Set<InFlight>()
   #reserved = 0
-  /** When runs last filled this worker, or it could not claim fast enough; undefined: never. */
+  /** When runs last filled this worker, or more was due than it claims at a time; undefined: never. By the monotonic clock. */
   #lastFullAtMs: number | undefined
   #abortReason: AbortReason | undefined
-  /** Exists only while the loop waits for room. */
+  /** Exists only while a caller waits for room. */
   #freed: PromiseWithResolvers<void> | undefined
 
   constructor(deps: DispatcherDeps) {
@@ -80,7 +83,7 @@ export class Dispatcher implements Part {
     this.#lastFullAtMs = this.#deps.clock.monotonicMs()
   }
 
-  /** Reserves room for runs that are about to be claimed, and returns for how many there is room. Must be released. */
+  /** Reserves room for up to `wanted` runs that are about to be claimed. Returns how much it reserved; the caller releases as much. */
   reserve(wanted: number): number {
     const reserved = Math.min(wanted, this.room)
     this.#reserved += reserved
@@ -107,10 +110,10 @@ export class Dispatcher implements Part {
     }
   }
 
-  /** @param permissions as they were when the run began; null: they are read before the call */
+  /** @param permissions as they were when the run began; null: the permission check reads them before the target is called */
   start(run: HeldRun, permissions: Permissions | null): void {
     const abort = new AbortController()
-    // Aborted before its target is called: a run that is handed back was never tried.
+    // Set when a drain's grace period is over: the run is aborted before its target is called, so it is handed back untried.
     if (this.#abortReason !== undefined) abort.abort(this.#abortReason)
     const done = this.#hold(run, abort, permissions).finally(() => {
       if (this.isFull) this.#lastFullAtMs = this.#deps.clock.monotonicMs()
@@ -127,7 +130,7 @@ export class Dispatcher implements Part {
     return this.#inFlight
   }
 
-  /** Fires the signal of a run, if this worker holds it. */
+  /** Aborts the attempt at a run, if this worker holds the run. */
   abort(runId: string, reason: AbortReason): void {
     for (const held of this.#inFlight) if (held.runId === runId) held.abort.abort(reason)
   }
@@ -136,7 +139,7 @@ export class Dispatcher implements Part {
     for (const { abort } of this.#inFlight) abort.abort(reason)
   }
 
-  /** Also aborts runs that a claim under way still brings. */
+  /** Also aborts the runs of claims that are still in progress. */
   abortAllFromNowOn(reason: AbortReason): void {
     this.#abortReason = reason
     this.abortAll(reason)
@@ -147,7 +150,10 @@ export class Dispatcher implements Part {
     this.#freed = undefined
   }
 
-  /** If this code fails, the run is retried. Otherwise a living worker would hold it forever, and no rescuer would find it. */
+  /**
+   * Attempts a run and settles it. If Carillon's own code throws, the attempt is settled as failed and the run is retried. Otherwise a
+   * living worker would hold the run forever, and no rescuer would find it.
+   */
   async #hold(run: HeldRun, abort: AbortController, permissions: Permissions | null): Promise<void> {
     try {
       await this.#attempt(run, abort, permissions)

@@ -3,28 +3,44 @@ import { NOTIFY_WITHIN_MS } from '../db/notify.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { lookAhead, type DueSource, type DueLane, type LaneFrom, type LanePosition } from './store/look.ts'
 
-/** A look reaches this far. A notification announces whatever becomes due sooner than the next look. */
+/**
+ * A look sees what comes due within this time, and the next look comes before it is over. A change that makes something due sooner
+ * sends a NOTIFY.
+ */
 const LOOK_AHEAD_MS = NOTIFY_WITHIN_MS
-/** How often a look starts at the beginning of each lane: a claim that was rolled back leaves due rows before its position. */
+/**
+ * How often a look starts at the beginning of each lane instead of after the last claimed position. A claim that was rolled back leaves
+ * due rows before that position.
+ */
 const FULL_LOOK_EVERY_MS = 1000
-/** How long before a slot its claim starts, so that only the commit is left at the slot itself. */
+/** A claim starts this long before its slot, so that only the commit is left to do at the slot's instant. */
 const LEAD_MS = 8
-/** TAKE uses the time at its own start, so a statement that arrives a moment too early finds nothing. */
+/**
+ * A waiting run is taken this long after it is due. TAKE compares with the time at its own start, so a statement that arrives a moment
+ * too early finds nothing.
+ */
 const RUN_LAG_MS = 1
-/** Pause for a lane whose claim came back empty: another worker took what was due, or another transaction has it locked. */
+/**
+ * How long the watch skips a lane whose claim came back empty: another worker claimed what was due, or another transaction has locked
+ * it. The pause doubles with each further empty claim, up to the maximum.
+ */
 const CONTENDED_FIRST_MS = 5
 const CONTENDED_MAX_MS = 500
+/** No id sorts after this one. */
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /** What can be claimed now. */
 export interface Due {
-  /** The longest waiting first. */
+  /** Earliest due first. */
   readonly lanes: readonly DueLane[]
-  /** The slot of these lanes if its instant has not come yet: the claim then commits at that instant. */
+  /** The instant of these lanes' slots if they are claimed ahead of it: the claim then commits at that instant. Null otherwise. */
   readonly slotAt: number | null
 }
 
-/** A lane whose claim came back empty. A look skips what is due in it up to `dueAt` until `againAtMs`. */
+/**
+ * A lane whose claim came back empty. Until `againAtMs` by the monotonic clock, looks and claims skip the rows of the lane whose due
+ * instant is `dueAt` or earlier.
+ */
 interface Contention {
   readonly dueAt: number
   readonly pauseMs: number
@@ -46,10 +62,11 @@ export class DueWatch {
   #ahead: readonly DueLane[] = []
   /** Postgres' clock minus this process's monotonic clock, as of the last look. */
   #clockOffsetMs = 0
-  #restMs = 0
+  #sleepMs = 0
   #isSlept = false
-  /** Where the next look starts in a lane. Before it lie dead index entries until Postgres vacuums them. */
+  /** The last claimed position of a lane. The next look starts after it: before it are mostly dead index entries. */
   readonly #claimed = new Map<string, LanePosition>()
+  /** The lanes to skip for a while. */
   readonly #contended = new Map<string, Contention>()
   #fullLookAtMs = -Infinity
   /** Grows with each call of `forget`. */
@@ -65,8 +82,8 @@ export class DueWatch {
   }
 
   /** How long until something may be due, by the last look. */
-  get restMs(): number {
-    return this.#restMs
+  get sleepMs(): number {
+    return this.#sleepMs
   }
 
   /** Read it before a claim and pass it to `claimed` after it. */
@@ -89,18 +106,18 @@ export class DueWatch {
     const now = await this.#look()
     const due = this.#ahead.filter(({ dueAt }) => dueAt <= now)
     if (due.length > 0) return { lanes: due, slotAt: null }
-    return this.#restMs > 0 ? NOTHING : this.#atHand()
+    return this.#sleepMs > 0 ? NOTHING : this.#atHand()
   }
 
-  /** The lanes with the positions to start from. */
+  /** The lanes, each with the position after which a look or a claim starts. */
   from(source: DueSource, lanes: readonly string[]): LaneFrom[] {
     return lanes.map((lane) => ({ lane, after: this.#after(source, lane) }))
   }
 
   /**
-   * Stores up to where lanes were claimed. A lane that gave nothing is skipped for a while, longer each time, so that a locked row
-   * does not keep this worker busy. A lane that was forgotten during the claim is not stored: the notification may concern
-   * something before the claimed position.
+   * Stores the last claimed position of each lane. A lane whose claim came back empty is skipped for a while, longer each time, so
+   * that a locked row does not keep this worker busy. If `forget` was called for a lane during the claim, nothing is stored for it:
+   * something may have become due before the claimed position.
    * @param since the `generation` before the claim
    */
   claimed(asked: readonly DueLane[], last: ReadonlyMap<string, LanePosition>, since: number): void {
@@ -176,7 +193,7 @@ export class DueWatch {
     const answeredMs = this.#clock.monotonicMs()
     // The best estimate: Postgres read its clock half a round trip ago.
     this.#clockOffsetMs = now - (askedMs + answeredMs) / 2
-    this.#restMs = Math.min(LOOK_AHEAD_MS, this.#untilNextMs(answeredMs), this.#untilRetryMs(answeredMs))
+    this.#sleepMs = Math.min(LOOK_AHEAD_MS, this.#untilNextMs(answeredMs), this.#untilRetryMs(answeredMs))
     return now
   }
 
@@ -190,7 +207,7 @@ export class DueWatch {
     return Math.min(...this.#contended.values().map(({ againAtMs }) => againAtMs - nowMs))
   }
 
-  /** Where to start in a lane: behind what was claimed, or behind what could not be claimed. */
+  /** Where to start in a lane: after what was claimed, or after what could not be claimed. */
   #after(source: DueSource, lane: string): LanePosition | undefined {
     const name = nameOf(source, lane)
     const contention = this.#contended.get(name)
@@ -200,7 +217,7 @@ export class DueWatch {
     return this.#claimed.get(name)
   }
 
-  /** Forgets lanes whose first due row is another one by now. */
+  /** Forgets the pause of a lane if it is over and the first due row has changed: the next empty claim starts with a short pause. */
   #forgetContention(lookedAtMs: number): void {
     if (this.#contended.size === 0) return
     const shown = new Map(this.#ahead.map(({ source, lane, dueAt }) => [nameOf(source, lane), dueAt]))
@@ -210,7 +227,7 @@ export class DueWatch {
   }
 }
 
-/** Lanes to claim from, and how many rows of each. */
+/** Lanes to claim from, and how many rows to claim from each at most. */
 export interface LaneShare<Lane> {
   readonly lanes: readonly Lane[]
   readonly perLane: number
@@ -228,15 +245,15 @@ export function splitLanes<Lane>(lanes: readonly Lane[], beginners: number): (re
 
 /**
  * Shares a worker's room among the lanes that are due, so that neither one tenant's herd nor a storm of retries takes all of it.
- * If there are more lanes than room, the lanes whose turn was longest ago get one run each. Without turns, the lane with the oldest
- * backlog would get every run that a full worker has room for.
+ * If there are more lanes than room, the lanes that were chosen longest ago get one run each. Otherwise the lane with the oldest due
+ * rows would get every run that a full worker has room for.
  */
 export class RoomShares {
   #turn = 0
-  /** The turn in which a lane was last chosen while others were not. At most one entry per lane. */
+  /** The value of `#turn` when a lane was last chosen while others were left out. At most one entry per lane. */
   readonly #turnOf = new Map<string, number>()
 
-  /** @param lanes the longest waiting first */
+  /** @param lanes earliest due first */
   share<Lane extends Pick<DueLane, 'source' | 'lane'>>(lanes: readonly Lane[], room: number): LaneShare<Lane> {
     if (lanes.length === 0) return { lanes, perLane: 0 }
     if (lanes.length <= room) return { lanes, perLane: Math.floor(room / lanes.length) }

@@ -6,15 +6,15 @@ import type { Events } from '../kernel/events.ts'
 import type { Lease } from '../kernel/lease.ts'
 import { PeriodicService } from '../kernel/service.ts'
 import { findCancelRequests } from '../ledger/open-runs.ts'
-import { endLease, extendLease, registerWorker, removeDeadWorkers, type Failing } from './store/workers.ts'
+import { endLease, extendLease, registerWorker, removeDeadWorkers, type FailingServices } from './store/workers.ts'
 
 export interface HeartbeatDeps {
   readonly db: Db
   readonly clock: Clock
   readonly events: Events
   readonly lease: Lease
-  /** The services of this worker that are failing. Stored with each beat, for the doctor. */
-  readonly failing: () => Failing | null
+  /** The services of this worker that are failing; null: none. Stored with each beat, for the doctor. */
+  readonly failing: () => FailingServices | null
   /** How long ago this worker had no room for another run; null: never. Stored with each beat. @default null */
   readonly fullMsAgo?: () => number | null
   /** Called with each run of this worker whose cancellation was requested. */
@@ -28,7 +28,10 @@ export interface HeartbeatOptions {
   readonly heartbeatMs: number
 }
 
-/** A worker counts as dead after three missed beats. Rescuers look twice per beat, so its runs go on within four. */
+/**
+ * A lease lasts this many beats, so a worker counts as dead after three missed ones. Rescuers look twice per beat, so the worker's runs
+ * go on within four beats.
+ */
 const BEATS_PER_LEASE = 3
 
 /**
@@ -66,7 +69,10 @@ export class Heartbeat extends PeriodicService<{ readonly extended: number }> {
     return { extended: 0 }
   }
 
-  /** Ends the lease, so that no rescuer has to wait for it. If runs are left that could not be handed back, the row stays for them. */
+  /**
+   * Ends the lease, so that rescuers need not wait until it runs out. If runs are left that could not be handed back, the worker's row
+   * stays, so that a rescuer finds them.
+   */
   async leave(): Promise<void> {
     const { db, clock, lease } = this.#deps
     await this.stop()
@@ -85,7 +91,7 @@ export class Heartbeat extends PeriodicService<{ readonly extended: number }> {
     const now = clock.databaseNow()
     const beat = { id, failing: failing(), fullMsAgo: fullMsAgo?.() ?? null, leaseMs, now }
     if (!(await extendLease(db, beat))) return false
-    // The answer came after the lease was lost here. Its runs are no longer held, so the lease must run out for a rescuer.
+    // The answer came after this process gave up the lease and its runs. The lease must run out, so that a rescuer finds the runs.
     if (lease.workerId !== id) return false
     lease.grant(id, askedAtMs, leaseMs)
     return true

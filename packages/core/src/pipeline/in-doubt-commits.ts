@@ -2,7 +2,7 @@ import type { Db } from '../db/database.ts'
 import { isConnectionInDoubt } from '../db/sqlstate.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
-import { FailureRecord, pauseAfter, type Part, type ServiceFailure } from '../kernel/failure-record.ts'
+import { FailureRecord, pauseAfter, type MonitoredPart, type ServiceFailure } from '../kernel/failure-record.ts'
 import type { Lease } from '../kernel/lease.ts'
 import { PeriodicService, type ServiceDeps } from '../kernel/service.ts'
 import type { RunFence } from '../ledger/held-run.ts'
@@ -17,23 +17,23 @@ export interface InDoubtCommitsDeps {
   readonly lease: Lease
   /** The runs that this worker knows it holds, with their fences. */
   readonly held: () => Iterable<HeldFence>
-  /** Claims under way, each from before its transaction until its runs are held. */
+  /** Claims in progress. A claim is among them from before its transaction until this worker holds the claimed runs. */
   readonly claims: ReadonlySet<Promise<unknown>>
 }
 
-/** A run that was taken again has another token. */
+/** What tells one hold of a run from another: a run that is taken again gets another token. */
 type HeldFence = Pick<RunFence, 'runId' | 'token'>
 
 /** A reason to search: a claim whose commit got no answer, or a check that found an unknown run. */
 interface Doubt {
   readonly workerId: string
-  /** Higher than the id of any transaction in doubt; undefined until Postgres could be asked for one. */
+  /** Higher than the id of any transaction in doubt; undefined until Postgres has given one. */
   laterTransactionId: string | undefined
 }
 
-/** After a search that failed, or while a transaction in doubt may still be open. */
+/** The pause before the next search if one failed or a transaction in doubt is still open. Doubles with each failure in a row. */
 const SEARCH_AGAIN_MS = 500
-/** How many runs one search hands back at most. */
+/** How many more runs than the worker holds one search reads at most. The next search finds the rest. */
 const HAND_BACK_MAX = 1000
 
 /**
@@ -44,7 +44,7 @@ const HAND_BACK_MAX = 1000
  * The worker searches after a claim that failed in this way. It also checks once a minute (`InDoubtCheck`), because a restored
  * backup or a statement by hand can write a living worker's id into a run.
  */
-export class InDoubtCommits implements Part {
+export class InDoubtCommits implements MonitoredPart {
   readonly name = 'in-doubt commits'
   readonly #deps: InDoubtCommitsDeps
   readonly #failures: FailureRecord
@@ -85,20 +85,23 @@ export class InDoubtCommits implements Part {
     return unknown.length
   }
 
-  /** Searches a last time if a doubt is left. A rescuer finds the rest after the lease has run out. */
+  /** Searches once more if a doubt is left. After that, a rescuer finds what is left when the lease has run out. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#search
   }
 
-  /** Hands nothing back any more: a run whose settlement was given up is not held, although its target was called. */
+  /**
+   * Hands nothing back any more. The worker no longer holds a run whose settlement was given up, so the run would look unknown here,
+   * although its target was called.
+   */
   abandon(): void {
     this.#isAbandoned = true
     this.#stopping.abort()
   }
 
   #searchFor(doubt: Doubt): void {
-    // The latest doubt covers earlier ones: its transaction id is higher.
+    // The new doubt covers earlier ones: its transaction id will be higher.
     this.#doubt = doubt
     if (this.#search !== undefined) return
     this.#search = this.#searchUntilSure()
@@ -119,13 +122,13 @@ export class InDoubtCommits implements Part {
       if (signal.aborted) break
       if (this.#doubt === doubt) await this.#deps.clock.sleep(pauseMs, signal)
     }
-    // Without an await in between: a doubt that comes now must start a new search.
+    // No await may stand between the end of the loop and this line: a doubt that came in between would start no search.
     this.#search = undefined
   }
 
   /**
-   * @returns false if there may be more: the transaction in doubt is still open, because its server has not noticed yet that the
-   * connection is gone; or one search found too many runs
+   * @returns false if another search is needed: a transaction in doubt may still be open, because Postgres has not noticed yet that
+   * the connection is gone; or there were more runs than one search reads
    */
   async #handBackUnknown(doubt: Doubt): Promise<boolean> {
     const { db } = this.#deps
@@ -136,7 +139,7 @@ export class InDoubtCommits implements Part {
     // After a lost lease the worker holds nothing, so every run would look unknown.
     if (this.#isLeaseLost(doubt) || this.#isAbandoned) return true
     const held = this.#heldNames()
-    // A run that was settled since the query is fenced (I12).
+    // If a run was settled since the query, the fence rejects its hand-back (I12).
     await this.#handBack(running.filter((run) => !held.has(nameOf(run))))
     return areOver && areAll
   }
@@ -155,7 +158,7 @@ export class InDoubtCommits implements Part {
     return new Set([...this.#deps.held()].map(nameOf))
   }
 
-  /** Then a rescuer finds the runs of the lost lease. */
+  /** True if the worker no longer has the lease that the doubt is about: a rescuer then finds the runs. */
   #isLeaseLost({ workerId }: Doubt): boolean {
     return this.#deps.lease.workerId !== workerId
   }

@@ -3,7 +3,7 @@ import { CadenceCache } from '../cadences/cadence-cache.ts'
 import type { Db } from '../db/database.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
-import type { Part } from '../kernel/failure-record.ts'
+import type { MonitoredPart } from '../kernel/failure-record.ts'
 import type { Lease } from '../kernel/lease.ts'
 import { Service } from '../kernel/service.ts'
 import type { HeldRun } from '../ledger/held-run.ts'
@@ -26,7 +26,10 @@ export interface PipelineLoopDeps {
   readonly events: Events
   readonly lease: Lease
   readonly targets: ReadonlyMap<string, Target>
-  /** Asked whether owners still have access, in addition to the project's member list. */
+  /**
+   * Asked before each attempt, in addition to the project's member list, whether the schedule's owner and the grant's subject still
+   * have access. @default the member list alone decides
+   */
   readonly authorization?: AuthorizationPort | undefined
 }
 
@@ -47,19 +50,26 @@ export interface PipelineLoopCounts {
   /** Waiting runs that were taken for their next attempt. */
   readonly taken: number
   /** How long to sleep until something may be due. */
-  readonly restMs: number
+  readonly sleepMs: number
 }
 
 const CONCURRENCY_DEFAULT = 200
 const BATCH_SIZE_DEFAULT = 500
-/** The first batch is small so that a single schedule due at the same instant as a herd starts quickly. */
+/**
+ * How many schedules and waiting runs one pass of the loop claims at most, unless the pass before it found a herd. It is small so that
+ * a single schedule due at the same instant as a herd starts quickly.
+ */
 const FIRST_BATCH = 100
-/** With a herd, one transaction is decided while another one is written. */
+/** How many transactions begin a herd at the same time: the worker decides about one while Postgres writes the other. */
 const TRANSACTIONS_OF_A_HERD = 2
-/** The sleep while there is no room or no lease. Free room ends it early. */
+/** The loop sleeps this long if the worker has no room or no lease. Room that becomes free ends the sleep early. */
 const IDLE_PAUSE_MS = 1000
+/** The pause after a pass that failed. It doubles with each further failure in a row. */
 const FAILURE_PAUSE_MS = 250
-/** After a drain's grace period, the time to write what is handed back. A rescuer finds what cannot be written by then. */
+/**
+ * How long a drain goes on after its grace period, to write which runs it hands back. The rescuer of another worker finds the runs that
+ * it could not hand back by then.
+ */
 const HAND_BACK_MS = 4000
 
 /** The result of one claim. */
@@ -73,11 +83,12 @@ interface ClaimCounts {
 
 const NOTHING = { begun: 0, skipped: 0, taken: 0 }
 
-/** What one turn of the loop claims. */
+/** What one pass of the loop claims: up to `perLane` rows of each lane. */
 interface Claims {
   readonly lanes: readonly DueLane[]
   readonly perLane: number
   readonly workerId: string
+  /** The instant of slots that are claimed a few milliseconds ahead of it; null if everything is due already. */
   readonly slotAt: number | null
 }
 
@@ -95,15 +106,15 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
   readonly #dispatcher: Dispatcher
   readonly #settleQueue: SettleQueue
   readonly #inDoubt: InDoubtCommits
-  /** Claims under way, each from before its transaction until its runs are held. */
+  /** Claims in progress. A claim is among them from before its transaction until this worker holds the claimed runs. */
   readonly #claims = new Set<Promise<unknown>>()
-  /** Each can fail by itself while the loop goes on. */
-  readonly parts: readonly Part[]
-  /** True if the last turn got less room than it wanted. */
+  /** Each of them can fail while the loop and the others go on. */
+  readonly parts: readonly MonitoredPart[]
+  /** True if the last pass had less room than it wanted. */
   #isNearlyFull = false
   /** How many transactions begin slots at the same time. */
   #transactions = 1
-  /** Set when there was no room: a run that ends before the sleep starts must end the sleep. */
+  /** Resolves when room becomes free. Set before the sleep if a pass had no room, so that a run that ends in between is not missed. */
   #whenFreed: Promise<void> | undefined
   #wake = new AbortController()
 
@@ -133,7 +144,8 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
 
   /** Looks once and starts what is due, as far as there is room. Does not wait for the runs to end: see `whenIdle`. */
   async runOnce(): Promise<PipelineLoopCounts> {
-    // A nearly full worker waits a moment: one transaction per run that ends would cost as much as one for many runs.
+    // A nearly full worker waits a moment, so that one transaction claims for several runs that have ended. One transaction for each
+    // of them would cost as much as one for many.
     if (this.#isNearlyFull) await this.#deps.clock.batchDelay()
     const { batchSize } = this.#options
     const wanted = this.#transactions > 1 ? batchSize * this.#transactions : Math.min(batchSize, FIRST_BATCH)
@@ -148,7 +160,7 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
   }
 
   /**
-   * Ends the sleep and looks again: something became due sooner than the last look saw.
+   * Ends the sleep and looks again: something comes due sooner than the last look saw.
    * @param lane @default all lanes
    */
   wake(lane = ''): void {
@@ -171,7 +183,7 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
 
   /**
    * Stops claiming for good, gives running runs the grace period to end, and hands the rest back without charging an attempt, so
-   * that another worker takes them at once. Ends in time even if the database does not answer.
+   * that another worker takes them at once. If the database does not answer, it gives up `HAND_BACK_MS` after the grace period.
    */
   async drain(graceMs: number): Promise<void> {
     const { clock } = this.#deps
@@ -189,21 +201,22 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
     for (const stopTimer of stopTimers) stopTimer()
   }
 
-  protected override async rest({ restMs }: PipelineLoopCounts, signal: AbortSignal): Promise<void> {
-    if (restMs <= 0) return
+  protected override async rest({ sleepMs }: PipelineLoopCounts, signal: AbortSignal): Promise<void> {
+    if (sleepMs <= 0) return
     const early = AbortSignal.any([signal, this.#wake.signal])
     const freed = this.#whenFreed === undefined ? [] : [this.#whenFreed]
-    await Promise.race([this.#deps.clock.sleep(restMs, early), ...freed])
+    await Promise.race([this.#deps.clock.sleep(sleepMs, early), ...freed])
     if (this.#wake.signal.aborted) this.#wake = new AbortController()
-    else if (this.#watch.restMs === restMs) this.#watch.slept()
+    else if (this.#watch.sleepMs === sleepMs) this.#watch.slept()
   }
 
   async #claimDue(room: number): Promise<PipelineLoopCounts> {
     const { workerId } = this.#deps.lease
-    if (workerId === undefined || room === 0) return { ...NOTHING, restMs: IDLE_PAUSE_MS }
+    if (workerId === undefined || room === 0) return { ...NOTHING, sleepMs: IDLE_PAUSE_MS }
     const { lanes, slotAt } = await this.#watch.findDue()
-    if (lanes.length === 0) return { ...NOTHING, restMs: this.#watch.restMs }
-    // The slots and the waiting runs of a lane get half of its share each. What one half leaves, the other gets in the next turn.
+    if (lanes.length === 0) return { ...NOTHING, sleepMs: this.#watch.sleepMs }
+    // The slots of a lane and the waiting runs of a lane each count as one lane here, so they get equal shares. The next pass shares
+    // out the room that this one leaves.
     const share = this.#shares.share(lanes, room)
     const ended = await Promise.allSettled([
       ...this.#claimSlots({ ...share, workerId, slotAt }),
@@ -224,7 +237,7 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
       sumOf(({ skipped }) => skipped),
       sumOf(({ taken }) => taken),
     ]
-    return { begun, skipped, taken, restMs: 0 }
+    return { begun, skipped, taken, sleepMs: 0 }
   }
 
   #claimSlots({ lanes, perLane, workerId, slotAt }: Claims): Promise<ClaimCounts>[] {
@@ -253,7 +266,7 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
       return begun
     })
     this.#watch.claimed(lanes, batch.last, generation)
-    // A schedule whose slots are written in portions is due again before the claimed position.
+    // A schedule with more due slots than one portion holds is still due, at a position that the next look would skip.
     if (batch.plans.some((plan) => isStillDue(plan, batch.now))) this.#watch.forget()
     const begun = batch.begun.length
     const lines = batch.plans.reduce((sum, { runs }) => sum + runs.length, 0)
@@ -272,7 +285,7 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
     return { claimed: runs.length, begun: 0, skipped: 0, taken: runs.length }
   }
 
-  /** Runs a claim until its runs are held. If its commit got no answer, the search for its runs starts. */
+  /** Keeps a claim in `#claims` until this worker holds its runs. If its commit got no answer, starts the search for its runs. */
   async #tracked<Claimed>(workerId: string, claim: () => Promise<Claimed>): Promise<Claimed> {
     const claiming = claim()
     this.#claims.add(claiming)
@@ -286,7 +299,7 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
     }
   }
 
-  /** If the lease was lost during the claim, its runs are not started: a rescuer is about to find them (I12). */
+  /** Starts the claimed runs, unless the lease was lost during the claim: a rescuer is then about to find them (I12). */
   #startAll(runs: readonly HeldRun[], workerId: string, permissions: Permissions | null): void {
     if (this.#deps.lease.workerId !== workerId) return
     for (const run of runs) this.#dispatcher.start(run, permissions)

@@ -5,7 +5,7 @@ import type { Db } from '../db/database.ts'
 import { Batcher } from '../kernel/batcher.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
-import { FailureRecord, FORGET_AFTER_MS, type Part, type ServiceFailure } from '../kernel/failure-record.ts'
+import { FailureRecord, FORGET_AFTER_MS, type MonitoredPart, type ServiceFailure } from '../kernel/failure-record.ts'
 import { checkGrant } from '../policy/grant.ts'
 import type { AuthorizationPort } from '../ports/authorization.ts'
 import type { TargetGrant, TargetLimits } from '../ports/target.ts'
@@ -14,7 +14,7 @@ export interface PermissionCheckerDeps {
   readonly db: Db
   readonly clock: Clock
   readonly events: Events
-  /** Asked about owners in addition to the project's member list. @default the member list alone decides */
+  /** Asked about owners and grant subjects in addition to the member list. @default the member list alone decides */
   readonly authorization?: AuthorizationPort | undefined
 }
 
@@ -29,6 +29,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
+/** How many runs one read of permissions covers at most. */
 const BATCH_MAX = 1000
 
 /**
@@ -37,7 +38,7 @@ const BATCH_MAX = 1000
  *
  * Throws if the permission cannot be read: a run never acts on a permission that is unknown.
  */
-export class PermissionChecker implements Part {
+export class PermissionChecker implements MonitoredPart {
   readonly name = 'permissions'
   readonly #deps: PermissionCheckerDeps
   readonly #failures: FailureRecord
@@ -59,7 +60,7 @@ export class PermissionChecker implements Part {
 
   /**
    * @param requiredScope what the target needs for the spec that is about to be sent
-   * @param known the permissions that were read when the run began, a moment ago; null: they are read now
+   * @param known the permissions that were read when the run began, a moment ago; null: the checker reads them now
    */
   check(run: RunOfGrant, requiredScope: string, known: Permissions | null): Verdict | Promise<Verdict> {
     // The common case is synchronous: a herd of runs then needs no promise per run.

@@ -21,15 +21,16 @@ export interface RescueCounts {
   readonly removed: number
 }
 
+/** How many orphaned runs one batch settles at most. */
 const BATCH_MAX = 500
-/** How many batches one rescue settles at most, so that it ends even if many workers died. */
+/** How many batches one rescue settles at most, so that it ends even if many workers died. The next rescue settles the rest. */
 const BATCHES_MAX = 20
 /** How often the rescuer also searches for runs of workers that have no row, because someone deleted it by hand. */
 const FULL_EVERY_MS = 60_000
 
 /**
- * Settles the orphaned runs of dead workers. The lost attempt follows the same rules as any other: it is counted, retried or
- * final, and the dead worker's fence no longer holds (I12). A run that goes on is due at once. A worker that is slow but alive
+ * Settles the orphaned runs of dead workers. The lost attempt follows the same rules as any other: it is counted, the run is retried
+ * or ends, and the dead worker's fence no longer holds (I12). A run that is retried is due at once. A worker that is slow but alive
  * can lose a run as well: see docs/guarantees.md.
  */
 export class Rescuer extends PeriodicService<RescueCounts> {
@@ -42,7 +43,7 @@ export class Rescuer extends PeriodicService<RescueCounts> {
     this.#deps = deps
   }
 
-  /** While no lease has run out this reads the workers' rows only, and once a minute all held runs. */
+  /** While no lease has run out, a rescue only reads the workers' rows, and once a minute all held runs. */
   async runOnce(): Promise<RescueCounts> {
     const { db, clock } = this.#deps
     const nowMs = clock.monotonicMs()

@@ -3,7 +3,7 @@ import { isCausedByRow, SQLSTATE, sqlStateOf } from '../db/sqlstate.ts'
 import { Batcher } from '../kernel/batcher.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
-import { FailureRecord, pauseAfter, type Part, type ServiceFailure } from '../kernel/failure-record.ts'
+import { FailureRecord, pauseAfter, type MonitoredPart, type ServiceFailure } from '../kernel/failure-record.ts'
 import type { HeldRun } from '../ledger/held-run.ts'
 import { emitSettled, needsNoLock, settleBatch } from './settle.ts'
 import { settleSuccesses } from './store/settle-successes.ts'
@@ -26,31 +26,35 @@ type Way = 'plain' | 'locked'
 /** Writes a batch: one of the two ways, or the loop over batches that Postgres refused. */
 type Writer = Way | 'refused'
 
+/** How many settlements one batch holds at most. */
 const BATCH_MAX = 1000
-/** After a batch of at least this size the queue waits a moment for more, unless the second number is waiting already. */
+/** After a batch of at least DELAY_FROM settlements the queue waits a moment for more, unless DELAY_TO or more are waiting already. */
 const DELAY_FROM = 8
 const DELAY_TO = 250
-/** After a batch that could not be written. Doubles with each further failure, as in a service. */
+/** The pause after a batch that could not be written. It doubles with each further failure in a row. */
 const PAUSE = { firstMs: 250 }
 /** A refused batch is cut into this many pieces: a batch of a thousand is single rows after four rounds. */
 const PIECES = 8
 
 /**
- * SETTLE in micro-batches: a single attempt is settled at once, a herd a thousand at a time. The queue retries a batch that
- * cannot be written until it can. The fence makes a second write of the same settlement harmless (I12), also if only the answer to
- * the first commit was lost.
+ * SETTLE in micro-batches: a single attempt is settled at once, a herd a thousand at a time. The queue retries a batch until it is
+ * written, or until `abandon`. The fence makes a second write of the same settlement harmless (I12), even if the first commit
+ * succeeded and only its answer was lost.
  *
  * One row must not stall the others. Settlements that need no lock do not wait for those that do. A batch that Postgres refuses
  * because of a row is cut up and retried apart, while other batches go on. The queue writes at most three batches at a time, so
  * that begin, take and rescue keep connections of the pool even if the rows of all three batches are locked.
  */
-export class SettleQueue implements Part {
+export class SettleQueue implements MonitoredPart {
   readonly name = 'settle queue'
   readonly #deps: SettleQueueDeps
   /** One per writer: a success of one says nothing about the others. */
   readonly #failures: Readonly<Record<Writer, FailureRecord>>
   readonly #ways: Readonly<Record<Way, Batcher<Waiting>>>
-  /** Schedules with a settlement in a batch. A schedule's counters follow its runs one by one. */
+  /**
+   * Ids of schedules with a settlement in a batch that is being written. Another settlement of such a schedule waits, so that the
+   * schedule's counters count its runs one after the other.
+   */
   readonly #taken = new Set<string>()
   #refused: (readonly Waiting[])[] = []
   #isWritingRefused = false
@@ -84,7 +88,7 @@ export class SettleQueue implements Part {
       batchMax: BATCH_MAX,
       claim: ({ settlement }) => this.#claim(settlement),
       write: async (batch) => void (await this.#write(batch, way)),
-      // Where attempts end one after the other, each statement would write a few and cost as much as one for hundreds.
+      // Without a pause, each statement would write the few attempts that just ended, and cost as much as one for hundreds.
       pause: async (written) => {
         const waiting = this.#ways.plain.waiting + this.#ways.locked.waiting
         if (written >= DELAY_FROM && waiting < DELAY_TO) await this.#deps.clock.batchDelay()
@@ -93,7 +97,7 @@ export class SettleQueue implements Part {
     })
   }
 
-  /** At most one settlement per schedule is under way. */
+  /** False if another settlement of the schedule is being written: at most one per schedule at a time. */
   #claim({ scheduleId }: Settlement): boolean {
     if (this.#taken.has(scheduleId)) return false
     this.#taken.add(scheduleId)
@@ -129,12 +133,12 @@ export class SettleQueue implements Part {
     if (!this.#isWritingRefused) this.#failures.refused.own(this.#writeRefused())
   }
 
-  /** All settlements of a batch go the same way. */
+  /** Writes a batch. All its settlements go the same way. */
   async #settle(batch: readonly Waiting[]): Promise<readonly SettledRun[]> {
     const { db, clock } = this.#deps
     const [first] = batch
     const settlements = batch.map(({ settlement }) => settlement)
-    // A worker that lost its lease and got a new one has a new id. Then some settlements are fenced, and each needs its own id.
+    // A worker that lost its lease and got a new one has a new id. A batch from both leases needs an id per settlement.
     const isOfOneLease = batch.every(({ run }) => run.workerId === first?.run.workerId)
     if (first === undefined || wayOf(first.settlement) === 'locked' || !isOfOneLease) {
       return settleBatch(this.#deps, settlements)
@@ -153,7 +157,7 @@ export class SettleQueue implements Part {
     }
   }
 
-  /** In rounds: a piece that waits for a lock delays the other pieces once, and not again in the next round. */
+  /** Writes the pieces in rounds. A piece that waits for a lock delays the others once: they are written before the next round. */
   async #writeRefused(): Promise<void> {
     this.#isWritingRefused = true
     try {
@@ -177,7 +181,7 @@ export class SettleQueue implements Part {
       this.#taken.delete(settlement.scheduleId)
       done()
     }
-    // Settlements of the same schedules may be written now, in either way.
+    // Further settlements of these schedules may be written now, in either way.
     for (const way of Object.values(this.#ways)) way.wake()
   }
 
@@ -193,7 +197,7 @@ export class SettleQueue implements Part {
   }
 }
 
-/** The settled run, built from what is known: the statement for successes returns no rows. */
+/** The settled run, built from the run that this worker holds: the statement for successes returns no row per run. */
 function succeeded(run: HeldRun, settledAt: number): SettledRun {
   const { runId, scheduleId, scheduledFor, tenantId, projectId, targetKind, attempt, startedAt } = run
   const slot = { scheduleId, scheduledFor, tenantId, projectId, targetKind }

@@ -9,7 +9,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
 import type { Json } from '../kernel/json.ts'
 import type { RunFence } from '../ledger/held-run.ts'
-import { findWaitFacts, freeWaitingRuns, skipWaitingSlots, type WaitFacts } from '../ledger/open-runs.ts'
+import { findWaitFacts, endTurnWait, skipWaitingSlots, type WaitFacts } from '../ledger/open-runs.ts'
 import { decideRetry, type RetryPolicy } from '../policy/retry.ts'
 import { AUTO_PAUSE_REASON } from '../policy/schedule-policy.ts'
 import type { AttemptError, Outcome } from '../ports/target.ts'
@@ -22,7 +22,7 @@ export type Ending =
   | { readonly kind: 'refused'; readonly reason: Refusal }
   /** The run's worker died. Another worker reports it. */
   | { readonly kind: 'lost' }
-  /** The worker stops and returns the run untried: no attempt is charged. */
+  /** The worker stops, or did not know that it held the run, and returns it untried: no attempt is charged. */
   | { readonly kind: 'handed_back' }
 
 export interface SettlementOptions {
@@ -158,7 +158,7 @@ async function settle(
   { ifHeld = 'wait' }: SettleOptions,
 ): Promise<SettledRun[]> {
   return transact(db, clock, async (tx) => {
-    // Under the lock, no BEGIN can add a waiting run that this settlement does not see and therefore never starts.
+    // Without this lock, a BEGIN could add a waiting run that this settlement does not see, and that would then never start.
     const locked = await lockAll(tx, batch, ifHeld)
     if (locked.length === 0) return []
     const now = clock.databaseNow()
@@ -169,7 +169,7 @@ async function settle(
     // Before waiting runs are freed: a run of a schedule that just paused must not start.
     if (paused.length > 0) await skipWaitingSlots(tx, { scheduleIds: paused, now })
     const over = settled.filter(({ dueAt }) => dueAt === null).map(({ scheduleId }) => scheduleId)
-    const freed = over.length === 0 ? [] : await freeWaitingRuns(tx, { scheduleIds: over, now })
+    const freed = over.length === 0 ? [] : await endTurnWait(tx, { scheduleIds: over, now })
     await notifyDue(tx, { lanes: [...freed, ...settled.flatMap(soonDue)] })
     return settled
   })
@@ -193,13 +193,13 @@ async function readWaitFacts(tx: Tx, settlements: readonly Settlement[]): Promis
 
 /**
  * Ends a run instead of letting it wait for a retry that must not happen: its cancellation was requested, its schedule was
- * deleted, or the next slot has begun and waits for this run to end. In the last case a run that lost its worker or was handed
- * back still keeps its place: only a failed one is superseded.
+ * deleted, or the next slot has begun and waits for this run to end. In the last case only a run that failed ends, as superseded: a
+ * run that lost its worker or was handed back still waits for a worker.
  */
 function dropPointlessRetry(settlement: Settlement, facts: WaitFacts | undefined): Settlement {
   if (settlement.waitsFor === null || facts === undefined) return settlement
   if (facts.isUnwanted) return { ...settlement, state: 'cancelled', waitsFor: null, dueInMs: null }
-  if (!facts.isOvertaken || settlement.waitsFor !== 'retry') return settlement
+  if (!facts.isAwaited || settlement.waitsFor !== 'retry') return settlement
   return { ...settlement, state: 'failed', reason: 'superseded', waitsFor: null, dueInMs: null }
 }
 

@@ -1,2 +1,2 @@
 export { listWorkers } from './store/workers.ts'
-export type { Failing, WorkerRecord } from './store/workers.ts'
+export type { FailingServices, WorkerRecord } from './store/workers.ts'

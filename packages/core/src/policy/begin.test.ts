@@ -36,7 +36,7 @@ function begin({ due = [T4], next = null, policy, ...fields }: Fields = {}): Beg
     policy: { ...POLICY, ...policy },
     spreadOffsetMs: 0,
     open: [],
-    grantProblem: null,
+    grantRefusal: null,
     ...fields,
   })
 }
@@ -125,7 +125,7 @@ describe('missed slots', () => {
   })
 
   test('are missed rather than without a right', () => {
-    expect(begin({ now: T4 + 300_001, grantProblem: 'grant_expired' }).skipped).toEqual([
+    expect(begin({ now: T4 + 300_001, grantRefusal: 'grant_expired' }).skipped).toEqual([
       { slot: T4, reason: 'missed' },
     ])
   })
@@ -134,15 +134,15 @@ describe('missed slots', () => {
 describe('the right to act', () => {
   test.each(['grant_expired', 'grant_revoked', 'grant_scope', 'access_lost'] as const)(
     'I8: a slot without it is skipped as %s, whatever is open',
-    (grantProblem) => {
+    (grantRefusal) => {
       const states = [RUNNING, QUEUED, RETRYING]
 
       for (const overlap of OVERLAP_POLICIES) {
-        expect(begin({ due: [T3, T4], grantProblem, open: states, policy: { overlap } })).toEqual(
+        expect(begin({ due: [T3, T4], grantRefusal, open: states, policy: { overlap } })).toEqual(
           decided({
             skipped: [
               { slot: T3, reason: 'missed' },
-              { slot: T4, reason: grantProblem },
+              { slot: T4, reason: grantRefusal },
             ],
           }),
         )
@@ -213,7 +213,7 @@ describe('whatever is due, open and said', () => {
       startingDeadlineSeconds: fc.integer({ min: 0, max: 900 }),
     }),
     states: fc.array(fc.constantFrom(RUNNING, QUEUED, UNTAKEN, RETRYING), { maxLength: 4 }),
-    grantProblem: fc.option(fc.constantFrom('grant_expired', 'access_lost'), { nil: null }),
+    grantRefusal: fc.option(fc.constantFrom('grant_expired', 'access_lost'), { nil: null }),
   })
 
   /** The situation as it is handed over, with its parts at hand. */
@@ -245,7 +245,7 @@ describe('whatever is due, open and said', () => {
         for (const slot of input.excluded) expect(skipped).toContainEqual({ slot, reason: 'excluded' })
         if (run === null) return
         expect(run.slot).toBe(input.due.findLast((slot) => !input.excluded.has(slot)))
-        expect(input.grantProblem).toBeNull()
+        expect(input.grantRefusal).toBeNull()
       }),
       { numRuns: 1000 },
     )

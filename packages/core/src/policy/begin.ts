@@ -4,7 +4,8 @@ import { decideMissed } from './missed.ts'
 import { decideOverlap, type OpenRun, type SupersededRun } from './overlap.ts'
 import type { SchedulePolicy } from './schedule-policy.ts'
 
-interface ClaimedSchedule {
+/** What BEGIN decides by, for one schedule. */
+interface BeginFacts {
   readonly slots: {
     /** The slots that are due, ascending. */
     readonly due: readonly number[]
@@ -19,7 +20,7 @@ interface ClaimedSchedule {
   /** The open runs of the schedule, read under its row's lock. */
   readonly open: readonly OpenRun[]
   /** Why the schedule has no permission to act now; null if it has. */
-  readonly grantProblem: Refusal | null
+  readonly grantRefusal: Refusal | null
 }
 
 interface SkippedSlot {
@@ -28,13 +29,13 @@ interface SkippedSlot {
 }
 
 export interface BeginDecision {
-  /** In the order of their slots. Together with `run`: every due slot, once (I6). */
+  /** In the order of their slots. `skipped` and `run` together hold every due slot exactly once (I6). */
   readonly skipped: readonly SkippedSlot[]
-  /** At most one (I11). `pending` if it waits for another run to end. */
+  /** The slot that begins, at most one (I11); null if none does. `pending` if it waits for another run to end. */
   readonly run: { readonly slot: number; readonly state: 'running' | 'pending' } | null
-  /** Waiting runs that this one replaces. */
+  /** Waiting runs that `run` replaces. */
   readonly supersede: readonly SupersededRun[]
-  /** Runs under way to cancel through their signal. */
+  /** Ids of running runs to cancel. */
   readonly cancel: readonly string[]
 }
 
@@ -42,8 +43,8 @@ export interface BeginDecision {
  * What BEGIN does with the due slots of one claimed schedule. The rules apply in this order, each to the slots that the
  * rules before it have left: excluded, missed, permission, overlap.
  */
-export function decideBegin(claimed: ClaimedSchedule): BeginDecision {
-  const { slots, excluded, policy, open, grantProblem } = claimed
+export function decideBegin(claimed: BeginFacts): BeginDecision {
+  const { slots, excluded, policy, open, grantRefusal } = claimed
   const isExcluded = (slot: number) => excluded.has(slot)
   const { missed, run: candidate } = missedOf(
     claimed,
@@ -54,7 +55,7 @@ export function decideBegin(claimed: ClaimedSchedule): BeginDecision {
     ...missed.map((slot) => ({ slot, reason: 'missed' as const })),
   ]
   if (candidate === null) return nothingBegins(skipped)
-  if (grantProblem !== null) return nothingBegins([...skipped, { slot: candidate, reason: grantProblem }])
+  if (grantRefusal !== null) return nothingBegins([...skipped, { slot: candidate, reason: grantRefusal }])
   const { decision, ...ended } = decideOverlap({ policy: policy.overlap, open })
   if (decision === 'skip') return nothingBegins([...skipped, { slot: candidate, reason: 'overlap' }])
   return {
@@ -65,10 +66,10 @@ export function decideBegin(claimed: ClaimedSchedule): BeginDecision {
 }
 
 /**
- * After a long outage a caller may hand over the due slots in portions. If `next` is due as well, the latest due slot is in
- * a later portion, so no slot of this portion runs: otherwise every portion would run one, which breaks I11.
+ * After a long outage a caller may pass the due slots in portions. If `next` is due as well, the last due slot is in a later portion,
+ * so no slot of this portion runs: otherwise every portion would run one, which breaks I11.
  */
-function missedOf({ slots, now, policy, spreadOffsetMs }: ClaimedSchedule, due: readonly number[]) {
+function missedOf({ slots, now, policy, spreadOffsetMs }: BeginFacts, due: readonly number[]) {
   if (slots.next !== null && slots.next + spreadOffsetMs <= now) return { missed: due, run: null }
   const { missed, startingDeadlineSeconds } = policy
   return decideMissed({ due, now, policy: missed, startingDeadlineSeconds, spreadOffsetMs })

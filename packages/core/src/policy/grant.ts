@@ -7,8 +7,8 @@ export interface GrantFacts {
   readonly scopes: readonly string[]
 }
 
-/** Why a grant does not permit a run: the reason with which its slot is skipped. */
-export type GrantProblem = Extract<RunReason, 'grant_expired' | 'grant_revoked' | 'grant_scope'>
+/** Why a grant does not permit a run: the reason that the run's line gives. */
+export type GrantRefusal = Extract<RunReason, 'grant_expired' | 'grant_revoked' | 'grant_scope'>
 
 interface GrantCheck {
   readonly grant: GrantFacts
@@ -20,7 +20,7 @@ interface GrantCheck {
 const SCOPE = /^([^:]+:[^:]+):(.+)$/
 
 /** Why a grant does not permit a run now (I8); null if it does. */
-export function checkGrant({ grant, now, requiredScope }: GrantCheck): GrantProblem | null {
+export function checkGrant({ grant, now, requiredScope }: GrantCheck): GrantRefusal | null {
   // `revokedAt` is not compared with `now`: a revocation may have been committed after `now` was read. It comes before
   // expiry, because a person's decision explains more than a date.
   if (grant.revokedAt !== null) return 'grant_revoked'

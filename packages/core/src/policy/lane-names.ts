@@ -1,4 +1,4 @@
-/** How many lanes each kind of target has; `lane_of` in the schema knows the same number, and a test compares. */
+/** How many lanes each kind of target has. `lane_of` in the schema uses the same number, and a test compares the two. */
 const LANES_PER_KIND = 64
 
 /** The lanes of the kinds that a worker serves. */

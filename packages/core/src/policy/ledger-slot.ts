@@ -15,11 +15,11 @@ export interface LedgerSlot {
   readonly decisive: number
   readonly decisiveAttempt: number
   readonly decisiveOutcome: 'succeeded' | 'cancelled' | 'malformed' | null
-  /** The run ended before its last attempt did. */
+  /** True if the run's end is recorded as earlier than the end of its last attempt. */
   readonly endsBeforeAttempt: boolean
-  /** Its error says that begin could not read the spec. */
+  /** True if the run's error says that BEGIN could not read the spec. */
   readonly isUnreadable: boolean
-  /** Older versions wrote it, by other rules. */
+  /** True if an older version wrote the run, by other rules. */
   readonly isLegacy: boolean
 }
 
@@ -30,7 +30,7 @@ export interface SlotFault {
 }
 
 /**
- * Whether a run follows from its attempts, by what begin, take, settle and rescue write:
+ * Checks that the state of a run follows from its attempts, by the rules that begin, take, settle and rescue write by. Null: it does.
  *
  * | state     | attempts, by count             | how the last one ended    | reason                 |
  * |-----------|--------------------------------|---------------------------|------------------------|
@@ -43,8 +43,8 @@ export interface SlotFault {
  * | cancelled | any number                     | not succeeded, not malformed | none                |
  * | skipped   | none                           |                           | one                    |
  *
- * Every attempt but the last failed or was lost, and a run does not end before its last attempt. Whether there is a reason where
- * there must be one, and whether a waiting run was tried, are CHECKs of the table.
+ * Every attempt but the last failed or was lost, and a run does not end before its last attempt. CHECK constraints of the table cover
+ * two more rules: where there must be a reason, and which waiting runs were tried.
  */
 export function judgeSlot(slot: LedgerSlot): SlotFault | null {
   return missingAttempts(slot) ?? contradiction(slot)

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
 
-import { isPassedOver, type LivingWorker, type Overdue } from './overdue.ts'
+import { isPassedOver, type WorkerRoom, type Overdue } from './overdue.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DUE: Overdue = { lane: 'http.1', overdueMs: MINUTE + 1, isFirstInLane: true }
-const IDLE: LivingWorker = { lanes: new Set(['http.1', 'echo.1']), aliveForMs: HOUR, roomForMs: Infinity }
-const BUSY: LivingWorker = { ...IDLE, roomForMs: 0 }
-const OTHER: LivingWorker = { ...IDLE, lanes: new Set(['graph.1']) }
+const IDLE: WorkerRoom = { lanes: new Set(['http.1', 'echo.1']), aliveForMs: HOUR, roomForMs: Infinity }
+const BUSY: WorkerRoom = { ...IDLE, roomForMs: 0 }
+const OTHER: WorkerRoom = { ...IDLE, lanes: new Set(['graph.1']) }
 
-test.each<[what: string, due: Partial<Overdue>, workers: readonly LivingWorker[], isPassedOver: boolean]>([
+test.each<[what: string, due: Partial<Overdue>, workers: readonly WorkerRoom[], isPassedOver: boolean]>([
   ['an idle worker left it for over a minute', {}, [BUSY, IDLE], true],
   ['a minute is not over', { overdueMs: MINUTE }, [IDLE], false],
   ['nobody is there at all', {}, [], true],

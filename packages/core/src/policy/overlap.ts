@@ -11,21 +11,22 @@ export interface OpenRun {
 /** A waiting run that ends because the next slot replaces it. */
 export interface SupersededRun {
   readonly id: string
-  /** A run that was tried ends as failed, another as skipped. */
+  /** True if an attempt was made: the run then ends as failed, otherwise as skipped. */
   readonly isTried: boolean
 }
 
 export interface OverlapDecision {
   readonly decision: 'run' | 'wait' | 'skip'
   readonly supersede: readonly SupersededRun[]
-  /** Runs under way to cancel through their signal. The new run starts when they have ended. */
+  /** Ids of running runs to cancel. The new run starts when they have ended. */
   readonly cancel: readonly string[]
 }
 
 const SKIP: OverlapDecision = { decision: 'skip', supersede: [], cancel: [] }
 
 /**
- * The caller holds the lock of the schedule's row, so no worker takes or ends one of the open runs meanwhile.
+ * Decides by the open runs of a schedule whether its new run starts, waits or is skipped. The caller holds the lock of the schedule's
+ * row, so no worker takes or ends one of the open runs meanwhile.
  *
  * | an open run…                              | forbid     | queue                | replace                    |
  * |-------------------------------------------|------------|----------------------|----------------------------|
@@ -34,7 +35,8 @@ const SKIP: OverlapDecision = { decision: 'skip', supersede: [], cancel: [] }
  * | waits for a worker, or was deferred       | skip       | wait: it goes first  | supersede it               |
  * | waits for its retry                       | supersede it under all three; it blocks nothing                       |
  *
- * The rule applies to each open run by itself; one that blocks is enough. A skipped slot leaves every open run as it is.
+ * The table applies to each open run by itself: a single one can make the new run wait or be skipped. A skipped slot leaves every open
+ * run as it is. Under `allow` the new run always starts.
  */
 export function decideOverlap({
   policy,
@@ -54,7 +56,7 @@ export function decideOverlap({
       if (blocking.some(({ waitsFor }) => waitsFor === 'turn')) return SKIP
       return { decision: 'wait', supersede: superseded(retrying), cancel: [] }
     case 'replace': {
-      // Never two at once: the new run waits until the cancelled runs have ended.
+      // Two runs never run at once: the new run waits until the cancelled runs have ended.
       const cancel = open.filter(({ waitsFor }) => waitsFor === null).map(({ id }) => id)
       const waiting = open.filter(({ waitsFor }) => waitsFor !== null)
       return { decision: cancel.length > 0 ? 'wait' : 'run', supersede: superseded(waiting), cancel }

@@ -4,11 +4,11 @@ import { CarillonError } from '../kernel/errors.ts'
 
 const DAY_MS = 86_400_000
 const RETENTION_DAYS_DEFAULT = 90
-// A week: after a long weekend without workers begin still has to give every slot its line (I6).
+// A week: after a long weekend without workers, BEGIN must still give every slot its line (I6).
 const RETENTION_DAYS_MIN = 7
 
 /**
- * For how long the ledger remembers, in milliseconds. Scheduler and worker must mean the same.
+ * For how long the ledger keeps its lines, in milliseconds. Scheduler and worker must be given the same number of days.
  * @param days @default 90
  * @throws CarillonError `retention_too_short` under 7
  */

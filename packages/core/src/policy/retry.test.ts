@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
 import type { Outcome } from '../ports/target.ts'
-import { checkRetention, decideRetry, retentionMargin, type RetryPolicy } from './retry.ts'
+import { checkKeyRetention, decideRetry, keyRetentionMargin, type RetryPolicy } from './retry.ts'
 import { stableFraction } from './spread.ts'
 
 const HTTP: RetryPolicy = { maxAttempts: 10, baseSeconds: 30, capSeconds: 2160 }
@@ -121,7 +121,7 @@ describe('how long to wait', () => {
 })
 
 test('the HTTP target keeps its keys four times as long as its retries take', () => {
-  expect(retentionMargin({ retry: HTTP, idempotencyRetentionSeconds: 86_400 })).toBe(4)
+  expect(keyRetentionMargin({ retry: HTTP, idempotencyRetentionSeconds: 86_400 })).toBe(4)
 })
 
 test.each([
@@ -130,13 +130,13 @@ test.each([
   [21_599, false],
   [0, false],
 ])('ten attempts with a cap of 2160 s against a retention of %i s: fits is %s', (seconds, fits) => {
-  expect(checkRetention({ retry: HTTP, idempotencyRetentionSeconds: seconds }) === null).toBe(fits)
+  expect(checkKeyRetention({ retry: HTTP, idempotencyRetentionSeconds: seconds }) === null).toBe(fits)
 })
 
 test('the problem names the field, the numbers and the way out', () => {
   const retry = { ...HTTP, capSeconds: 9000 }
 
-  expect(checkRetention({ retry, idempotencyRetentionSeconds: 86_400 })).toEqual({
+  expect(checkKeyRetention({ retry, idempotencyRetentionSeconds: 86_400 })).toEqual({
     path: 'policy.retry',
     message:
       'expected maxAttempts × capSeconds to be at most 86400 s, for which the target remembers an idempotency key, ' +

@@ -3,18 +3,18 @@ import { stableFraction } from './spread.ts'
 
 /** How often a run is tried, and how long it waits in between. */
 export interface RetryPolicy {
-  /** Including the first. 1..100 */
+  /** How often a run is tried, including the first time. 1..100 */
   readonly maxAttempts: number
   /** The wait before the second attempt; it doubles from there. */
   readonly baseSeconds: number
-  /** No wait is longer. */
+  /** The longest wait between two attempts. */
   readonly capSeconds: number
 }
 
 /** For a run whose policy can no longer be read. */
 export const NO_RETRY: RetryPolicy = { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 }
 
-/** What counts of a `failed` outcome (`../target.ts`, which needs the policy above and so cannot be imported here). */
+/** The fields of a `failed` outcome that decide about a retry. `ports/target.ts` imports this file, so it cannot be imported here. */
 interface Failure {
   readonly retryable: boolean
   readonly retryAfterMs?: number
@@ -22,7 +22,7 @@ interface Failure {
 
 interface FailedAttempt {
   readonly policy: RetryPolicy
-  /** The one that failed; counts from 1. */
+  /** The number of the attempt that failed, counting from 1. */
   readonly attempt: number
   readonly outcome: Failure
   /** The run's id. */
@@ -31,10 +31,10 @@ interface FailedAttempt {
 
 export type RetryDecision = { readonly kind: 'retry'; readonly delayMs: number } | { readonly kind: 'final' }
 
-/** How much of a backoff the jitter may take off. */
+/** The largest share of a backoff that the jitter takes off. */
 const JITTER_SHARE = 0.1
 
-/** Whether a failed attempt is followed by another, and after how long. */
+/** Decides whether a failed attempt is followed by another, and after how long. */
 export function decideRetry({ policy, attempt, outcome, jitterSeed }: FailedAttempt): RetryDecision {
   if (!outcome.retryable || attempt >= policy.maxAttempts) return { kind: 'final' }
   const capMs = policy.capSeconds * 1000
@@ -42,7 +42,7 @@ export function decideRetry({ policy, attempt, outcome, jitterSeed }: FailedAtte
   const askedMs = Math.ceil(outcome.retryAfterMs ?? 0)
   // Not Math.max, which returns NaN if a target passes on the NaN of an unreadable header.
   const waitMs = askedMs > backoffMs ? askedMs : backoffMs
-  // The cap outweighs Retry-After: attempts × cap must fit into the target's idempotency retention (`checkRetention`).
+  // The cap outweighs Retry-After: attempts × cap must fit into the target's idempotency retention (`checkKeyRetention`).
   return { kind: 'retry', delayMs: Math.min(waitMs, capMs) }
 }
 
@@ -59,15 +59,15 @@ interface Retention {
 
 /**
  * How many times the retries of one run fit into the target's idempotency retention. Below 1, the target may take a late
- * attempt for a new call. Also a gauge.
+ * attempt for a new call. A gauge exports this number.
  */
-export function retentionMargin({ retry, idempotencyRetentionSeconds }: Retention): number {
+export function keyRetentionMargin({ retry, idempotencyRetentionSeconds }: Retention): number {
   return idempotencyRetentionSeconds / (retry.maxAttempts * retry.capSeconds)
 }
 
 /** What is wrong with a retry policy for a target with this idempotency retention; null if it fits. */
-export function checkRetention({ retry, idempotencyRetentionSeconds }: Retention): Problem | null {
-  if (retentionMargin({ retry, idempotencyRetentionSeconds }) >= 1) return null
+export function checkKeyRetention({ retry, idempotencyRetentionSeconds }: Retention): Problem | null {
+  if (keyRetentionMargin({ retry, idempotencyRetentionSeconds }) >= 1) return null
   const { maxAttempts, capSeconds } = retry
   return {
     path: 'policy.retry',

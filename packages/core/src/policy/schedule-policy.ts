@@ -25,16 +25,16 @@ export interface SchedulePolicy {
   readonly startingDeadlineSeconds: number
   /** @default what the kind of the target says, field by field */
   readonly retry: RetryPolicy
-  /** Consecutive failed runs after which the schedule pauses itself; 0 is never. 0, 3..100 @default 10 */
+  /** Consecutive failed runs after which the schedule pauses itself; 0: never. 0 or 3..100 @default 10 */
   readonly autoPauseThreshold: number
   /** Over how many seconds schedules with the same slot are spread. 0..3600 @default 0 */
   readonly spreadSeconds: number
 }
 
-/** Where the defaults of a policy depend on the schedule. */
+/** The facts about a schedule that the defaults of its policy depend on. */
 export interface PolicyDefaults {
   readonly cadenceKind: CadenceKind
-  /** Of the target's kind. */
+  /** The retry policy of the target's kind. */
   readonly retry: RetryPolicy
 }
 
@@ -106,11 +106,11 @@ function isCapAboveBase({ baseSeconds, capSeconds }: RetryPolicy): boolean {
   return capSeconds >= baseSeconds
 }
 
-/** The `paused_reason` of a schedule that paused itself. A person's reason cannot begin with `auto:`. */
+/** The `paused_reason` of a schedule that paused itself after too many failures. A person's reason cannot begin with `auto:`. */
 export const AUTO_PAUSE_REASON = 'auto:consecutive_failures'
 
 /**
- * Whether a schedule pauses itself. Counts consecutive runs that failed for good: an attempt that will be retried does not
+ * True if a schedule pauses itself. `consecutiveFailures` counts runs that failed for good: an attempt that will be retried does not
  * count, and a success resets the count.
  */
 export function shouldAutoPause({

@@ -10,8 +10,8 @@ export interface AccessRequest {
 }
 
 /**
- * Decides who may do what. The server asks it for each API request, and the worker asks it for a schedule's owner before each
- * attempt: an owner who lost access no longer acts.
+ * Decides who may do what. Carillon's server asks it for each API request. The worker asks it before each attempt about the schedule's
+ * owner and the grant's subject: no run acts for a subject who lost access.
  *
  * Fails closed: an implementation that cannot decide throws. The server then answers the request with `unavailable`, and the
  * worker fails the attempt and retries it.

@@ -1,3 +1,4 @@
+import type { RunTrigger } from '@carillon/api'
 import type { z } from 'zod'
 
 import type { Problem } from '../kernel/errors.ts'
@@ -21,12 +22,12 @@ export interface TargetContext<Spec> {
   readonly scheduledFor: number
   /** Counts from 1. */
   readonly attempt: number
-  readonly trigger: 'schedule' | 'manual'
+  readonly trigger: RunTrigger
   /** `sched:<scheduleId>:<slot unix ms>`: the same on every attempt, distinct for every slot (I5). */
   readonly idempotencyKey: string
   /** What the revision that began the run says, whatever was edited since (I5). */
   readonly spec: Spec
-  /** By what right (I8). It was checked a moment ago; an executor elsewhere checks it again there. */
+  /** The grant by which the run acts (I8). The worker checked it a moment ago; an executor on another system checks it again there. */
   readonly grant: TargetGrant
   readonly limits: TargetLimits
 }
@@ -71,9 +72,9 @@ export type Outcome =
  */
 export interface Target<Spec extends { readonly kind: string } = { readonly kind: string }> {
   readonly kind: Spec['kind']
-  /** Of the whole `target` object of a schedule, `kind` included. What it strips or defaults is what is stored. */
+  /** Checks the whole `target` object of a schedule, `kind` included. Carillon stores the result, with what it stripped or filled in. */
   readonly schema: z.ZodType<Spec>
-  /** What a schedule's policy falls back to. */
+  /** The defaults for the retry policy of schedules that call this target. */
   readonly retry: RetryPolicy
   /**
    * How long the called side remembers an idempotency key; undefined if it makes no such promise. All retries of a run must end
@@ -81,18 +82,18 @@ export interface Target<Spec extends { readonly kind: string } = { readonly kind
    */
   readonly idempotencyRetentionSeconds?: number
   /**
-   * What a grant must carry for this spec, as `<kind>:<verb>:<object>`: `http:dispatch:example.com`. Asked on create and edit,
+   * The scope that a grant must have for this spec, as `<kind>:<verb>:<object>`: `http:dispatch:example.com`. Called on create and edit,
    * and again before each attempt (I8).
    */
   requiredScope(spec: Spec): string
-  /** The names of the secrets that a spec refers to. They must be there on create and edit. */
+  /** The names of the secrets that a spec refers to, with their paths in it. A create or edit requires that they exist. */
   secretRefs?(spec: Spec): readonly { readonly path: string; readonly name: string }[]
-  /** After which an attempt is cut and recorded as failed. */
+  /** How long an attempt may take. After this time the worker aborts it and records it as failed. */
   timeoutMs(spec: Spec): number
-  /** What is wrong with a spec beyond its shape, such as a host that may not be called. Asked on create and edit. */
+  /** What is wrong with a spec beyond its shape, such as a host that may not be called. Called on create and edit. */
   check?(spec: Spec, limits: TargetLimits): readonly Problem[]
-  /** Must end soon after the signal fires; if it does not, its outcome is no longer waited for. */
+  /** Makes one attempt. Must end soon after the signal fires: the worker does not wait for it any longer. */
   dispatch(context: TargetContext<Spec>, signal: AbortSignal): Promise<Outcome>
-  /** Lets go of what it holds, once no attempt is under way. */
+  /** Releases what the target holds, such as connections. The worker calls it when it stops, after its runs have ended. */
   close?(): Promise<void>
 }

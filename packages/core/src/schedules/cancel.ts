@@ -2,13 +2,13 @@ import { lockSchedules } from '../db/locks.ts'
 import { notifyCancel, notifyDue } from '../db/notify.ts'
 import { CarillonError } from '../kernel/errors.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
-import { endWaitingRuns, freeWaitingRuns, requestCancel } from '../ledger/open-runs.ts'
+import { endWaitingRuns, endTurnWait, requestCancel } from '../ledger/open-runs.ts'
 import type { Run } from '../ledger/records.ts'
 import { getRun } from '../ledger/runs.ts'
 import type { SchedulerContext } from './context.ts'
 import { uncountUntried } from './store/schedule-writes.ts'
 
-/** Cancels a run: at once if it waits. The worker of a running run is asked to stop its target. */
+/** Cancels a waiting run at once. Asks the worker of a running run to abort the call to the target. */
 export async function cancel({ transact, clock }: SchedulerContext, caller: Caller, runId: string): Promise<Run> {
   const key = { ...scopeOf(caller), id: runId }
   await transact(caller, async (tx) => {
@@ -26,7 +26,7 @@ export async function cancel({ transact, clock }: SchedulerContext, caller: Call
       throw new CarillonError('state_conflict', `expected a run that is not over, got one that is ${run.state}`)
     }
     await uncountUntried(tx, { ended })
-    await notifyDue(tx, { lanes: await freeWaitingRuns(tx, { scheduleIds: [scheduleId], now }) })
+    await notifyDue(tx, { lanes: await endTurnWait(tx, { scheduleIds: [scheduleId], now }) })
   })
   return transact(caller, (tx) => getRun(tx, key))
 }

@@ -1,7 +1,7 @@
 import type { RunReason, ScheduleChangeKind } from '@carillon/api'
 
 import type { Tx } from '../db/database.ts'
-import { readClock } from '../db/now.ts'
+import { readCurrentTime } from '../db/now.ts'
 import { insertChanges } from '../db/schedule-changes.ts'
 import { CarillonError } from '../kernel/errors.ts'
 import { isUuid } from '../kernel/ids.ts'
@@ -9,14 +9,14 @@ import { type Caller, scopeOf } from '../kernel/scope.ts'
 import { linesOf, stepsOf } from '../ledger/backlog-slots.ts'
 import { BacklogPortions, LINES_PER_PORTION } from '../ledger/backlogs.ts'
 import { insertBacklogs, type NewBacklog } from '../ledger/backlogs.ts'
-import { ensureMonthsOf, insertRuns, MissingMonthError, type NewRun } from '../ledger/lines.ts'
+import { ensureMonthsOf, insertLines, MissingMonthError, type NewLine } from '../ledger/lines.ts'
 import type { Schedule } from '../ledger/records.ts'
 import type { SchedulerContext } from './context.ts'
 import type { ChangeOptions } from './options.ts'
 import { scheduleNotFound } from './reads.ts'
 import { lockSchedule } from './store/schedules.ts'
 
-/** How long a change may compute slots while its schedules are locked. */
+/** How long a change may compute slots while its schedules are locked. It stores the slots that are left as backlogs. */
 const COMPUTING_MS = 50
 /** How long a call writes backlogs after its change. Workers write the rest. */
 const WRITING_MS = 3000
@@ -25,7 +25,7 @@ const WRITING_MS = 3000
 interface ChangeMade {
   readonly change: ScheduleChangeKind
   readonly reason?: string
-  /** Schedules with lines to write after the commit: see `closeDueSlots`. */
+  /** The ids of schedules whose remaining lines are written after the commit: see `closeDueSlots`. */
   readonly backlogs?: readonly string[]
 }
 
@@ -62,14 +62,14 @@ export function withLocked<Result>(
   return transactWithMonths(context, caller, async (tx) => {
     const schedule = await lockSchedule(tx, { ...scopeOf(caller), id })
     if (schedule === undefined) throw scheduleNotFound(id)
-    // The clock is read after the lock: a begin that held the lock before may have begun a slot that was ahead until then.
-    return work(tx, schedule, await readClock(tx, context.clock.databaseNow()))
+    // Read the clock after the lock: while this waited for the lock, a begin may have begun a slot that was in the future before.
+    return work(tx, schedule, await readCurrentTime(tx, context.clock.databaseNow()))
   })
 }
 
 /**
- * One transaction for a change that may write lines. If the ledger lacks a month for one of them, this creates the month and runs
- * the change again, once: upkeep creates months, but perhaps no worker has started yet. A change writes its lines with one
+ * Runs one transaction for a change that may write lines. If the ledger lacks the month of a line, this creates the month and runs
+ * the change once more. Upkeep normally creates months, but no worker may have started yet. A change writes its lines with one
  * statement, so the error names every month that is missing.
  */
 export async function transactWithMonths<Result>(
@@ -95,19 +95,19 @@ export function requireRevision(schedule: Schedule, revision: number | undefined
 }
 
 /**
- * Writes lines for the slots that are due before a change: a slot that came due and has not begun must not vanish with the change
+ * Writes lines for the slots that came due before a change: a slot that is due and has not begun must not vanish with the change
  * (I6). Excluded slots get the reason `excluded`. Call with the schedules locked.
  *
  * The schedules stay locked until the commit, so this writes at most one portion of lines. If an outage left more due slots, the
  * same transaction stores the rest as backlogs.
- * @returns the schedules with a backlog: call `writeBacklogs` with them after the commit
+ * @returns the ids of the schedules with a backlog: call `writeBacklogs` with them after the commit
  */
 export async function closeDueSlots(
   tx: Tx,
   { cadences, clock, retentionMs }: Pick<SchedulerContext, 'cadences' | 'clock' | 'retentionMs'>,
   { schedules, reason, now }: { schedules: readonly Schedule[]; reason: RunReason; now: number },
 ): Promise<readonly string[]> {
-  const runs: NewRun[] = []
+  const runs: NewLine[] = []
   const backlogs: NewBacklog[] = []
   const endsMs = clock.monotonicMs() + COMPUTING_MS
   for (const schedule of schedules) {
@@ -131,7 +131,7 @@ export async function closeDueSlots(
     if (next !== null) backlogs.push({ ...backlog, nextSlotAt: next })
   }
   const databaseNow = clock.databaseNow()
-  if (runs.length > 0) await insertRuns(tx, { runs, workerId: null, onConflict: 'keep', now: databaseNow })
+  if (runs.length > 0) await insertLines(tx, { runs, workerId: null, onConflict: 'keep', now: databaseNow })
   if (backlogs.length > 0) await insertBacklogs(tx, { backlogs, now: databaseNow })
   return backlogs.map(({ scheduleId }) => scheduleId)
 }
@@ -160,7 +160,7 @@ export async function writeBacklogs(
   }
 }
 
-/** All due slots of a schedule; undefined if none is due. */
+/** All due slots of a schedule as a backlog; undefined if none is due. */
 function backlogOf(schedule: Schedule, reason: RunReason, now: number): NewBacklog | undefined {
   const { id, tenantId, projectId, revision, nextSlotAt, dueAt } = schedule
   if (nextSlotAt === null || dueAt === null || dueAt > now) return undefined

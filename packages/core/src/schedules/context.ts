@@ -21,7 +21,7 @@ const PER_USER_DEFAULT = 50
 type Transact = <Result>(
   caller: Caller | null,
   work: (tx: Tx, read: readonly unknown[]) => Promise<Result>,
-  /** A statement that Postgres runs in the same message as `begin`; `work` gets its rows as `read`. */
+  /** SQL without parameters that is sent in one message with `begin`; `work` gets the rows of all its statements as `read`. */
   first?: string,
 ) => Promise<Result>
 
@@ -32,9 +32,9 @@ export interface SchedulerContext {
   readonly events: Events
   readonly targets: ReadonlyMap<string, Target>
   readonly cadences: CadenceCache
-  /** True if another store keeps the secrets: then no create or edit can check that a secret exists. */
+  /** True if a store outside Carillon keeps the secrets: then no create or edit can check that a secret exists. */
   readonly areSecretsElsewhere: boolean
-  /** For tenants without a minimum of their own. */
+  /** The minimum distance between two slots of a cadence, for tenants without a minimum of their own. */
   readonly minimumSeconds: number
   readonly retentionMs: number
 }
@@ -59,7 +59,7 @@ export function createContext(deps: SchedulerDeps, options: SchedulerOptions): S
   }
 }
 
-/** One transaction that starts with the rules for the caller's inputs. Reading them costs no round trip: `begin` carries it. */
+/** Runs one transaction with the rules for the caller's inputs. They are read in one message with `begin`, so they cost no round trip. */
 export async function transactWithRules<Result>(
   context: SchedulerContext,
   caller: Caller,
@@ -101,8 +101,9 @@ export function changeEvent(
 }
 
 /**
- * Writes a schedule with its grant. The foreign key decides whether the grant exists in this project: it may be deleted at any time.
- * @throws CarillonError `invalid_input` if it does not
+ * Waits for a write of schedules that name their grants. The foreign key decides whether each grant exists in this project, because a
+ * grant may be deleted at any time.
+ * @throws CarillonError `invalid_input` if a grant does not exist
  */
 export async function refuseUnknownGrant(write: Promise<void>): Promise<void> {
   try {

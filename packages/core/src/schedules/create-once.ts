@@ -9,21 +9,21 @@ import type { Schedule } from '../ledger/records.ts'
 import { transactWithRules, type SchedulerContext } from './context.ts'
 import { checkedList, emitCreated, insertInput, insertMany, rootInList } from './create.ts'
 import { mapInputs, requireJson, type InputRules, type ScheduleInput } from './input.ts'
-import { findAnswer, saveAnswer, tryLockKey, type IdempotentAnswer } from './store/answers.ts'
+import { findAnswer, saveAnswer, tryLockKey, type StoredAnswer } from './store/answers.ts'
 
 export { ANSWERS_KEPT_MS, deleteAnswers } from './store/answers.ts'
 
 /** The answer to a create with an Idempotency-Key. */
 export interface CreatedOnce {
-  /** As it was when it was created. */
+  /** The schedule as it was when it was created. */
   readonly schedule: Schedule
   /** True if an earlier request with this key created it. */
   readonly isReplayed: boolean
 }
 
-/** The same for several schedules. */
+/** The answer to a create of several schedules with an Idempotency-Key. */
 export interface CreatedManyOnce {
-  /** In the order of the inputs. */
+  /** The ids of the schedules, in the order of the inputs. */
   readonly ids: readonly string[]
   /** True if an earlier request with this key created them. */
   readonly isReplayed: boolean
@@ -64,8 +64,9 @@ export async function createManyOnce(
 }
 
 /**
- * Creates and stores the answer in one transaction, so a crash leaves both or neither. A lock of that transaction shows concurrent
- * requests that it is under way. A crash releases the lock. It belongs to no session, so it works behind a pooler.
+ * Creates the schedules and stores the answer in one transaction, so a crash leaves both or neither. The transaction locks the key,
+ * which tells concurrent requests with the key that this one is under way. Postgres releases the lock when the transaction ends, also
+ * after a crash. It is not a lock of the session, so it works behind a pooler.
  */
 async function answerOnce<Answer>(
   context: SchedulerContext,
@@ -94,7 +95,7 @@ function checkedKey(key: unknown): string {
   throw invalidInput([{ path: 'Idempotency-Key', message }])
 }
 
-function sameAnswer({ requestHash: known, answer }: IdempotentAnswer, hash: Buffer): unknown {
+function sameAnswer({ requestHash: known, answer }: StoredAnswer, hash: Buffer): unknown {
   if (known.equals(hash)) return answer
   const message = 'expected the request that this key was first used for, got another one: use a key once per schedule'
   throw new CarillonError('idempotency_key_reused', message)

@@ -22,15 +22,18 @@ interface WaitingCreate {
   readonly reject: (error: unknown) => void
 }
 
-/** While Postgres commits one batch, the other is checked and sent. With more writers, batches would be smaller. */
+/**
+ * How many batches of one caller are written at the same time: while Postgres commits one, this process checks and sends another. With
+ * more writers, batches would be smaller.
+ */
 const WRITERS = 2
 const BATCH_MAX = 100
-/** A longer transaction would hold the lock on the project's count for too long. */
+/** The most schedules that one `createMany` accepts. A longer transaction would hold the lock on the project's count for too long. */
 const INPUTS_MAX = 5000
 
 /**
- * Creates schedules one by one, in batches: concurrent creates of one caller share a transaction, which costs many times as much as
- * another schedule in it. A single create does not wait.
+ * Joins concurrent creates of one caller into batches. Each batch is one transaction, because a transaction costs many times as much as
+ * one more schedule in it. A create that comes alone does not wait.
  *
  * Each create succeeds or fails by itself. If Postgres or a check refuses a batch, each of its creates is tried alone.
  */
@@ -89,8 +92,8 @@ async function createOne(context: SchedulerContext, caller: Caller, input: Sched
 
 /**
  * Creates several schedules in one transaction, all or none.
- * @returns null if nothing was written, for whatever reason
- * @throws if the connection broke during the commit: then it is unknown whether they exist
+ * @returns null if the transaction failed and wrote nothing
+ * @throws if the connection broke during the commit: then it is unknown whether the schedules exist
  */
 async function createTogether(
   context: SchedulerContext,
@@ -174,7 +177,7 @@ async function insertInputs(
   return created
 }
 
-/** @param identity `grantId` is for a grant of its own */
+/** @param identity the id of the schedule, and the id that a grant of its own gets if the input names no grant */
 function toNewSchedule(
   checked: CheckedInput,
   { id, grantId }: { id: string; grantId: string },
@@ -245,7 +248,7 @@ export function rootInList(index: number): string {
   return `schedules[${index}]`
 }
 
-/** @throws CarillonError `invalid_input` unless it is a list of 1 to 5,000 */
+/** @throws CarillonError `invalid_input` unless `inputs` is a list of 1 to 5,000 items */
 export function checkedList(inputs: unknown): readonly unknown[] {
   if (Array.isArray(inputs) && inputs.length > 0 && inputs.length <= INPUTS_MAX) return inputs
   const found = Array.isArray(inputs) ? `${inputs.length} of them` : foundText(inputs)

@@ -1,6 +1,6 @@
 import { revokeOwnGrants } from '../access/grants.ts'
 import type { Tx } from '../db/database.ts'
-import { readClock } from '../db/now.ts'
+import { readCurrentTime } from '../db/now.ts'
 import { insertChanges } from '../db/schedule-changes.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
 import { endWaitingRuns } from '../ledger/open-runs.ts'
@@ -30,7 +30,7 @@ export async function deleteProject(context: SchedulerContext, caller: Caller): 
   const { ids, backlogs } = await transactWithMonths(context, caller, async (tx) => {
     const schedules = await lockProject(tx, scopeOf(caller))
     if (schedules.length === 0) return { ids: [], backlogs: [] }
-    const now = await readClock(tx, context.clock.databaseNow())
+    const now = await readCurrentTime(tx, context.clock.databaseNow())
     const ids = schedules.map(({ id }) => id)
     const backlogs = await deleteLocked(context, tx, caller, schedules, now)
     await insertChanges(tx, {

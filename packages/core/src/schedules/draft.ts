@@ -27,7 +27,7 @@ export interface CreatePlan extends Preview {
   readonly cadence: CadenceSpec
   readonly target: Schedule['target']
   readonly policy: SchedulePolicy
-  /** Null: a grant of its own, created with it. */
+  /** Null: the create would also create a grant for this schedule alone. */
   readonly grantId: string | null
   readonly ownerSubject: string
 }
@@ -42,15 +42,16 @@ export interface EditPlan {
   readonly added: readonly SlotPreview[]
   /** Slots that only the current cadence has, the earliest first; at most 50. */
   readonly removed: readonly SlotPreview[]
-  /** The last slot up to which both cadences were compared, inclusive; null if both were compared to their ends. */
+  /** The instant up to which both cadences were compared, inclusive; null if both were compared to their ends, or if the cadence stays. */
   readonly comparedUntil: number | null
 }
 
-/** The next slots of a cadence. */
+/** The next slots of a cadence, as far as they were computed. */
 interface Outlook {
+  /** Null if this version cannot read the stored cadence. */
   readonly cadence: Cadence | null
   readonly slots: readonly number[]
-  /** `slots` is complete up to here; infinite if no slot follows. */
+  /** `slots` is complete up to this instant; Infinity if the cadence has no further slot. */
   readonly until: number
 }
 
@@ -66,7 +67,7 @@ export async function planCreate(context: SchedulerContext, caller: Caller, inpu
   return plan
 }
 
-/** The same for several inputs. One error names the problems of all of them. */
+/** `planCreate` for several inputs. One error names the problems of all of them. */
 export async function planCreateMany(
   context: SchedulerContext,
   caller: Caller,
@@ -194,7 +195,7 @@ function outlookOf(cadence: Cadence | null, from: number): Outlook {
     const last = slots.at(-1)
     return { cadence, slots, until: last === undefined || isKnownLast(cadence, last) ? Infinity : last }
   } catch (error) {
-    // Too sparse to search: nothing of it can be compared. An edit accepts it all the same.
+    // The search found no slot within its limit of steps, so no slot of this cadence is compared. The edit is possible all the same.
     if (!(error instanceof SearchLimitError)) throw error
     return { cadence, slots: [], until: from - 1 }
   }
@@ -209,12 +210,15 @@ function isKnownLast(cadence: Cadence, slot: number): boolean {
   }
 }
 
-/** With a spread, a past slot may not be due yet. An edit of the cadence removes it. */
+/**
+ * The earliest instant whose slots an edit of the cadence removes. With a spread, a slot whose instant has passed may not be due yet:
+ * the edit removes it as well.
+ */
 function firstAwaited({ nextSlotAt, dueAt }: Schedule, now: number): number {
   return nextSlotAt !== null && dueAt !== null && dueAt > now ? Math.min(nextSlotAt, now + 1) : now + 1
 }
 
-/** Null if this version cannot read it: an edit is the way to repair such a schedule. */
+/** Null if this version cannot read the cadence: an edit is the way to repair such a schedule. */
 function readableCadence(schedule: Schedule): Cadence | null {
   try {
     return readCadence(schedule.cadence)

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 
+import type { ScheduleState } from '@carillon/api'
 import type { CadenceSpec } from '@carillon/cadence'
 
 import { dueOf, nextDueAfter, noSlotAhead, type NextDue } from '../cadences/cadence-cache.ts'
@@ -7,7 +8,7 @@ import type { Tx } from '../db/database.ts'
 import { notifyDue } from '../db/notify.ts'
 import { insertChanges } from '../db/schedule-changes.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
-import { freeWaitingRuns, settleLocked } from '../ledger/open-runs.ts'
+import { endTurnWait, requireLockedSettlement } from '../ledger/open-runs.ts'
 import type { Schedule } from '../ledger/records.ts'
 import { closeDueSlots, requireRevision, withLocked, writeBacklogs } from './change.ts'
 import { changeEvent, readRules, refuseUnknownGrant, type SchedulerContext } from './context.ts'
@@ -27,9 +28,9 @@ import { requireQuota, reviseSchedule } from './store/schedule-writes.ts'
 export interface EditDecision extends NextDue {
   readonly checked: CheckedInput
   readonly isNewCadence: boolean
-  /** True if name, cadence, target and policy stay the same. The grant is compared apart. */
+  /** True if name, cadence, target and policy stay the same. The grant is compared separately. */
   readonly isUnchanged: boolean
-  readonly state: 'active' | 'paused' | 'completed'
+  readonly state: Exclude<ScheduleState, 'deleted'>
 }
 
 /** An edit that changes nothing is checked like any other, but writes nothing: no revision, no history, no event. */
@@ -87,13 +88,14 @@ export async function edit(
 }
 
 /**
- * Open runs began under the old overlap policy, and their workers know only that one. From now on they are settled under the
- * schedule's lock. Otherwise the end of a run might not wake the slot that waits for it.
+ * Open runs began under the old overlap policy, and the workers that hold them know only that policy. From now on these runs are settled
+ * under the schedule's lock. Otherwise the end of a run might not start the run that waits for it.
+ * @param now an instant that a test sets; null: Postgres' clock
  */
 async function changeOverlap(tx: Tx, { id }: Schedule, { policy }: CheckedInput, now: Date | null): Promise<void> {
-  await settleLocked(tx, { scheduleId: id })
+  await requireLockedSettlement(tx, { scheduleId: id })
   if (policy.overlap !== 'allow') return
-  await notifyDue(tx, { lanes: await freeWaitingRuns(tx, { scheduleIds: [id], isAllowed: true, now }) })
+  await notifyDue(tx, { lanes: await endTurnWait(tx, { scheduleIds: [id], isAllowed: true, now }) })
 }
 
 /**
@@ -129,8 +131,8 @@ function isSameContent({ name, cadence, target, policy }: CheckedInput, schedule
 }
 
 /**
- * A target as JSON text, its own fields sorted: releases store them in different orders. Within a field the order counts,
- * because a payload is sent in the order in which it is stored.
+ * A target as JSON text with its top-level fields sorted, because different releases store these fields in different orders. Inside a
+ * field the order matters: a payload is sent in the order in which it is stored.
  */
 function comparableText(target: object): string {
   return JSON.stringify(Object.fromEntries(Object.entries(target).toSorted(([a], [b]) => (a < b ? -1 : 1))))

@@ -3,10 +3,10 @@ import type { Tx } from '../db/database.ts'
 import { invalidInput, type CarillonError } from '../kernel/errors.ts'
 import { identifierAt } from '../kernel/ids.ts'
 import type { Scope } from '../kernel/scope.ts'
-import { checkGrant, covers, type GrantProblem } from '../policy/grant.ts'
+import { checkGrant, covers, type GrantRefusal } from '../policy/grant.ts'
 import type { GrantChoice } from './store/schedule-writes.ts'
 
-/** What a schedule needs of its grant. */
+/** What a schedule requires of its grant. */
 interface GrantNeed {
   /** Null: the schedule does not exist yet. */
   readonly scheduleId: string | null
@@ -15,9 +15,9 @@ interface GrantNeed {
 }
 
 /**
- * Chooses the grant of an edited schedule. If the edit names none, the schedule keeps its grant, revoked or not: no other change
- * restores a revoked grant. If the edited target needs a wider scope, a schedule whose own grant is in force gets a new one of
- * its own that expires at the same instant.
+ * Chooses the grant of an edited schedule. If the edit names no grant, the schedule keeps its grant, even a revoked one: only an edit
+ * of `grantId` replaces a revoked grant. If the edited target needs a wider scope and the schedule has a grant of its own that is in
+ * force, it gets a new grant of its own that expires at the same instant. Without such a grant the edit is refused.
  */
 export async function grantForEdit(
   tx: Tx,
@@ -26,7 +26,7 @@ export async function grantForEdit(
     ...wanted
   }: GrantNeed & {
     readonly scope: Scope
-    /** Null: a grant of its own. Undefined: the current one. */
+    /** Null asks for a grant of the schedule's own. Undefined keeps the current grant. */
     readonly grantId: string | null | undefined
     readonly currentId: string
   },
@@ -78,7 +78,7 @@ export function unknownGrant(): CarillonError {
   return invalidInput([{ path: 'grantId', message: 'expected a grant of this project, got one that is not' }])
 }
 
-function notInForce(problem: GrantProblem, remedy: string): CarillonError {
+function notInForce(problem: GrantRefusal, remedy: string): CarillonError {
   const [state, mend] = problem === 'grant_expired' ? ['expired', `renew it, or ${remedy}`] : ['revoked', remedy]
   return invalidInput([
     { path: 'grantId', message: `expected a grant that is in force, got one that is ${state}: ${mend}` },

@@ -19,7 +19,7 @@ import { schemaProblems } from '../kernel/checked-object.ts'
 import { CarillonError, invalidInput, type Problem } from '../kernel/errors.ts'
 import { isUuid } from '../kernel/ids.ts'
 import { type Caller, type Scope, scopeOf } from '../kernel/scope.ts'
-import { checkRetention } from '../policy/retry.ts'
+import { checkKeyRetention } from '../policy/retry.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
 import type { Target, TargetLimits } from '../ports/target.ts'
 import { requireGrant } from './grant-choice.ts'
@@ -33,13 +33,13 @@ export interface ScheduleInput {
   readonly target: unknown
   /** Any part of a policy. Absent fields get their defaults. */
   readonly policy?: unknown
-  /** The grant that its runs act by. @default a grant of its own, with exactly the scope that its target needs */
+  /** The grant that its runs act by. Null or absent: a grant of the schedule's own, with exactly the scope that its target needs. */
   readonly grantId?: string | null | undefined
-  /** @default the caller */
+  /** The typed subject that owns the schedule. @default the caller */
   readonly ownerSubject?: string | undefined
 }
 
-/** The fields that an edit may change. An absent field stays. A `grantId` of null asks for a grant of its own. */
+/** The fields that an edit may change. An absent field keeps its value. A `grantId` of null asks for a grant of the schedule's own. */
 export type ScheduleEdit = Partial<Pick<ScheduleInput, 'name' | 'cadence' | 'target' | 'policy'>> & {
   readonly grantId?: string | null | undefined
 }
@@ -56,9 +56,9 @@ export interface CheckedInput {
   readonly secretRefs: readonly { readonly path: string; readonly name: string }[]
   /** Null: the schedule gets a grant of its own. */
   readonly grantId: string | null
-  /** When the named grant expires; null if it does not, or if none is named. `checkInputs` reads it. */
+  /** When the named grant expires, in epoch milliseconds; null if it never does, or if none is named. Only `checkInputs` looks it up. */
   readonly grantExpiresAt: number | null
-  /** Null: the caller. */
+  /** Null: the caller owns it. */
   readonly ownerSubject: string | null
 }
 
@@ -70,13 +70,14 @@ export interface InputRules {
   /** The tenant's limits for its targets. */
   readonly limits: TargetLimits
   readonly cadences: CadenceCache
-  /** True if no check can tell which secrets exist. */
+  /** True if a store outside Carillon keeps the secrets, so that no check can tell which secrets exist. */
   readonly areSecretsElsewhere: boolean
 }
 
 /**
- * Checks inputs of new schedules: first every field by itself, then against the database. One error names all problems of a step.
- * @param rootOf the path of an input, which the paths of its problems start with
+ * Checks inputs of new schedules in two steps: first every field by itself, then against the database. One error names all problems of
+ * the step that failed.
+ * @param rootOf returns the path of an input; the paths of its problems start with it
  * @throws CarillonError `invalid_input`
  */
 export async function checkInputs(
@@ -164,7 +165,10 @@ function withFacts(input: CheckedInput, { removedOwners, secrets, grants }: Inpu
   return { ...input, grantId: grant.id, grantExpiresAt: grant.expiresAt }
 }
 
-/** A user owns its schedules itself: otherwise a user could fill the quota of another one, or escape its own removal. */
+/**
+ * A caller that is a user may only create schedules that it owns itself. Otherwise a user could fill the quota of another user, or keep
+ * its schedules running after its own removal.
+ */
 function requireOwnName(caller: Caller, { ownerSubject }: CheckedInput): void {
   if (ownerSubject === null || ownerSubject === caller.subject || !caller.subject.startsWith('user:')) return
   throw refusedOwner(`the caller, ${caller.subject}: a user owns what it makes`, ownerSubject)
@@ -175,7 +179,7 @@ function refusedOwner(expected: string, found: string): CarillonError {
 }
 
 /**
- * Without this check, a misspelt secret would fail the first run, perhaps at night.
+ * Requires that the secrets which an input names exist. Without this check, a misspelt name would fail the first run, perhaps at night.
  * @throws CarillonError `invalid_input` with each secret that does not exist
  */
 export async function requireSecrets(tx: Tx, caller: Caller, checked: CheckedInput, rules: InputRules): Promise<void> {
@@ -230,7 +234,7 @@ function checkInput(input: unknown, rules: InputRules): CheckedInput {
 }
 
 /**
- * Checks the content of a schedule after an edit. If the cadence stays, the minimum distance of slots does not apply to it again.
+ * Checks the content of a schedule after an edit. If the edit names no cadence, the minimum distance of slots is not checked again.
  * @throws CarillonError as `checkInput` does
  */
 export function checkEdit(edit: unknown, content: ScheduleInput, rules: InputRules): CheckedInput {
@@ -347,7 +351,7 @@ function checkPolicy(
   const { idempotencyRetentionSeconds } = target
   const { retry } = result.policy.policy
   const problem =
-    idempotencyRetentionSeconds === undefined ? null : checkRetention({ retry, idempotencyRetentionSeconds })
+    idempotencyRetentionSeconds === undefined ? null : checkKeyRetention({ retry, idempotencyRetentionSeconds })
   return problem === null ? result : { ok: false, problems: [problem] }
 }
 

@@ -14,15 +14,15 @@ export interface SchedulerDeps {
 }
 
 export interface SchedulerOptions {
-  /** The minimum distance between two slots of a cadence. @default 60 */
+  /** The minimum distance between two slots of a cadence. A tenant may have its own. @default 60 */
   readonly minimumSeconds?: number
-  /** Counts active and paused schedules; null: no limit. A tenant may have its own limit. @default 500 */
+  /** How many active and paused schedules a project may have; null: no limit. A tenant may have its own limit. @default 500 */
   readonly maxSchedulesPerProject?: number | null
-  /** For each `user:…` in a project; null: no limit. @default 50 */
+  /** How many active and paused schedules each `user:…` may own in a project; null: no limit. A tenant may have its own. @default 50 */
   readonly maxSchedulesPerUser?: number | null
-  /** True if another store keeps the secrets: then creates and edits do not check that a secret exists. @default false */
+  /** True if a store outside Carillon keeps the secrets: then creates and edits do not check that a secret exists. @default false */
   readonly areSecretsElsewhere?: boolean
-  /** How long the ledger keeps its lines; at least 7. @default 90 */
+  /** For how many days the ledger keeps its lines; at least 7. @default 90 */
   readonly retentionDays?: number
 }
 
@@ -35,14 +35,14 @@ export interface ListOptions {
   readonly state?: ScheduleState
   readonly targetKind?: string
   readonly nameContains?: string
-  /** The last id of the page before. */
+  /** The last id of the previous page. */
   readonly before?: string
   /** 1..200 @default 50 */
   readonly limit?: number
 }
 
 export interface RunPage {
-  /** The slot of the last run of the page before. */
+  /** The slot of the last run of the previous page, in epoch milliseconds. */
   readonly before?: number
   /** 1..200 @default 50 */
   readonly limit?: number
@@ -61,11 +61,11 @@ export interface ScheduleSlot extends SlotPreview {
   readonly isSkipped: boolean
 }
 
-/** Which slots of a schedule: those in `[from, to)`. */
+/** Selects the slots of a schedule in `[from, to)`. Instants are epoch milliseconds. */
 export interface SlotRange {
   /** @default now, by the clock of Postgres */
   readonly from?: number
-  /** @default without end */
+  /** @default no end */
   readonly to?: number
   /** 1..1000 @default 50 */
   readonly limit?: number

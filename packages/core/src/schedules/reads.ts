@@ -17,7 +17,7 @@ export async function get({ transact }: SchedulerContext, caller: Caller, id: st
   return transact(caller, (tx) => getIn(tx, caller, id))
 }
 
-/** The same in a transaction of the caller. */
+/** `get` in a transaction that is already open. */
 export async function getIn(tx: Tx, caller: Caller, id: string): Promise<Schedule> {
   const schedule = isUuid(id) ? await findSchedule(tx, { ...scopeOf(caller), id }) : undefined
   if (schedule === undefined) throw scheduleNotFound(id)

@@ -5,17 +5,17 @@ import type { Tx } from '../db/database.ts'
 import { notifyDueRun } from '../db/notify.ts'
 import { CarillonError } from '../kernel/errors.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
-import { insertRuns, newRun } from '../ledger/lines.ts'
+import { insertLines, newLine } from '../ledger/lines.ts'
 import { endOpenRuns } from '../ledger/open-runs.ts'
 import type { Run, Schedule } from '../ledger/records.ts'
 import { getRun, listOpenRuns } from '../ledger/runs.ts'
-import { checkGrant, type GrantProblem } from '../policy/grant.ts'
+import { checkGrant, type GrantRefusal } from '../policy/grant.ts'
 import { countSuperseded, decideOverlap } from '../policy/overlap.ts'
 import { withLocked } from './change.ts'
 import type { SchedulerContext } from './context.ts'
 import { countManualRun } from './store/schedule-writes.ts'
 
-/** How many milliseconds `insertManualRun` looks back for a free one. */
+/** How far back `insertManualRun` searches for a free millisecond. If none is free, the call fails with `state_conflict`. */
 const LOOK_BACK_MS = 10_000
 
 export async function runNow(context: SchedulerContext, caller: Caller, id: string): Promise<Run> {
@@ -42,9 +42,10 @@ export async function runNow(context: SchedulerContext, caller: Caller, id: stri
 }
 
 /**
- * Writes the line of a run-now. Its slot is the millisecond of the request, or the nearest free one before: every run needs a key of
- * its own (I5), and taking a slot of the cadence would lose that slot (I2). It looks back and never ahead, where slots are still to
- * come.
+ * Writes the line of a run-now. Its slot is the millisecond of the request, or else the nearest earlier one that is free: no line has
+ * it and it is no slot of the cadence. Every run needs an idempotency key of its own (I5), and a run-now at a slot of the cadence would
+ * prevent the run of that slot (I2). Later milliseconds are not tried: slots of the cadence may still come due there.
+ * @param p.databaseNow an instant that a test sets; null: Postgres' clock
  */
 async function insertManualRun(
   tx: Tx,
@@ -60,8 +61,8 @@ async function insertManualRun(
   const waits = { for: p.waitsFor, targetKind: schedule.target.kind }
   for (let slot = p.now; slot > p.now - LOOK_BACK_MS; slot -= 1) {
     if (searchSlots('cadence', () => cadence.rule.next(slot - 1)) === slot) continue
-    const run = newRun(schedule, { slot, state: 'pending', waits, trigger: 'manual' }, p.now)
-    const written = await insertRuns(tx, { runs: [run], workerId: null, onConflict: 'keep', now: p.databaseNow })
+    const run = newLine(schedule, { slot, state: 'pending', waits, trigger: 'manual' }, p.now)
+    const written = await insertLines(tx, { runs: [run], workerId: null, onConflict: 'keep', now: p.databaseNow })
     if (written.has(run.id)) return run
   }
   const expected = `at most ${LOOK_BACK_MS} runs of a schedule within ${LOOK_BACK_MS / 1000} seconds`
@@ -79,7 +80,7 @@ async function requireUsableGrant(
   const grant = await findGrant(tx, { tenantId, projectId, id: grantId })
   const handler = targets.get(target.kind)
   const spec = handler?.schema.safeParse(target)
-  // If one of them cannot be read any more, the attempt fails and says why.
+  // If the grant or the target cannot be read here, the run is still written: its attempt then fails and says why.
   if (grant === undefined || handler === undefined || spec?.success !== true) return
   const subjects = [schedule.ownerSubject, grant.subject]
   const removed = await findRemoved(tx, { tenantId, projectId, subjects })
@@ -92,7 +93,7 @@ async function requireUsableGrant(
   throw new CarillonError('grant_invalid', `expected a grant that permits a run, got ${FOUND[problem]}`)
 }
 
-const FOUND: Readonly<Record<GrantProblem, string>> = {
+const FOUND: Readonly<Record<GrantRefusal, string>> = {
   grant_expired: 'one that is expired: renew it first',
   grant_revoked: 'one that is revoked: give the schedule another (grantId; null is one of its own)',
   grant_scope: 'one that is too narrow: give the schedule another (grantId; null is one of its own)',

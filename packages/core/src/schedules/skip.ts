@@ -54,7 +54,7 @@ export async function restore(
   return get(context, caller, id)
 }
 
-/** `toJSON` returns null for a number that is no instant, where `toISOString` throws. */
+/** Uses `toJSON`, which returns null for a number that is no instant: `toISOString` would throw. */
 function slotNotFound(expected: string, scheduledFor: number): CarillonError {
   const found = new Date(scheduledFor).toJSON()
   const message = `${expectedText(expected, found)}: look at the slots of the schedule`

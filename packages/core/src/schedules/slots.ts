@@ -1,7 +1,7 @@
 import { PREVIEW_COUNT, SLOT_COUNT } from '@carillon/api'
 
 import { readCadence, searchSlots } from '../cadences/cadence-cache.ts'
-import { readNow } from '../db/now.ts'
+import { readTransactionTime } from '../db/now.ts'
 import { checkedCount, checkedInstant } from '../kernel/arguments.ts'
 import { invalidInput } from '../kernel/errors.ts'
 import type { Caller } from '../kernel/scope.ts'
@@ -12,7 +12,7 @@ import { getIn } from './reads.ts'
 
 export async function preview(context: SchedulerContext, { cadence, from, count }: PreviewInput): Promise<Preview> {
   const { transact, clock, cadences, minimumSeconds } = context
-  const now = await transact(null, (tx) => readNow(tx, clock.databaseNow()))
+  const now = await transact(null, (tx) => readTransactionTime(tx, clock.databaseNow()))
   const result = cadences.parseInput(cadence, { minimumSeconds, now })
   if (!result.ok) throw invalidInput(result.problems)
   const { rule } = result.cadence
@@ -36,7 +36,7 @@ export async function slots(
   const limit = checkedCount(range.limit ?? SLOT_COUNT.default, SLOT_COUNT.max, 'limit')
   const { schedule, now } = await context.transact(caller, async (tx) => ({
     schedule: await getIn(tx, caller, id),
-    now: await readNow(tx, context.clock.databaseNow()),
+    now: await readTransactionTime(tx, context.clock.databaseNow()),
   }))
   return slotsOf(schedule, { from: from ?? now, to: to ?? Infinity, limit })
 }

@@ -178,6 +178,16 @@ test('a server that goes away between two statements of a transaction rolls all 
   expect(await transact(db, CLOCK, async (tx) => [await valueOf(tx, 'a'), await valueOf(tx, 'b')])).toEqual([0, 0])
 })
 
+test("an application's own pool may be of a version of pg that does not tell the status of a transaction", async () => {
+  await using lent = singlePool()
+  const { pool } = lent
+  pool.on('connect', (client) => Object.defineProperty(client, 'getTransactionStatus', { value: undefined }))
+  const db = createDb(pool)
+
+  expect(await transact(db, CLOCK, (tx) => valueOf(tx, 'a'))).toBe(0)
+  expect(await transact(db, CLOCK, (tx) => valueOf(tx, 'b'))).toBe(0)
+})
+
 test('a connection that breaks while it is idle is reported and replaced', async () => {
   const reported = Promise.withResolvers<Error>()
   await using lent = singlePool({ onIdleError: reported.resolve })

@@ -8,7 +8,7 @@ import { dropPartitions, listPartitions } from '../../src/db/months.ts'
 import { Doctor } from '../../src/doctor/doctor.ts'
 import { Events } from '../../src/kernel/events.ts'
 import { countWork } from '../../src/maintenance/store/gauges.ts'
-import { purgeSchedules } from '../../src/maintenance/store/upkeep.ts'
+import { deleteExpiredSchedules } from '../../src/maintenance/store/upkeep.ts'
 import type { Scheduler } from '../../src/scheduler.ts'
 import { Worker } from '../../src/worker.ts'
 import { whileHeld } from '../blocked-statement.ts'
@@ -322,10 +322,10 @@ describe('writers', () => {
 
   test('a writer writes nothing of what another one has written since it looked', async () => {
     const pipeline = await setup()
-    let isOvertaken = false
+    let isAwaited = false
     const db = watchedDb(pipeline.database.pool, async (query) => {
-      if (isOvertaken || !query.sql.includes('from carillon.slot_backlogs')) return
-      isOvertaken = true
+      if (isAwaited || !query.sql.includes('from carillon.slot_backlogs')) return
+      isAwaited = true
       await finish(writerOf(pipeline))
     })
 
@@ -599,7 +599,7 @@ describe('what a backlog holds', () => {
     await changeAndDie(pipeline, (scheduler) => remove(scheduler, schedule.id))
 
     const deletedBefore = new Date(pipeline.clock.instant + 1)
-    expect(await purgeSchedules(pipeline.workerDb, { deletedBefore, limit: 10 })).toBe(1)
+    expect(await deleteExpiredSchedules(pipeline.workerDb, { deletedBefore, limit: 10 })).toBe(1)
 
     expect(await countBacklogs(pipeline)).toBe(0)
     expect(await finish(writerOf(pipeline))).toBe(0)

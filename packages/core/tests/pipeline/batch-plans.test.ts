@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import type { Tx } from '../../src/db/database.ts'
 import { createPool } from '../../src/db/pool.ts'
-import { findWaitFacts, freeWaitingRuns, skipWaitingSlots } from '../../src/ledger/store/open-runs.ts'
+import { findWaitFacts, endTurnWait, skipWaitingSlots } from '../../src/ledger/store/open-runs.ts'
 import { type Claim, readClaimed } from '../../src/pipeline/store/claim.ts'
 import { settleSuccesses } from '../../src/pipeline/store/settle-successes.ts'
 import { settleRuns, type Settlement } from '../../src/pipeline/store/settle.ts'
@@ -76,7 +76,7 @@ const STATEMENTS: readonly (readonly [string, (tx: Tx) => Promise<unknown>])[] =
   ],
   ['what begin decides by', (tx) => readClaimed(tx, { schedules: SETTLEMENTS.map(lockedOf) })],
   ['what is known of runs before they wait', (tx) => findWaitFacts(tx, { scheduleIds: SCHEDULE_IDS })],
-  ['the runs whose turn has come', (tx) => freeWaitingRuns(tx, { scheduleIds: SCHEDULE_IDS, now: null })],
+  ['the runs whose turn has come', (tx) => endTurnWait(tx, { scheduleIds: SCHEDULE_IDS, now: null })],
   ['the runs that a pause gives up', (tx) => skipWaitingSlots(tx, { scheduleIds: SCHEDULE_IDS, now: null })],
 ]
 

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import type { Tx } from '../../src/db/database.ts'
-import { readClock, readNow } from '../../src/db/now.ts'
+import { readCurrentTime, readTransactionTime } from '../../src/db/now.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, MINUTE, type Pipeline } from '../pipeline.ts'
 import { held } from '../scripted-target.ts'
@@ -71,9 +71,9 @@ test('a change decides by the instant at which it had its lock, not by the start
   const { db } = await pipelineAt(JUST_BEFORE)
 
   const [startedAt, readAt] = await db.transaction().execute(async (tx) => {
-    const started = await readNow(tx, null)
-    for (let tries = 0; tries < 1000 && (await readClock(tx, null)) === started; tries += 1);
-    return [started, await readClock(tx, null)]
+    const started = await readTransactionTime(tx, null)
+    for (let tries = 0; tries < 1000 && (await readCurrentTime(tx, null)) === started; tries += 1);
+    return [started, await readCurrentTime(tx, null)]
   })
 
   expect(readAt).toBeGreaterThan(startedAt)

@@ -130,8 +130,8 @@ describe.each(SOURCES)('of a due %s that could not be claimed', (_what, _source,
     for (let claims = 0; claims < 12; claims += 1) {
       watch.claimed([due], NOTHING, watch.generation)
       expect(await watch.findDue()).toEqual({ lanes: [], slotAt: null })
-      rests.push(watch.restMs)
-      clock.advance(watch.restMs)
+      rests.push(watch.sleepMs)
+      clock.advance(watch.sleepMs)
       expect((await watch.findDue()).lanes).toEqual([due])
     }
 
@@ -146,7 +146,7 @@ describe.each(SOURCES)('of a due %s that could not be claimed', (_what, _source,
     for (let claims = 0; claims < 8; claims += 1) {
       watch.claimed([due], NOTHING, watch.generation)
       await watch.findDue()
-      clock.advance(watch.restMs)
+      clock.advance(watch.sleepMs)
       await watch.findDue()
     }
     watch.claimed([due], NOTHING, watch.generation)
@@ -158,7 +158,7 @@ describe.each(SOURCES)('of a due %s that could not be claimed', (_what, _source,
     watch.claimed([due], NOTHING, watch.generation)
     await watch.findDue()
 
-    expect(watch.restMs).toBeLessThanOrEqual(10)
+    expect(watch.sleepMs).toBeLessThanOrEqual(10)
   })
 
   test('a notification that comes while the lane is being claimed is not forgotten when the claim ends', async () => {
@@ -178,7 +178,7 @@ describe.each(SOURCES)('of a due %s that could not be claimed', (_what, _source,
     for (let claims = 0; claims < 8; claims += 1) {
       watch.claimed([due], NOTHING, watch.generation)
       await watch.findDue()
-      clock.advance(watch.restMs)
+      clock.advance(watch.sleepMs)
       await watch.findDue()
     }
     watch.claimed([due], NOTHING, watch.generation)

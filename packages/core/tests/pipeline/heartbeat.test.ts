@@ -8,7 +8,7 @@ import { expect, test } from 'vitest'
 import { createDb } from '../../src/db/database.ts'
 import type { EventMap } from '../../src/kernel/events.ts'
 import { Heartbeat } from '../../src/pipeline/heartbeat.ts'
-import { listWorkers, type Failing } from '../../src/pipeline/store/workers.ts'
+import { listWorkers, type FailingServices } from '../../src/pipeline/store/workers.ts'
 import type { Target } from '../../src/ports/target.ts'
 import { Scheduler } from '../../src/scheduler.ts'
 import { Worker } from '../../src/worker.ts'
@@ -142,7 +142,7 @@ test('a heartbeat tells what fails in its worker at the moment, and that nothing
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { workerDb: db, clock } = pipeline
   const { events, lease } = pipeline.worker()
-  let failing: Failing | null = null
+  let failing: FailingServices | null = null
   const heartbeat = new Heartbeat(
     { db, clock, events, lease, failing: () => failing, onCancel: () => undefined },
     { name: 'worker', targetKinds: ['test'], heartbeatMs: HEARTBEAT_MS },

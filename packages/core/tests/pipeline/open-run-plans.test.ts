@@ -9,9 +9,9 @@ import {
   endWaitingRuns,
   findCancelRequests,
   findWaitFacts,
-  freeWaitingRuns,
+  endTurnWait,
   requestCancel,
-  settleLocked,
+  requireLockedSettlement,
 } from '../../src/ledger/store/open-runs.ts'
 import { listOpenRuns } from '../../src/ledger/store/runs.ts'
 import { countWork } from '../../src/maintenance/store/gauges.ts'
@@ -77,11 +77,11 @@ const STATEMENTS: Readonly<Record<string, readonly [(db: Db) => Promise<unknown>
     OF_SCHEDULES,
   ],
   'the runs whose turn has come': [
-    (db) => inTransaction(db, (tx) => freeWaitingRuns(tx, { scheduleIds: IDS, now: null })),
+    (db) => inTransaction(db, (tx) => endTurnWait(tx, { scheduleIds: IDS, now: null })),
     OF_SCHEDULES,
   ],
   'the open runs of a schedule whose policy is edited': [
-    (db) => inTransaction(db, (tx) => settleLocked(tx, { scheduleId: NOBODY })),
+    (db) => inTransaction(db, (tx) => requireLockedSettlement(tx, { scheduleId: NOBODY })),
     OF_SCHEDULES,
   ],
   'the waiting runs that end': [

@@ -29,7 +29,7 @@ const SHAPES = [
   'DueLane',
   'ClaimedSchedule',
   'BeginPlan',
-  'NewRun',
+  'NewLine',
   'HeldRun',
   'TargetContext',
   'Ending',

@@ -150,7 +150,7 @@ test('a crash between the schedule and its answer leaves neither, and releases t
     crashed.catch(() => undefined)
     await whenBlocked(pipeline)
     await sql`
-      select pg_terminate_backend(pid) from pg_stat_activity
+      select pg_terminate_backend(pid, 5000) from pg_stat_activity
       where wait_event_type = 'Lock' and datname = current_database()`.execute(pipeline.db)
     await expect(crashed).rejects.toMatchObject({ code: '57P01' })
   })

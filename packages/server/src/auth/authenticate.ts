@@ -6,18 +6,18 @@ import type { FastifyRequest } from 'fastify'
 import { identityOfKey, INSTALLATION, type Identity } from './identity.ts'
 import type { JwtVerifier } from './jwt.ts'
 
-/** The cookie of a signed-in browser. */
+/** The name of the cookie that holds the session of a signed-in browser. */
 export const SESSION_COOKIE = 'carillon_session'
 
-/** What a request brings to prove its identity. */
+/** What proves who sent a request: a key (an API key, the admin key or a JSON Web Token), or a session cookie. */
 type Credentials =
   | { readonly kind: 'key'; readonly secret: string }
   | { readonly kind: 'session'; readonly cookie: string }
 
 /**
- * Returns the identity behind the credentials, or undefined if they are unknown. Nothing is cached between requests, so a
- * revoked key stops working at once.
- * @throws JwtKeysUnavailableError if a token cannot be verified because its issuer's keys cannot be fetched
+ * Returns the identity behind the credentials, or undefined if they are not valid. No identity is cached between requests, so a
+ * revoked API key stops working at once.
+ * @throws JwtKeysUnavailableError if a token cannot be verified because its issuer's public keys cannot be fetched
  */
 export type Authenticate = (credentials: Credentials) => Promise<Identity | undefined>
 
@@ -28,13 +28,16 @@ interface AuthenticateDeps {
   readonly jwt?: JwtVerifier | undefined
 }
 
-/** The shape of a signed JSON Web Token. API keys contain no dot. The admin key may contain some, so it is compared first. */
+/**
+ * The shape of a signed JSON Web Token. API keys contain no dot. The admin key may contain dots, so a credential is compared
+ * with the admin key before it is matched against this pattern.
+ */
 const TOKEN = /^[^.]*\.[^.]*\.[^.]*$/
 
 /**
- * An Authorization header wins over a session cookie. Returns undefined if the request has neither, or a header that cannot
- * be read.
- * @param isBasicAllowed also accepts an API key as the password of basic authentication, which calendar programs need
+ * Reads the credentials of a request. An Authorization header wins over a session cookie. Returns undefined if the request has
+ * neither, or a header that cannot be read.
+ * @param isBasicAllowed true: a key is also accepted as the password of basic authentication, which calendar programs need
  */
 export function credentialsOf(
   { headers, cookies }: Pick<FastifyRequest, 'headers' | 'cookies'>,
@@ -61,7 +64,7 @@ export function createAuthenticate({ keys, adminKey, signIn, jwt }: Authenticate
   return async (credentials) => {
     if (credentials.kind === 'session') return signIn?.accepts(credentials.cookie) === true ? INSTALLATION : undefined
     const { secret } = credentials
-    // Digests are compared so that the time taken reveals nothing about the key, not even its length.
+    // Comparing digests takes the same time for every key, so the time reveals nothing about the admin key, not even its length.
     if (timingSafeEqual(digestOf(secret), adminDigest)) return INSTALLATION
     if (jwt !== undefined && TOKEN.test(secret)) return jwt.verify(secret)
     const apiKey = await keys.find(secret)

@@ -4,13 +4,13 @@ import type { Identity } from './identity.ts'
 
 type Claims = Readonly<Record<string, unknown>>
 
-/** Which claims of a token hold the identity. A path with dots leads into nested claims. */
+/** Names the claims of a token that hold the identity. A name may be a path with dots, which leads into nested claims. */
 export interface ClaimMapping {
   readonly tenantClaim: string
   readonly projectClaim: string
   readonly subjectClaim: string
   readonly roleClaim: string
-  /** Values of the role claim that mean admin. They win over those that mean member. */
+  /** Values of the role claim that give the role admin, even if the claim also holds one of `memberValues`. */
   readonly adminValues: readonly string[]
   readonly memberValues: readonly string[]
 }
@@ -29,11 +29,12 @@ export type ClaimedIdentity =
   /** The claim that is missing or has an invalid value. */
   | { readonly faultyClaim: string }
 
-/** A subject that already has a type. `system:` is Carillon itself, so no caller may claim it. */
+/** A subject that already has a type. `readSubject` puts `user:` before any other. */
 const TYPED = /^(?:user|service):/
+/** `system:` is Carillon itself, so no token may claim it. */
 const RESERVED = /^system:/
 
-/** Reads the identity from the claims of a verified token. A token never is the installation. */
+/** Reads the identity from the claims of a verified token. No token acts as the installation. */
 export function claimedIdentity(claims: Claims, mapping: ClaimMapping): ClaimedIdentity {
   const { tenantClaim, projectClaim, subjectClaim, roleClaim } = mapping
   const tenantId = readScopeName(claimAt(claims, tenantClaim))
@@ -44,7 +45,8 @@ export function claimedIdentity(claims: Claims, mapping: ClaimMapping): ClaimedI
   if (subject === undefined) return { faultyClaim: subjectClaim }
   const role = readRole(claimAt(claims, roleClaim), mapping)
   if (role === undefined) return { faultyClaim: roleClaim }
-  // One id for all tokens of a subject in a project, so that a fresh token does not reset a rate limit. No name holds a slash.
+  // All tokens of a subject in a project share this id, so that a fresh token does not reset a rate limit. No name of a tenant or
+  // a project holds a slash, so two subjects never share an id.
   const keyId = `jwt:${tenantId}/${projectId}/${subject}`
   return { identity: { caller: { tenantId, projectId, subject }, role, keyId, isInstallation: false } }
 }
@@ -67,7 +69,7 @@ function isClaims(value: unknown): value is Claims {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The name of a tenant or a project. */
+/** Returns the claim if it can be the name of a tenant or a project. */
 function readScopeName(claim: unknown): string | undefined {
   return typeof claim === 'string' && NAME_PATTERN.test(claim) ? claim : undefined
 }

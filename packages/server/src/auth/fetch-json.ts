@@ -15,10 +15,10 @@ interface Bounds {
 }
 
 /**
- * Fetches JSON from a service that is trusted but may be broken, and throws unless it answers with status 200. Redirects are
- * not followed, because a redirect could hand the decision about access to another host.
+ * Fetches JSON from an external server that is trusted but may be broken. Throws unless the server answers with status 200.
+ * Redirects are not followed, because a redirect could hand the decision about access to another host.
  *
- * Errors quote neither the request nor the answer, because both may hold credentials.
+ * The thrown errors quote neither the request nor the answer, because both may hold credentials.
  */
 export async function fetchJson(request: BoundedRequest, { timeoutMs, maxBytes, clock }: Bounds): Promise<unknown> {
   const { url, ...init } = request
@@ -41,7 +41,7 @@ export async function fetchJson(request: BoundedRequest, { timeoutMs, maxBytes, 
 async function readText({ body }: Response, maxBytes: number): Promise<string> {
   const chunks: Uint8Array[] = []
   let bytes = 0
-  // Node's type leaves out what a body yields; the Fetch standard says bytes. Leaving the loop early closes the connection.
+  // Node's type does not say what a body yields; by the Fetch standard it yields bytes. Throwing out of the loop closes the connection.
   for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += chunk.byteLength
     if (bytes > maxBytes) throw new Error(`expected an answer of at most ${maxBytes} bytes, got more`)

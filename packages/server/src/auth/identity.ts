@@ -4,9 +4,9 @@ import { INSTALLATION_SUBJECT, type ApiKey, type Caller, type Role } from '@cari
 export interface Identity {
   readonly caller: Caller
   readonly role: Role
-  /** Rate limits count by this: the id of an API key, `installation`, or `jwt:<tenant>/<project>/<subject>`. */
+  /** Rate limits count requests per `keyId`: the id of an API key, `installation`, or `jwt:<tenant>/<project>/<subject>`. */
   readonly keyId: string
-  /** True for the admin key, which may administer every tenant. */
+  /** True for the admin key and for a signed-in browser, which may administer every tenant. */
   readonly isInstallation: boolean
 }
 

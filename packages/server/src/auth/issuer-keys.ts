@@ -4,18 +4,21 @@ import type { Logger } from 'pino'
 
 import { fetchJson } from './fetch-json.ts'
 
-/** Keys older than this are fetched again in the background, while the cached ones stay in use. */
+/** Cached keys that are older than this are fetched again in the background and stay in use meanwhile. */
 const REFRESH_MS = 10 * 60 * 1000
 /**
- * After so long without a fetch, the next caller waits for one. So a key that the issuer withdrew overnight is not accepted
- * in the morning, unless the issuer cannot be reached.
+ * If the last fetch ended longer ago than this, the next caller waits for a new fetch. So a key that the issuer withdrew
+ * overnight is not accepted in the morning, unless the issuer cannot be reached.
  */
 const QUIET_MS = 2 * REFRESH_MS
-/** How long cached keys are used while fetching fails. */
+/** The greatest age of cached keys that are used while fetching fails. With older ones no token can be verified. */
 const KEEP_MS = 24 * 60 * 60 * 1000
-/** The pause between two fetches, failed ones included. Without it, tokens with made-up key ids would flood the issuer. */
+/**
+ * The shortest pause between two fetches, failed ones included. Without it, tokens with made-up key ids would make Carillon
+ * flood the issuer with fetches.
+ */
 const COOLDOWN_MS = 30 * 1000
-/** The pause while no key is cached, when every token is refused. */
+/** The shortest pause between two fetches while no usable keys are cached. It is short because no token can be verified then. */
 const FIRST_COOLDOWN_MS = 1000
 const TIMEOUT_MS = 5000
 const MAX_BYTES = 1024 * 1024
@@ -75,7 +78,7 @@ export class IssuerKeys {
   async #current(): Promise<CachedKeys> {
     if (this.#usable() === undefined) await this.#refresh(FIRST_COOLDOWN_MS)
     else if (this.#ageOf(this.#cached?.fetchedAt) >= REFRESH_MS) {
-      // Read before the fetch begins. It stays true until the fetch ends, so concurrent callers wait as well.
+      // Computed before the fetch begins. Until the fetch ends it is true for concurrent callers too, so they wait as well.
       const isQuiet = this.#ageOf(this.#endedAt) >= QUIET_MS
       const refreshed = this.#refresh(COOLDOWN_MS)
       if (isQuiet) await refreshed
@@ -93,7 +96,7 @@ export class IssuerKeys {
     return this.#deps.clock.monotonicMs() - at
   }
 
-  /** Runs at most one fetch at a time, and none within the cooldown. Never rejects. */
+  /** Waits for the fetch in progress, or starts one unless the last ended within `cooldownMs`. Never rejects. */
   async #refresh(cooldownMs: number): Promise<void> {
     if (this.#fetching === undefined && this.#ageOf(this.#endedAt) < cooldownMs) return
     this.#fetching ??= this.#fetch()
@@ -106,7 +109,7 @@ export class IssuerKeys {
       const headers = { accept: 'application/jwk-set+json, application/json' }
       const bounds = { timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES, clock }
       const answer = await fetchJson({ url, method: 'GET', headers }, bounds)
-      // jose checks the shape and throws on any other.
+      // jose checks the shape of the answer and throws if it is not a JWK set.
       this.#cached = { find: createLocalJWKSet(answer as JSONWebKeySet), fetchedAt: clock.monotonicMs() }
     } catch (error) {
       this.#failure = error

@@ -8,7 +8,7 @@ import type { Identity } from './identity.ts'
 import { IssuerKeys, JwtKeysUnavailableError } from './issuer-keys.ts'
 
 /**
- * The signature algorithms that are accepted. Asymmetric only: with a shared secret, every service that can verify a token
+ * The signature algorithms that can be configured. Asymmetric only: with a shared secret, every party that can verify a token
  * could also forge one, and `none` is no signature.
  */
 export const JWT_ALGORITHMS = [
@@ -59,8 +59,8 @@ export interface JwtVerifier {
 const TOKEN_MAX_LENGTH = 16 * 1024
 const CLOCK_TOLERANCE_SECONDS = 30
 /**
- * The `typ` values of tokens that authenticate. An ID token or a logout token of the same issuer has another one and is
- * refused. An access token may use either of the last two (RFC 9068).
+ * The `typ` headers with which a token is accepted; it is also accepted without one. A token that declares another type, such
+ * as a logout token of the same issuer, is refused. An access token may use either of the last two (RFC 9068).
  */
 const TYPES = new Set(['jwt', 'at+jwt', 'application/at+jwt'])
 
@@ -102,10 +102,13 @@ export function createJwtVerifier(options: JwtVerifierOptions): JwtVerifier {
   }
 }
 
-/** Refuses every critical extension. jose would accept the one it implements, which no token here needs. */
+/**
+ * Returns the header field that makes a token unacceptable. Every critical extension is refused: jose would accept the one that
+ * it implements, which no token here needs.
+ */
 function headerFault({ typ, crit }: JWTHeaderParameters): 'typ' | 'crit' | undefined {
   if (crit !== undefined) return 'crit'
-  // jose types it as a string, but a token may hold any JSON value here.
+  // jose types `typ` as a string, but a token may hold any JSON value here.
   const type: unknown = typ
   const isKnown = type === undefined || (typeof type === 'string' && TYPES.has(type.toLowerCase()))
   return isKnown ? undefined : 'typ'

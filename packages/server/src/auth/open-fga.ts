@@ -4,12 +4,12 @@ import { z } from 'zod'
 import { fetchJson } from './fetch-json.ts'
 
 export interface OpenFgaOptions {
-  /** The base URL of its HTTP API, such as `https://fga.example.com`. */
+  /** The base URL of OpenFGA's HTTP API, such as `https://fga.example.com`. */
   readonly url: string
   readonly storeId: string
-  /** Null: the latest model of the store. @default null */
+  /** Null: OpenFGA uses the newest model of the store. @default null */
   readonly modelId?: string | null
-  /** Sent as `Authorization: Bearer`. Null: none is sent. @default null */
+  /** Sent as `Authorization: Bearer`. Null: no such header is sent. @default null */
   readonly token?: string | null
   /** The relation to a project that each role requires. @default can_read and can_write */
   readonly relations?: Readonly<Record<Role, string>>
@@ -26,7 +26,7 @@ const MAX_BYTES = 64 * 1024
 
 const checkAnswer = z.object({ allowed: z.boolean() })
 
-/** OpenFGA gave no answer. The request is neither allowed nor refused for good: it may be tried again later. */
+/** OpenFGA answered neither yes nor no. The request is not allowed now, but may be tried again later. */
 export class AuthorizationUnavailableError extends Error {
   override readonly name = 'AuthorizationUnavailableError'
 }

@@ -16,12 +16,12 @@ interface CatchUpDeps {
 const PAGE = 200
 
 /**
- * Brings a follower from its last event to the position of its project's poller, then hands it over. No event is left out,
- * and none is sent twice.
+ * Sends a follower the events from its last one up to the position of its project's poller, then hands it over to the poller.
+ * No event is left out, and none is sent twice.
  *
  * 1. It reads the event log itself until it finds nothing more, and waits until the poller is at least as far.
- * 2. It adds the follower to the poller, whose deliveries are held back, and reads once more what lies between.
- * 3. That last read may overlap with the held deliveries, so its cursors are remembered and skipped on release.
+ * 2. It adds the follower to the poller, holds the poller's deliveries back, and reads once more to fill the gap between the two.
+ * 3. That last read may find events that the poller delivers too. Their cursors are remembered, and such deliveries are skipped.
  */
 export class CatchUp {
   readonly #deps: CatchUpDeps

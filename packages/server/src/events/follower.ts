@@ -7,16 +7,16 @@ const BUFFERED_MAX_BYTES = 1_048_576
 const HIGH_WATER_BYTES = 65_536
 
 /**
- * One client that follows events. Its stream ends when the client disconnects, when it does not read what it is sent, or when
- * the service ends it.
+ * One client that follows events. Its stream ends when the client disconnects, when the client does not read what it is sent, or
+ * when this server ends it.
  */
 export class Follower {
   readonly stream: Readable
   /** Fires when the stream has ended, for whatever reason. */
   readonly signal: AbortSignal
-  /** Deliveries of the poller while the follower still catches up; undefined once it has caught up. */
+  /** Deliveries of the poller that are held back in the last step of catching up; undefined at any other time. */
   #held: EventMessage[] | undefined
-  /** Cursors that the follower has read itself and that the poller may still deliver. */
+  /** Cursors of events that were sent while catching up and that the poller may still deliver. */
   #seen = new Set<string>()
   #drained = Promise.withResolvers<void>()
   readonly #permission: StreamPermission
@@ -28,7 +28,7 @@ export class Follower {
   #isEnded = false
   #isLive = false
 
-  /** @param onFault receives the error if the stream is cut because of a fault of this service */
+  /** @param onFault receives the error if the stream is cut because of a fault of this server */
   constructor(permission: StreamPermission, onFault: (error: unknown) => void) {
     this.#permission = permission
     this.#onFault = onFault
@@ -39,7 +39,7 @@ export class Follower {
       ended.abort()
       this.#drained.resolve()
     })
-    // A broken socket is not a fault of this service. Every end of the stream emits `close`, which is handled above.
+    // A broken socket is not a fault of this server. Every end of the stream emits `close`, which is handled above.
     this.stream.on('error', () => undefined)
   }
 
@@ -53,7 +53,7 @@ export class Follower {
     return this.#isEnded || this.signal.aborted
   }
 
-  /** From now on every event comes from the poller, and none was missed. */
+  /** Notes that every further event comes from the poller, and that none was missed. */
   goLive(): void {
     this.#isLive = true
   }
@@ -78,7 +78,7 @@ export class Follower {
     this.#destroyIfFull()
   }
 
-  /** Checks permission. If the check fails, the stream stays open, and no event is sent. Never rejects. */
+  /** Ends the stream if the client may no longer follow events. A check without an answer leaves it open. Never rejects. */
   async endIfRefused(): Promise<void> {
     try {
       if ((await this.#permission.check()) === false) this.end()
@@ -87,13 +87,13 @@ export class Follower {
     }
   }
 
-  /** Cuts the stream because of a fault of this service. The client reconnects and resumes after its last event. */
+  /** Cuts the stream because of a fault of this server. The client reconnects and resumes after its last event. */
   fail(error: unknown): void {
     this.#onFault(error)
     this.stream.destroy()
   }
 
-  /** Ends the stream in order. What was sent before still arrives. */
+  /** Ends the stream after everything that was sent has arrived. */
   end(): void {
     if (this.isOver) return
     this.#isEnded = true
@@ -108,7 +108,7 @@ export class Follower {
     await this.#drained.promise
   }
 
-  /** Takes an event from the poller that all followers of a project share. */
+  /** Receives an event from the poller, which all followers of a project share. */
   deliver(message: EventMessage): void {
     if (this.#held !== undefined) this.#held.push(message)
     else if (!this.#seen.delete(message.cursor)) this.sendEvent(message.text)
@@ -127,7 +127,7 @@ export class Follower {
     for (const message of held) this.deliver(message)
   }
 
-  /** The poller has passed everything that the follower read itself. */
+  /** Called once the poller has passed every event that was sent while catching up. */
   finishCatchUp(): void {
     this.#seen.clear()
     this.goLive()

@@ -8,12 +8,12 @@ export type ToEvent = (entry: EventLogEntry, now: number) => LiveEvent
 
 /** One change as a server-sent event. */
 export interface EventMessage {
-  /** The position behind this change; the same for every client. */
+  /** The position right after this change; the same for every client. */
   readonly cursor: string
   readonly text: string
 }
 
-/** Renders entries of the event log, all with the same time. */
+/** Renders entries of the event log, all with the same current time. */
 export type RenderEntries = (entries: readonly EventLogEntry[]) => EventMessage[]
 
 /** How long a browser waits before it reconnects. */
@@ -26,20 +26,21 @@ export function createRenderer(clock: Clock, toEvent: ToEvent): RenderEntries {
   }
 }
 
-/** The start of a stream. An id without data is no event, but a browser remembers it and resumes there. */
+/** The first text of a stream. Its id comes without data, so it is no event, but a browser remembers the id and resumes there. */
 export function openingText(cursor: string): string {
   return `retry: ${RETRY_MS}\nid: ${cursor}\n\n`
 }
 
-/** Tells the client that events between its cursor and this one are lost. */
+/** Tells the client that the events between its own cursor and this one are no longer stored. */
 export function resetText(cursor: string): string {
   const reason = 'events since then are no longer stored: reload what you show'
   return eventText({ id: cursor, event: 'reset', data: { reason } })
 }
 
 /**
- * A comment that keeps the connection and the proxies on its way alive. It carries the client's position, because the cursor of
- * the last event would expire in a project where nothing happens for hours.
+ * A comment of the event stream, which keeps proxies from closing an idle connection. It carries the client's position, because
+ * the cursor of the last event would expire in a project where nothing happens for hours.
+ * @param cursor undefined while events before the poller's position are still to be sent to the client
  */
 export function heartbeatText(cursor: string | undefined): string {
   return cursor === undefined ? ': still here\n\n' : `: still here\nid: ${cursor}\n\n`

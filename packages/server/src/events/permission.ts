@@ -5,12 +5,12 @@ interface StreamPermissionDeps {
   readonly isStillAllowed: () => Promise<boolean>
 }
 
-/** How long events may be sent after a check, and how long to wait before a failed check is repeated. */
+/** How long events may be sent after a check, and how long to wait before a check that gave no answer is repeated. */
 const VALID_MS = 2000
 
 /**
- * Whether a client may still follow events: its key may be revoked, or its subject removed, while the stream is open. Created
- * right after a successful check.
+ * Checks whether a client may still follow events: while the stream is open, its key may be revoked or its subject removed from
+ * the project. Created right after a check that allowed it.
  */
 export class StreamPermission {
   readonly #deps: StreamPermissionDeps
@@ -27,13 +27,13 @@ export class StreamPermission {
     return this.#deps.clock.monotonicMs() - this.#checkedAt <= VALID_MS
   }
 
-  /** Checks again. Concurrent callers share one check. Undefined if the check failed, for instance without a database. */
+  /** Checks again. Concurrent callers share one check. Undefined if it gave no answer, such as without a database. */
   check(): Promise<boolean | undefined> {
     this.#checking ??= this.#runCheck()
     return this.#checking
   }
 
-  /** Repeats the check until it gives an answer. Also false once the signal fires. */
+  /** Repeats the check until it gives an answer. Returns false if the signal fires first. */
   async checkUntilAnswered(signal: AbortSignal): Promise<boolean> {
     while (!signal.aborted) {
       const isAllowed = await this.check()

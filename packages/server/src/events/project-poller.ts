@@ -6,8 +6,8 @@ import { resetText, type EventMessage, type RenderEntries } from './messages.ts'
 export const POLL_MS = 250
 const PAGE = 200
 /**
- * Each poller reports a failure that lasts at most once in this time. While Postgres is down the pollers of all followed projects
- * fail at every poll, and would flood the log.
+ * While its polls keep failing, a poller reports the failure at most once in this time. While Postgres is down, the pollers of all
+ * followed projects fail at every poll and would otherwise flood the log.
  */
 const REPORT_EVERY_MS = 30_000
 
@@ -35,7 +35,7 @@ export class ProjectPoller {
     this.#deps = deps
   }
 
-  /** The position of the poller, once it has started. A follower that is added now gets everything after it. */
+  /** The position of the poller, once it has started. A follower that is added now gets every event after it. */
   get cursor(): string {
     return this.#cursor
   }
@@ -69,13 +69,13 @@ export class ProjectPoller {
     for (const resolve of this.#waiters.splice(0)) resolve()
   }
 
-  /** Resolves after a successful poll that began after this call. */
+  /** Resolves after a successful poll that began after this call, or when the poller closes. */
   async nextPoll(): Promise<void> {
     if (this.#closed.signal.aborted) return
     await new Promise<void>((resolve) => this.#waiters.push(resolve))
   }
 
-  /** Never rejects, because it is not awaited, and without it every follower would wait forever. */
+  /** Never rejects: nothing awaits this loop, and if it ended, every follower would wait forever. */
   async #run(): Promise<void> {
     const { signal } = this.#closed
     while (!signal.aborted) {
@@ -101,7 +101,7 @@ export class ProjectPoller {
   async #readPage(): Promise<number> {
     const { eventLog, caller, render } = this.#deps
     const { entries, cursor, isExpired } = await eventLog.read(caller, this.#cursor, { limit: PAGE })
-    // The whole page is rendered before its first event is delivered, so that a page which fails is read again as a whole.
+    // The whole page is rendered before its first event is delivered. So a page that cannot be rendered is read again as a whole.
     const messages = render(entries)
     this.#cursor = cursor
     if (isExpired) this.#deliver({ cursor, text: resetText(cursor) })

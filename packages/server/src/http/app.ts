@@ -25,14 +25,14 @@ import { toEvent } from './wire.ts'
 
 export interface AppDeps extends Omit<Service, 'eventHub' | 'calendarLimit'>, ProbeDeps {
   readonly eventLog: EventLog
-  /** Asked for every request, except those of the installation. */
+  /** Checks the permission of every request, except those of the installation. */
   readonly authorization: AuthorizationPort
-  /** Records whether the event log can be read for clients that follow events. @default it is not recorded */
+  /** Records whether polls of the event log succeed, for clients that follow events. @default it is not recorded */
   readonly eventLogFailures?: Pick<FailureRecord, 'failed' | 'succeeded'>
-  /** The key of the installation: admin of its own project, and may create keys for others. */
+  /** The key of the installation, which is admin of its own project and administers every tenant. */
   readonly adminKey: string
   readonly version: string
-  /** Counts requests. @default the meter `carillon` of the process */
+  /** Receives the durations of requests. @default the meter `carillon` of the process */
   readonly meter?: Meter
   /** Lets a signed-in browser act as the installation. @default browsers cannot sign in */
   readonly signIn?: Pick<SignIn, 'accepts'>
@@ -42,9 +42,9 @@ export interface AppDeps extends Omit<Service, 'eventHub' | 'calendarLimit'>, Pr
 }
 
 interface AppLimits {
-  /** The rate limit of one key in this process, unless its tenant has its own. @default 60000 */
+  /** The rate limit of one key in this process, unless the key's tenant has a limit of its own. @default 60000 */
   readonly requestsPerMinute?: number
-  /** @default 1 MiB, the most that core accepts, plus 64 KiB */
+  /** The longest body of a request. @default 1 MiB, the most that core accepts, plus 64 KiB */
   readonly bodyBytes?: number
   /** How many clients may follow events with one key in this process. @default 50 */
   readonly streamsPerKey?: number
@@ -55,7 +55,10 @@ const LIMIT_DEFAULTS: Required<AppLimits> = {
   bodyBytes: SCHEDULE_INPUT_MAX_LENGTH + 65_536,
   streamsPerKey: 50,
 }
-/** Calendar programs poll every few minutes. One that polls faster than it is answered must not slow down others. */
+/**
+ * How many calendars a key may request at a time; a further request is refused with 429. Calendar programs poll every few
+ * minutes. A program that polls faster than it is answered must not slow down other clients.
+ */
 const CALENDARS_PER_KEY = 2
 
 /** The handler of each operation. An operation without one does not compile. */
@@ -68,7 +71,7 @@ const handlers: HandlersOf<OperationId> = {
 }
 
 /**
- * The service over HTTP, ready to listen. Routes that are added before it listens get the same headers, limits, log lines and
+ * Builds the HTTP server, ready to listen. Routes that are added before it listens get the same headers, limits, log lines and
  * problems.
  */
 export async function createApp(deps: AppDeps): Promise<FastifyInstance> {
@@ -109,10 +112,10 @@ interface KnownRoute {
   readonly segments: readonly string[]
 }
 
-/** Answers requests without a route: 405 if the path has another method, otherwise 404. */
+/** Answers requests that match no route: 405 if the path exists with other methods, otherwise 404. */
 function refuseUnknownRoutes(app: FastifyInstance): void {
   const routes: KnownRoute[] = []
-  // Also called for routes that are added after `createApp`.
+  // Fastify calls this hook for routes that are added after `createApp`, too.
   app.addHook('onRoute', ({ method, url }) => {
     for (const each of [method].flat()) routes.push({ method: each, segments: url.split('/') })
   })

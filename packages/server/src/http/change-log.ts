@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 
-/** Changes that emit no event of core. Changes of schedules do, and are logged from there. */
+/** Changes for which core emits no typed event. For changes of schedules it does, and `logEvents` logs those. */
 type Change =
   | 'grant.created'
   | 'grant.renewed'
@@ -22,7 +22,7 @@ interface Actor {
   readonly subject: string
 }
 
-/** Logs who changed what, once the change is made. It holds ids and names, never the value of a secret or a key. */
+/** Logs who changed what, once the change is made. The line holds ids and names, never the value of a secret or a key. */
 export function logChange(
   logger: Logger,
   change: Change,

@@ -11,13 +11,16 @@ import { logRefused } from './request-log.ts'
 
 const REQUEST_TIMEOUT_MS = 30_000
 const HEADERS_TIMEOUT_MS = 15_000
-/** Further connections are refused, so that the open ones can be served. */
+/** The most open connections. Further ones are refused, so that the open ones can be served. */
 const CONNECTIONS_MAX = 10_000
 /** How often Node looks for requests that arrive too slowly. */
 const CHECK_EVERY_MS = 5000
-/** As long as a whole URL can be, so the router never refuses an id for its length: core does, with a better message. */
+/**
+ * The longest path parameter that the router accepts. A whole URL can be no longer, so the router never refuses an id for its
+ * length: core does, with a better message.
+ */
 const PARAM_MAX_LENGTH = 16_384
-/** How long open requests may take once the app closes. Then their connections are cut. */
+/** How long requests in progress may take once the app closes. Then their connections are cut. */
 const GRACE_MS = 10_000
 
 export function serverOptions(logger: Logger, bodyBytes: number): FastifyHttpOptions<Server> {
@@ -48,7 +51,7 @@ export function serverOptions(logger: Logger, bodyBytes: number): FastifyHttpOpt
   }
 }
 
-/** Hooks below the routes: which connections and requests are accepted at all, and how they end when the app closes. */
+/** Refuses too many connections and requests without a Host, for all routes, and closes connections when the app closes. */
 export function guardConnections(app: FastifyInstance, { clock }: { readonly clock: Clock }): void {
   app.server.maxConnections = CONNECTIONS_MAX
   closeGracefully(app, clock)
@@ -110,8 +113,8 @@ function refuseMissingHost(app: FastifyInstance): void {
 }
 
 /**
- * Closes in order: open requests are answered, later ones are refused, and no connection stays open. Node itself would wait
- * for connections that never sent a request, such as browsers open in advance, so connections are tracked here.
+ * Closes without losing answers: requests in progress are answered, later ones are refused, and no connection stays open. Node
+ * itself would wait for connections that never sent a request, such as browsers open in advance, so this tracks connections.
  */
 function closeGracefully(app: FastifyInstance, clock: Clock): void {
   const sockets = new OpenSockets(app.server)
@@ -162,7 +165,7 @@ class OpenSockets {
     const requests = this.#requests.get(socket)
     if (requests === undefined) return
     this.#requests.set(socket, requests + change)
-    // Not destroyed: the last bytes of the answer may still be on their way.
+    // `end`, not `destroy`: the last bytes of the answer may still be on their way.
     if (this.#isClosing && requests + change === 0) socket.end()
   }
 }

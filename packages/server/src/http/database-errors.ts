@@ -13,20 +13,20 @@ const SOCKET_CODES = new Set([
 ])
 
 /**
- * SQLSTATEs that are no fault of the request: no connection (08), login refused (28), no such database (3D), transaction
+ * SQLSTATEs of failures that the request did not cause: no connection (08), login refused (28), no such database (3D), transaction
  * rollback such as a deadlock (40), out of resources (53), shut down or cancelled (57), lock not available (55P03), read-only
  * standby (25006), idle in transaction for too long (25P03).
  */
 const SQLSTATES = /^(08|28|3D|40|53|57)|^(55P03|25006|25P03)$/
 
-/** Errors of the driver that carry no code, so that the message is all there is to recognize them by. */
+/** Errors of the database driver that carry no code. Only their messages identify them. */
 const DRIVER_MESSAGES =
   /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error|Cannot use a pool after calling end)/
 
 /** True if the database could not be reached or did not answer in time, so that a retry later may succeed. */
 export function isUnreachableDatabase(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  // One error per address of the host.
+  // An AggregateError holds one error per address of the host.
   if (error instanceof AggregateError) return error.errors.length > 0 && error.errors.every(isUnreachableDatabase)
   const sqlState = sqlStateOf(error)
   if (sqlState !== undefined) return SQLSTATES.test(sqlState) || endsSession(error)
@@ -53,13 +53,13 @@ export function loggableError(error: unknown): Error | undefined {
   return copy
 }
 
-/** Undefined for errors that Postgres did not report. */
+/** Returns the SQLSTATE of an error that Postgres reported; undefined for any other error. */
 function sqlStateOf(error: Error): string | undefined {
   if (!('code' in error) || !('severity' in error)) return undefined
   return typeof error.code === 'string' && /^[0-9A-Z]{5}$/.test(error.code) ? error.code : undefined
 }
 
-/** Postgres ends a session to refuse a login or to shut down, whatever the code. The statement was not at fault. */
+/** True if Postgres ended the session, to refuse a login or to shut down. Then the statement was not at fault, whatever the code. */
 function endsSession(error: Error): boolean {
   return 'severity' in error && (error.severity === 'FATAL' || error.severity === 'PANIC')
 }

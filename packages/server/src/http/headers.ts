@@ -2,8 +2,8 @@ import helmet, { type FastifyHelmetOptions } from '@fastify/helmet'
 import type { FastifyInstance } from 'fastify'
 
 /**
- * Pages of this service load only what it serves itself. Inline styles are allowed, because component libraries set them.
- * `upgrade-insecure-requests` and HSTS are left out: the service speaks plain HTTP, and the proxy that adds TLS decides about
+ * Pages of this server load only what the server itself serves. Inline styles are allowed, because component libraries set them.
+ * `upgrade-insecure-requests` and HSTS are left out: the server speaks plain HTTP, and the proxy that adds TLS decides about
  * both for its whole host.
  */
 export const CONTENT_SECURITY_POLICY = {

@@ -61,7 +61,7 @@ b.failed { color: light-dark(#b3261e, #ff9d94) }
 b.paused, b.retrying, b.skipped, b.cancelled { color: light-dark(#8a5a00, #f2c266) }
 `
 
-/** Allows this style and nothing else: these pages have no script, and an injected one must not run. */
+/** The policy of these pages allows `STYLE` and nothing else: they have no script, and an injected one must not run. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
@@ -76,7 +76,7 @@ export function sendPage(
   status: number,
   { title, body }: { title: string; body: Html },
 ): FastifyReply {
-  // Not built with `html`: escaping would change the hash in the policy above.
+  // Not built with `html`: escaping would change the style, and so its hash would not match the policy above.
   const style = new Html(`<style>${STYLE}</style>`)
   const page = html`<!doctype html>
     <html lang="en">

@@ -49,7 +49,7 @@ export function readInput(operation: Operation, request: FastifyRequest): Reques
   return input
 }
 
-/** Refuses unknown and repeated parameters instead of ignoring them, because the caller meant something by them. */
+/** Refuses unknown and repeated query parameters instead of ignoring them, because the caller meant something by them. */
 function queryProblems({ query: schema }: Operation, query: Readonly<Record<string, unknown>>): FieldProblem[] {
   const known = Object.keys(schema?.shape ?? {})
   const expected = known.length === 0 ? 'no parameters' : `one of ${known.join(', ')}`
@@ -76,13 +76,13 @@ export function readJsonBodies(app: FastifyInstance): void {
   )
 }
 
-/** For routes without a body: one that is sent is left unread, whatever its type, and Node discards it. */
+/** For routes that take no body. A body that a client sends anyway is not read, whatever its type, and Node discards it. */
 export function ignoreBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', async () => undefined)
 }
 
-/** Compressed bodies are refused: a small one could decompress to an endless one. */
+/** Refuses compressed bodies: a small one could decompress to one without end. */
 function requireIdentityEncoding(encoding = ''): void {
   if (/^(?:identity)?$/i.test(encoding)) return
   const message = `expected identity, or no such header, got ${foundText(encoding)}: send the body as it is`
@@ -129,11 +129,11 @@ interface Node {
 }
 
 /**
- * Finds what no body may contain: `__proto__`, which pollutes prototypes where objects are copied, and too many levels. The
- * walk does not recurse, so that a deep body cannot overflow the stack.
+ * Finds what no body may contain: a field `__proto__`, which pollutes prototypes where objects are copied, and too many levels of
+ * nesting. The walk does not recurse, so that a deep body cannot overflow the stack.
  *
- * secure-json-parse refuses `__proto__` as well, but it neither names the field at fault, which callers are promised, nor
- * limits the depth. The depth needs this walk anyway.
+ * The library secure-json-parse refuses `__proto__` too, but it does not name the field at fault, which callers are promised, and
+ * does not limit the depth. The depth needs this walk anyway.
  */
 function jsonFault(body: unknown): FieldProblem | undefined {
   const nodes: Node[] = isNode(body) ? [{ value: body, path: [] }] : []

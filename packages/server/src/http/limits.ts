@@ -7,15 +7,15 @@ import type { Identity } from '../auth/identity.ts'
 import { ProblemError } from './problems.ts'
 
 const WINDOW_MS = 60_000
-/** For one address without a valid key: enough to read the reference, too little to guess a key. */
+/** The rate limit of one IP address without a valid key: enough to read the reference, too little to guess a key. */
 const ANONYMOUS_PER_MINUTE = 600
 
-/** For cheap routes that machines call all day. */
-export const UNLIMITED = { config: { rateLimit: false as const } }
+/** Route options without a rate limit, for cheap routes that machines call all day. */
+export const WITHOUT_RATE_LIMIT = { config: { rateLimit: false as const } }
 
 /**
- * Limits requests per key, or per address without one, in this process. The limit is checked right after authentication,
- * before any other work.
+ * Limits requests per key in this process, or per IP address if a request has no valid key. The limit is checked right after
+ * authentication, before any other work.
  */
 export async function limitRates(
   app: FastifyInstance,
@@ -56,14 +56,14 @@ const TENANTS_MAX = 1000
 /** A cache of the rate limits that tenants set for their keys, so that a request costs no query. */
 export class TenantRates {
   readonly #deps: TenantRatesDeps
-  /** The age of an entry is checked here, because it counts from the query, and the `ttl` of lru-cache from its answer. */
+  /** Without the `ttl` of lru-cache, which has a clock of its own: `find` checks the age of an entry by `clock`. */
   readonly #cache = new LRUCache<string, CachedRate>({ max: TENANTS_MAX })
 
   constructor(deps: TenantRatesDeps) {
     this.#deps = deps
   }
 
-  /** Requests per minute of each key of a tenant. Null: the tenant has no limit of its own. */
+  /** Returns the requests per minute that each key of a tenant may send. Null: the tenant has no limit of its own. */
   find(tenantId: string): Promise<number | null> {
     const now = this.#deps.clock.monotonicMs()
     const cached = this.#cache.get(tenantId)
@@ -84,7 +84,7 @@ export class TenantRates {
 
 interface ConcurrencyOptions {
   readonly max: number
-  /** What is limited, in the plural, for refusals. */
+  /** Names in a refusal what is limited, in the plural: `streams`. */
   readonly noun: string
   readonly retryAfterSeconds: number
 }

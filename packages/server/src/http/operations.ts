@@ -1,6 +1,13 @@
 import type { Readable } from 'node:stream'
 
-import { API_PREFIX, INSTALLATION_KEY, operationIds, operations, type Operation, type OperationId } from '@carillon/api'
+import {
+  API_PREFIX,
+  INSTALLATION_KEY_PHRASE,
+  operationIds,
+  operations,
+  type Operation,
+  type OperationId,
+} from '@carillon/api'
 import type {
   AuthorizationPort,
   Caller,
@@ -37,15 +44,17 @@ export interface Service {
   readonly clock: Clock
   readonly logger: Logger
   readonly eventHub: EventHub
-  /** A calendar is the one answer that takes many reads. */
+  /** Limits how many calendars a key may request at a time: only this answer needs many reads of the database. */
   readonly calendarLimit: KeyConcurrency
 }
 
 type OperationOf<Id extends OperationId> = (typeof operations)[Id]
 
 /** What the schema of one part of the request parses to; undefined if the operation reads nothing there. */
-type Read<Id extends OperationId, Part extends 'params' | 'query' | 'headers' | 'body'> =
-  OperationOf<Id> extends { readonly [P in Part]: infer Schema extends z.ZodType } ? z.output<Schema> : undefined
+type Read<Id extends OperationId, MonitoredPart extends 'params' | 'query' | 'headers' | 'body'> =
+  OperationOf<Id> extends { readonly [P in MonitoredPart]: infer Schema extends z.ZodType }
+    ? z.output<Schema>
+    : undefined
 
 /** A request that was authenticated, allowed and parsed. */
 interface Call<Id extends OperationId> {
@@ -82,7 +91,7 @@ export type HandlersOf<Id extends OperationId> = { readonly [Each in Id]: Handle
 interface OperationRoutes {
   readonly service: Service
   readonly authenticate: Authenticate
-  /** Asked for every request, except those of the installation. */
+  /** Checks the permission of every request, except those of the installation. */
   readonly authorization: AuthorizationPort
   readonly handlers: HandlersOf<OperationId>
 }
@@ -122,7 +131,7 @@ function routeOf(
   }
   const isAllowed = async ({ isInstallation, caller }: Identity): Promise<boolean> =>
     isInstallation || authorization.isAllowed({ ...caller, role: operation.role })
-  // TypeScript cannot relate `id` to its entry in the table, so every handler is treated as that of one operation.
+  // TypeScript cannot relate `id` to its entry in the table, so every handler is cast to that of one operation, `getSchedule`.
   const handle = handlers[id] as unknown as Handler<'getSchedule'>
   return {
     method: method.toUpperCase(),
@@ -132,7 +141,7 @@ function routeOf(
     onRequest: async (request) => {
       request.identity = await identify(request)
     },
-    // Before the body is read, so that a refused caller cannot make the server read it.
+    // This hook runs before the body is read, so that a refused caller cannot make the server read it.
     preParsing: async (request) => {
       const identity = requireRole(request, operation)
       if (!(await failClosed(() => isAllowed(identity)))) throw notAllowed(operation)
@@ -144,7 +153,7 @@ function routeOf(
         return again !== undefined && (await isAllowed(again))
       }
       const call = { service, identity, caller: identity.caller, isStillAllowed, ...readInput(operation, request) }
-      // As above: `readInput` has parsed the request by the schemas of this operation.
+      // Cast like the handler: `readInput` has parsed the request by the schemas of the handler's operation.
       return send(reply, operation, await handle(call as unknown as Call<'getSchedule'>))
     },
   }
@@ -162,7 +171,7 @@ function isCalendar({ success }: Operation): boolean {
   return success.mediaType === 'text/calendar'
 }
 
-/** Checks the role in the key, the token or the session. Whether the subject may act in the project is checked after it. */
+/** Checks the role in the key, the token or the session. `preParsing` then checks whether the subject may act in the project. */
 function requireRole(request: FastifyRequest, operation: Operation): Identity {
   const { method, role, isForInstallation = false } = operation
   const identity = requireIdentity(request, operation)
@@ -172,7 +181,7 @@ function requireRole(request: FastifyRequest, operation: Operation): Identity {
     throw new ProblemError('forbidden', detail)
   }
   if (isForInstallation && !identity.isInstallation) {
-    const detail = `expected ${INSTALLATION_KEY}, got another key: use it, or ask the operator of this service`
+    const detail = `expected ${INSTALLATION_KEY_PHRASE}, got another key: use it, or ask the operator of this service`
     throw new ProblemError('forbidden', detail)
   }
   if (role === 'admin' && identity.role !== 'admin') {
@@ -181,7 +190,7 @@ function requireRole(request: FastifyRequest, operation: Operation): Identity {
   return identity
 }
 
-/** A permission check that fails is answered with `unavailable`. It never lets a request through. */
+/** Turns a permission check that throws into the problem `unavailable`, so that it never lets a request through. */
 async function failClosed(check: () => Promise<boolean>): Promise<boolean> {
   try {
     return await check()

@@ -5,7 +5,7 @@ import scalar from '@scalar/fastify-api-reference'
 import type { FastifyInstance } from 'fastify'
 
 import { CONTENT_SECURITY_POLICY } from './headers.ts'
-import { UNLIMITED } from './limits.ts'
+import { WITHOUT_RATE_LIMIT } from './limits.ts'
 import { invalidInput, ProblemError } from './problems.ts'
 
 const PROMETHEUS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
@@ -14,7 +14,7 @@ const INLINE_SCRIPT = /<script(?![^>]*\ssrc=)[^>]*>([^]*?)<\/script>/g
 export interface ProbeDeps {
   /** Renders the metrics in the text format of Prometheus. */
   readonly renderMetrics: () => Promise<string>
-  /** Why the service is not ready, one sentence each; empty if it is. */
+  /** The reasons why this server is not ready, one sentence each; empty if it is ready. */
   readonly readiness: () => Promise<readonly string[]>
   /** Recent incidents that are over, one sentence each. @default none */
   readonly notices?: () => readonly string[]
@@ -22,16 +22,18 @@ export interface ProbeDeps {
 
 /** /healthz, /readyz and /metrics: without a key and without a rate limit. They reveal nothing about a tenant. */
 export function serveProbes(app: FastifyInstance, { readiness, notices = () => [], renderMetrics }: ProbeDeps): void {
-  app.get('/healthz', UNLIMITED, async () => ({ status: 'ok' }))
+  app.get('/healthz', WITHOUT_RATE_LIMIT, async () => ({ status: 'ok' }))
 
-  app.get('/readyz', UNLIMITED, async () => {
+  app.get('/readyz', WITHOUT_RATE_LIMIT, async () => {
     const reasons = await readiness()
     if (reasons.length > 0) throw new ProblemError('unavailable', reasons.join('; '))
     const recent = notices()
     return { status: 'ready', ...(recent.length > 0 && { notices: recent }) }
   })
 
-  app.get('/metrics', UNLIMITED, async (_request, reply) => reply.type(PROMETHEUS_TYPE).send(await renderMetrics()))
+  app.get('/metrics', WITHOUT_RATE_LIMIT, async (_request, reply) =>
+    reply.type(PROMETHEUS_TYPE).send(await renderMetrics()),
+  )
 }
 
 /** The OpenAPI document at `/openapi.json`, and a page that shows it at `/docs`. Nothing is loaded from other hosts. */
@@ -42,7 +44,7 @@ export async function serveReference(app: FastifyInstance, version: string): Pro
 
   await app.register(async (scope) => {
     scope.addHook('onRequest', async ({ host, url }, reply) => {
-      // The page builds a URL from the host, and would throw.
+      // The page builds a URL from the Host header, and would throw if the header is invalid.
       if (!URL.canParse(`http://${host}`)) {
         throw invalidInput([{ field: 'Host', message: 'expected the name of a host, got something else' }])
       }
@@ -61,7 +63,7 @@ export async function serveReference(app: FastifyInstance, version: string): Pro
         withDefaultFonts: false,
         telemetry: false,
         proxyUrl: '',
-        // Each of these would call a service of a third party.
+        // Each of these would send requests to a third party.
         showDeveloperTools: 'never',
         agent: { disabled: true },
         mcp: { disabled: true },

@@ -22,16 +22,16 @@ interface PageSource<Item, Position> {
 
 const VERSION = 1
 
-/** A list in the order of names, whose position is the name. */
+/** A list that is ordered by name: the position of an item is its name. */
 export const byName = (list: string): CursorKind<string> => ({
   list,
   position: z.string().min(1).max(PAGE_POSITION_MAX_LENGTH),
 })
 
-/** A list whose position is the id of an item. */
-export const byId = (list: string): CursorKind<string> => ({ list, position: z.uuid() })
+/** A list in which the position of an item is its id. */
+export const cursorById = (list: string): CursorKind<string> => ({ list, position: z.uuid() })
 
-/** Reads one page. It fetches one item more than fits, to know whether another page follows. */
+/** Reads one page. It fetches one item more than the page holds, to tell whether another page follows. */
 export async function readPage<Item, Position>(
   { cursor, limit = PAGE_SIZE.default }: PageRequest,
   { kind, positionOf, fetch }: PageSource<Item, Position>,
@@ -47,7 +47,7 @@ export async function readPage<Item, Position>(
   return { items, nextCursor: isMore ? encodeCursor(kind, positionOf(last)) : null }
 }
 
-/** Opaque to clients, and valid for this list only. */
+/** Writes a cursor, which is opaque to clients and valid for this list only. */
 function encodeCursor<Position>({ list }: CursorKind<Position>, position: Position): string {
   return Buffer.from(JSON.stringify([VERSION, list, position])).toString('base64url')
 }

@@ -37,7 +37,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** Refuses a request because of its fields. The detail quotes the first. */
+/** Refuses a request because of its fields. The detail quotes the first field at fault. */
 export function invalidInput(errors: readonly FieldProblem[]): ProblemError {
   const [first] = errors
   const rest = errors.length > 1 ? ` (and ${errors.length - 1} more)` : ''
@@ -54,7 +54,7 @@ function internalProblem(cause: unknown): ProblemError {
   return new ProblemError('internal', detail, { cause })
 }
 
-/** The problem that answers a request for whatever was thrown. */
+/** Turns anything that was thrown into the problem that answers the request. */
 function problemOf(error: unknown): ProblemError {
   if (error instanceof ProblemError) return error
   if (error instanceof CarillonError) return coreProblem(error)
@@ -95,7 +95,7 @@ const CODES: { readonly [Code in ErrorCode]: ProblemCode } = {
   workers_alive: 'internal',
 }
 
-/** The header at fault for errors that core reports without a field, because there the value is an argument. */
+/** The header at fault for errors that core reports without a field: what the caller sends as a header, core gets as an argument. */
 const HEADERS: Partial<Record<ProblemCode, string>> = {
   revision_conflict: 'If-Match',
   idempotency_in_flight: 'Idempotency-Key',
@@ -116,8 +116,8 @@ function coreProblem(error: CarillonError): ProblemError {
 }
 
 /**
- * Does the work, and renames the fields in the errors that it throws to the names that the caller knows.
- * @param names from core's argument to the caller's field; other names stay as they are
+ * Runs `work`. If core throws, the fields in the error are renamed to the names that the caller knows.
+ * @param names maps the name of core's argument to the caller's field; other names stay as they are
  */
 export async function withRenamedFields<Result>(
   names: Readonly<Record<string, string>>,
@@ -149,13 +149,13 @@ const FRAMEWORK_PROBLEMS: Readonly<Record<string, (cause: Error) => ProblemError
   FST_ERR_MAX_PARAM_LENGTH: badUrl,
 }
 
-/** Undefined for an error that is not about the request. */
+/** Returns the problem for an error of Fastify that the request caused; undefined for any other error. */
 function frameworkProblem(error: Error): ProblemError | undefined {
   const { code, statusCode } = error as { readonly code?: unknown; readonly statusCode?: unknown }
   const known =
     typeof code === 'string' && Object.hasOwn(FRAMEWORK_PROBLEMS, code) ? FRAMEWORK_PROBLEMS[code] : undefined
   if (known !== undefined) return known(error)
-  // For instance a client that disconnected in the middle of its body, and will not read the answer.
+  // For instance, the client disconnected in the middle of its body. Then it will not read the answer.
   return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500 ? incompleteBody(error) : undefined
 }
 
@@ -187,7 +187,7 @@ interface ProblemAnswer {
   readonly body: Problem
 }
 
-/** The answer of RFC 9457. */
+/** Builds the answer to a problem, in the format of RFC 9457. */
 export function problemAnswer(
   { code, status, message, errors, headers }: ProblemError,
   requestId: string,
@@ -216,6 +216,6 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
   const problem = problemOf(error)
   request.problem = problem
   const { status, headers, body } = problemAnswer(problem, request.id)
-  // Sent as a string, because Fastify would set the type of an object to application/json.
+  // The body is sent as a string, because Fastify would set the content type of an object to application/json.
   return reply.code(status).headers(headers).send(JSON.stringify(body))
 }

@@ -13,7 +13,7 @@ declare module 'fastify' {
     identity: Identity | undefined
     /** The problem that the request was answered with. */
     problem: ProblemError | undefined
-    /** Read from the monotonic clock. */
+    /** When the request began, by the monotonic clock. */
     startedMs: number
   }
 }
@@ -28,7 +28,7 @@ interface RequestLogDeps {
 const BOUNDARIES_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /**
- * Logs and measures every request when its answer is sent or its connection is gone. The line holds no query string, body,
+ * Logs and measures every request when its answer is sent or its connection is gone. The log line holds no query string, body,
  * header or path, because each of them may hold a secret.
  */
 export function recordRequests(app: FastifyInstance, { logger, clock, meter }: RequestLogDeps): void {
@@ -50,7 +50,7 @@ export function recordRequests(app: FastifyInstance, { logger, clock, meter }: R
   })
 }
 
-/** Labels are the route and the status, never a caller or a schedule: those have too many values. */
+/** The labels are the method, the route and the status, never a caller or a schedule: those have too many values. */
 function createDurationMetric(meter: Meter) {
   return meter.createHistogram('http.server.request.duration_seconds', {
     unit: 's',
@@ -59,7 +59,7 @@ function createDurationMetric(meter: Meter) {
   })
 }
 
-/** For a request that Fastify refuses before any hook runs. */
+/** Logs a request that Fastify refuses before any hook runs. Its duration is not known and logged as 0. */
 export function logRefused(logger: Logger, request: FastifyRequest, reply: FastifyReply): void {
   reply.raw.once('close', () => logRequest(logger, request, reply.raw.statusCode, 0))
 }
@@ -83,7 +83,7 @@ function callerFields({ keyId, caller }: Identity) {
   return { keyId, tenant: caller.tenantId, project: caller.projectId }
 }
 
-/** The pattern, such as `/api/v1/schedules/:id`; null if no route matches. */
+/** The pattern of the route, such as `/api/v1/schedules/:id`; null if no route matches. */
 function routeOf({ routeOptions }: FastifyRequest): string | null {
   return routeOptions.url ?? null
 }

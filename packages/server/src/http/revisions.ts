@@ -4,14 +4,15 @@ interface Revised {
   readonly revision: number
 }
 
-/** A revision as ETag and If-Match write it. */
+/** Writes a revision as an ETag, which If-Match repeats. */
 export function etagOf({ revision }: Revised): string {
   return `"${revision}"`
 }
 
 /**
- * Turns If-Match into the revision that a change requires; none for `*` or without the header. The schema has checked the
- * syntax. A list is resolved to the current revision, which the change compares again, so a concurrent change is not missed.
+ * Turns If-Match into the revision that a schedule must have to be changed; none for `*` or without the header. The schema has
+ * checked the syntax. A list that names the current revision becomes that revision. The change compares it again, so a
+ * concurrent change is not missed.
  *
  * @param read called only for a list of several revisions
  * @throws ProblemError if the schedule has none of the named revisions
@@ -33,7 +34,7 @@ export async function matching(
   throw new ProblemError('revision_conflict', message, { errors: [{ field: 'If-Match', message }] })
 }
 
-/** RFC 9110, 13.1.1: in If-Match a weak tag matches nothing. */
+/** Returns the revisions in strong ETags. In If-Match a weak ETag matches nothing (RFC 9110, 13.1.1). */
 function strongRevisions(ifMatch: string): number[] {
   return ifMatch
     .split(',')
@@ -42,7 +43,7 @@ function strongRevisions(ifMatch: string): number[] {
     .map((tag) => Number(tag.slice(1, -1)))
 }
 
-/** @throws ProblemError if a change does not name its revision */
+/** @throws ProblemError if a change comes without If-Match, and so does not say which revision it is meant for */
 export function requireIfMatch(ifMatch: string | undefined): string {
   if (ifMatch !== undefined) return ifMatch
   const message = 'expected the ETag that was read, got nothing: send it, or * for any revision'

@@ -12,7 +12,7 @@ import { ProblemError } from './problems.ts'
 
 const SESSION_MS = 12 * 60 * 60 * 1000
 const TOKEN_MS = 15 * 60 * 1000
-/** Each start issues one. Of more than this many unused tokens, the oldest become invalid. */
+/** The most unused sign-in tokens that stay valid. A further one makes the oldest invalid. Each start issues one. */
 const TOKENS_MAX = 16
 
 interface SignInDeps {
@@ -40,7 +40,7 @@ export class SignIn {
 
   constructor({ adminKey, clock = systemWallClock }: SignInDeps) {
     this.#clock = clock
-    // A derived key, so that a cookie reveals nothing about the admin key.
+    // The signing key is derived from the admin key in one direction, so a cookie reveals nothing about the admin key.
     this.#signer = new Signer(Buffer.from(hkdfSync('sha256', adminKey, '', 'carillon session cookie 2', 32)))
   }
 
@@ -51,7 +51,7 @@ export class SignIn {
     return token
   }
 
-  /** Returns the value of a session cookie; undefined if the token is unknown, used or expired. */
+  /** Uses up a token and returns the value of a session cookie; undefined if the token is unknown, used or expired. */
   redeem(token: string): string | undefined {
     const now = this.#clock.now()
     const digest = digestOf(token)
@@ -72,8 +72,8 @@ function digestOf(token: string): Buffer {
 }
 
 /**
- * True if a page of this service sent the request. A browser attaches its cookie to requests of any page, and only these
- * headers, which no page can forge, tell which one it was. False if both are missing.
+ * True if a page of this server sent the request. A browser may attach the session cookie to the request of any page. Only Origin
+ * and Sec-Fetch-Site, which no page can forge, tell which page sent it. False if both are missing.
  */
 export function isSameOrigin(headers: IncomingHttpHeaders): boolean {
   const { origin, host } = headers
@@ -83,12 +83,12 @@ export function isSameOrigin(headers: IncomingHttpHeaders): boolean {
   return host !== undefined && URL.parse(origin)?.host === host.toLowerCase()
 }
 
-// `strict`: other sites cannot use the cookie. `auto`: marked secure where the connection uses TLS.
+// `strict`: the browser sends the cookie with no request of another site. `auto`: the cookie is secure if the connection uses TLS.
 const COOKIE = { path: '/', httpOnly: true, sameSite: 'strict', secure: 'auto' } as const
 
-/** GET /sign-in, where a printed link leads, and POST /sign-out, a button of the home page. */
+/** Serves GET /sign-in, where a printed link leads, and POST /sign-out, which a button of the home page sends. */
 export async function serveSignIn(app: FastifyInstance, signIn: SignIn): Promise<void> {
-  // Without HEAD, so that a link preview does not use the token up.
+  // Without a HEAD route, so that a program that previews links does not use the token up.
   app.get<{ Querystring: { token?: unknown } }>('/sign-in', { exposeHeadRoute: false }, async (request, reply) => {
     const { token } = request.query
     const cookie = typeof token === 'string' ? signIn.redeem(token) : undefined
@@ -100,7 +100,7 @@ export async function serveSignIn(app: FastifyInstance, signIn: SignIn): Promise
   })
 
   await app.register(async (scope) => {
-    // A browser sends even an empty form with a content type of its own.
+    // A browser sends a content type even with an empty form, and that type is not JSON.
     ignoreBodies(scope)
     scope.post('/sign-out', async ({ headers }, reply) => {
       if (!isSameOrigin(headers)) {

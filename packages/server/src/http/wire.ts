@@ -36,9 +36,9 @@ import {
 } from '@carillon/core'
 
 // Every value of core that an answer holds is converted here: instants become ISO 8601 text, `tenantId` becomes `tenant`.
-// `now` is in epoch milliseconds and decides about warnings only.
+// The parameter `now` is in epoch milliseconds and decides about warnings only.
 
-/** UTC, to the millisecond. */
+/** Writes an instant in UTC, to the millisecond. */
 export function toInstant(epochMs: number): string {
   return new Date(epochMs).toISOString()
 }
@@ -57,7 +57,7 @@ export function toSchedule(schedule: CoreSchedule, now: number): Schedule {
     // Core never returns a deleted schedule, so the wire has no such state.
     state: schedule.state as Schedule['state'],
     revision: schedule.revision,
-    // The same shape, with mutable arrays.
+    // The two types differ only in that the arrays of this one are mutable.
     cadence: schedule.cadence as Schedule['cadence'],
     description: describeCadence(schedule.cadence),
     target: schedule.target,
@@ -85,7 +85,7 @@ export function toScheduleChange({ nextSlotAt, changedAt, ...change }: ScheduleC
   return { ...change, nextSlotAt: toInstantOrNull(nextSlotAt), changedAt: toInstant(changedAt) }
 }
 
-/** Keeps the other fields of a slot. */
+/** Converts the instant of a slot and keeps its other fields. */
 export function toSlot<Slot extends SlotPreview>({
   scheduledFor,
   ...rest
@@ -103,7 +103,7 @@ export function toPreview({ description, slots, warnings }: CorePreview): Previe
 
 export function toSchedulePreview(plan: CreatePlan): SchedulePreview {
   const { name, target, policy, grantId, ownerSubject } = plan
-  // The same shape, with mutable arrays.
+  // The two types differ only in that the arrays of this one are mutable.
   const cadence = plan.cadence as SchedulePreview['cadence']
   return { name, cadence, target, policy, grantId, ownerSubject, ...toPreview(plan) }
 }
@@ -175,7 +175,7 @@ export function toGrant(grant: CoreGrant, now: number): Grant {
   }
 }
 
-/** For people. Whether a grant permits a run is decided by the database clock (I10), not here. */
+/** The warning that people see. Postgres' clock, not this function, decides whether a grant permits a run (I10). */
 export function grantWarning(
   { expiresAt, isRevoked }: { readonly expiresAt: number | null; readonly isRevoked: boolean },
   now: number,
@@ -204,7 +204,7 @@ export function toMember({ subject, role, addedBy, addedAt, removedBy, removedAt
   return { subject, role, addedBy, addedAt: toInstant(addedAt), removedBy, removedAt: toInstantOrNull(removedAt) }
 }
 
-/** Field by field, so that a field that core adds to the record never leaks. */
+/** Copies field by field, so that no other field of core's record can leak. */
 export function toSecret({ name, version, createdBy, createdAt, updatedBy, updatedAt }: SecretRecord): Secret {
   return { name, version, createdBy, createdAt: toInstant(createdAt), updatedBy, updatedAt: toInstant(updatedAt) }
 }
@@ -223,7 +223,7 @@ type LatestAudit = NonNullable<AuditReport['latest']>
 interface Report {
   readonly latest: Audit | undefined
   readonly auditedUntil: number | null
-  /** Findings of the caller's project, and for the installation those without a project. */
+  /** Findings of the caller's project; for the installation also those that belong to no project. */
   readonly findings: readonly Finding[]
   /** I9: totals over all tenants are for the installation only. */
   readonly hasTotals: boolean

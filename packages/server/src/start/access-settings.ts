@@ -60,7 +60,7 @@ const BASE_URL: Reading<string> = {
   read: (text) => (isServiceUrl(text, 'anywhere') && !text.includes('?') ? text : undefined),
   describe: describeUrl,
 }
-/** The API of OpenFGA defines the patterns of its ids and of relations. */
+/** OpenFGA's API defines the pattern of its ids here, and that of relations below. */
 const ULID: Reading<string> = {
   expected: 'an id of OpenFGA, 26 capital letters and digits',
   read: (text) => (/^[ABCDEFGHJKMNPQRSTVWXYZ0-9]{26}$/.test(text) ? text : undefined),
@@ -76,8 +76,8 @@ const TOKEN: Reading<string> = {
 }
 
 /**
- * Null: tokens are not accepted.
- * @throws ServiceError `settings_invalid`, naming the variables at fault
+ * Reads which JSON Web Tokens are accepted. Null if none of these variables is set: then no token is accepted.
+ * @throws OperatorError `settings_invalid`, naming the variables at fault
  */
 export function readJwtSettings(env: Environment): JwtSettings | null {
   const variables = new VariableGroup(env, JWT_REQUIRED, JWT_OPTIONAL)
@@ -100,8 +100,8 @@ export function readJwtSettings(env: Environment): JwtSettings | null {
 }
 
 /**
- * Null: the built-in permission checks alone.
- * @throws ServiceError `settings_invalid`, naming the variables at fault; it never quotes the token
+ * Reads how OpenFGA is reached. Null if none of these variables is set: then only the built-in permission checks run.
+ * @throws OperatorError `settings_invalid`, naming the variables at fault; it never quotes the token
  */
 export function readOpenFgaSettings(env: Environment): OpenFgaSettings | null {
   const variables = new VariableGroup(env, OPEN_FGA_REQUIRED, OPEN_FGA_OPTIONAL)
@@ -120,8 +120,8 @@ export function readOpenFgaSettings(env: Environment): OpenFgaSettings | null {
 }
 
 /**
- * True if a URL may name a service that decides about access. Over plain http, an attacker on the network could answer in
- * its place.
+ * True if a URL may lead to a server that decides about access. Over plain http, an attacker on the network could answer in the
+ * place of that server.
  * @param plainHttp where plain http is allowed: on this machine only, or also on a network that the operator trusts
  */
 function isServiceUrl(text: string, plainHttp: 'loopback' | 'anywhere'): boolean {
@@ -130,7 +130,7 @@ function isServiceUrl(text: string, plainHttp: 'loopback' | 'anywhere'): boolean
   return url.protocol === 'https:' || (url.protocol === 'http:' && (plainHttp === 'anywhere' || isLoopback(url)))
 }
 
-/** Quotes a wrong URL, unless it holds a password. */
+/** Quotes a wrong URL, unless it holds credentials. */
 function describeUrl(text: string): string {
   const url = URL.parse(text)
   if (url === null) return 'something that is no URL'

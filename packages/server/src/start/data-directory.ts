@@ -20,7 +20,7 @@ import { VERSION } from '@carillon/core'
 import { makeDirectory } from '@carillon/postgres'
 import { z } from 'zod'
 
-import { codeOf, ServiceError } from './service-error.ts'
+import { codeOf, OperatorError } from './service-error.ts'
 
 /** The folder of an installation: its keys, and the embedded Postgres unless DATABASE_URL names another. */
 export interface DataDirectory {
@@ -33,11 +33,11 @@ export interface DataDirectory {
 /** Increased when the layout of the folder changes, so that an earlier version refuses to read it. */
 const LAYOUT = 1
 const VERSION_FILE = 'version.json'
-/** The start of the name of a file that is being written. One that is left behind belongs to a process that died. */
+/** The name of a file that is being written begins with this. A process that died may have left such a file behind. */
 const UNFINISHED_PREFIX = '.unfinished-'
 /**
- * Other users may pass through but not list it. Started by root, Postgres runs as another user and must reach its data. The
- * data and the keys are protected by their own modes.
+ * Other users may pass through the folder but not list it. If root starts Carillon, Postgres runs as another user, who must reach
+ * the data in it. The data and the keys are protected by modes of their own.
  */
 const DIRECTORY_MODE = 0o711
 
@@ -52,7 +52,7 @@ export function describeDataDirectory(path: string): DataDirectory {
   }
 }
 
-/** Opens the data directory, and creates it if it is missing. @throws ServiceError, having changed nothing */
+/** Opens the data directory, and creates it if it is missing. @throws OperatorError, before any file of the folder is changed */
 export function openDataDirectory(path: string): DataDirectory {
   try {
     createDirectory(path)
@@ -68,7 +68,7 @@ export function openDataDirectory(path: string): DataDirectory {
   return describeDataDirectory(path)
 }
 
-/** Returns undefined if there is no data directory. @throws ServiceError if the folder cannot be used */
+/** Returns undefined if there is no data directory. @throws OperatorError if the folder cannot be used */
 export function findDataDirectory(path: string): DataDirectory | undefined {
   try {
     return readVersionOf(path) === undefined ? undefined : describeDataDirectory(path)
@@ -84,12 +84,12 @@ function createDirectory(path: string): void {
   if (isNew) chmodSync(path, DIRECTORY_MODE)
 }
 
-/** Undefined for an empty folder. */
+/** Reads the version file. Undefined for an empty folder. */
 function readVersionOf(path: string): z.infer<typeof versionSchema> | undefined {
   const entries = readdirSync(path).filter((entry) => !entry.startsWith(UNFINISHED_PREFIX))
   if (entries.length === 0) return undefined
   if (!entries.includes(VERSION_FILE)) {
-    throw new ServiceError(
+    throw new OperatorError(
       'data_directory_foreign',
       `the data directory ${path} holds files that Carillon did not write (such as ${entries[0]}): ` +
         'choose another with CARILLON_DATA_DIR',
@@ -97,7 +97,7 @@ function readVersionOf(path: string): z.infer<typeof versionSchema> | undefined 
   }
   const version = versionSchema.safeParse(parse(readFileSync(join(path, VERSION_FILE), 'utf8')))
   if (!version.success) {
-    throw new ServiceError(
+    throw new OperatorError(
       'data_directory_foreign',
       `${join(path, VERSION_FILE)} is not as Carillon writes it: restore it as ${JSON.stringify({ layout: LAYOUT, carillon: VERSION })}, ` +
         'or choose another directory with CARILLON_DATA_DIR',
@@ -105,7 +105,7 @@ function readVersionOf(path: string): z.infer<typeof versionSchema> | undefined 
   }
   const { layout, carillon } = version.data
   if (layout > LAYOUT) {
-    throw new ServiceError(
+    throw new OperatorError(
       'data_directory_newer',
       `the data directory ${path} was written by Carillon ${carillon}, whose layout ${layout} this Carillon ${VERSION} cannot read: ` +
         'start that version or a later one, or choose another directory with CARILLON_DATA_DIR',
@@ -122,12 +122,12 @@ function parse(text: string): unknown {
   }
 }
 
-/** Turns an error of the file system into one sentence for the operator. */
+/** Turns an error of the file system into one sentence for the operator. Returns any other error as it is. */
 export function unusable(error: unknown, path: string): unknown {
   const code = codeOf(error)
-  if (error instanceof ServiceError || code === undefined) return error
+  if (error instanceof OperatorError || code === undefined) return error
   const reason = isFile(path) ? 'is a file' : `cannot be written to (${code})`
-  return new ServiceError(
+  return new OperatorError(
     'data_directory_unusable',
     `the data directory ${path} ${reason}: make it a directory that this user may write to, or choose another with CARILLON_DATA_DIR`,
     { cause: error },
@@ -166,7 +166,7 @@ export function createFile(path: string, content: FileContent): boolean {
   })
 }
 
-/** Writes and syncs a temporary file beside `path`, publishes it, and removes what is left of it. */
+/** Writes and syncs a temporary file beside `path`, calls `publish` with its path, and removes it if it is still there. */
 function writeThen<Result>(path: string, { text, mode }: FileContent, publish: (path: string) => Result): Result {
   const unfinished = join(dirname(path), `${UNFINISHED_PREFIX}${basename(path)}-${randomBytes(6).toString('hex')}`)
   try {

@@ -1,6 +1,6 @@
 import { CarillonError, createDb, createPool, EventLog, migrationStatus, type Clock } from '@carillon/core'
 
-import { codeOf, ServiceError } from './service-error.ts'
+import { codeOf, OperatorError } from './service-error.ts'
 import type { Settings } from './settings.ts'
 
 export type Pool = ReturnType<typeof createPool>
@@ -9,7 +9,7 @@ const CLOSE_LIMIT_MS = 2000
 
 interface OpenOptions {
   readonly url: string
-  /** Shown in pg_stat_activity. */
+  /** The name of the connections in pg_stat_activity. */
   readonly applicationName: string
   /** @default 10 */
   readonly maxConnections?: number
@@ -20,13 +20,13 @@ interface OpenOptions {
 
 type ActingRole = 'carillon_api' | 'carillon_worker'
 
-/** SQLSTATEs of `set role`: permission denied (42501), no such role (22023). */
+/** SQLSTATEs with which Postgres refuses `set role`: permission denied (42501), no such role (22023). */
 const ROLE_REFUSALS: readonly (string | undefined)[] = ['42501', '22023']
 
-/** @throws ServiceError if DATABASE_URL is not set: several processes cannot share the embedded Postgres of one of them */
+/** @throws OperatorError if DATABASE_URL is not set: several processes cannot share the embedded Postgres of one of them */
 export function requireDatabaseUrl({ databaseUrl }: Settings, command: string): string {
   if (databaseUrl !== null) return databaseUrl
-  throw new ServiceError(
+  throw new OperatorError(
     'database_required',
     `\`${command}\` needs the Postgres that servers and workers share: set DATABASE_URL, or run \`carillon up\` for everything in one process`,
   )
@@ -45,7 +45,7 @@ export async function openPool({ url, ...options }: OpenOptions): Promise<Pool> 
   } catch (error) {
     await pool.end()
     if (options.role !== undefined && isRoleRefusal(error)) throw roleMissing(options.role, url, error)
-    throw new ServiceError(
+    throw new OperatorError(
       'database_unreachable',
       `the ${describeDatabase(url)} cannot be reached: ${driverMessage(error)}; check DATABASE_URL`,
       { cause: error },
@@ -53,7 +53,7 @@ export async function openPool({ url, ...options }: OpenOptions): Promise<Pool> 
   }
 }
 
-/** Lets running statements finish, but cuts the connections if Postgres does not answer in time. */
+/** Closes a pool. Lets running statements finish, but cuts the connections if Postgres does not answer in time. */
 export async function endPool(pool: Pool, clock: Clock): Promise<void> {
   const cancel = clock.after(CLOSE_LIMIT_MS, () => pool.sever())
   try {
@@ -64,21 +64,21 @@ export async function endPool(pool: Pool, clock: Clock): Promise<void> {
 }
 
 /**
- * @param role named in the error if this process may not read the schema
- * @throws ServiceError if the database lacks migrations of this version
+ * @param role the role that the error names if this process may not read the schema
+ * @throws OperatorError if the database lacks migrations of this version
  */
 export async function requireCurrentSchema(pool: Pool, url: string, role: ActingRole): Promise<void> {
   const { pending } = await actingAs(role, url, () => migrationStatus(pool))
   if (pending.length === 0) return
-  throw new ServiceError(
+  throw new OperatorError(
     'schema_outdated',
     `the ${describeDatabase(url)} lacks ${pending.join(', ')}: run \`carillon migrate up\` first`,
   )
 }
 
 /**
- * Runs one read as every request does, so that a server which could answer no request does not start.
- * @throws ServiceError if the role of DATABASE_URL may not assume the role of the API
+ * Runs one read in the role in which every request runs, so that a server that could answer no request does not start.
+ * @throws OperatorError if the role of DATABASE_URL may not assume the role of the API
  */
 export async function requireApiRole(pool: Pool, url: string): Promise<void> {
   await actingAs('carillon_api', url, () => new EventLog({ db: createDb(pool) }).tail())
@@ -96,9 +96,9 @@ function isRoleRefusal(error: unknown): boolean {
   return ROLE_REFUSALS.includes(codeOf(error))
 }
 
-function roleMissing(role: ActingRole, url: string, cause: unknown): ServiceError {
+function roleMissing(role: ActingRole, url: string, cause: unknown): OperatorError {
   const user = decodeURIComponent(new URL(url).username) || 'the role of DATABASE_URL'
-  return new ServiceError(
+  return new OperatorError(
     'database_unreachable',
     `the ${describeDatabase(url)} does not let ${user} act as ${role}: have its owner run \`grant ${role} to "${user}"\``,
     { cause },
@@ -115,21 +115,21 @@ export async function withDatabaseErrors<Result>(url: string, work: () => Promis
 }
 
 function asServiceError(error: unknown, url: string): unknown {
-  if (error instanceof ServiceError) return error
+  if (error instanceof OperatorError) return error
   if (!(error instanceof CarillonError)) {
     const message = `the ${describeDatabase(url)} cannot be used: ${driverMessage(error)}; check DATABASE_URL`
-    return new ServiceError('database_unreachable', message, { cause: error })
+    return new OperatorError('database_unreachable', message, { cause: error })
   }
   switch (error.code) {
     case 'role_refused':
-      return new ServiceError('database_unreachable', `the ${describeDatabase(url)}: ${error.message}`, {
+      return new OperatorError('database_unreachable', `the ${describeDatabase(url)}: ${error.message}`, {
         cause: error,
       })
     case 'schema_outdated':
     case 'schema_too_new':
     case 'schema_changed':
     case 'workers_alive':
-      return new ServiceError(error.code, error.message, { cause: error })
+      return new OperatorError(error.code, error.message, { cause: error })
     default:
       return error
   }
@@ -143,7 +143,7 @@ function describeDatabase(databaseUrl: string): string {
   return `database ${name} at ${host}:${url.port === '' ? 5432 : url.port}`
 }
 
-/** A host with several addresses fails with one error per address inside an AggregateError without a message. */
+/** If a host has several addresses, the driver throws an AggregateError without a message, with one error per address. */
 function driverMessage(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return driverMessage(error.errors[0])
   return error instanceof Error ? error.message : String(error)

@@ -14,9 +14,9 @@ import {
 
 import type { DataDirectory } from './data-directory.ts'
 import { withDatabaseErrors, type Pool } from './database.ts'
-import { ServiceError, type ServiceErrorCode } from './service-error.ts'
+import { OperatorError, type OperatorErrorCode } from './service-error.ts'
 
-/** The URLs that the API and the worker connect with. */
+/** The database URLs that the API and the worker connect with. */
 export interface DatabaseUrls {
   readonly api: string
   readonly worker: string
@@ -24,7 +24,7 @@ export interface DatabaseUrls {
 
 const PASSWORD_BYTES = 24
 
-const CODES: Readonly<Record<PostgresErrorCode, ServiceErrorCode>> = {
+const CODES: Readonly<Record<PostgresErrorCode, OperatorErrorCode>> = {
   binaries_missing: 'postgres_failed',
   user_unnamed: 'postgres_failed',
   path_blocked: 'data_directory_unusable',
@@ -55,7 +55,7 @@ export function findEmbedded(directory: DataDirectory): RunningPostgres | undefi
   }
 }
 
-/** The id of the Carillon process that uses a data directory; undefined if there is none or it cannot be determined. */
+/** The process id of the Carillon that uses a data directory; undefined if there is none or it cannot be determined. */
 export function findCarillonOn({ postgresDir }: DataDirectory): number | undefined {
   try {
     return findClaimant(postgresDir)
@@ -64,7 +64,7 @@ export function findCarillonOn({ postgresDir }: DataDirectory): number | undefin
   }
 }
 
-/** Gives the API and the worker each a login that owns nothing, with a new password. In production the operator does this. */
+/** Gives the API and the worker each a login that owns nothing, with a new password. On any other Postgres the operator does this. */
 export async function embeddedUrls(owner: Pool, url: string): Promise<DatabaseUrls> {
   const logins = await withDatabaseErrors(url, () =>
     renewLogins(owner, () => randomBytes(PASSWORD_BYTES).toString('base64url')),
@@ -86,5 +86,5 @@ function asServiceError(error: unknown, directory: DataDirectory): unknown {
       ? error.message
       : `a Carillon (process ${pid}) already runs on the data directory ${directory.path}: ` +
         'use that one, stop it, or choose another directory with CARILLON_DATA_DIR'
-  return new ServiceError(CODES[error.code], message, { cause: error })
+  return new OperatorError(CODES[error.code], message, { cause: error })
 }

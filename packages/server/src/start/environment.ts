@@ -1,4 +1,4 @@
-import { ServiceError } from './service-error.ts'
+import { OperatorError } from './service-error.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -30,10 +30,10 @@ export function listOf(text: string): readonly string[] | undefined {
 }
 
 /**
- * Variables that make sense only together. A partly set group is refused: these groups turn on access checks, and an
- * operator who sets some of them must not wrongly believe that the check is on.
+ * Variables that make sense only together. A partly set group is refused: these groups turn on access checks, and an operator
+ * who sets only some variables of a group must not wrongly believe that its check is on.
  *
- * Throws ServiceError `settings_invalid`, naming the variables at fault.
+ * Throws OperatorError `settings_invalid`, naming the variables at fault.
  */
 export class VariableGroup<Required extends string, Optional extends string> {
   readonly #env: Environment
@@ -67,13 +67,13 @@ export class VariableGroup<Required extends string, Optional extends string> {
     if (text === undefined) return undefined
     const value = read(text)
     if (value !== undefined) return value
-    throw new ServiceError('settings_invalid', `${variable}: expected ${expected}, got ${describe(text)}`)
+    throw new OperatorError('settings_invalid', `${variable}: expected ${expected}, got ${describe(text)}`)
   }
 
   #refuseMissing(): never {
     const missing = this.#required.filter((variable) => variableText(this.#env, variable) === undefined)
     const together = `${this.#required.slice(0, -1).join(', ')} and ${this.#required.at(-1) ?? ''}`
-    throw new ServiceError(
+    throw new OperatorError(
       'settings_invalid',
       `${missing.join(', ')}: expected a value because ${this.#firstSet ?? 'another'} has one, got nothing: ` +
         `set ${together} together, or none`,

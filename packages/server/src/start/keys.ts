@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 
 import { createFile, describeDataDirectory, openDataDirectory, unusable, type DataDirectory } from './data-directory.ts'
-import { codeOf, ServiceError } from './service-error.ts'
+import { codeOf, OperatorError } from './service-error.ts'
 import { isAdminKey, parseSecretsKey, SECRETS_KEY_BYTES, type Settings } from './settings.ts'
 
 interface KeyFile {
@@ -11,11 +11,11 @@ interface KeyFile {
   readonly isValid: (text: string) => boolean
   /** Completes "expected …" in an error. */
   readonly expected: string
-  /** What to do about a file with another content. */
+  /** What the operator can do if the file holds anything else. */
   readonly remedy: string
 }
 
-/** The admin key. Opens or creates the data directory only if the settings name no key. */
+/** Returns the admin key. Opens or creates the data directory only if the settings name no key; otherwise `dataDir` is null. */
 export function openAdminKey({ adminKey, dataDir }: Settings): {
   readonly adminKey: string
   readonly dataDir: string | null
@@ -36,15 +36,16 @@ export function readOrCreateAdminKey(directory: DataDirectory): string {
 }
 
 /**
- * The keys of secrets: the first encrypts, all of them decrypt. With the embedded Postgres one is created and kept in the data
- * directory. With any other database every server and worker needs the same keys, so the result is null unless they are set.
+ * Returns the keys of secrets: the first encrypts, and each of them can decrypt. Without CARILLON_SECRETS_KEY, a key for the
+ * embedded Postgres is created once and kept in the data directory. For any other database the result is then null, because every
+ * server and worker needs the same keys.
  */
 export function openSecretsKeys({ secretsKeys, databaseUrl, dataDir }: Settings): readonly Buffer[] | null {
   if (secretsKeys !== null) return secretsKeys
   return databaseUrl === null ? [readOrCreateSecretsKey(openDataDirectory(dataDir))] : null
 }
 
-/** The same without creating anything: null also if the data directory holds no key. */
+/** Like `openSecretsKeys`, but creates nothing: the result is also null if the data directory holds no key. */
 export function findSecretsKeys({ secretsKeys, databaseUrl, dataDir }: Settings): readonly Buffer[] | null {
   if (secretsKeys !== null || databaseUrl !== null) return secretsKeys
   const directory = describeDataDirectory(dataDir)
@@ -57,7 +58,7 @@ function readOrCreateSecretsKey(directory: DataDirectory): Buffer {
     createKey: () => randomBytes(SECRETS_KEY_BYTES).toString('base64'),
     isValid: (kept) => parseSecretsKey(kept) !== undefined,
     expected: 'a key of 32 bytes in base64',
-    // Never "delete it": secrets encrypted with the lost key could not be decrypted any more.
+    // Never advise the operator to delete the file: secrets that its key encrypted could not be decrypted any more.
     remedy: 'restore the file from a backup, or set CARILLON_SECRETS_KEY',
   })
   return Buffer.from(text, 'base64')
@@ -70,7 +71,7 @@ function readOrCreateKey({ path }: DataDirectory, key: KeyFile): string {
     if (kept !== undefined) return kept
     const created = key.createKey()
     if (createFile(key.file, { text: `${created}\n`, mode: 0o600 })) return created
-    // Another process created the file first, so its key is the one to use.
+    // Another process created the file first, so the key of that process is the one to use.
     return readKey(key) ?? created
   } catch (error) {
     throw unusable(error, path)
@@ -80,7 +81,7 @@ function readOrCreateKey({ path }: DataDirectory, key: KeyFile): string {
 function readKey({ file, isValid, expected, remedy }: KeyFile): string | undefined {
   const text = readText(file)?.trim()
   if (text === undefined || isValid(text)) return text
-  throw new ServiceError('data_directory_unusable', `${file}: expected ${expected}, got something else: ${remedy}`)
+  throw new OperatorError('data_directory_unusable', `${file}: expected ${expected}, got something else: ${remedy}`)
 }
 
 function readText(file: string): string | undefined {

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { createServer, isIPv4, isIPv6, type AddressInfo, type Server } from 'node:net'
 import { basename } from 'node:path'
 
-import { codeOf, ServiceError } from './service-error.ts'
+import { codeOf, OperatorError } from './service-error.ts'
 
 export interface Address {
   readonly host: string
@@ -12,7 +12,7 @@ export interface Address {
   readonly remedy: string
 }
 
-/** @throws ServiceError that says why the address cannot be used */
+/** @throws OperatorError that says why the address cannot be used */
 export async function listen(server: Server, address: Address): Promise<void> {
   const { host, port } = address
   try {
@@ -23,7 +23,7 @@ export async function listen(server: Server, address: Address): Promise<void> {
   }
 }
 
-/** Fails as `listen` would, before anything is started. Another process may still take the port in between. */
+/** Throws what `listen` would throw, before anything is started. Another process may still occupy the port before `listen` does. */
 export async function requireFreePort(address: Address): Promise<void> {
   if (address.port === 0) return
   const probe = createServer()
@@ -32,7 +32,7 @@ export async function requireFreePort(address: Address): Promise<void> {
   await once(probe, 'close')
 }
 
-/** The URL of a listening server, as seen from this machine. */
+/** The URL at which programs on this machine reach a listening server. */
 export function urlOf(server: Server, host: string): string {
   const { port } = server.address() as AddressInfo
   return `http://${reachableHost(host)}:${port}`
@@ -53,19 +53,19 @@ export function asListenError(error: unknown, { host, port, remedy }: Address): 
   const address = describeAddress({ host, port })
   switch (codeOf(error)) {
     case 'EADDRINUSE':
-      return new ServiceError(
+      return new OperatorError(
         'port_in_use',
         `${address} is in use by ${findPortHolder(host, port) ?? 'another program'}: stop it or ${remedy}`,
         { cause: error },
       )
     case 'EACCES':
-      return new ServiceError('address_unavailable', `this user may not listen on ${address}: ${remedy} above 1023`, {
+      return new OperatorError('address_unavailable', `this user may not listen on ${address}: ${remedy} above 1023`, {
         cause: error,
       })
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return new ServiceError(
+      return new OperatorError(
         'address_unavailable',
         `${host} is no address of this machine: set CARILLON_HOST to one`,
         { cause: error },
@@ -92,7 +92,7 @@ export function findPortHolder(host: string, port: number): string | undefined {
   }
 }
 
-/** Sockets as the links in /proc/<pid>/fd name them. */
+/** Lists the sockets that listen on a port, named as the links in /proc/<pid>/fd name them. */
 function listeningSockets(table: string, host: string, port: number): string[] {
   const rows = readFileSync(`/proc/net/${table}`, 'utf8').split('\n').slice(1)
   return rows.flatMap((row) => {
@@ -116,7 +116,7 @@ function holdsOne(pid: string, sockets: ReadonlySet<string>): boolean {
   try {
     return readdirSync(`/proc/${pid}/fd`).some((fd) => sockets.has(readlinkSync(`/proc/${pid}/fd/${fd}`)))
   } catch {
-    // The process ended, closed the file meanwhile, or belongs to another user.
+    // The process has ended or closed the file meanwhile, or belongs to another user.
     return false
   }
 }

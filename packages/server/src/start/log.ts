@@ -4,16 +4,16 @@ import { destination, pino, type DestinationStream, type Logger } from 'pino'
 import { codeOf } from './service-error.ts'
 import type { Settings } from './settings.ts'
 
-/** Up to this much is buffered while stderr cannot be written to. Further lines are dropped. */
+/** The most log text that is buffered while stderr cannot be written to. Further lines are dropped. */
 const UNWRITTEN_MAX_BYTES = 1_048_576
 
 /**
  * Writes one JSON line per event to stderr, because stdout is for the output of commands. Lines are written synchronously, so
- * that the last lines before a crash are there.
+ * that the last lines before a crash are not lost.
  */
 export function createLogger(
   { logLevel }: Pick<Settings, 'logLevel'>,
-  stream: DestinationStream = standardError(),
+  stream: DestinationStream = stderrSink(),
 ): Logger {
   return pino(
     {
@@ -27,8 +27,8 @@ export function createLogger(
   )
 }
 
-/** A failing write, for instance on a full disk, must not end the process. Logging resumes when writes succeed again. */
-export function standardError(fd = 2): DestinationStream {
+/** The log on stderr. A write that fails, as on a full disk, does not end the process. Logging resumes when writes succeed again. */
+export function stderrSink(fd = 2): DestinationStream {
   const stream = destination({ fd, sync: true, maxLength: UNWRITTEN_MAX_BYTES })
   stream.on('error', () => undefined)
   return stream
@@ -69,7 +69,7 @@ const LEVELS: Readonly<Record<EventName, Level>> = {
   'run.rescued': 'warn',
   'lease.lost': 'warn',
   'audit.found': 'warn',
-  // Every few minutes.
+  // Emitted every few minutes.
   'audit.finished': 'debug',
   'service.failed': 'warn',
 }
@@ -81,7 +81,7 @@ export function logEvents(events: Events, logger: Logger): void {
   }
 }
 
-/** An audit that found something, or could not look at everything, is a warning. */
+/** An audit that found something, or could not check every schedule, is logged as a warning. */
 function levelOf(name: EventName, event: EventMap[EventName]): Level {
   const needsAttention = 'unaudited' in event && (event.findings > 0 || event.unaudited > 0)
   return needsAttention ? 'warn' : LEVELS[name]

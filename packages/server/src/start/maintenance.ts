@@ -14,7 +14,7 @@ import { findDataDirectory, openDataDirectory, type DataDirectory } from './data
 import { endPool, openPool, withDatabaseErrors, type Pool } from './database.ts'
 import { findEmbedded, startEmbedded } from './embedded-postgres.ts'
 import { findSecretsKeys, openSecretsKeys } from './keys.ts'
-import { ServiceError } from './service-error.ts'
+import { OperatorError } from './service-error.ts'
 import type { Settings } from './settings.ts'
 
 export type MigrationStatus = Awaited<ReturnType<typeof migrationStatus>>
@@ -28,11 +28,11 @@ export interface Migrations {
 }
 
 interface DatabaseOptions {
-  /** Creates the data directory if it is missing. */
+  /** True: a missing data directory is created. False: it is an error. */
   readonly canCreate: boolean
 }
 
-/** The schema of an installation's database. Throws ServiceError if it cannot be reached or its history differs. */
+/** Migrates an installation's database. Throws OperatorError if it cannot be reached, or if other migrations were applied to it. */
 export function migrationsOf(settings: Settings): Migrations {
   const run = <Result>(options: DatabaseOptions, work: (pool: Pool) => Promise<Result>): Promise<Result> =>
     withDatabase(settings, options, (pool, url) => withDatabaseErrors(url, () => work(pool)))
@@ -43,23 +43,26 @@ export function migrationsOf(settings: Settings): Migrations {
   }
 }
 
-/** Checks an installation and says what is wrong and what to do. Changes nothing. An unreachable database is a failed check. */
+/**
+ * Checks an installation. Each check says what is wrong and what to do. Changes nothing. If the database cannot be reached, that
+ * is one failed check.
+ */
 export async function examine(settings: Settings): Promise<Check[]> {
   try {
     return await withDatabase(settings, { canCreate: false }, (pool) => examineWithKeys(pool, settings))
   } catch (error) {
-    if (!(error instanceof ServiceError)) throw error
+    if (!(error instanceof OperatorError)) throw error
     return [{ name: 'database', status: 'failed', message: error.message }]
   }
 }
 
-/** An unreadable key is one failed check. The other checks still run. */
+/** If a key that decrypts secrets cannot be read, that is one failed check. The other checks still run. */
 async function examineWithKeys(pool: Pool, settings: Settings): Promise<Check[]> {
   let keys: readonly Buffer[] | null
   try {
     keys = findSecretsKeys(settings)
   } catch (error) {
-    if (!(error instanceof ServiceError)) throw error
+    if (!(error instanceof OperatorError)) throw error
     const fault: Check = { name: 'secrets', status: 'failed', message: error.message }
     return [...(await new Doctor({ pool }).examine()), fault]
   }
@@ -67,15 +70,15 @@ async function examineWithKeys(pool: Pool, settings: Settings): Promise<Check[]>
 }
 
 /**
- * Encrypts every secret of an installation with the first of its keys. Servers and workers may run meanwhile. An interrupted
- * rotation is completed by running it again.
- * @throws ServiceError if there is no key
+ * Encrypts every secret of an installation with the first of its keys. Servers and workers may run meanwhile. To complete an
+ * interrupted rotation, run it again.
+ * @throws OperatorError if there is no key
  */
 export async function rotateSecrets(settings: Settings): Promise<RotatedSecrets> {
   return withDatabase(settings, { canCreate: false }, async (_owner, url) => {
     const keys = openSecretsKeys(settings)
     if (keys === null) {
-      throw new ServiceError(
+      throw new OperatorError(
         'settings_invalid',
         'CARILLON_SECRETS_KEY: expected the new key and those before it, got none',
       )
@@ -90,8 +93,8 @@ export async function rotateSecrets(settings: Settings): Promise<RotatedSecrets>
 }
 
 /**
- * Connects to an installation's database, whether or not the service runs: to DATABASE_URL, to the embedded Postgres if it
- * runs, or to the embedded Postgres started for the duration of the work.
+ * Connects to an installation's database, whether or not Carillon runs: to DATABASE_URL, else to the embedded Postgres. If that
+ * does not run, it is started for the duration of the work.
  */
 async function withDatabase<Result>(
   settings: Settings,
@@ -111,7 +114,7 @@ function directoryOf({ dataDir }: Settings, { canCreate }: DatabaseOptions): Dat
   if (canCreate) return openDataDirectory(dataDir)
   const directory = findDataDirectory(dataDir)
   if (directory !== undefined) return directory
-  throw new ServiceError(
+  throw new OperatorError(
     'data_directory_missing',
     `there is no data directory at ${dataDir}: \`carillon up\` makes one, CARILLON_DATA_DIR names another, and DATABASE_URL a database elsewhere`,
   )

@@ -1,4 +1,4 @@
-import type { Part } from '@carillon/core'
+import type { MonitoredPart } from '@carillon/core'
 import type { Meter } from '@opentelemetry/api'
 import { PrometheusExporter, PrometheusSerializer } from '@opentelemetry/exporter-prometheus'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
@@ -31,15 +31,15 @@ export function createMetrics(): Metrics {
   }
 }
 
-/** The pool of the API. A worker has gauges of its own pools. */
+/** Registers a gauge of the API's connection pool. A worker registers gauges of its own pools. */
 export function gaugePool(meter: Meter, pool: CountedPool): void {
   meter
     .createObservableGauge('pg.connection_pool.in_use', { description: 'connections to Postgres that are lent' })
     .addCallback((result) => result.observe(pool.totalCount - pool.idleCount, { pool: 'server' }))
 }
 
-/** The background parts of the API. A worker has a gauge of its own services. */
-export function gaugeFailing(meter: Meter, parts: readonly Part[]): void {
+/** Registers a gauge of the failing background parts of the API. A worker registers one of its own services. */
+export function gaugeFailing(meter: Meter, parts: readonly MonitoredPart[]): void {
   meter
     .createObservableGauge('server.failing_parts', { description: 'background parts of this server that are failing' })
     .addCallback((result) => result.observe(parts.filter(({ failure }) => failure !== undefined).length))

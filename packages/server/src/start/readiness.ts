@@ -3,13 +3,13 @@ import type { Logger } from 'pino'
 
 import type { Pool } from './database.ts'
 
-/** Answers are cached so that the probes of many load balancers add no load. */
+/** How long a check of the database is cached, so that the probes of many load balancers add no load. */
 const CACHE_MS = 1000
-/** A database that takes longer counts as unusable. */
+/** How long the database may take to answer a check. A slower one counts as unusable. */
 const TIMEOUT_MS = 2000
 
 /**
- * The only texts that /readyz shows. It needs no key, and the messages of the driver would reveal hosts, users and databases.
+ * The only texts that /readyz shows. It needs no key, and messages of the database driver would reveal hosts, users and databases.
  */
 const NOT_STARTED = 'the worker has not started'
 const STOPPING = 'the service is stopping'
@@ -29,7 +29,7 @@ interface ReadinessDeps {
   readonly notice?: () => string | undefined
 }
 
-/** What is wrong with the database: `problem` is public, `error` goes to the log only. */
+/** What is wrong with the database: /readyz shows `problem`, and only the log shows `error`. */
 interface Finding {
   readonly problem: string
   readonly error: unknown
@@ -76,7 +76,7 @@ export class Readiness {
   async #problemsOfDatabase(): Promise<readonly string[]> {
     const { clock, isPostgresDown } = this.#deps
     if (isPostgresDown?.() === true) {
-      // The cached answer is from before it stopped. RestartLog writes the log lines.
+      // The cached answer is from before Postgres stopped. RestartLog writes the log lines.
       this.#latest = undefined
       return [POSTGRES_DOWN]
     }

@@ -20,7 +20,7 @@ export class RestartLog implements RestartListener {
   readonly #deps: RestartLogDeps
   readonly #restarts: Counter
   #restartedAt = -Infinity
-  /** Undefined while it runs. */
+  /** When Postgres stopped, by the monotonic clock; undefined while it runs. */
   #endedAt: number | undefined
   /** The last failure that was logged. */
   #logged: { readonly at: number; readonly reason: string; readonly retryInMs: number } | undefined
@@ -30,7 +30,7 @@ export class RestartLog implements RestartListener {
     this.#restarts = deps.meter.createCounter('postgres.restarts', {
       description: 'restarts of the embedded Postgres after it stopped unexpectedly; expected: 0',
     })
-    // Present from the start: an alert on an increase would miss a counter whose first value is 1.
+    // The metric shows 0 from the start: an alert on an increase would miss a counter whose first value is 1.
     this.#restarts.add(0)
   }
 
@@ -39,7 +39,7 @@ export class RestartLog implements RestartListener {
     return this.#endedAt !== undefined
   }
 
-  /** One sentence for an hour after a restart; undefined otherwise. */
+  /** Reports a restart in one sentence, for an hour; undefined otherwise. */
   get notice(): string | undefined {
     const agoMs = this.#deps.clock.monotonicMs() - this.#restartedAt
     if (agoMs >= NOTICE_MS) return undefined
@@ -56,7 +56,7 @@ export class RestartLog implements RestartListener {
     )
   }
 
-  /** Restarts are tried forever, so this logs only when the reason changes, when the pause grows, and once a minute. */
+  /** Carillon tries to restart Postgres forever, so this logs only when the reason changes, when the pause grows, and once a minute. */
   failed(error: unknown, retryInMs: number): void {
     const { clock, logger } = this.#deps
     const [at, reason, last] = [clock.monotonicMs(), reasonOf(error), this.#logged]

@@ -32,17 +32,17 @@ import { asListenError, requireFreePort, urlOf, type Address } from './listening
 import { createLogger, logEvents } from './log.ts'
 import { createMetrics, gaugeFailing, gaugePool, type Metrics } from './metrics.ts'
 import { Readiness } from './readiness.ts'
-import { startUp, type RunningService, type StartOptions, type StartUp } from './service.ts'
+import { startUp, type RunningCarillon, type StartOptions, type StartUp } from './service.ts'
 import type { Settings } from './settings.ts'
 import { createTargets, hostProblems, NO_SECRETS } from './targets.ts'
 
-/** How long open requests may take once a stop was requested. An event stream would never end by itself. */
+/** How long the app may take to close once a stop was requested. Then all connections are cut. */
 const CLOSE_LIMIT_MS = 4000
 
-/** The background work of the API process. Its failures reach no caller, so they are recorded here. */
+/** Records the failures of background work in the API process, which no caller of the API sees. */
 export interface ServerParts {
   readonly pool: FailureRecord
-  /** Polls the event log for clients that follow events. */
+  /** Failed polls of the event log, on behalf of clients that follow events. */
   readonly eventLog: FailureRecord
 }
 
@@ -60,8 +60,8 @@ interface ApiDeps {
   readonly logger: Logger
 }
 
-/** Starts the API on a shared Postgres, without a worker. Any number of servers may run. */
-export async function startServer(settings: Settings, options: StartOptions = {}): Promise<RunningService> {
+/** Starts the API on a shared Postgres, without a worker. Any number of servers may run on one database. */
+export async function startServer(settings: Settings, options: StartOptions = {}): Promise<RunningCarillon> {
   const { logger = createLogger(settings) } = options
   const url = requireDatabaseUrl(settings, 'carillon server')
   const metrics = createMetrics()
@@ -103,7 +103,7 @@ export async function openApiPool(start: StartUp, url: string, serverParts: Serv
   return pool
 }
 
-/** Serves the API, the home page and sign-in until the service stops. */
+/** Serves the API, the home page and sign-in, until `start` stops its parts. Returns once the server listens. */
 export async function serveApi(
   start: StartUp,
   deps: ApiDeps,
@@ -135,7 +135,7 @@ export async function serveApi(
   start.defer(() => close(app))
   start.defer(() => readiness.stopping())
   const url = await listenOn(app, addressOf(settings))
-  // Emitted if a connection cannot be accepted, for instance without free file descriptors. Unhandled, it ends the process.
+  // Node emits this if it cannot accept a connection, as without free file descriptors. Without a listener it would end the process.
   app.server.on('error', (error) => events.emit('service.failed', { service: 'api', error }))
   return { url, signInUrl: `${url}/sign-in?token=${signIn.issueToken()}` }
 }
@@ -158,7 +158,7 @@ function createFacades(db: Db, { settings, secretsKeys, targets, events }: ApiDe
   }
 }
 
-/** Both must allow a request, here as in a worker: a member removed from a project stays out, whatever OpenFGA says. */
+/** The members and OpenFGA must both allow a request, as in a worker: a removed member stays out, whatever OpenFGA says. */
 function createAuthorization({ openFga }: Settings, db: Db): AuthorizationPort {
   const members = new MemberAuthorization({ db, clock: systemClock })
   if (openFga === null) return members

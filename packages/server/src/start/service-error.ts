@@ -1,5 +1,5 @@
-/** Every reason why a service does not start or a maintenance command fails. The command line has an exit code for each. */
-export const SERVICE_ERROR_CODES = [
+/** Every reason why a server or worker does not start, or a maintenance command fails. The CLI turns each into an exit code. */
+export const OPERATOR_ERROR_CODES = [
   /** An environment variable or a flag is wrong; the message names it. */
   'settings_invalid',
   /** `carillon server` and `carillon worker` need DATABASE_URL. */
@@ -18,9 +18,9 @@ export const SERVICE_ERROR_CODES = [
   'data_directory_foreign',
   /** A later version of Carillon wrote the directory. */
   'data_directory_newer',
-  /** Another version of Postgres wrote the database in it. */
+  /** Another version of Postgres wrote the database in the directory. */
   'data_directory_outdated',
-  /** Another Carillon runs on the directory. */
+  /** Another Carillon process uses the directory. */
   'data_directory_in_use',
   /** The embedded Postgres does not start; the message quotes the reason. */
   'postgres_failed',
@@ -32,14 +32,14 @@ export const SERVICE_ERROR_CODES = [
   'stopped',
 ] as const
 
-export type ServiceErrorCode = (typeof SERVICE_ERROR_CODES)[number]
+export type OperatorErrorCode = (typeof OPERATOR_ERROR_CODES)[number]
 
-/** Why the service does not run. The message is one sentence for the operator: what is wrong, where, and what to do. */
-export class ServiceError extends Error {
-  override readonly name = 'ServiceError'
-  readonly code: ServiceErrorCode
+/** Why Carillon does not start, or a command fails. The message is one sentence for the operator: what is wrong, where, what to do. */
+export class OperatorError extends Error {
+  override readonly name = 'OperatorError'
+  readonly code: OperatorErrorCode
 
-  constructor(code: ServiceErrorCode, message: string, options?: ErrorOptions) {
+  constructor(code: OperatorErrorCode, message: string, options?: ErrorOptions) {
     super(message, options)
     this.code = code
   }

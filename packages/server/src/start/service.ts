@@ -2,56 +2,56 @@ import { VERSION } from '@carillon/core'
 import type { Logger } from 'pino'
 
 import type { Metrics } from './metrics.ts'
-import { ServiceError } from './service-error.ts'
+import { OperatorError } from './service-error.ts'
 import { surviveRejections, type HostProcess } from './unhandled-rejections.ts'
 
-/** A started service. */
-export interface RunningService {
-  /** The URL from this machine; empty for a worker that does not listen. */
+/** What was started in this process: a server, a worker, or both with their Postgres. */
+export interface RunningCarillon {
+  /** The URL at which programs on this machine reach it; empty for a worker that does not listen. */
   readonly url: string
   /** A link that signs one browser in, once, within 15 minutes. Null for a worker. */
   readonly signInUrl: string | null
-  /** Null if the service keeps nothing on this machine. */
+  /** The data directory; null if nothing is stored on this machine. */
   readonly dataDir: string | null
-  /** The port of the embedded Postgres; null if DATABASE_URL names another. */
+  /** The port of the embedded Postgres; null if this process starts none. */
   readonly postgresPort: number | null
-  /** The folder of the copy of Postgres that it runs, and why it runs a copy; null if it runs none. */
+  /** If the embedded Postgres runs from a copy of its program: the folder of the copy, and why it was made. Null otherwise. */
   readonly copiedProgram: { readonly folder: string; readonly reason: string } | null
-  /** True if the database was empty before. */
+  /** True if this start found an empty database. */
   readonly isFirstStart: boolean
   /** Reports not ready, lets running work end within 30 seconds, and stops. Safe to call twice. */
   stop(): Promise<void>
 }
 
 export interface StartOptions {
-  /** Cancels the start: everything started so far is stopped, and the start throws ServiceError `stopped`. */
+  /** Cancels the start: everything started so far is stopped, and the start throws OperatorError `stopped`. */
   readonly signal?: AbortSignal
   /** @default JSON lines on stderr, from the level of the settings on */
   readonly logger?: Logger
   /**
-   * Set it to Node's `process` if the process does nothing but run this service: an unhandled rejection is then logged and
+   * Set it to Node's `process` if the process does nothing but run Carillon: an unhandled rejection is then logged and
    * counted, and does not end the process. @default Node's own behaviour
    */
   readonly process?: HostProcess
 }
 
-/** Collects how the parts of a service stop. They stop in the reverse order of their start. */
+/** Collects the functions that stop the started parts. The parts stop in the reverse order of their start. */
 export interface StartUp {
-  /** Called when the service stops, or at once if the start fails. */
+  /** Registers `stop`, which is called when Carillon stops, or at once if the start fails. */
   defer(stop: () => Promise<void> | void): void
-  /** Throws if a stop was requested meanwhile. Called wherever the start can still be abandoned. */
+  /** Throws if a stop was requested meanwhile. Call it wherever the start can still be abandoned. */
   checkpoint(): void
 }
 
 interface StartUpOptions {
-  /** For the log. */
+  /** Names in the log what starts and stops. */
   readonly name: 'everything' | 'server' | 'worker'
   readonly logger: Logger
   readonly metrics: Metrics
   readonly options: StartOptions
 }
 
-/** Starts a service part by part. If a part fails, the parts before it are stopped, and nothing is left running. */
+/** Starts part by part what `build` describes. If a part fails, the parts before it are stopped, and nothing is left running. */
 export async function startUp<Built extends { readonly url: string }>(
   { name, logger, metrics, options }: StartUpOptions,
   build: (start: StartUp) => Promise<Built>,
@@ -59,7 +59,7 @@ export async function startUp<Built extends { readonly url: string }>(
   const { signal, process } = options
   const parts = new AsyncDisposableStack()
   const checkpoint = (): void => {
-    if (signal?.aborted === true) throw new ServiceError('stopped', 'stopped while starting: nothing is left running')
+    if (signal?.aborted === true) throw new OperatorError('stopped', 'stopped while starting: nothing is left running')
   }
   try {
     checkpoint()
@@ -77,7 +77,7 @@ export async function startUp<Built extends { readonly url: string }>(
   }
 }
 
-/** Stops all parts. Errors are only logged, because the caller throws the reason why the start failed. */
+/** Stops all parts. Logs errors instead of throwing them, because the caller throws the reason why the start failed. */
 async function stopParts(parts: AsyncDisposableStack, logger: Logger): Promise<void> {
   try {
     await parts.disposeAsync()

@@ -1,13 +1,13 @@
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 
-import { TENANT_MINIMUM_SECONDS, TENANT_REQUESTS_PER_MINUTE, TENANT_SCHEDULES } from '@carillon/api'
+import { TENANT_SLOT_DISTANCE_SECONDS, TENANT_REQUESTS_PER_MINUTE, TENANT_SCHEDULES } from '@carillon/api'
 import { createHttpTarget } from '@carillon/targets'
 import { z } from 'zod'
 
 import { readJwtSettings, readOpenFgaSettings, type JwtSettings, type OpenFgaSettings } from './access-settings.ts'
 import { isVisibleAscii, listOf, variableText, type Environment } from './environment.ts'
-import { ServiceError } from './service-error.ts'
+import { OperatorError } from './service-error.ts'
 
 const LOG_LEVELS = ['silent', 'error', 'warn', 'info', 'debug'] as const
 const ADMIN_KEY_MIN_LENGTH = 24
@@ -40,8 +40,8 @@ const settingsSchema = z.object({
   maxSchedulesPerProject: quota(),
   maxSchedulesPerUser: quota(),
   minimumSeconds: wholeNumber(
-    `a whole number of seconds from ${TENANT_MINIMUM_SECONDS.min} to ${TENANT_MINIMUM_SECONDS.max}`,
-    TENANT_MINIMUM_SECONDS,
+    `a whole number of seconds from ${TENANT_SLOT_DISTANCE_SECONDS.min} to ${TENANT_SLOT_DISTANCE_SECONDS.max}`,
+    TENANT_SLOT_DISTANCE_SECONDS,
   ),
   logLevel: expecting(`one of ${LOG_LEVELS.join(', ')}`, (text) => LOG_LEVELS.find((level) => level === text)),
 })
@@ -50,11 +50,11 @@ const settingsSchema = z.object({
 export interface Settings extends FlatSettings {
   /** Null: tokens are not accepted. */
   readonly jwt: JwtSettings | null
-  /** Null: the built-in permission checks alone. */
+  /** Null: only the built-in permission checks run. */
   readonly openFga: OpenFgaSettings | null
   /**
-   * The first key encrypts secrets, all of them decrypt. Null: on the embedded Postgres a key is created and kept in the data
-   * directory; on any other database secrets cannot be used.
+   * The first key encrypts secrets, and each of them can decrypt. Null: for the embedded Postgres a key is created and kept in the
+   * data directory; with any other database secrets cannot be used.
    */
   readonly secretsKeys: readonly Buffer[] | null
 }
@@ -68,13 +68,13 @@ interface FlatSettings {
   readonly dataDir: string
   /** Null: an embedded Postgres in the data directory. */
   readonly databaseUrl: string | null
-  /** Null: created once, and kept in the data directory. */
+  /** Null: a key is created once and kept in the data directory. */
   readonly adminKey: string | null
-  /** Host patterns that an HTTP target may reach. Null: loopback only if Carillon runs its own Postgres, otherwise no host. */
+  /** Patterns of the hosts that HTTP targets may call. Null: only loopback with the embedded Postgres, and no host without it. */
   readonly allowedTargets: readonly string[] | null
-  /** The rate limit of each API key. Null: the default of the API. */
+  /** The rate limit of each key whose tenant has no limit of its own. Null: the default of `createApp`. */
   readonly requestsPerMinute: number | null
-  /** Applies to tenants without a limit of their own, as do the next two. Null: unlimited. */
+  /** The quota of one project. This and the next two apply to tenants without limits of their own. Null: unlimited. */
   readonly maxSchedulesPerProject: number | null
   /** The quota of one `user:…` in a project. Null: unlimited. */
   readonly maxSchedulesPerUser: number | null
@@ -113,7 +113,7 @@ const SOURCES: { readonly [Name in keyof FlatSettings]: Source } = {
 
 /**
  * Reads the settings. A flag wins over its variable, and an empty variable counts as unset.
- * @throws ServiceError `settings_invalid`, naming the variable or flag at fault; it never quotes a secret
+ * @throws OperatorError `settings_invalid`, naming the variable or flag at fault; it never quotes a secret
  */
 export function readSettings(env: Environment, flags: Partial<Settings> = {}): Settings {
   const {
@@ -137,7 +137,7 @@ function readFlatSettings(env: Environment, flags: Partial<FlatSettings>): FlatS
   const { path, message } = result.error.issues[0] ?? { path: [], message: 'is wrong' }
   const name = names.find((known) => known === path[0]) ?? 'host'
   const label = flags[name] === undefined ? SOURCES[name].variable : SOURCES[name].flag
-  throw new ServiceError('settings_invalid', `${label}: ${message}`)
+  throw new OperatorError('settings_invalid', `${label}: ${message}`)
 }
 
 export function isAdminKey(text: string): boolean {
@@ -154,8 +154,8 @@ function adminKeyFault(text: string): string {
 }
 
 /**
- * Null: the variable is unset.
- * @throws ServiceError `settings_invalid`; it never quotes a key
+ * Reads the keys of secrets from a variable. Null if the variable is unset.
+ * @throws OperatorError `settings_invalid`; it never quotes a key
  */
 function readSecretsKeys(env: Environment, variable: string): readonly Buffer[] | null {
   const text = variableText(env, variable)
@@ -164,7 +164,7 @@ function readSecretsKeys(env: Environment, variable: string): readonly Buffer[] 
   const keys = texts.map(parseSecretsKey).filter((key) => key !== undefined)
   if (texts.length > 0 && keys.length === texts.length) return keys
   const expected = `comma-separated keys of ${SECRETS_KEY_BYTES} bytes each in base64`
-  throw new ServiceError('settings_invalid', `${variable}: expected ${expected}, got something else`)
+  throw new OperatorError('settings_invalid', `${variable}: expected ${expected}, got something else`)
 }
 
 /** Returns undefined for anything but 32 bytes in base64, of either alphabet. */
@@ -197,7 +197,7 @@ function wholeNumber(
   })
 }
 
-/** The text `none`, or null from a program, means unlimited. */
+/** The text `none` means unlimited, and so does null in the `flags` of `readSettings`. */
 function quota(): z.ZodType<number | null> {
   return expecting<number | null>(`a whole number of schedules from 1 to ${TENANT_SCHEDULES.max}, or none`, (text) => {
     if (text === 'none') return null

@@ -1,10 +1,10 @@
 import type { Problem, SecretStore, Target } from '@carillon/core'
 import { createHttpTarget, parseTenantHosts } from '@carillon/targets'
 
-import { ServiceError } from './service-error.ts'
+import { OperatorError } from './service-error.ts'
 import type { Settings } from './settings.ts'
 
-/** The default of CARILLON_ALLOWED_TARGETS with the embedded Postgres. With any other database the default is none. */
+/** The default of CARILLON_ALLOWED_TARGETS with the embedded Postgres. With any other database the default is no host. */
 const LOOPBACK_HOSTS = ['127.0.0.1', 'localhost', '[::1]']
 
 const FACTORIES: Readonly<Record<string, (settings: Settings, secrets: SecretStore) => Target>> = {
@@ -18,12 +18,12 @@ const FACTORIES: Readonly<Record<string, (settings: Settings, secrets: SecretSto
 /** The kinds of target that this version includes. */
 export const TARGET_KINDS: readonly string[] = Object.keys(FACTORIES)
 
-/** For a server, which validates targets but never calls them. */
+/** The secret store of a server, which validates targets but never calls them. */
 export const NO_SECRETS: SecretStore = {
   resolve: () => Promise.reject(new Error('expected a worker to resolve a secret, got a server')),
 }
 
-/** @throws ServiceError for an unknown kind */
+/** @throws OperatorError for an unknown kind */
 export function requireKnownKinds(kinds: readonly string[]): void {
   if (kinds.length === 0) throw unknownKind('none')
   const unknown = kinds.find((kind) => !Object.hasOwn(FACTORIES, kind))
@@ -53,8 +53,8 @@ export function hostProblems(hosts: readonly string[]): Problem[] {
   })
 }
 
-function unknownKind(found: string): ServiceError {
-  return new ServiceError(
+function unknownKind(found: string): OperatorError {
+  return new OperatorError(
     'unknown_target_kind',
     `--targets: expected kinds of target that this Carillon knows (${TARGET_KINDS.join(', ')}), got ${found}`,
   )

@@ -16,11 +16,11 @@ interface RejectionReport {
   readonly meter: Meter
 }
 
-/** The code that Node itself uses. */
+/** The exit code of Node itself after an uncaught exception. */
 const EXIT_CODE = 1
 
 /**
- * Logs and counts unhandled rejections instead of ending the process (I13). Our own promises all have a handler; this is for
+ * Logs and counts unhandled rejections instead of ending the process (I13). Carillon's own promises all have a handler; this is for
  * those of libraries, and for mistakes. The listeners are never removed: a connection that is cut at the end of a stop may
  * still reject a promise afterwards.
  */
@@ -28,7 +28,7 @@ export function surviveRejections(process: HostProcess, { logger, meter }: Rejec
   const rejections = meter.createCounter('process.unhandled_rejections', {
     description: 'rejected promises without a handler; expected: 0',
   })
-  // Present from the start: an alert on an increase would miss a counter whose first value is 1.
+  // The metric shows 0 from the start: an alert on an increase would miss a counter whose first value is 1.
   rejections.add(0)
   const onRejection: OnRejection = (error) => {
     rejections.add(1)

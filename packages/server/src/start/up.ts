@@ -14,14 +14,14 @@ import { createMetrics, type Metrics } from './metrics.ts'
 import { Readiness } from './readiness.ts'
 import { RestartLog } from './restart-log.ts'
 import { addressOf, createServerParts, openApiPool, serveApi } from './server.ts'
-import { ServiceError } from './service-error.ts'
-import { startUp, type RunningService, type StartOptions, type StartUp } from './service.ts'
+import { OperatorError } from './service-error.ts'
+import { startUp, type RunningCarillon, type StartOptions, type StartUp } from './service.ts'
 import type { Settings } from './settings.ts'
 import { createTargets } from './targets.ts'
 import { openWorkerSecrets } from './worker.ts'
 
 /** Starts everything in this process: Postgres unless DATABASE_URL names one, migrations, the API and a worker. */
-export async function startEverything(settings: Settings, options: StartOptions = {}): Promise<RunningService> {
+export async function startEverything(settings: Settings, options: StartOptions = {}): Promise<RunningCarillon> {
   const { logger = createLogger(settings) } = options
   const metrics = createMetrics()
   return startUp({ name: 'everything', logger, metrics, options }, async (start) => {
@@ -49,7 +49,7 @@ export async function startEverything(settings: Settings, options: StartOptions 
       otherParts: Object.values(serverParts),
       ...(settings.openFga === null ? {} : { authorization: createOpenFga(settings.openFga) }),
     })
-    // Deferred before the API listens, so that the worker stops after it. The worker starts last: if the port is taken, no
+    // Registered before the API listens, so that the worker stops after the API. The worker starts last: if the port is in use, no
     // target has been called.
     start.defer(() => worker.stop())
     const { isPostgresDown, notice } = database
@@ -68,10 +68,10 @@ interface Database {
   readonly url: string
   readonly dataDir: string | null
   readonly postgresPort: number | null
-  readonly copiedProgram: RunningService['copiedProgram']
+  readonly copiedProgram: RunningCarillon['copiedProgram']
   /** True while the embedded Postgres is being restarted. */
   readonly isPostgresDown: () => boolean
-  /** A recent restart, as one sentence. */
+  /** Reports a recent restart in one sentence; undefined without one. */
   readonly notice: () => string | undefined
 }
 
@@ -93,7 +93,7 @@ async function openDatabase(
   return { ...health, url, dataDir: directory.path, postgresPort, copiedProgram }
 }
 
-/** Does what only the owner of the database may do, and closes the owner's connections. */
+/** Migrates the schema and creates logins, which only the owner of the database may do. Then closes the owner's connections. */
 async function prepare({ url, dataDir }: Database): Promise<{ isFirstStart: boolean; urls: DatabaseUrls }> {
   const owner = await openPool({ url, applicationName: 'carillon migrations', maxConnections: 2 })
   try {
@@ -114,17 +114,17 @@ async function migrateUp(pool: Pool, url: string): Promise<boolean> {
   })
 }
 
-/** Runs first: usually the port is taken by another Carillon, whose embedded Postgres must not be touched. */
+/** Throws if the port is in use. Runs first: usually another Carillon uses it, whose embedded Postgres must not be touched. */
 async function requirePort(settings: Settings): Promise<void> {
   const { host, port, dataDir } = settings
   try {
     await requireFreePort(addressOf(settings))
   } catch (error) {
     const pid = settings.databaseUrl === null ? findCarillonOn(describeDataDirectory(dataDir)) : undefined
-    if (!(error instanceof ServiceError) || error.code !== 'port_in_use' || pid === undefined) throw error
+    if (!(error instanceof OperatorError) || error.code !== 'port_in_use' || pid === undefined) throw error
     const message =
       `${describeAddress({ host, port })} is in use, and a Carillon (process ${pid}) already runs on ${dataDir}: ` +
       'use that one, or stop it first'
-    throw new ServiceError('port_in_use', message, { cause: error })
+    throw new OperatorError('port_in_use', message, { cause: error })
   }
 }

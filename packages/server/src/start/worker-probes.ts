@@ -34,7 +34,7 @@ export async function serveWorkerProbes(start: StartUp, address: Address, parts:
   })
   start.defer(() => parts.readiness.stopping())
   await listen(server, address)
-  // Emitted if a connection cannot be accepted, for instance without free file descriptors. Unhandled, it ends the process.
+  // Node emits this if it cannot accept a connection, as without free file descriptors. Without a listener it would end the process.
   server.on('error', (error) => parts.events.emit('service.failed', { service: 'health', error }))
   return urlOf(server, address.host)
 }

@@ -24,8 +24,8 @@ import { openSecretsKeys } from './keys.ts'
 import { createLogger, logEvents } from './log.ts'
 import { createMetrics } from './metrics.ts'
 import { Readiness } from './readiness.ts'
-import { ServiceError } from './service-error.ts'
-import { startUp, type RunningService, type StartOptions, type StartUp } from './service.ts'
+import { OperatorError } from './service-error.ts'
+import { startUp, type RunningCarillon, type StartOptions, type StartUp } from './service.ts'
 import type { Settings } from './settings.ts'
 import { createTargets, requireKnownKinds } from './targets.ts'
 import { serveWorkerProbes } from './worker-probes.ts'
@@ -33,11 +33,11 @@ import { serveWorkerProbes } from './worker-probes.ts'
 export interface StartWorkerOptions extends StartOptions {
   /** The worker claims runs of these kinds only. */
   readonly targetKinds: readonly string[]
-  /** The most runs it holds at a time. @default 200 */
+  /** The most runs that the worker holds at a time. @default 200 */
   readonly concurrency?: number
   /** A name for people. @default the host name */
   readonly name?: string
-  /** The port of its probes and metrics, on the host of the settings; null: it does not listen. @default 7401 */
+  /** The port of its probes and metrics, on the host of the settings. Null: the worker does not listen. @default 7401 */
   readonly metricsPort?: number | null
 }
 
@@ -49,15 +49,15 @@ interface WorkerSecretsParts {
 }
 
 const METRICS_PORT_DEFAULT = 7401
-/** Each run in flight is one call with its own connection. */
+/** The largest `concurrency`. Each run in flight is one call of a target, with a connection of its own. */
 const CONCURRENCY_MAX = 100_000
-/** Probes come now and then. The worker has pools of its own. */
+/** Connections of the pool that answers readiness probes, which are rare. The worker opens pools of its own. */
 const PROBE_CONNECTIONS = 2
-/** Each attempt that needs a secret reads it by its primary key. */
+/** Connections of the pool that reads secrets: one short read for each attempt that needs a secret. */
 const SECRETS_CONNECTIONS = 2
 
 /** Starts a worker on a shared Postgres. Any number of workers may run; there is no leader. */
-export async function startWorker(settings: Settings, options: StartWorkerOptions): Promise<RunningService> {
+export async function startWorker(settings: Settings, options: StartWorkerOptions): Promise<RunningCarillon> {
   const { logger = createLogger(settings), name = hostname(), metricsPort = METRICS_PORT_DEFAULT } = options
   requireWholeNumber('--concurrency', options.concurrency ?? 1, 1, CONCURRENCY_MAX)
   requireWholeNumber('--metrics-port', metricsPort ?? 0, 0, 65_535)
@@ -99,7 +99,7 @@ export async function startWorker(settings: Settings, options: StartWorkerOption
   })
 }
 
-/** Opens the secret store that targets read from. Its connections assume the role of a worker and no other (I9). */
+/** Opens the secret store that targets read from. Its connections assume the Postgres role carillon_worker and no other (I9). */
 export async function openWorkerSecrets(
   start: StartUp,
   { url, keys, events }: WorkerSecretsParts,
@@ -117,7 +117,7 @@ export async function openWorkerSecrets(
 }
 
 /**
- * Reports secrets that none of the keys decrypts. Otherwise a lost key would show only in runs that wait for their secret.
+ * Reports secrets that none of the keys decrypts. Otherwise a lost key would show only in runs that need such a secret.
  * The worker does this because the API role sees one project at a time and cannot count the secrets of all.
  */
 async function reportUnreadableSecrets(pool: Pool, { keys, events }: Omit<WorkerSecretsParts, 'url'>): Promise<void> {
@@ -128,5 +128,5 @@ async function reportUnreadableSecrets(pool: Pool, { keys, events }: Omit<Worker
 
 function requireWholeNumber(flag: string, value: number, min: number, max: number): void {
   if (Number.isInteger(value) && value >= min && value <= max) return
-  throw new ServiceError('settings_invalid', `${flag}: expected a whole number from ${min} to ${max}, got ${value}`)
+  throw new OperatorError('settings_invalid', `${flag}: expected a whole number from ${min} to ${max}, got ${value}`)
 }

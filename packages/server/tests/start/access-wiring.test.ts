@@ -3,7 +3,7 @@ import { createDatabase, type TestDatabase } from '@carillon/core/testing'
 import { SignJWT } from 'jose'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { readSettings, startEverything, type RunningService } from '../../src/index.ts'
+import { readSettings, startEverything, type RunningCarillon } from '../../src/index.ts'
 import { createKey, soundClaims, startJwksServer, type JwksServer, type SigningKey } from '../auth/issuer.ts'
 import { OpenFgaStandIn, STORE_ID } from '../auth/open-fga-stand-in.ts'
 
@@ -15,7 +15,7 @@ const FORBIDDEN = { status: 403, code: 'forbidden' }
 let database: TestDatabase
 let jwks: JwksServer
 let openFga: OpenFgaStandIn
-let service: RunningService
+let service: RunningCarillon
 let signingKey: SigningKey
 
 beforeAll(async () => {

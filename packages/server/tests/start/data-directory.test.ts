@@ -16,7 +16,7 @@ function modeOf(path: string): number {
 }
 
 function refusal(code: string, message: string): unknown {
-  return expect.objectContaining({ name: 'ServiceError', code, message })
+  return expect.objectContaining({ name: 'OperatorError', code, message })
 }
 
 /** What opening throws. */

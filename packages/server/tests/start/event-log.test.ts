@@ -98,7 +98,7 @@ test('a failing service is logged with its error and its cause, but without the 
   const { events, lines } = setup()
   const refusal = Object.assign(new Error('new row violates a check'), {
     code: '23514',
-    detail: 'Failing row contains (the payload).',
+    detail: 'FailingServices row contains (the payload).',
   })
   const unreadable = Object.assign(new Error('invalid input syntax for type json: "the payload"'), { code: '22P02' })
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { readJwtSettings } from '../../src/start/access-settings.ts'
-import { ServiceError } from '../../src/start/service-error.ts'
+import { OperatorError } from '../../src/start/service-error.ts'
 
 const ENV = {
   CARILLON_JWT_ISSUER: 'https://login.example.com/',
@@ -13,7 +13,7 @@ function refusalOf(env: Record<string, string>): string {
   try {
     readJwtSettings(env)
   } catch (error) {
-    if (error instanceof ServiceError && error.code === 'settings_invalid') return error.message
+    if (error instanceof OperatorError && error.code === 'settings_invalid') return error.message
     throw error
   }
   return 'nothing was refused'

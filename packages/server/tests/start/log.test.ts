@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 import { expect, onTestFinished, test } from 'vitest'
 
-import { createLogger, standardError } from '../../src/start/log.ts'
+import { createLogger, stderrSink } from '../../src/start/log.ts'
 import { createFolder } from './folder.ts'
 
 function openFile(path: string): number {
@@ -14,7 +14,7 @@ function openFile(path: string): number {
 
 test('a line is in the file as soon as it was logged', () => {
   const path = join(createFolder(), 'log')
-  const logger = createLogger({ logLevel: 'info' }, standardError(openFile(path)))
+  const logger = createLogger({ logLevel: 'info' }, stderrSink(openFile(path)))
 
   logger.info({ event: 'service.started' }, 'service started')
 
@@ -22,7 +22,7 @@ test('a line is in the file as soon as it was logged', () => {
 })
 
 test.runIf(process.platform === 'linux')('a full disk under the log ends nothing, and little is kept of it', () => {
-  const stream = standardError(openFile('/dev/full'))
+  const stream = stderrSink(openFile('/dev/full'))
   const logger = createLogger({ logLevel: 'info' }, stream)
   let dropped = 0
   ;(stream as unknown as NodeJS.EventEmitter).on('drop', () => (dropped += 1))

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { readOpenFgaSettings } from '../../src/start/access-settings.ts'
-import { ServiceError } from '../../src/start/service-error.ts'
+import { OperatorError } from '../../src/start/service-error.ts'
 import { MODEL_ID, STORE_ID } from '../auth/open-fga-stand-in.ts'
 
 const ENV = { CARILLON_OPENFGA_URL: 'http://openfga:8080', CARILLON_OPENFGA_STORE_ID: STORE_ID }
@@ -10,7 +10,7 @@ function refusalOf(env: Record<string, string>): string {
   try {
     readOpenFgaSettings(env)
   } catch (error) {
-    if (error instanceof ServiceError && error.code === 'settings_invalid') return error.message
+    if (error instanceof OperatorError && error.code === 'settings_invalid') return error.message
     throw error
   }
   return 'nothing was refused'

@@ -7,7 +7,7 @@ import { migrateDown } from '@carillon/core'
 import { createDatabase } from '@carillon/core/testing'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { readSettings, startServer, type RunningService, type Settings, type StartOptions } from '../../src/index.ts'
+import { readSettings, startServer, type RunningCarillon, type Settings, type StartOptions } from '../../src/index.ts'
 import { createLogger } from '../../src/start/log.ts'
 import { Browser } from './browser.ts'
 import { untilNobodyIsConnected } from './connections.ts'
@@ -28,7 +28,7 @@ async function prepare(flags: Partial<Settings> = {}) {
   return { database, settings }
 }
 
-async function start(settings: Settings, options: StartOptions = {}): Promise<RunningService> {
+async function start(settings: Settings, options: StartOptions = {}): Promise<RunningCarillon> {
   const service = await startServer(settings, options)
   onTestFinished(() => service.stop())
   return service

@@ -2,14 +2,14 @@ import { join } from 'node:path'
 
 import { expect, test } from 'vitest'
 
-import { ServiceError } from '../../src/start/service-error.ts'
+import { OperatorError } from '../../src/start/service-error.ts'
 import { readSettings, type Settings } from '../../src/start/settings.ts'
 
 function refusalOf(env: Record<string, string>, flags: Partial<Settings> = {}): string {
   try {
     readSettings(env, flags)
   } catch (error) {
-    if (error instanceof ServiceError && error.code === 'settings_invalid') return error.message
+    if (error instanceof OperatorError && error.code === 'settings_invalid') return error.message
     throw error
   }
   return 'nothing was refused'

@@ -14,7 +14,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import {
   readSettings,
   startEverything,
-  type RunningService,
+  type RunningCarillon,
   type Settings,
   type StartOptions,
 } from '../../src/index.ts'
@@ -31,13 +31,13 @@ function settingsOf(flags: Partial<Settings>): Settings {
   return readSettings({}, { port: 0, logLevel: 'silent', ...flags })
 }
 
-async function start(settings: Settings, options: StartOptions = {}): Promise<RunningService> {
+async function start(settings: Settings, options: StartOptions = {}): Promise<RunningCarillon> {
   const service = await startEverything(settings, options)
   onTestFinished(() => service.stop())
   return service
 }
 
-function clientOf({ url, dataDir }: RunningService): Client {
+function clientOf({ url, dataDir }: RunningCarillon): Client {
   return createClient(url, readFileSync(join(dataDir ?? '', 'admin.key'), 'utf8').trim())
 }
 
@@ -160,7 +160,7 @@ test('an embedded Postgres that crashes is restarted, and /readyz reports it unt
 })
 
 /** What it says of its readiness, once it says so. Each question is a round trip, and the test's limit is the bound. */
-async function answering({ url }: RunningService, status: number, text: string): Promise<string> {
+async function answering({ url }: RunningCarillon, status: number, text: string): Promise<string> {
   for (;;) {
     const response = await fetch(`${url}/readyz`)
     const body = await response.text()

@@ -4,7 +4,7 @@ import { createHttpTarget } from '@carillon/targets'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { createLogger, logEvents } from '../../src/start/log.ts'
-import type { RunningService } from '../../src/start/service.ts'
+import type { RunningCarillon } from '../../src/start/service.ts'
 import { readSettings, type Settings } from '../../src/start/settings.ts'
 import { serveWorkerProbes } from '../../src/start/worker-probes.ts'
 import { startWorker, type StartWorkerOptions } from '../../src/start/worker.ts'
@@ -22,7 +22,7 @@ function settingsFor(databaseUrl: string | null): Settings {
   return readSettings({}, { databaseUrl, allowedTargets: ['127.0.0.1'], logLevel: 'silent' })
 }
 
-async function start(settings: Settings, options: Partial<StartWorkerOptions> = {}): Promise<RunningService> {
+async function start(settings: Settings, options: Partial<StartWorkerOptions> = {}): Promise<RunningCarillon> {
   const worker = await startWorker(settings, { targetKinds: ['http'], metricsPort: 0, ...options })
   onTestFinished(() => worker.stop())
   return worker
@@ -111,7 +111,7 @@ test('a second worker on the same port is refused with a remedy, and leaves noth
   const { port } = await startLocalServer()
 
   await expect(start(settings, { metricsPort: port })).rejects.toMatchObject({
-    name: 'ServiceError',
+    name: 'OperatorError',
     code: 'port_in_use',
     message: `127.0.0.1:${port} is in use by ${holder()}: stop it or choose another with --metrics-port`,
   })
@@ -188,7 +188,7 @@ test('a database that does not answer, does not exist or refuses the password is
     change(url)
     return settingsFor(url.href)
   }
-  const refusal = (message: string): object => ({ name: 'ServiceError', code: 'database_unreachable', message })
+  const refusal = (message: string): object => ({ name: 'OperatorError', code: 'database_unreachable', message })
 
   await expect(start(changed((url) => (url.port = '1')))).rejects.toMatchObject(
     refusal(

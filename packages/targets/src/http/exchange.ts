@@ -2,17 +2,17 @@ import type { IncomingHttpHeaders } from 'node:http'
 
 import type { Dispatcher } from 'undici'
 
-/** An answer, with at most `keptBytes` of its body. */
+/** The target's HTTP response, with at most `keptBytes` of its body. */
 export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** The head of the body. */
+  /** The first bytes of the body. */
   readonly body: Buffer
-  /** Whether there was more, or may have been. */
+  /** True if the target sent more of the body than is kept, or may have. */
   readonly isCut: boolean
 }
 
-/** The value of a header by its lower-case name; the first where there were several. */
+/** The value of a header by its lower-case name; the first if the answer has several. */
 export function headerOf({ headers }: Pick<Answer, 'headers'>, name: string): string | undefined {
   const value = headers[name]
   return Array.isArray(value) ? value[0] : value
@@ -23,15 +23,15 @@ const EMPTY = Buffer.alloc(0)
 /** How an exchange ended. */
 export type ExchangeEnd =
   | { readonly kind: 'answered'; readonly answer: Answer }
-  /** With an answer if its status had arrived already. */
+  /** The connection failed. `answer` is set if its status had arrived already. */
   | { readonly kind: 'broken'; readonly error: Error; readonly answer: Answer | undefined }
-  /** The signal fired first. */
+  /** The signal fired before the exchange ended. */
   | { readonly kind: 'aborted' }
 
 export interface ExchangeLimits {
-  /** A body up to this size is read to its end, so its connection can be reused; a longer one closes the connection. */
+  /** A body up to this size is read to its end, so its connection can be reused. For a longer body the connection is closed. */
   readonly readBytes: number
-  /** How much of the body is kept in memory. */
+  /** The most bytes of a body that are kept for the outcome. The bytes after them are read and dropped. */
   readonly keptBytes: number
 }
 
@@ -55,12 +55,12 @@ export function exchange(
 
 const ONCE = { once: true }
 
-/** A class, because thousands wait for a connection at a time: one object each instead of one closure per event. */
+/** A class, because thousands of requests wait for a connection at a time: each needs one object, not a closure per event. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #limits: ExchangeLimits
   readonly #signal: AbortSignal
   readonly #resolve: (end: ExchangeEnd) => void
-  /** Destroys the socket, so the target learns of it at once. */
+  /** Ends the exchange and destroys the socket, so the target notices the abort at once. */
   readonly #abort = (): void => {
     this.#end({ kind: 'aborted' })
     this.#controller?.abort(new Error('aborted'))
@@ -80,7 +80,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // The signal fired while the request waited for a connection. Throwing here leaves the connection open.
+    // The signal fired while the request waited for a connection. Throwing here drops the request and leaves the connection open.
     if (this.#isOver) throw new Error('aborted')
     this.#controller = controller
   }

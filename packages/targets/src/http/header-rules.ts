@@ -38,7 +38,7 @@ export const RESERVED_HEADERS: Readonly<Record<string, string>> = {
   via: ORIGIN,
   'x-forwarded-*': ORIGIN,
   'x-real-ip': ORIGIN,
-  // No list of these can be complete; these are the common ones.
+  // The common headers that carry credentials. No such list can be complete.
   'proxy-*': CREDENTIAL,
   authorization: CREDENTIAL,
   cookie: CREDENTIAL,

@@ -3,18 +3,18 @@ import type { Json } from '@carillon/core'
 
 /** One problem below a field of a spec. */
 export interface Fault {
-  /** From the field on; empty for the field itself. */
+  /** The path below the field, such as `[0, 'name']`; empty for the field itself. */
   readonly path: readonly (string | number)[]
   readonly message: string
 }
 
 /**
- * The first reason why Postgres would not return a value unchanged from JSON; undefined if it would. Safe for any value: depth
- * and size are limited, and a cyclic value exceeds the depth.
+ * The first reason why Postgres could not store a value as JSON and return it unchanged; undefined if there is none. Safe for any
+ * value: depth and size are limited, and a cyclic value exceeds the depth.
  */
 export function jsonFault(value: unknown, maxBytes: number): Fault | undefined {
   const path: (string | number)[] = []
-  // A lower bound while walking, so a value that is far too large is not serialized only to be measured.
+  // A lower bound of the size, counted during the walk. So a value that is far too large is rejected without serializing it.
   let bytes = 0
 
   function visit(node: unknown): Fault | undefined {
@@ -46,12 +46,12 @@ export function jsonFault(value: unknown, maxBytes: number): Fault | undefined {
   return Buffer.byteLength(JSON.stringify(value)) > maxBytes ? tooLarge(maxBytes) : undefined
 }
 
-/** Whether Postgres returns a value that was parsed from JSON unchanged, whatever its size. */
-export function isStorable(node: Json, depth = 0): boolean {
+/** True if Postgres can store a value that was parsed from JSON and return it unchanged. Does not check the size. */
+export function isStorableJson(node: Json, depth = 0): boolean {
   if (depth > JSON_DEPTH_MAX) return false
   if (typeof node !== 'object' || node === null) return scalarFault(node) === undefined
-  if (isList(node)) return node.every((item) => isStorable(item, depth + 1))
-  return Object.entries(node).every(([key, item]) => textFault(key) === undefined && isStorable(item, depth + 1))
+  if (isList(node)) return node.every((item) => isStorableJson(item, depth + 1))
+  return Object.entries(node).every(([key, item]) => textFault(key) === undefined && isStorableJson(item, depth + 1))
 }
 
 function isList(node: object): node is readonly Json[] {
@@ -79,7 +79,7 @@ function numberFault(node: number): string | undefined {
 }
 
 function textFault(text: string): string | undefined {
-  // Postgres stores both as escapes in a json column, but its functions cannot read such a document.
+  // A json column of Postgres stores both characters as escapes, but the functions of Postgres cannot read such a document.
   if (isStorableText(text)) return undefined
   return `expected a text without U+0000 and lone surrogates, got ${foundText(text)}`
 }

@@ -14,20 +14,21 @@ export interface HttpTargetOptions {
    * `*` is every public host, and no name can lead to loopback, a private network or cloud metadata that is not listed.
    */
   readonly allowedHosts: readonly string[]
-  /** How much of an answer's body is read before the connection is closed. @default 65536 */
+  /** The most bytes of an answer's body that are read. If there are more, Carillon closes the connection. @default 65536 */
   readonly maxBodyBytes?: number
-  /** At most so many connections to one origin; further attempts wait for one, within their timeout. @default 64 */
+  /** The most connections to one origin. Further attempts wait for a free one, and the wait is part of their timeout. @default 64 */
   readonly connections?: number
   /**
-   * For how long the called services remember an idempotency key. An option of the installation, because the author of a
-   * schedule cannot promise it for the called service. All retries of one run must fit into it. @default 86400, as Restate's
+   * For how many seconds the called services remember an idempotency key. The operator sets this, because the author of a
+   * schedule cannot promise it for the called service. All retries of one run must fit into this time. @default 86400, as in
+   * Restate
    */
   readonly idempotencyRetentionSeconds?: number
-  /** The store that `auth` reads secrets from. Without it, a spec with `auth` is refused. */
+  /** The store that `auth` reads secrets from. Without a store, a spec whose `auth` names a secret is rejected. */
   readonly secrets?: SecretStore
   /** Finds all addresses of a name. @default the resolver of this machine */
   readonly resolve?: Resolve
-  /** Epoch milliseconds; for the date in a Retry-After and that of a signature. @default the wall clock */
+  /** The time in epoch milliseconds, to date signatures and to read a Retry-After that is a date. @default the wall clock */
   readonly now?: () => number
 }
 
@@ -41,7 +42,10 @@ export interface ResolvedHttpTargetOptions {
   readonly now: () => number
 }
 
-/** The upper bound of all backoffs together, 10 × 2160 s = 6 h, is the least `idempotencyRetentionSeconds`. */
+/**
+ * An upper bound of all backoffs of one run together: 10 × 2160 s = 6 h. `resolveOptions` rejects an
+ * `idempotencyRetentionSeconds` below this.
+ */
 const RETRIES_MAX_SECONDS = HTTP_RETRY.maxAttempts * HTTP_RETRY.capSeconds
 
 /** @throws RangeError naming the option at fault */

@@ -3,11 +3,11 @@ import { STATUS_CODES } from 'node:http'
 import type { Json, Outcome } from '@carillon/core'
 
 import { headerOf, type Answer, type ExchangeEnd } from './exchange.ts'
-import { isStorable } from './json-value.ts'
+import { isStorableJson } from './json-value.ts'
 
 export interface OutcomeClock {
   readonly now: () => number
-  /** The longest wait that a Retry-After can ask for. */
+  /** The longest wait that a Retry-After can ask for. A longer one is shortened to this. */
   readonly retryAfterMaxMs: number
 }
 
@@ -19,7 +19,7 @@ export function outcomeOf(end: ExchangeEnd, clock: OutcomeClock): Outcome {
     case 'answered':
       return outcomeOfAnswer(end.answer, clock)
     case 'broken':
-      // A refusal counts even without its body; a success counts only when it is complete.
+      // An error status counts even if the body is incomplete. A success counts only with its complete body.
       return end.answer === undefined || isSuccess(end.answer)
         ? outcomeOfError(end.error)
         : outcomeOfAnswer(end.answer, clock)
@@ -31,7 +31,7 @@ function outcomeOfAnswer(answer: Answer, clock: OutcomeClock): Outcome {
   if (isSuccess(answer)) return { kind: 'succeeded', result: answerJson(answer) }
   const said = `The target answered ${status}${STATUS_CODES[status] === undefined ? '' : ` ${STATUS_CODES[status]}`}`
   if (status >= 300 && status < 400) {
-    // Otherwise the target could send the request, with its key and payload, to a host that is not allowed.
+    // By a redirect the target could send the request, with its key and payload, to a host that is not allowed.
     const message = `${said}. Redirects are not followed: name the final URL.`
     return { kind: 'failed', error: { code: 'redirect', message, detail: answerJson(answer) }, retryable: false }
   }
@@ -44,7 +44,7 @@ function outcomeOfAnswer(answer: Answer, clock: OutcomeClock): Outcome {
 
 function outcomeOfError(error: Error): Outcome {
   const code = codeOf(error)
-  // Only undici's own check of the request. A spec that passes our checks but not this one can never be sent.
+  // Only undici's own check of the request has this code. A spec that passes our checks but fails this one can never be sent.
   if (code === 'UND_ERR_INVALID_ARG') {
     return {
       kind: 'malformed',
@@ -83,13 +83,13 @@ function answerJson(answer: Answer): Json {
   return json
 }
 
-/** JSON if the whole body is kept and can be stored unchanged, otherwise its text. */
+/** The body as JSON if its media type says so, all of it was kept, and Postgres can store it unchanged; otherwise as text. */
 function bodyJson(answer: Answer): Json {
-  // As a stream, so a character that was cut in two is dropped, not replaced.
+  // Decodes as a stream, which drops a character that was cut in two and does not replace it.
   const text = answer.isCut ? new TextDecoder().decode(answer.body, { stream: true }) : WHOLE.decode(answer.body)
   if (!answer.isCut && JSON_MEDIA_TYPE.test(headerOf(answer, 'content-type') ?? '')) {
     const value = parseJson(text)
-    if (value !== undefined && isStorable(value)) return value
+    if (value !== undefined && isStorableJson(value)) return value
   }
   return storable(text)
 }
@@ -112,8 +112,8 @@ const RFC_850 = /^[A-Z][a-z]+day, \d{2}-[A-Z][a-z]{2}-\d{2} \d{2}:\d{2}:\d{2} GM
 const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
 
 /**
- * The wait that a Retry-After asks for: seconds, or one of the three forms of an HTTP date (RFC 9110, 5.6.7). Undefined
- * for anything else, and for a date in the past. At most `maxMs`.
+ * The milliseconds that a Retry-After asks to wait, at most `maxMs`. Its value is a number of seconds, or one of the three
+ * forms of an HTTP date (RFC 9110, 5.6.7). Undefined for anything else, and for a date in the past.
  */
 function retryAfterMs(value: string, now: number, maxMs: number): number | undefined {
   const wait = /^\d+$/.test(value) ? Number(value) * 1000 : httpDate(value) - now

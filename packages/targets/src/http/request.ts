@@ -7,7 +7,7 @@ import type { HttpSpec } from './spec.ts'
 
 const USER_AGENT = `Carillon/${manifest.version}`
 
-/** The headers of one attempt, names and values in turn. A schedule may set another Content-Type and User-Agent. */
+/** The headers of one attempt: name, value, name, value and so on. A schedule may set its own Content-Type and User-Agent. */
 export function requestHeaders(
   context: TargetContext<HttpSpec>,
   credentials: readonly (readonly [string, string])[],
@@ -39,7 +39,7 @@ export function requestHeaders(
 let lastInstant = Number.NaN
 let lastText = ''
 
-/** Caches the last one: thousands of schedules are due at the same instant. */
+/** Formats an instant. Caches the last text, because thousands of schedules are due at the same instant. */
 function isoText(instant: number): string {
   if (instant !== lastInstant) {
     lastText = new Date(instant).toISOString()
@@ -49,12 +49,12 @@ function isoText(instant: number): string {
 }
 
 const SPAN_LENGTH = 16
-/** Random bytes for many spans at once: the system call costs more than everything else here. */
+/** One system call draws this many random bytes, enough for many spans: it costs more than everything else here. */
 const DRAWN_BYTES = 4096
 let drawn = ''
 let used = 0
 
-/** W3C Trace Context. The run is the trace and each attempt is a span, so all attempts of a run show together. */
+/** The header of W3C Trace Context. The run is the trace and each attempt a span, so tracing tools group a run's attempts. */
 function traceparent(runId: string): string {
   const traceId = runId.replaceAll('-', '').toLowerCase()
   return `00-${traceId}-${nextSpan()}-01`

@@ -6,7 +6,7 @@ import { headerFaults } from './header-rules.ts'
 import { jsonFault, type Fault } from './json-value.ts'
 import { readUrl } from './url-rules.ts'
 
-/** The most faults of one field that are reported. */
+/** The most faults of one field that are reported; further ones are dropped. */
 const FAULTS_MAX = 50
 
 /**
@@ -35,7 +35,7 @@ export const httpSpecSchema = strictHttpTargetSchema
 /** The HTTP request that a schedule makes, with every default filled in and the URL in its canonical form. */
 export type HttpSpec = Readonly<z.output<typeof httpSpecSchema>>
 
-/** A field that a function checks and that is passed on as it is. */
+/** A field whose value `faultsOf` checks. The value itself is not copied or changed. */
 function checkedField<Value>(faultsOf: (value: unknown) => Iterable<Fault>): z.ZodType<Value> {
   // The cast holds because `faultsOf` reports every value that is not a `Value`.
   return z.unknown().superRefine((value, context) => {

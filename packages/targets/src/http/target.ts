@@ -11,7 +11,7 @@ import {
   Destinations,
   hostFault,
   hostRefusal,
-  scopeOf,
+  grantScopeOf,
   urlProblems,
   type Destination,
 } from './guard/destinations.ts'
@@ -23,7 +23,7 @@ import { httpSpecSchema, type HttpSpec } from './spec.ts'
 const KEPT_BODY_BYTES = 4096
 const NO_CREDENTIALS: Credentials = { ok: true, headers: [] }
 
-/** Calls a URL. The payload is its JSON body, unchanged; everything else about the slot is in headers. */
+/** Creates the target that calls a URL. The payload is the JSON body, unchanged; everything else about the slot is in headers. */
 export function createHttpTarget(options: HttpTargetOptions): Target<HttpSpec> {
   const resolved = resolveOptions(options)
   const { allowedHosts, idempotencyRetentionSeconds, secrets } = resolved
@@ -35,7 +35,7 @@ export function createHttpTarget(options: HttpTargetOptions): Target<HttpSpec> {
     schema: httpSpecSchema,
     retry: HTTP_RETRY,
     idempotencyRetentionSeconds,
-    requiredScope: ({ url }) => destinations.find(url)?.scope ?? scopeOf(new URL(url)),
+    requiredScope: ({ url }) => destinations.find(url)?.scope ?? grantScopeOf(new URL(url)),
     secretRefs: (spec) => secretNames(spec).map((name) => ({ path: 'auth.secretRef', name })),
     timeoutMs: (spec) => spec.timeoutSeconds * 1000,
     check: (spec, limits) => [
@@ -44,7 +44,7 @@ export function createHttpTarget(options: HttpTargetOptions): Target<HttpSpec> {
     ],
     dispatch: (context, signal) => {
       const destination = destinations.find(context.spec.url)
-      // Checked again, because a host may have been removed from either list since the schedule was created.
+      // Checked again: since the schedule was created, the host may have been removed from the installation's or the tenant's list.
       const fault = hostFault(destination, context.limits)
       if (destination === undefined || fault !== undefined) {
         return Promise.resolve(hostRefusal(fault ?? 'installation', destination))
@@ -57,8 +57,8 @@ export function createHttpTarget(options: HttpTargetOptions): Target<HttpSpec> {
 }
 
 /**
- * Neither follows redirects nor retries. Only the signal ends an attempt: undici's own timeouts would end one that the
- * schedule still allows. HTTP/1.1 with one request at a time per connection, so a broken connection fails one attempt only.
+ * The agent neither follows redirects nor retries. Only its signal ends an attempt: undici's own timeouts could end an attempt
+ * whose timeout has not passed. Each connection carries one HTTP/1.1 request at a time, so a broken one fails one attempt only.
  */
 function createAgent({ allowedHosts, connections, resolve }: ResolvedHttpTargetOptions): Agent {
   const { allowsAddress } = allowedHosts
@@ -122,7 +122,7 @@ async function unlessSignalled<Result>(work: Promise<Result>, signal: AbortSigna
   if (signal.aborted) abort()
   signal.addEventListener('abort', abort, { once: true })
   try {
-    // Also if the signal has already fired: the race handles a later rejection, which would otherwise be unhandled.
+    // Races even if the signal has already fired: the race handles a later rejection of `work`, which would otherwise be unhandled.
     return await Promise.race([aborted, work])
   } finally {
     signal.removeEventListener('abort', abort)

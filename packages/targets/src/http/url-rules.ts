@@ -4,15 +4,15 @@ import { LRUCache } from 'lru-cache'
 import { URL_CACHE } from './guard/destinations.ts'
 import { addressOf } from './guard/hosts.ts'
 
-// Excludes `*`, which is a valid host in the URL standard and means every host in a grant.
+// Excludes `*`: the URL standard allows it as a host, but in the scope of a grant it stands for every host.
 const HOST_NAME = /^(?=.{1,254}$)[\w-]{1,63}(?:\.[\w-]{1,63})*\.?$/
 
 export type UrlReading = { readonly ok: true; readonly href: string } | { readonly ok: false; readonly message: string }
 
 /**
- * Reads the URL of a spec and returns its canonical form: the stored and shown URL is the one that is called, so a
- * look-alike in another alphabet shows as `xn--…`. An address has one accepted spelling: `http://2130706433` would hide from
- * a reader which host it is.
+ * Reads the URL of a spec and returns its canonical form. Carillon stores, shows and calls this form, so a look-alike in
+ * another alphabet shows as `xn--…`. An address has one accepted spelling: `http://2130706433` would hide from a reader which
+ * host it is.
  */
 export function readUrl(text: string): UrlReading {
   const known = accepted.get(text)
@@ -22,7 +22,7 @@ export function readUrl(text: string): UrlReading {
   return reading
 }
 
-/** A spec is parsed before each attempt, and its URL takes most of that time. */
+/** The accepted URLs. Cached, because a spec is parsed before each attempt and its URL takes most of that time. */
 const accepted = new LRUCache<string, UrlReading>(URL_CACHE)
 
 function parseUrl(text: string): UrlReading {
@@ -41,7 +41,10 @@ function parseUrl(text: string): UrlReading {
   return { ok: true, href: url.href }
 }
 
-/** What the URL standard's parser would accept or repair silently: Carillon calls only what the caller wrote. */
+/**
+ * What was expected of the text, if it has a fault that the URL standard's parser would accept or repair silently. Carillon
+ * calls only what the user wrote.
+ */
 function expectationMissed(text: string): string | undefined {
   if (text.length > URL_MAX_LENGTH) return `at most ${URL_MAX_LENGTH} characters`
   if (/[\p{Cc}\p{Z}\\]/u.test(text)) return 'a URL without blanks, control characters and backslashes'

@@ -6,6 +6,8 @@ import { nowOf } from '../../db/now.ts'
 import type { Caller } from '../../kernel/scope.ts'
 import type { GrantFacts } from '../../policy/grant.ts'
 
+/* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
+
 /** A grant. Instants are epoch milliseconds. */
 export interface Grant extends GrantFacts {
   readonly id: string
@@ -43,7 +45,7 @@ const GRANT_COLUMNS = sql`
   grants.id, grants.tenant_id, grants.project_id, grants.subject, grants.billing_account_id, grants.schedule_id,
   grants.scopes, grants.expires_at, grants.revoked_at, grants.revoked_by_subject, grants.created_by_subject, grants.created_at`
 
-/** Undefined also for a grant of another project (I9). */
+/** The grant with this id; undefined also for a grant of another project (I9). */
 export async function findGrant(tx: Tx, p: Within & { id: string }): Promise<Grant | undefined> {
   const { rows } = await sql<Row>`
     select ${GRANT_COLUMNS}
@@ -103,7 +105,7 @@ export async function listGrants(tx: Tx, p: Within & { before: string | null; li
   return rows.map(toGrant)
 }
 
-/** Revokes a grant. The first revocation stays. Undefined also for a grant of another project (I9). */
+/** Revokes a grant. A revoked grant keeps its first revocation. Undefined also for a grant of another project (I9). */
 export async function revokeGrant(
   tx: Tx,
   p: Within & { id: string; actor: string; now: Date | null },
@@ -118,7 +120,10 @@ export async function revokeGrant(
   return row && toGrant(row)
 }
 
-/** Changes the expiry of a grant and clears its warning. A revoked grant keeps its expiry. Undefined also for another project's (I9). */
+/**
+ * Changes the expiry of a grant and clears its warning. A revoked grant keeps its expiry. Undefined also for a grant of another project
+ * (I9).
+ */
 export async function renewGrant(
   tx: Tx,
   p: Within & { id: string; expiresAt: number | null },
@@ -152,7 +157,7 @@ export interface ExpiringGrant {
   readonly projectId: string
   readonly subject: string
   readonly expiresAt: number
-  /** Active and paused ones; may be empty. */
+  /** The active and paused schedules that act by the grant; may be empty. */
   readonly scheduleIds: readonly string[]
 }
 

@@ -5,6 +5,8 @@ import type { Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
 import type { Caller } from '../../kernel/scope.ts'
 
+/* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
+
 /** A key as it may be shown. Its secret is stored only as a hash. */
 export interface ApiKey {
   readonly id: string
@@ -66,7 +68,7 @@ export async function insertApiKey(
   return toApiKey(row)
 }
 
-/** The key with this hash, unless it was revoked. Every request needs it: one lookup in the unique index of hashes. */
+/** The key with this hash, unless it was revoked. Runs for every request, so it is one lookup in the unique index of hashes. */
 export async function findApiKey(tx: Tx, p: { hash: Buffer }): Promise<ApiKey | undefined> {
   const { rows } = await sql<Row>`
     select ${KEY_COLUMNS}
@@ -88,7 +90,7 @@ export async function listApiKeys(tx: Tx, p: Within & { before: string | null; l
   return rows.map(toApiKey)
 }
 
-/** Revokes a key. The first revocation stays. Undefined also for a key of another project (I9). */
+/** Revokes a key. A revoked key keeps its first revocation. Undefined also for a key of another project (I9). */
 export async function revokeApiKey(
   tx: Tx,
   p: Within & { id: string; actor: string; now: Date | null },

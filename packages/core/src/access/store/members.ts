@@ -5,11 +5,13 @@ import type { Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
 import type { Scope } from '../../kernel/scope.ts'
 
+/* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
+
 /** A subject that a project has a role for. Instants are epoch milliseconds. */
 export interface Member {
   /** Typed: `user:alice`. */
   readonly subject: string
-  /** The strongest role that it may use, whatever its credential says. */
+  /** The strongest role that the subject may use, even if its credential has a stronger one. */
   readonly role: Role
   /** The subject that added it or last changed its role. */
   readonly addedBy: string
@@ -51,8 +53,8 @@ export async function saveMember(
 }
 
 /**
- * Removes a member. The first removal stays. A subject without a row gets one, because most subjects come from an identity provider
- * and are never added. One statement, so a concurrent put comes before or after and does not conflict.
+ * Removes a member. A removed member keeps its first removal. A subject without a row gets one, because most subjects come from an
+ * identity provider and are never added. It is one statement, so it does not conflict with a concurrent `saveMember`.
  */
 export async function removeMember(
   tx: Tx,
@@ -72,7 +74,7 @@ export async function removeMember(
   return savedOf(rows)
 }
 
-/** A member, removed ones too; undefined also if it is another project's (I9). */
+/** A member, also if it was removed; undefined also for a member of another project (I9). */
 export async function findMember(tx: Tx, p: Scope & { subject: string }): Promise<Member | undefined> {
   const { rows } = await sql<Row>`
     select ${MEMBER_COLUMNS}
@@ -83,7 +85,7 @@ export async function findMember(tx: Tx, p: Scope & { subject: string }): Promis
   return row && toMember(row)
 }
 
-/** A page of a project's members by subject, removed ones too. `after` is the last subject of the page before. */
+/** A page of a project's members, removed ones too, sorted by subject. `after` is the last subject of the previous page. */
 export async function listMembers(tx: Tx, p: Scope & { after: string | null; limit: number }): Promise<Member[]> {
   const { rows } = await sql<Row>`
     select ${MEMBER_COLUMNS}
@@ -111,7 +113,7 @@ function toMember(row: Row): Member {
   }
 }
 
-/** Those of the subjects that were removed from the project. */
+/** Those of the given subjects that were removed from the project. */
 export async function listRemoved(tx: Tx, p: Scope & { subjects: readonly string[] }): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ subject: string }>`
     select members.subject

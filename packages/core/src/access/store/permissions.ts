@@ -11,11 +11,11 @@ export type RunOfGrant = Pick<HeldRun, 'tenantId' | 'projectId' | 'scheduleId' |
 
 /** The restrictions on a batch of runs at this moment. A run without an entry here may act as its grant says. */
 export interface Permissions {
-  /** Grants that expire, were revoked, or changed since they were read, by id. */
+  /** The grants that have an expiry, were revoked, or changed since begin or take read them, as they are now; by grant id. */
   readonly limited: ReadonlyMap<string, GrantFacts>
   /** Members that were removed from a project, by `nameOfMember`. */
   readonly removed: ReadonlySet<string>
-  /** The allowed hosts of tenants that have a list of their own. */
+  /** The allowed hosts of tenants that have a list of their own, by tenant id. */
   readonly allowedHosts: ReadonlyMap<string, readonly string[]>
   /** By Postgres' clock, which also decides when a grant expires (I10). Epoch milliseconds. */
   readonly now: number
@@ -35,6 +35,7 @@ interface Member extends Scope {
 /**
  * Reads the restrictions on a batch of runs. One statement with its own snapshot, so it sees every revocation that was committed before
  * it began. It returns restrictions only, because most runs have none.
+ * @param p.now an instant that a test sets; null: Postgres' clock
  */
 export async function readPermissions(
   db: Pick<Db, 'getExecutor'>,
@@ -78,7 +79,7 @@ export async function readPermissions(
   return toPermissions(row)
 }
 
-/** Many runs share few members, so each member is asked for once. */
+/** The owners of the runs and the subjects of their grants, each once: many runs share few members. */
 function membersOf(runs: readonly RunOfGrant[]): readonly Member[] {
   const members = new Map<string, Member>()
   let last: Member = { tenantId: '', projectId: '', subject: '' }
@@ -120,7 +121,7 @@ function toInstant(text: string | null): number | null {
   return text === null ? null : Date.parse(text)
 }
 
-/** One of the subjects that was removed from the project; undefined if none was. */
+/** One of the given subjects that was removed from the project; undefined if none was. */
 export async function findRemoved(tx: Tx, p: Scope & { subjects: readonly string[] }): Promise<string | undefined> {
   const { rows } = await sql<{ subject: string }>`
     select members.subject

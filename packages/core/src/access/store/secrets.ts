@@ -7,10 +7,12 @@ import type { Scope } from '../../kernel/scope.ts'
 import type { SecretName } from '../../ports/secret-store.ts'
 import type { SealedSecret } from '../secret-cipher.ts'
 
+/* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
+
 /** A secret as it may be shown, without its value or anything derived from it. Instants are epoch milliseconds. */
 export interface SecretRecord {
   readonly name: string
-  /** Counts the values from 1. */
+  /** 1 for the first value of the secret, one more with each new value. */
   readonly version: number
   readonly createdBy: string
   readonly createdAt: number
@@ -19,7 +21,7 @@ export interface SecretRecord {
 }
 
 /** A stored secret. */
-export interface KeptSecret extends SealedSecret {
+export interface StoredSecret extends SealedSecret {
   readonly version: number
 }
 
@@ -32,7 +34,7 @@ interface Row {
   updated_at: Date
 }
 
-/** Its own space, apart from the locks on idempotency keys and on quotas. */
+/** The first key of the advisory locks on secrets. It keeps them apart from the locks on idempotency keys and on quotas. */
 const SECRET_LOCK_SPACE = ADVISORY_LOCK_SPACE + 3
 
 const RECORD_COLUMNS = sql`
@@ -51,7 +53,7 @@ export async function lockSecretName(tx: Tx, p: SecretName): Promise<void> {
 }
 
 /** No row-level security applies to a worker: only the tenant and project of this query keep other projects' secrets out (I9). */
-export async function findKeptSecret(db: Db | Tx, p: SecretName): Promise<KeptSecret | undefined> {
+export async function findKeptSecret(db: Db | Tx, p: SecretName): Promise<StoredSecret | undefined> {
   const { rows } = await sql<{ version: number; key_id: string; nonce: Buffer; ciphertext: Buffer }>`
     select secrets.version, secrets.key_id, secrets.nonce, secrets.ciphertext
     from carillon.secrets
@@ -65,7 +67,7 @@ export async function findKeptSecret(db: Db | Tx, p: SecretName): Promise<KeptSe
 /** Stores a version and replaces the previous one. Requires `lockSecretName`. */
 export async function saveSecret(
   tx: Tx,
-  p: SecretName & KeptSecret & { actor: string; now: Date | null },
+  p: SecretName & StoredSecret & { actor: string; now: Date | null },
 ): Promise<SecretRecord> {
   const { rows } = await sql<Row>`
     insert into carillon.secrets (
@@ -90,7 +92,7 @@ export async function saveSecret(
 }
 
 /** Replaces the ciphertext of the same version. Requires `lockSecretName`. */
-export async function resealSecret(tx: Tx, p: SecretName & KeptSecret): Promise<void> {
+export async function resealSecret(tx: Tx, p: SecretName & StoredSecret): Promise<void> {
   await sql`
     update carillon.secrets
     set key_id = ${p.keyId}, nonce = ${p.nonce}, ciphertext = ${p.ciphertext}
@@ -98,7 +100,7 @@ export async function resealSecret(tx: Tx, p: SecretName & KeptSecret): Promise<
       and secrets.version = ${p.version}`.execute(tx)
 }
 
-/** A page of a project's secrets by name. `after` is the last name of the previous page. */
+/** A page of a project's secrets, sorted by name. `after` is the last name of the previous page. */
 export async function listSecrets(tx: Tx, p: Scope & { after: string | null; limit: number }): Promise<SecretRecord[]> {
   const { rows } = await sql<Row>`
     select ${RECORD_COLUMNS}
@@ -110,7 +112,7 @@ export async function listSecrets(tx: Tx, p: Scope & { after: string | null; lim
   return rows.map(toSecretRecord)
 }
 
-/** Those of the names that the project has a secret for. */
+/** Those of the given names that the project has a secret for. */
 export async function listKnownSecrets(tx: Tx, p: Scope & { names: readonly string[] }): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ name: string }>`
     select secrets.name
@@ -120,7 +122,7 @@ export async function listKnownSecrets(tx: Tx, p: Scope & { names: readonly stri
   return new Set(rows.map(({ name }) => name))
 }
 
-/** A page of the secrets of all tenants that another key encrypted. `after` is the last one of the previous page. */
+/** A page of the secrets of all tenants that a key other than `keyId` encrypted. `after` ends the previous page; null: the first page. */
 export async function listSecretsOfOtherKeys(
   db: Db,
   p: { keyId: string; after: SecretName | null; limit: number },
@@ -158,7 +160,7 @@ function toSecretRecord(row: Row): SecretRecord {
   }
 }
 
-/** The number of secrets of all tenants, and of those that none of these keys encrypted. */
+/** Counts the secrets of all tenants (`kept`), and those of them that none of the given keys encrypted (`unreadable`). */
 export async function countSecrets(
   db: Db,
   p: { keyIds: readonly string[] },

@@ -3,6 +3,8 @@ import { sql } from 'kysely'
 import type { Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
 
+/* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
+
 /** The limits of a tenant that apply to its schedules; null: the installation's limit applies. */
 export interface TenantRules {
   readonly minimumSeconds: number | null
@@ -18,7 +20,7 @@ export interface TenantLimits {
   readonly maxSchedulesPerUser: number | null
   /** The shortest time between two slots of a schedule. */
   readonly minimumSeconds: number | null
-  /** Per credential. */
+  /** How many requests each credential may send per minute. */
   readonly requestsPerMinute: number | null
   /** The hosts that HTTP targets may call; an empty list allows none. */
   readonly allowedHosts: readonly string[] | null
@@ -49,8 +51,9 @@ interface RulesRow {
 }
 
 /**
- * Reads the limits of the transaction's tenant. It has no parameters, so it travels with `begin`. Two statements, because most tenants
- * have no row: Postgres would need twice the time to plan a join.
+ * The SQL that reads the limits of the transaction's tenant. It has no parameters, so it is sent in one message with `begin`. It is two
+ * statements, because most tenants have no row and Postgres needs twice the time to plan a join.
+ * @param now an instant that a test sets; null: Postgres' clock
  */
 export function tenantRulesText(now: Date | null): string {
   const instant = now === null ? 'now()' : `'${now.toISOString()}'::timestamptz`

@@ -4,10 +4,12 @@ import type { Db, Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
 import { LOST_SHOWN_MS } from './findings.ts'
 
+/* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
+
 /** The name of the auditor's row in `service_turns`. */
 export const AUDIT_TURN = 'audit'
 
-/** What an audit examined and how much it found. */
+/** What an audit examined and how much it found. Instants are epoch milliseconds. */
 export interface Audit {
   readonly id: string
   /** True for a full audit; false for what was found or repaired between two of them. */
@@ -61,10 +63,11 @@ interface AuditRow {
 }
 
 /**
- * The last full audit, plus everything found since it ended. Before the first full audit: the last report of findings. Ids sort by
- * the start of an audit.
+ * The last full audit, plus everything found since it ended. Before the first full audit: the last row of findings or repairs. Ids sort
+ * by the start of an audit.
  *
- * Repairs are rows of their own. Repairs since the start of the audit count, and of older ones the lost slots of the last day.
+ * Repairs are rows of their own. The result counts the repairs since the start of that audit. Of older repairs it counts only the lost
+ * slots of the last day.
  */
 export async function findLatestAudit(db: Db | Tx, p: { now: Date | null }): Promise<Audit | undefined> {
   const { rows } = await sql<AuditRow>`

@@ -10,7 +10,7 @@ export interface AgendaPosition {
   readonly id: string
 }
 
-/** A schedule that will come due. */
+/** An active schedule and its next slot. */
 export interface ComingDue extends AgendaPosition {
   readonly nextSlotAt: number
 }
@@ -19,7 +19,7 @@ export interface ComingDue extends AgendaPosition {
  * Schedules that come due after one instant and up to another, lane by lane, in portions. Reads the index entries that it returns, and
  * one for each lane.
  * @param p.after null: no lower bound
- * @param p.resume the last schedule of the portion before; null: this is the first portion
+ * @param p.resume the last schedule of the previous portion; null: this is the first portion
  */
 export async function listComingDue(
   db: Db,
@@ -59,13 +59,13 @@ export async function listComingDue(
 
 /** One row of `schedule_changes`. */
 export interface LoggedChange {
-  /** Decimal text: it may exceed what a number holds. */
+  /** Decimal text: it may exceed what a JavaScript number holds. */
   readonly id: string
   readonly scheduleId: string
   readonly changedAt: number
 }
 
-/** The changes after one, in the order of their ids. */
+/** The changes whose ids follow `after`, in the order of their ids. */
 export async function listChangesAfter(db: Db, p: { after: string; limit: number }): Promise<LoggedChange[]> {
   const { rows } = await sql<{ id: string; schedule_id: string; changed_at: Date }>`
     select changes.id::text as id, changes.schedule_id, changes.changed_at
@@ -76,7 +76,7 @@ export async function listChangesAfter(db: Db, p: { after: string; limit: number
   return rows.map((row) => ({ id: row.id, scheduleId: row.schedule_id, changedAt: row.changed_at.getTime() }))
 }
 
-/** The id of the latest change; '0' if there is none. */
+/** The highest id of a change; '0' if there is none. */
 export async function findLatestChange(db: Db): Promise<string> {
   const { rows } = await sql<{ id: string }>`
     select coalesce(max(changes.id), 0)::text as id from carillon.schedule_changes as changes`.execute(db)

@@ -75,7 +75,7 @@ interface FindingRow {
   is_repaired: boolean
 }
 
-/** The findings in a project, those of the newest audit first. */
+/** The findings in a project, those of the most recent audit first. */
 export async function listFindings(
   db: Db | Tx,
   p: { tenantId: string; projectId: string; limit: number },
@@ -106,8 +106,9 @@ export interface FindingCount {
 }
 
 /**
- * Counts the findings of audits that ended after an instant, and the repaired lost slots of the last day, over all projects. Needs
+ * Counts the findings of audits that ended at or after an instant, and the repaired lost slots of the last day, over all projects. Needs
  * the worker's role.
+ * @param p.now an instant that a test sets; null: Postgres' clock
  */
 export async function countFindings(
   db: Db,

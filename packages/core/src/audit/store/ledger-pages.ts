@@ -23,8 +23,8 @@ interface Key {
 }
 
 /**
- * Finds a page that begins at a position and holds at most so many schedules, runs and attempts. It counts the rows that exist, not
- * what schedules say about themselves, so every page is bounded. Only the attempts of a single slot are never split.
+ * Finds a page that begins at a position and holds at most `schedules` schedules, `lines` runs and `lines` attempts. It counts rows, and
+ * does not rely on the counts that schedules store, so every page is bounded. Only the attempts of a single slot are never split.
  */
 export async function findLedgerPage(
   db: Db,

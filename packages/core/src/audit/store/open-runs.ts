@@ -5,19 +5,21 @@ import { isOpen } from '../../db/indexed-sql.ts'
 import { nowOf } from '../../db/now.ts'
 import type { LedgerPosition } from './ledger-pages.ts'
 
-/** An open run that no worker may be taking care of. */
+/* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
+
+/** An open run that perhaps no worker takes care of. */
 export type UnattendedRun = { readonly scheduleId: string; readonly scheduledFor: number; readonly runId: string } & (
   | { readonly what: 'turn' }
   | { readonly what: 'due'; readonly dueAt: number; readonly lane: string }
-  /** `lostAt` is when the lease of its worker expired; null if there is no row of that worker. */
+  /** `lostAt` is when the lease of its worker expired; null if that worker has no row. */
   | { readonly what: 'held'; readonly workerId: string; readonly lostAt: number | null }
 )
 
 /**
  * Open runs of schedules that need attention:
- * - `turn`: it waits for another run of its schedule, and no other run is open
- * - `due`: it has been due since before the instant
- * - `held`: the lease of its worker expired before the instant, or it started before the instant and its worker has no row
+ * - `turn`: it waits for its turn, but all open runs of its schedule do, so that none will end and start it
+ * - `due`: it has been due since `before` or longer
+ * - `held`: the lease of its worker expired at `before` or earlier, or it started by then and its worker has no row
  *
  * Reads only the open runs of these schedules.
  */
@@ -96,14 +98,14 @@ export async function listRunsWithoutSchedule(
 }
 
 /** A worker whose lease has not expired. */
-export interface LiveWorker {
+export interface LiveWorkerRow {
   readonly targetKinds: readonly string[]
   readonly aliveForMs: number
   /** Time since it last held as many runs as it can; null if it never did. */
   readonly fullMsAgo: number | null
 }
 
-export async function listLiveWorkers(db: Db | Tx, p: { now: Date | null }): Promise<LiveWorker[]> {
+export async function listLiveWorkers(db: Db | Tx, p: { now: Date | null }): Promise<LiveWorkerRow[]> {
   const { rows } = await sql<{ target_kinds: string[]; alive_for_ms: number; full_ms_ago: number | null }>`
     select workers.target_kinds,
       (extract(epoch from ${nowOf(p.now)} - workers.started_at) * 1000)::float8 as alive_for_ms,

@@ -1,6 +1,10 @@
+import { REFUSALS } from '@carillon/api'
 import { sql } from 'kysely'
 
-import type { Db, Tx } from '../../db/database.ts'
+import { plainArray, type Db, type Tx } from '../../db/database.ts'
+
+/** A skipped slot with one of these reasons counts as a failure of its schedule. */
+const COUNTED_AS_FAILURE = plainArray([...REFUSALS, 'superseded'])
 
 /** The counts that a schedule keeps in its own row, which must agree with its ledger. */
 export interface AuditedCounts {
@@ -31,7 +35,7 @@ export async function listAuditedCounts(db: Db | Tx, p: { ids: readonly string[]
       schedules.consecutive_failures, schedules.created_at, schedules.revision, there.present > 0 as has_revision,
       schedules.state = 'deleted' and there.revisions < schedules.revision as is_being_purged
     from carillon.schedules
-    -- Not \`exists\` among the columns: Postgres may scan all revisions to answer it.
+    -- Counted here because Postgres may scan all revisions to answer \`exists\` in a select list.
     cross join lateral (
       select count(*) as revisions, count(*) filter (where revisions.revision = schedules.revision) as present
       from carillon.schedule_revisions as revisions
@@ -57,7 +61,7 @@ export interface AuditedFailures {
   readonly ended: number
   /** When the schedule last succeeded or was resumed; null if the ledger has no such instant. */
   readonly since: number | null
-  /** True if the ledger does not tell in which order runs were counted, or whether one was. */
+  /** True if the ledger does not tell in which order runs were counted, or whether one of them was counted. */
   readonly isUnclear: boolean
 }
 
@@ -79,7 +83,7 @@ export async function listAuditedFailures(tx: Tx, p: { ids: readonly string[] })
         and (
           runs.state = 'succeeded'
           or (runs.state = 'failed' and runs.attempt_count > 0)
-          or (runs.state = 'skipped' and runs.reason in ('grant_expired', 'grant_revoked', 'grant_scope', 'access_lost', 'superseded'))
+          or (runs.state = 'skipped' and runs.reason = any(${COUNTED_AS_FAILURE}::carillon.run_reason[]))
         )
     ), reset as materialized (
       select ended.schedule_id, max(ended.completed_at) as at

@@ -4,23 +4,23 @@ import { sql, type RawBuilder } from 'kysely'
 import type { Db, Tx } from '../../db/database.ts'
 import type { LedgerSlot } from '../../policy/ledger-slot.ts'
 
-/** The lines of schedules, all of them or those of some slots. */
+/** Selects the lines of schedules: all of them, or those between two slots. */
 export interface LedgerRange {
   readonly ids: readonly string[]
   /** The first slot; null: no lower bound. */
   readonly from: number | null
   /** The slot after the last; null: no upper bound. */
   readonly before: number | null
-  /** Runs that ended up to this instant were written by an older version of Carillon. */
+  /** Runs that ended up to this instant were written by an older version of Carillon; null: none were. */
   readonly legacyUntil: Date | null
 }
 
 /** Slots of one schedule whose run and attempts look the same. */
 export interface SlotGroup extends LedgerSlot {
   readonly scheduleId: string
-  /** How many slots. */
+  /** The number of slots in the group. */
   readonly slots: number
-  /** Null for attempts without a run. */
+  /** The revision under which the runs began; null for attempts without a run. */
   readonly revision: number | null
   readonly hasRevision: boolean
   /** The values that the slots share, for `listSlotsOfGroup`. */
@@ -49,10 +49,10 @@ interface GroupRow {
 
 /**
  * Groups the slots of schedules by what the ledger says about them. Most schedules have a handful of groups however long their ledger
- * is, so checking the groups costs little beside reading the rows.
+ * is, so checking the groups costs little compared to reading the rows.
  *
- * Runs and attempts are combined by grouping, not by a join: Postgres cannot estimate the row counts, and it has chosen a nested loop
- * over all pairs.
+ * Runs and attempts are combined by grouping, not by a join: Postgres cannot estimate the row counts of a join, and may choose a nested
+ * loop over all pairs.
  */
 export async function groupSlots(db: Db | Tx, p: LedgerRange): Promise<SlotGroup[]> {
   const { rows } = await sql<GroupRow>`

@@ -11,7 +11,7 @@ export interface AuditedSpan {
   readonly nextSlotAt: number
   /** When the next change came; null if there is none. */
   readonly endsAt: number | null
-  /** JSON text, as the policy; null if the row of the revision was deleted. */
+  /** JSON text, like `policy`. Both are null if the row of the revision was deleted. */
   readonly cadence: string | null
   readonly policy: string | null
 }
@@ -20,7 +20,7 @@ export interface AuditedSpan {
 export interface AuditedSchedule {
   readonly id: string
   readonly lane: string
-  /** Null if the schedule is not active. */
+  /** Null if the schedule is not active; so is `dueAt`. */
   readonly nextSlotAt: number | null
   readonly dueAt: number | null
   /** In the order of the changes; only spans in which the schedule was active. */
@@ -40,7 +40,7 @@ interface ScheduleRow {
 }
 
 /**
- * Schedules with the spans that ended at or after `from` and have slots up to `to`. Includes deleted schedules: slots that came due
+ * Schedules with the spans that ended at or after `from` and have slots up to `to`. Includes deleted schedules: their slots that came due
  * before the deletion have lines as well.
  */
 export async function listAuditedSchedules(
@@ -126,19 +126,19 @@ export async function listAuditedLines(
 }
 
 /** Slots between two instants, both included. */
-export interface SlotRange {
+export interface BacklogRange {
   readonly from: number
   readonly to: number
 }
 
 /**
- * The slots of schedules whose lines a change left to the backlog writer, unless the change was long ago. Outside of a snapshot, read
- * these before the lines: a line written in between then counts twice, and is not missed.
+ * The slots of schedules whose lines a change left to the backlog writer, if the change came after `madeAfter`. Without a snapshot, read
+ * these before the lines: a line that is written in between then appears in both. In the other order it would appear in neither.
  */
 export async function listBacklogRanges(
   db: Db | Tx,
   p: { scheduleIds: readonly string[]; madeAfter: Date },
-): Promise<Map<string, SlotRange[]>> {
+): Promise<Map<string, BacklogRange[]>> {
   const { rows } = await sql<{ schedule_id: string; next_slot_at: Date; until: Date }>`
     select backlogs.schedule_id, backlogs.next_slot_at, backlogs.until
     from carillon.slot_backlogs as backlogs
@@ -166,6 +166,7 @@ export interface LostLine {
  * Inserts the missing lines of slots (I6). A slot with attempts did run: its line gets the result of the last attempt. Any other slot
  * becomes `skipped: missed` and does not run, because it may have run before its line was lost (I2, I11). An existing line is kept.
  * Call with the schedules' rows locked.
+ * @param p.now an instant that a test sets; null: Postgres' clock
  * @returns the state of each inserted line, by run id
  */
 export async function restoreLines(

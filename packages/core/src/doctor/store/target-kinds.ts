@@ -28,7 +28,10 @@ export interface WaitingKind {
   readonly overdueMs: number
 }
 
-/** Scans all waiting runs: for the doctor, not for the pipeline. A lane begins with its target kind. */
+/**
+ * Scans all waiting runs: for the doctor, not for the pipeline. A lane begins with its target kind.
+ * @param p.now an instant that a test sets; null: Postgres' clock
+ */
 export async function listWaitingKinds(db: Db, p: { now: Date | null }): Promise<WaitingKind[]> {
   const { rows } = await sql<{ target_kind: string; waiting: number; overdue_ms: number | null }>`
     select split_part(runs.lane, '.', 1) as target_kind, count(*)::integer as waiting,

@@ -6,7 +6,7 @@ import type { Caller } from '../../kernel/scope.ts'
 import type { Run } from '../../ledger/records.ts'
 import { RUN_COLUMNS, type RunRow, toRun } from '../../ledger/runs.ts'
 
-/** For how long entries are kept. A reader that was away for longer reads the ledger instead. */
+/** For how long entries are kept. A reader that was away for longer has to read the ledger instead. */
 export const EVENT_LOG_KEPT_MS = 2 * 3_600_000
 
 /** A position in the log: after one item of one row. Ids are decimal text because they may exceed what a number holds. */
@@ -15,11 +15,11 @@ export interface EventLogPosition {
   readonly id: string
   /** Counted from 1 within the row. */
   readonly ordinal: number
-  /** When the transaction of the row began. */
+  /** When the transaction of the row began, in epoch milliseconds. */
   readonly at: number
 }
 
-/** Which entries are readable now. */
+/** The bounds that say which entries are readable now. */
 export interface EventLogBounds {
   /** The oldest transaction that is still open. Every older one has ended. */
   readonly horizon: string

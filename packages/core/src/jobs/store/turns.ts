@@ -3,9 +3,11 @@ import { sql } from 'kysely'
 import type { Db, Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
 
-/** The right to do the next slice of a service, and what the slice needs. */
+/* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
+
+/** The right to do the next slice of a service, and what the slice needs. Instants are epoch milliseconds. */
 export interface ClaimedTurn {
-  /** The transaction's now. */
+  /** The time of the claim, by Postgres' clock. */
   readonly now: number
   /** Where the last slice ended; null before the first. */
   readonly cursor: unknown
@@ -13,24 +15,24 @@ export interface ClaimedTurn {
   readonly requestedAt: number | null
   /** The work is done up to this instant; null if that is not known. */
   readonly reachedAt: number | null
-  /** Lets `storeTurn` refuse a slice whose turn another worker has taken. */
+  /** Lets `storeTurn` refuse a slice whose turn another worker has claimed meanwhile. */
   readonly fence: TurnFence
 }
 
-/** Identifies one turn, to the microsecond. Text, because instants in JavaScript have milliseconds only. */
+/** Identifies one claim of a turn. Its instants are text: Postgres stores microseconds, a JavaScript Date only milliseconds. */
 interface TurnFence {
   readonly workerId: string
   readonly until: string
   readonly requestedAt: string | null
 }
 
-/** The result of an attempt to claim a turn. */
+/** The result of an attempt to claim a turn. Instants are epoch milliseconds. */
 export interface TurnClaim {
-  /** The transaction's now. */
+  /** The time of the claim, by Postgres' clock. */
   readonly now: number
   /** Undefined if the next slice is not due, or another worker has the turn. */
   readonly turn: ClaimedTurn | undefined
-  /** False if another worker has the turn. */
+  /** True if this worker has the turn, even if no slice is due yet. */
   readonly isOwn: boolean
   /** The work is done up to this instant; null if that is not known. */
   readonly reachedAt: number | null
@@ -47,17 +49,17 @@ interface Row {
 }
 
 /**
- * Claims the turn of a service if its next slice is due and no other worker has it. The claim lasts `forMs`; after that another worker
- * may take the turn, and `storeTurn` refuses the slice of this one.
+ * Claims the turn of a service if its next slice is due and no other worker has the turn. The claim lasts `forMs`. After that another
+ * worker may claim the turn, and `storeTurn` then refuses the slice of this worker.
  *
- * If there is nothing to do, this reads one row by its key.
+ * If no slice is due, this reads one row by its key.
  */
 export async function claimTurn(
   db: Db,
   p: { name: string; workerId: string; forMs: number; now: Date | null },
 ): Promise<TurnClaim> {
   const rows = await tryClaim(db, p)
-  // The first claim inserts the row.
+  // There is no row before the first claim of a service.
   const [row] = rows.length > 0 ? rows : await insertAndClaim(db, p)
   if (row === undefined) throw new Error(`expected a row for the turn of ${p.name}, got none`)
   const isOwn = row.until !== null || row.holder_id === p.workerId
@@ -112,16 +114,16 @@ export interface StoredTurn {
   readonly cursor: unknown
   /** Null keeps the stored value. */
   readonly reachedAt: number | null
-  /** Until the next slice. If a request has come in since the claim, the next slice is due at once. */
+  /** Time until the next slice is due. If a request has come in since the claim, the next slice is due at once. */
   readonly restMs: number
-  /** For how long after that this worker keeps the turn. */
+  /** How long this worker keeps the turn once the next slice is due. */
   readonly holdMs: number
   /** True if the slice completes what was requested when the turn was claimed. */
   readonly isAnswered: boolean
   readonly now: Date | null
 }
 
-/** Returns false, and stores nothing, if another worker has taken the turn. */
+/** Returns false, and stores nothing, if another worker has claimed the turn meanwhile. */
 export async function storeTurn(tx: Tx, p: StoredTurn): Promise<boolean> {
   const isSameRequest = sql`turns.requested_at is not distinct from ${p.fence.requestedAt}::timestamptz`
   const nextAt = sql`${nowOf(p.now)} + case when ${isSameRequest} then ${p.restMs}::double precision else 0 end
@@ -148,7 +150,7 @@ export async function releaseTurn(db: Db, p: { name: string; workerId: string })
     where turns.name = ${p.name} and turns.worker_id = ${p.workerId}`.execute(db)
 }
 
-/** Where the last slice of a service ended, whichever worker did it; undefined before the first. */
+/** Where the last slice of a service ended, on any worker; null or undefined if no cursor is stored. */
 export async function readCursor(db: Db | Tx, p: { name: string }): Promise<unknown> {
   const { rows } = await sql<{ cursor: unknown }>`
     select turns.cursor from carillon.service_turns as turns where turns.name = ${p.name}`.execute(db)

@@ -4,12 +4,14 @@ import { sql } from 'kysely'
 import type { Db, Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
 
-/** Which backlog: one change of a schedule leaves one at most. */
+/* In every function, `now` is null in production: Postgres' own clock decides (I10). A test passes an instant. */
+
+/** Identifies a backlog: one change of a schedule leaves at most one. */
 export interface BacklogKey {
   readonly scheduleId: string
   /** The revision under which the slots came due. */
   readonly revision: number
-  /** The last slot is not later than this. */
+  /** The backlog holds no slot after this instant. */
   readonly until: number
 }
 
@@ -19,7 +21,7 @@ export interface NewBacklog extends BacklogKey {
   readonly projectId: string
   /** The first slot without a line. */
   readonly nextSlotAt: number
-  /** What the lines say, unless a slot is excluded. */
+  /** The reason that its lines give; the line of an excluded slot says `excluded`. */
   readonly reason: RunReason
   readonly excludedSlots: readonly number[]
 }
@@ -48,7 +50,7 @@ interface Row {
   cadence: string | null
 }
 
-/** Call with their schedules locked, in the transaction of the change. */
+/** Records backlogs. Call in the transaction of the change, with the schedules locked. */
 export async function insertBacklogs(
   tx: Tx,
   p: { readonly backlogs: readonly NewBacklog[]; readonly now: Date | null },
@@ -72,7 +74,10 @@ export async function insertBacklogs(
     ) as backlog(schedule_id, revision, until, tenant_id, project_id, next_slot_at, reason, excluded_slots)`.execute(tx)
 }
 
-/** The backlogs that follow a key, of all schedules or of some, with the cadences that say which slots they hold. */
+/**
+ * The backlogs that follow a key (null: from the first), of some schedules (null: of all), with the cadences that say which slots they
+ * hold.
+ */
 export async function listBacklogs(
   db: Db | Tx,
   p: { readonly scheduleIds: readonly string[] | null; readonly after: BacklogKey | null; readonly limit: number },
@@ -106,8 +111,8 @@ export async function ageOfOldestBacklog(db: Db, p: { readonly now: Date | null 
 }
 
 /**
- * Moves backlogs on, and removes those of which nothing is left. One that is not where it was read is left alone: another writer
- * has moved it, or its project was purged. Call with the schedules locked.
+ * Sets each backlog to its next slot that lacks a line, and deletes backlogs that have none left. A backlog that has changed since it
+ * was read is left alone: another writer has moved it, or its project was purged. Call with the schedules locked.
  * @returns the moves that were made
  */
 export async function moveBacklogs<Move extends BacklogMove>(

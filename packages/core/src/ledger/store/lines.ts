@@ -1,41 +1,47 @@
-import type { RunReason } from '@carillon/api'
+import type { RunReason, RunTrigger } from '@carillon/api'
 import { sql, type RawBuilder } from 'kysely'
 
 import { stampOf } from '../../db/now.ts'
 
 /** A new line of the ledger. */
-export interface NewRun {
+export interface NewLine {
   readonly id: string
   readonly scheduleId: string
   readonly tenantId: string
   readonly projectId: string
   readonly revision: number
   readonly scheduledFor: number
-  readonly trigger: 'schedule' | 'manual'
+  readonly trigger: RunTrigger
   readonly state: 'running' | 'pending' | 'skipped' | 'failed'
-  /** Of a pending run; null for all others. */
+  /** What a pending run waits for; null in every other state. */
   readonly waits: NewWait | null
   readonly reason: RunReason | null
   readonly error: string | null
 }
 
-/** Waits until no other run of its schedule is open (`turn`), or until a worker takes it; in a lane of its target kind. */
+/**
+ * What a run waits for: until no other run of its schedule is open (`turn`), or until a worker takes it (`worker`). It waits in a lane of
+ * its target kind.
+ */
 export interface NewWait {
   readonly for: 'turn' | 'worker'
   readonly targetKind: string
 }
 
-/** Lines to insert, and the worker that holds those which run. */
+/** Lines to insert. */
 export interface NewLines {
-  readonly runs: readonly NewRun[]
+  readonly runs: readonly NewLine[]
+  /** The worker that holds the lines in state `running`; null if there are none. */
   readonly workerId: string | null
+  /** What happens if a slot has a line already: the transaction fails, or the slot keeps that line. */
   readonly onConflict: 'refuse' | 'keep'
+  /** Null in production: Postgres' clock decides. */
   readonly now: Date | null
-  /** The instant of a slot that is claimed ahead of time: its line must not say that it began earlier. */
+  /** The instant of slots that are claimed ahead of it: no line records an earlier begin. */
   readonly notBefore?: Date | null
 }
 
-/** One instant for all rows that a statement writes. */
+/** The common table expression `stamp`: one instant for all rows that a statement writes. */
 export function stampTable(p: Pick<NewLines, 'now' | 'notBefore'>): RawBuilder<unknown> {
   return sql`stamp as materialized (select ${stampOf(p.now, p.notBefore)} as at)`
 }
@@ -47,7 +53,7 @@ export function linesInsert(p: NewLines): LinesStatement {
   return sql`with ${stampTable(p)} ${runsInsert(p)}`
 }
 
-/** The insert of lines, for a statement that has `stampTable` among its tables. */
+/** The insert of lines, for a statement whose common table expressions include `stampTable`. */
 export function runsInsert(p: NewLines): LinesStatement {
   const { runs } = p
   return sql`

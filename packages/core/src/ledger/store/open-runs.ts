@@ -5,16 +5,19 @@ import type { Db, Tx } from '../../db/database.ts'
 import { isOpen } from '../../db/indexed-sql.ts'
 import { stampOf } from '../../db/now.ts'
 
+/* In every function, `now` is null in production: Postgres' own clock decides (I10). A test passes an instant. */
+
 /** A waiting run that was ended. */
 export interface EndedRun {
   readonly scheduleId: string
-  /** Whether an attempt was made; if not, it never ran and is not counted. */
+  /** True if an attempt was made. A run without attempts never ran and is not counted. */
   readonly isTried: boolean
 }
 
 /**
- * Ends runs that wait. Superseded by the next slot, a run that was never tried is skipped, and one that was tried has failed;
- * cancelled, it is cancelled. Call with their schedules' rows locked, and take what never ran off their counts.
+ * Ends waiting runs. If the next slot supersedes them, a run that was never tried becomes skipped, and a run that was tried becomes
+ * failed. If they are cancelled, all become cancelled. Call with the schedules' rows locked, and subtract the runs that were never
+ * tried from `run_count`.
  */
 export async function endWaitingRuns(
   tx: Tx,
@@ -38,9 +41,9 @@ export async function endWaitingRuns(
 }
 
 /**
- * Gives up the slots of schedules that wait for their turn: they are paused. A run-now stays, for it may run while its
- * schedule is paused, and so does whatever waits for something else: it has begun. They come off `run_count`, for they never
- * ran. Call with the schedules' rows locked.
+ * Skips the slots of paused schedules that wait for their turn, and subtracts them from `run_count`, because they never ran. A manual
+ * run stays, because it may run while its schedule is paused. A run that waits for anything else has had its turn and stays too. Call
+ * with the schedules' rows locked.
  */
 export async function skipWaitingSlots(tx: Tx, p: { scheduleIds: readonly string[]; now: Date | null }): Promise<void> {
   await sql`
@@ -61,12 +64,12 @@ export async function skipWaitingSlots(tx: Tx, p: { scheduleIds: readonly string
 }
 
 /**
- * Runs of schedules that wait for their turn may be taken from now on, unless another run of the schedule is still held or
- * waits for something else. Call with the schedules' rows locked.
- * @param p.isAllowed the schedules allow several runs at a time: whatever is held, all may be taken
- * @returns the lanes in which they wait
+ * Lets workers take the runs of schedules that wait for their turn, except where a worker holds another run of the schedule, or another
+ * run waits for something else. Call with the schedules' rows locked.
+ * @param p.isAllowed true if the schedules allow several runs at a time: then there is no exception. @default false
+ * @returns the lanes in which the runs wait
  */
-export async function freeWaitingRuns(
+export async function endTurnWait(
   tx: Tx,
   p: { scheduleIds: readonly string[]; isAllowed?: boolean; now: Date | null },
 ): Promise<string[]> {
@@ -80,7 +83,7 @@ export async function freeWaitingRuns(
         select
         from carillon.runs as other
         where other.schedule_id = runs.schedule_id
-          -- Should Postgres rather read them all at once, then these and no others.
+          -- Repeated for the case that Postgres reads the other runs at once: then it reads those of these schedules only.
           and other.schedule_id = any(${p.scheduleIds}::uuid[])
           and ${isOpen('other')}
           and other.waits_for is distinct from 'turn'
@@ -89,17 +92,17 @@ export async function freeWaitingRuns(
   return rows.map(({ lane }) => lane)
 }
 
-/** A run that is about to wait, and what has come in its way. */
+/** What decides whether a running run may wait, for a retry or for another worker. */
 export interface WaitFacts {
   readonly scheduleId: string
   readonly scheduledFor: number
   /** A caller asked to cancel it, or deleted its schedule. */
   readonly isUnwanted: boolean
-  /** Another run of its schedule waits for its end. */
-  readonly isOvertaken: boolean
+  /** Another run of its schedule waits for this one to end. */
+  readonly isAwaited: boolean
 }
 
-/** What is to be known of the running runs of schedules before they wait. Call with the schedules' rows locked. */
+/** The wait facts of all running runs of some schedules. Call with the schedules' rows locked. */
 export async function findWaitFacts(tx: Tx, p: { scheduleIds: readonly string[] }): Promise<WaitFacts[]> {
   const { rows } = await sql<{
     schedule_id: string
@@ -123,22 +126,25 @@ export async function findWaitFacts(tx: Tx, p: { scheduleIds: readonly string[] 
     scheduleId: row.schedule_id,
     scheduledFor: row.scheduled_for.getTime(),
     isUnwanted: row.is_unwanted,
-    isOvertaken: row.is_overtaken,
+    isAwaited: row.is_overtaken,
   }))
 }
 
 /**
- * Has the open runs of a schedule settled under its lock from now on: its overlap policy changed, so the end of one may have to
- * start another, which the worker that holds it does not know. Call with the schedule's row locked.
+ * Makes workers settle the open runs of a schedule under its lock from now on. After a change of the overlap policy, the end of such a
+ * run may have to start another one, and the worker that holds the run does not know that. Call with the schedule's row locked.
  */
-export async function settleLocked(tx: Tx, p: { scheduleId: string }): Promise<void> {
+export async function requireLockedSettlement(tx: Tx, p: { scheduleId: string }): Promise<void> {
   await sql`
     update carillon.runs
     set settles_locked = true
     where runs.schedule_id = ${p.scheduleId} and ${isOpen()} and not runs.settles_locked`.execute(tx)
 }
 
-/** Asks that runs be cancelled, on whichever worker they are. Call with their schedules' rows locked. */
+/**
+ * Requests the cancellation of running runs, whichever workers hold them. Returns the ids of those that had no such request before. Call
+ * with the schedules' rows locked.
+ */
 export async function requestCancel(
   tx: Tx,
   p: { runIds: readonly string[]; actor: string; now: Date | null },
@@ -151,7 +157,7 @@ export async function requestCancel(
   return rows.map(({ id }) => id)
 }
 
-/** The runs of a worker that are to be cancelled. Polled, because a notification can be lost. Serves `runs_cancel_idx`. */
+/** The runs of a worker that are to be cancelled. Workers poll this, because a notification can be lost. Uses `runs_cancel_idx`. */
 export async function findCancelRequests(db: Db, p: { workerId: string }): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
     select runs.id

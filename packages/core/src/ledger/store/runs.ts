@@ -32,7 +32,7 @@ export const RUN_COLUMNS = sql`
   runs.begun_at, runs.started_at, case runs.waits_for when 'retry' then runs.due_at end as retry_at, runs.waits_for,
   runs.cancel_requested_at, runs.completed_at, runs.error`
 
-/** A run; undefined also if it is another project's (I9). */
+/** A run; undefined if this tenant and project have no run of that id (I9). */
 export async function findRun(db: Db | Tx, p: Within & { id: string }): Promise<Run | undefined> {
   const { rows } = await sql<RunRow>`
     select ${RUN_COLUMNS}
@@ -42,7 +42,7 @@ export async function findRun(db: Db | Tx, p: Within & { id: string }): Promise<
   return row && toRun(row)
 }
 
-/** A schedule's runs, the latest slot first. `before` is the slot of the last run of the page before. */
+/** A page of a schedule's runs, newest slot first. `before` is the slot of the last run of the previous page; null: the first page. */
 export async function listRuns(
   db: Db | Tx,
   p: Within & { scheduleId: string; before: number | null; limit: number },
@@ -58,7 +58,7 @@ export async function listRuns(
   return rows.map(toRun)
 }
 
-/** The runs of schedules that are not over. */
+/** The open runs of some schedules. */
 export async function listOpenRuns(db: Db | Tx, p: { scheduleIds: readonly string[] }): Promise<Run[]> {
   const { rows } = await sql<RunRow>`
     select ${RUN_COLUMNS}
@@ -94,7 +94,7 @@ export async function listAttempts(db: Db | Tx, p: { scheduleId: string; schedul
   }))
 }
 
-/** What was done to a schedule and by whom, in order. */
+/** The history of a schedule, oldest change first. */
 export async function listChanges(db: Db | Tx, p: Within & { scheduleId: string }): Promise<ScheduleChange[]> {
   const { rows } = await sql<{
     change: string

@@ -5,6 +5,8 @@ import { activeLanes, isOpen } from '../../db/indexed-sql.ts'
 import { nowOf } from '../../db/now.ts'
 import { ageOfOldestBacklog } from '../../ledger/backlogs.ts'
 
+/* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
+
 /** How many schedules there are in one state, of one kind of target. */
 export interface ScheduleCount {
   readonly state: string
@@ -21,7 +23,7 @@ export interface Workload {
   readonly running: number
   /** The age of the oldest backlog of slots without lines; 0 if there is none. */
   readonly backlogAgeSeconds: number
-  /** Of the replica that is furthest behind; null if there is none, or if this role may not read it. */
+  /** The lag of the Postgres replica that is furthest behind; null if there is no replica, or if this role may not read the lag. */
   readonly replicationLagSeconds: number | null
 }
 

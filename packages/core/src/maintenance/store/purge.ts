@@ -19,10 +19,10 @@ export interface PurgeCounts {
   readonly idempotentAnswers: number
 }
 
-/** What belongs to schedules. */
+/** The rows that belong to schedules. */
 type ScheduleCounts = Pick<PurgeCounts, 'schedules' | 'runs' | 'attempts' | 'changes' | 'revisions'>
 
-/** What belongs to the project itself. */
+/** The rows that belong to the project itself. */
 type ProjectCounts = Omit<PurgeCounts, keyof ScheduleCounts>
 
 /** Up to `limit` schedules of a project after an id. */
@@ -38,7 +38,7 @@ export interface RemovableSchedule {
 /** Up to `limit` rows of one schedule. */
 type Portion = Scope & { readonly scheduleId: string; readonly limit: number }
 
-/** A subject without a row has the access of an admin, so removing such a row grants nothing. */
+/** A subject without a row has the full role of its credential. The row of an admin does not limit that, so removing it grants nothing. */
 const DOES_NOT_RESTRICT = sql`rows.role = 'admin' and rows.removed_at is null`
 
 /*
@@ -197,8 +197,8 @@ export function deleteChanges(tx: Tx, p: Portion): Promise<number> {
 }
 
 /**
- * Removes the earliest attempts, by a range of the primary key, so that Postgres uses the index whatever it estimates. With a join to a
- * list of keys it chose a nested loop that took seconds.
+ * Removes the earliest attempts, by a range of the primary key, so that Postgres uses the index whatever row counts it estimates. With a
+ * join to a list of keys it may choose a nested loop that takes seconds.
  */
 export async function deleteAttempts(tx: Tx, p: Portion): Promise<number> {
   const { numAffectedRows = 0n } = await sql`
@@ -218,7 +218,7 @@ export async function deleteAttempts(tx: Tx, p: Portion): Promise<number> {
   return Number(numAffectedRows)
 }
 
-/** Removes the runs of the earliest slots, in the same way. */
+/** Removes the runs of the earliest slots, by a range of the primary key as well. */
 export async function deleteRuns(tx: Tx, p: Portion): Promise<number> {
   const { numAffectedRows = 0n } = await sql`
     delete from carillon.runs as rows

@@ -24,7 +24,7 @@ export async function findOldestDue(db: Db): Promise<number | null> {
  * statement, because foreign keys are checked at its end. Skips schedules that another transaction has locked.
  * @returns how many schedules
  */
-export async function purgeSchedules(db: Db | Tx, p: { deletedBefore: Date; limit: number }): Promise<number> {
+export async function deleteExpiredSchedules(db: Db | Tx, p: { deletedBefore: Date; limit: number }): Promise<number> {
   const { rows } = await sql`
     with expired as materialized (
       select schedules.id

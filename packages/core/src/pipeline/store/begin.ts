@@ -9,15 +9,16 @@ import {
   toIso,
   writeLines,
   type NewLines,
-  type NewRun,
+  type NewLine,
 } from '../../ledger/lines.ts'
 import type { BeginPlan, SingleRunPlan } from '../begin-plan.ts'
 
 /** What both statements of BEGIN need. */
 interface BeginStamp {
   readonly workerId: string
+  /** Null in production: Postgres' clock decides. */
   readonly now: Date | null
-  /** The instant of a slot that is claimed ahead: no line says that it began before. */
+  /** The instant of slots that are claimed ahead of it: no line records an earlier begin. Null for slots that are due already. */
   readonly notBefore: Date | null
 }
 
@@ -104,7 +105,7 @@ export async function advanceSingleRuns(
 }
 
 /** The ids of those new lines whose slot has a line already. */
-export async function findWritten(tx: Tx, p: { readonly runs: readonly NewRun[] }): Promise<Set<string>> {
+export async function findWritten(tx: Tx, p: { readonly runs: readonly NewLine[] }): Promise<Set<string>> {
   const { rows } = await sql<{ id: string }>`
     select run.id
     from unnest(

@@ -33,7 +33,7 @@ export interface ClaimedSchedule {
   readonly open: readonly OpenRun[]
 }
 
-/** What the schedule's own row says. */
+/** The part of a claimed schedule that its own row holds. */
 type LockedSchedule = Omit<
   ClaimedSchedule,
   'cadence' | 'target' | 'policy' | 'requiredScope' | 'grant' | 'isAccessLost' | 'open'
@@ -57,20 +57,24 @@ interface LockedRow {
 }
 
 export interface Claim {
-  /** The transaction's time: policies decide by it. */
+  /**
+   * The time by which policies decide: the start of the transaction, or the slot's instant if that is later (`isAhead`). Epoch
+   * milliseconds; 0 if nothing was claimed.
+   */
   readonly now: number
   readonly schedules: readonly LockedSchedule[]
   /** The last claimed position of each lane that had something to claim. */
   readonly last: ReadonlyMap<string, LanePosition>
 }
 
-/** A slot is claimed at most this long before its instant. A worker with a wrong idea of the time gets nothing (I10). */
+/** A slot is claimed at most this long before its instant. A worker that claims earlier, because its clock is wrong, gets nothing (I10). */
 const AHEAD_MAX_MS = 100
 
 /**
  * CLAIM: locks due schedules for the rest of the transaction, at most `perLane` of each lane, and returns their rows as they are
  * under the lock. Skips rows that another transaction has locked. A worker without a live lease gets nothing: no rescuer
  * could find its runs.
+ * @param p.now the instant of slots that are not due yet, if `isAhead`; otherwise null in production: Postgres' clock decides
  */
 export async function claimDue(
   tx: Tx,
@@ -78,7 +82,7 @@ export async function claimDue(
 ): Promise<Claim> {
   const notTooFar =
     p.isAhead === true ? sql`and ${p.now} <= clock_timestamp() + ${AHEAD_MAX_MS} * interval '1 millisecond'` : sql``
-  // A claim that set out ahead of the slot may arrive late. Then the slot may be missed, or the lease over, by the real time.
+  // A claim that was sent ahead of its slot may arrive after it. Then the real time decides if the slot is missed or the lease is over.
   const now = p.isAhead === true ? sql<Date>`greatest(${p.now}::timestamptz, now())` : nowOf(p.now)
   const { names, dues, ids } = columnsOf(p.lanes)
   const { rows } = await sql<LockedRow>`

@@ -13,16 +13,18 @@ export interface DueLane {
   readonly dueAt: number
 }
 
-/** A position in the index of a lane: of a schedule, or of a waiting run, which has its slot as well. */
+/** A position in the index of a lane: that of a schedule, or that of a waiting run, which is known by its schedule and slot. */
 export interface LanePosition {
   readonly dueAt: number
   readonly scheduleId: string
+  /** Of a waiting run. In the position of a schedule it has no meaning. */
   readonly slot: number
 }
 
-/** A lane and the position to start after. What lies before was claimed: only dead index entries are left there. */
+/** A lane and the position to start after. What lies before was claimed: mostly dead index entries are left there. */
 export interface LaneFrom {
   readonly lane: string
+  /** Undefined: start at the beginning. */
   readonly after: LanePosition | undefined
 }
 
@@ -40,8 +42,8 @@ const BEFORE_ALL: LanePosition = {
 }
 
 /**
- * LOOK: the earliest slot and the earliest waiting run of each lane, up to a horizon. The pipeline loop sleeps by it; a claim
- * decides what is due.
+ * LOOK: the earliest slot and the earliest waiting run of each lane, up to a horizon. The pipeline loop sleeps until the earliest of
+ * them; a claim decides what is due. `now` is null in production: Postgres' clock decides.
  *
  * While no run waits, the half for runs costs one lookup in an empty index: Postgres evaluates the `exists` once.
  */

@@ -12,10 +12,10 @@ export interface SettledSuccesses {
 
 /**
  * I4: what `settleRuns` writes, for attempts of one worker that succeeded and need no lock. Nothing is counted, paused or retried,
- * so the statement returns no rows. At most one settlement per schedule.
+ * so the statement returns no row per run. At most one settlement per schedule. `now` is null in production: Postgres' clock decides.
  *
- * The batch is never joined with a table. Postgres does not know how many rows the batch has, and with statistics from a
- * ledger with few open runs it chose a nested loop over a thousand rows. A list in a filter is always hashed:
+ * The batch is never joined with a table. Postgres does not know how many rows the batch has, and if its statistics come from a
+ * ledger with few open runs, it chooses a nested loop over a thousand rows. A list in a filter is always hashed:
  * tests/pipeline/batch-plans.test.ts.
  *
  * The lock order is schedules before runs, as everywhere. `count(*) >= 0` is always true: it makes Postgres lock the schedules

@@ -1,4 +1,4 @@
-import type { RunReason } from '@carillon/api'
+import type { AttemptOutcome, RunReason, RunState, RunWait } from '@carillon/api'
 import { sql } from 'kysely'
 
 import type { Tx } from '../../db/database.ts'
@@ -13,12 +13,13 @@ export interface Settlement {
   readonly token: number
   readonly targetKind: string
   /** `skipped`: refused and never tried. `pending` (never tried) or `retrying` (tried before): the run waits. */
-  readonly state: 'succeeded' | 'failed' | 'cancelled' | 'pending' | 'retrying' | 'skipped'
+  readonly state: Exclude<RunState, 'running'>
   readonly reason: RunReason | null
   /** Null if no attempt was made (handed back, refused): it leaves no attempt row and is not counted. */
-  readonly outcome: 'succeeded' | 'failed' | 'cancelled' | 'malformed' | 'lost' | null
+  readonly outcome: AttemptOutcome | null
   /** Null unless the run waits. */
-  readonly waitsFor: 'worker' | 'retry' | null
+  readonly waitsFor: Extract<RunWait, 'worker' | 'retry'> | null
+  /** How long after the settlement a worker may take the run again; null unless the run waits. */
   readonly dueInMs: number | null
   /** JSON text. */
   readonly error: string | null
@@ -69,11 +70,11 @@ interface Row {
  * changes nothing and is missing from the answer (I12).
  *
  * A batch holds at most one settlement per schedule. An earlier statement of the transaction must have locked the schedules:
- * `before` then shows their latest values, and the lock order is schedules before runs, as everywhere.
+ * `before` then shows their current values, and the lock order is schedules before runs, as everywhere.
  *
  * A schedule that is due now is not paused here. The next BEGIN sees its failures, writes the lines of its due slots and pauses it
- * (I6). The stamp decides what is due, not the start of the transaction: a slot may come due while the transaction waits for
- * the schedule's lock.
+ * (I6). The time at this statement (`stamp`) decides what is due, not the start of the transaction: a slot may come due while the
+ * transaction waits for the schedule's lock. `now` is null in production: Postgres' clock decides.
  */
 export async function settleRuns(
   tx: Tx,

@@ -1,3 +1,4 @@
+import type { RunTrigger } from '@carillon/api'
 import { sql } from 'kysely'
 
 import type { Db, Tx } from '../../db/database.ts'
@@ -24,7 +25,7 @@ interface Row {
   tenant_id: string
   project_id: string
   target_kind: string
-  trigger: 'schedule' | 'manual'
+  trigger: RunTrigger
   attempt_count: number
   token: number
   started_at: Date
@@ -66,7 +67,7 @@ export async function takeWaiting(
 /**
  * The statement of TAKE. It locks the schedules of the runs, because BEGIN decides by which runs are open, and skips schedules that
  * another transaction has locked, so that they do not block their lane. It compares each run again under the lock and
- * leaves alone those that changed after its snapshot.
+ * leaves alone those that changed after its snapshot. `now` is null in production: Postgres' clock decides.
  */
 export async function takeDue(
   db: Db | Tx,

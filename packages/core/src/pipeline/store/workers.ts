@@ -7,8 +7,10 @@ import type { ServiceFailure } from '../../kernel/failure-record.ts'
 import { TZDATA_VERSION, VERSION } from '../../kernel/version.ts'
 import type { RunFence } from '../../ledger/held-run.ts'
 
+/* In every function, `now` is null in production: Postgres' own clock decides (I10). A test passes an instant. */
+
 /** The services of a worker that are failing, by name. */
-export type Failing = Readonly<Record<string, ServiceFailure>>
+export type FailingServices = Readonly<Record<string, ServiceFailure>>
 
 /** Inserts the row of a worker, with the versions it runs on and its first lease. */
 export async function registerWorker(
@@ -32,12 +34,13 @@ export async function registerWorker(
 }
 
 /**
- * Extends a lease that has not run out, and stores which services fail and when the worker last had no room.
+ * Extends a lease that has not run out, and stores which services fail (null: none) and when the worker last had no room for another
+ * run (null: never).
  * @returns false if the lease has run out: another worker may hold its runs by now
  */
 export async function extendLease(
   db: Db,
-  p: { id: string; failing: Failing | null; fullMsAgo: number | null; leaseMs: number; now: Date | null },
+  p: { id: string; failing: FailingServices | null; fullMsAgo: number | null; leaseMs: number; now: Date | null },
 ): Promise<boolean> {
   const { rows } = await sql`
     update carillon.workers
@@ -71,7 +74,7 @@ export interface WorkerRecord {
   /** True if its lease has not run out. The row of a dead worker is deleted once its runs are rescued. */
   readonly isAlive: boolean
   /** The services that are failing; null: none. */
-  readonly failing: Failing | null
+  readonly failing: FailingServices | null
 }
 
 /** All workers, the longest running first. */
@@ -85,7 +88,7 @@ export async function listWorkers(db: Db, p: { now: Date | null }): Promise<Work
     started_at: Date
     heartbeat_at: Date
     is_alive: boolean
-    failing: Failing | null
+    failing: FailingServices | null
   }>`
     select workers.id, workers.name, workers.target_kinds, workers.version, workers.tzdata_version, workers.started_at,
       workers.heartbeat_at, workers.lease_expires_at > ${nowOf(p.now)} as is_alive, workers.failing
@@ -113,7 +116,10 @@ export async function findDeadWorkers(db: Db, p: { now: Date | null }): Promise<
   return rows.map(({ id }) => id)
 }
 
-/** Deletes workers whose lease has run out and whose runs are all rescued. While a run is left, the row marks it as orphaned. */
+/**
+ * Deletes workers whose lease has run out and whose runs are all rescued. While a run is left, the worker's row stays, so that a rescuer
+ * finds the run. Returns how many rows it deleted.
+ */
 export async function removeDeadWorkers(db: Db, p: { ids: readonly string[]; now: Date | null }): Promise<number> {
   const { rows } = await sql`
     delete from carillon.workers
@@ -143,7 +149,7 @@ export async function findOrphanedRuns(
 ): Promise<OrphanedRun[]> {
   const isOfWorker =
     p.workerIds === null
-      ? // With `is not null` Postgres would scan a month that is still empty in its statistics instead of the index of open runs.
+      ? // With `is not null`, Postgres would scan a month that its statistics show as empty, instead of the index of open runs.
         sql`runs.worker_id >= '00000000-0000-0000-0000-000000000000'`
       : sql`runs.worker_id = any(${p.workerIds}::uuid[])`
   const { rows } = await sql<{

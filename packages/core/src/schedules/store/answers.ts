@@ -7,25 +7,27 @@ import { ADVISORY_LOCK_SPACE } from '../../db/locks.ts'
 import { nowOf } from '../../db/now.ts'
 import type { Caller } from '../../kernel/scope.ts'
 
-/** A key and its caller. The same key of another project (I9), or of another caller in it, is a different key. */
+/** An idempotency key and its caller. The same text from another project (I9), or from another caller in the project, is another key. */
 type KeyName = Caller & { readonly key: string }
 
 /** The stored answer to a create. */
-export interface IdempotentAnswer {
+export interface StoredAnswer {
   /** SHA-256 of the request. */
   readonly requestHash: Buffer
-  /** As JSON. */
+  /** The parsed JSON of the answer. */
   readonly answer: unknown
 }
 
-/** Apart from the advisory locks with fixed numbers. */
+/* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
+
+/** The first key of the advisory locks on idempotency keys. It keeps them apart from the locks with fixed numbers. */
 const KEY_LOCK_SPACE = ADVISORY_LOCK_SPACE + 1
-/** How long a repeated request gets the stored answer. */
+/** How long a repeated request gets the stored answer. A request with the same key that comes later creates again. */
 export const ANSWERS_KEPT_MS = 86_400_000
 
 /**
  * Locks a key for the rest of the transaction; false if another transaction holds it. Two keys share a lock with a chance of one in
- * four billion: then one of the requests is refused and can be sent again.
+ * four billion: if their requests come at the same time, one of them is refused and can be sent again.
  */
 export async function tryLockKey(tx: Tx, p: KeyName): Promise<boolean> {
   const { rows } = await sql<{ is_locked: boolean }>`
@@ -34,7 +36,7 @@ export async function tryLockKey(tx: Tx, p: KeyName): Promise<boolean> {
 }
 
 /** An answer of the last day. An older one does not count, even if upkeep has not deleted it yet. */
-export async function findAnswer(tx: Tx, p: KeyName & { now: Date | null }): Promise<IdempotentAnswer | undefined> {
+export async function findAnswer(tx: Tx, p: KeyName & { now: Date | null }): Promise<StoredAnswer | undefined> {
   const { rows } = await sql<{ request_hash: Buffer; answer: unknown }>`
     select answers.request_hash, answers.answer
     from carillon.idempotent_answers as answers
@@ -47,11 +49,11 @@ export async function findAnswer(tx: Tx, p: KeyName & { now: Date | null }): Pro
 
 /**
  * Stores an answer, and replaces one that is too old. Call with the key locked.
- * @param p `scheduleId` is the created schedule; of several, the first
+ * @param p `scheduleId` is the created schedule, or the first of several
  */
 export async function saveAnswer(
   tx: Tx,
-  p: KeyName & IdempotentAnswer & { scheduleId: string; now: Date | null },
+  p: KeyName & StoredAnswer & { scheduleId: string; now: Date | null },
 ): Promise<void> {
   await sql`
     insert into carillon.idempotent_answers (
@@ -68,7 +70,7 @@ export async function saveAnswer(
       answered_at = excluded.answered_at`.execute(tx)
 }
 
-/** Deletes answers from before an instant and returns how many. A request with such a key then creates again. */
+/** Deletes answers from before an instant and returns how many. A later request with such a key creates again. */
 export async function deleteAnswers(db: Db | Tx, p: { before: Date; limit: number }): Promise<number> {
   const { rows } = await sql`
     delete from carillon.idempotent_answers as answers

@@ -5,7 +5,7 @@ import { plainArray, quotedArray, type Tx } from '../../db/database.ts'
 import { AGENDA_CHANNEL, NOTIFY_WITHIN_MS } from '../../db/notify.ts'
 import type { Scope } from '../../kernel/scope.ts'
 
-/** The values of each Postgres type that a new schedule has. JSON is text; instants are epoch milliseconds. */
+/** The TypeScript type of the values of each Postgres type. JSON is text; instants are epoch milliseconds. */
 interface ValueOf {
   uuid: string
   text: string
@@ -20,8 +20,8 @@ type ColumnType = keyof ValueOf
 type Table = 'schedules' | 'revisions'
 
 /**
- * What differs between new schedules: a new column is one line here. `tables` are the tables with a column of this name; the
- * statements below name the others.
+ * The values that differ from one new schedule to the next. To add a column, add a line here. `tables` lists the tables that have a
+ * column of this name. The statements below write out every other use of a value.
  */
 const COLUMNS = {
   id: { type: 'uuid', tables: ['schedules'] },
@@ -35,11 +35,11 @@ const COLUMNS = {
   autoPauseThreshold: { type: 'smallint', tables: ['schedules'] },
   name: { type: 'text', tables: ['revisions'] },
   cadenceKind: { type: 'carillon.cadence_kind', tables: ['revisions'] },
-  /** Stored as it is sent, with its fields in the same order, as target and policy are. */
+  /** Type `json`, not `jsonb`, so that Postgres keeps the order of the fields. The same holds for target and policy. */
   cadence: { type: 'json', tables: [] },
   target: { type: 'json', tables: ['revisions'] },
   policy: { type: 'json', tables: ['revisions'] },
-  /** The scope that its grant needs, and the only scope of a grant of its own. */
+  /** The scope that the schedule's grant must cover, and the only scope of a grant that is created for this schedule alone. */
   requiredScope: { type: 'text', tables: ['revisions'] },
 } as const satisfies Readonly<Record<string, { readonly type: ColumnType; readonly tables: readonly Table[] }>>
 
@@ -55,8 +55,8 @@ const NOW = `coalesce(${parameter(4)}::timestamptz, now())`
 const NOTIFY_BEFORE = `${NOW} + ${parameter(6)} * interval '1 millisecond'`
 
 /**
- * The text of the statement, built once: building it for each create took as long as all other work of a create in this process.
- * Postgres checks the keys between the tables at the end of the statement.
+ * The text of the statement. It is built once, because building it takes as long as all other work of a create in this process.
+ * Postgres checks the foreign keys between the tables at the end of the statement.
  */
 function insertText(valueOf: (field: Field) => string, from: string): string {
   const namesIn = (table: Table): string => fieldsIn(table).map(columnOf).join(', ')
@@ -99,7 +99,7 @@ function insertText(valueOf: (field: Field) => string, from: string): string {
 
 const PARAMETERS = new Map(FIELDS.map((field, index) => [field, `$${index + 1}::${COLUMNS[field].type}`]))
 
-/** One schedule needs no table to select from, which takes Postgres a tenth less time. */
+/** For a single schedule: it selects from no table, which takes Postgres a tenth less time. */
 const INSERT_ONE = `with ${insertText((field) => PARAMETERS.get(field) ?? '', '')}`
 
 const INSERT_MANY = `
@@ -110,8 +110,9 @@ const INSERT_MANY = `
   ), ${insertText((field) => `given.${columnOf(field)}`, 'from given')}`
 
 /**
- * Inserts schedules in one statement, each with its first revision, its history and, unless one is named, its grant. NOTIFY
- * serialises commits, so workers are notified only if a schedule comes due before they would look again.
+ * Inserts schedules in one statement, each with its first revision, the first entry of its history and, if it names no grant, a grant
+ * of its own. NOTIFY serialises commits, so workers are notified only if a schedule comes due before they would look again.
+ * @param p.now an instant that a test sets; null: Postgres' clock
  */
 export async function insertSchedules(
   tx: Tx,

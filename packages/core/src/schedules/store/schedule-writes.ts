@@ -8,6 +8,8 @@ import { nowOf } from '../../db/now.ts'
 import type { EndedRun } from '../../ledger/open-runs.ts'
 import type { SchedulePolicy } from '../../policy/schedule-policy.ts'
 
+/* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
+
 /** The content of a revision. */
 export interface RevisionContent {
   readonly name: string
@@ -15,13 +17,14 @@ export interface RevisionContent {
   readonly target: { readonly kind: string }
   readonly policy: SchedulePolicy
   readonly grant: GrantChoice
-  /** The scope that its grant needs. */
+  /** The scope that its grant must cover. */
   readonly requiredScope: string
 }
 
 /** The grant of a schedule: an existing one, or a new one for this schedule alone. */
 export interface GrantChoice {
   readonly id: string
+  /** The content of the new grant; null if `id` names an existing one. */
   readonly own: { readonly scopes: readonly string[]; readonly expiresAt: number | null } | null
 }
 
@@ -87,7 +90,7 @@ export async function resumeSchedule(
     where due_at < ${nowOf(p.now)} + ${NOTIFY_WITHIN_MS} * interval '1 millisecond'`.execute(tx)
 }
 
-/** Requires that the quota of the project and of the owner has room for a locked schedule that is active again. */
+/** Fails the transaction unless the quotas of project and owner have room for a locked schedule that has become active again. */
 export async function requireQuota(
   tx: Tx,
   p: { tenantId: string; projectId: string; ownerSubject: string },
@@ -108,8 +111,8 @@ export async function deleteSchedules(
 }
 
 /**
- * Adds a manual run to the counters of its schedule, and the waiting runs that it supersedes: `failed` of them had been tried,
- * `untried` of them never started. The transaction holds the lock of the schedule's row.
+ * Counts a manual run in its schedule's row, and the waiting runs that it supersedes: the `failed` ones had been tried and become
+ * failures, the `untried` ones never started and no longer count as runs. Call with the schedule's row locked.
  */
 export async function countManualRun(tx: Tx, p: { id: string; failed: number; untried: number }): Promise<void> {
   await sql`
@@ -120,7 +123,7 @@ export async function countManualRun(tx: Tx, p: { id: string; failed: number; un
     where schedules.id = ${p.id}`.execute(tx)
 }
 
-/** Subtracts ended runs that never ran from the counts of their locked schedules. */
+/** Subtracts ended runs that were never tried from the run counts of their locked schedules. */
 export async function uncountUntried(tx: Tx, p: { ended: readonly EndedRun[] }): Promise<void> {
   const scheduleIds = p.ended.filter(({ isTried }) => !isTried).map(({ scheduleId }) => scheduleId)
   if (scheduleIds.length === 0) return
@@ -131,7 +134,7 @@ export async function uncountUntried(tx: Tx, p: { ended: readonly EndedRun[] }):
     where schedules.id = untried.id`.execute(tx)
 }
 
-/** Sets the slots of a locked schedule that will be skipped. */
+/** Sets which slots of a locked schedule will be skipped. */
 export async function setExcludedSlots(tx: Tx, p: { id: string; slots: readonly number[] }): Promise<void> {
   const slots = p.slots.length === 0 ? null : p.slots.map((slot) => new Date(slot).toISOString())
   await sql`
@@ -157,7 +160,10 @@ function revisionInsert(p: RevisionContent & { actor: string; now: Date | null }
       from schedule`
 }
 
-/** Part of the same statement: Postgres checks the keys between grant and schedule at its end. */
+/**
+ * Inserts a grant of the schedule's own. It is part of the statement that revises the schedule, because Postgres checks the foreign keys
+ * between grant and schedule at the end of a statement.
+ */
 function ownGrant({
   grant,
   actor,

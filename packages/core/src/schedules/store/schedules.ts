@@ -55,7 +55,7 @@ const FROM_SCHEDULES = sql`
     on revisions.schedule_id = schedules.id and revisions.revision = schedules.revision
   left join carillon.execution_grants as grants on grants.id = schedules.grant_id`
 
-/** A schedule that is not deleted; undefined also if it is another project's (I9). */
+/** A schedule that is not deleted; undefined also if the schedule belongs to another project (I9). */
 export async function findSchedule(db: Db | Tx, p: Within & { id: string }): Promise<Schedule | undefined> {
   const { rows } = await sql<Row>`
     select ${SCHEDULE_COLUMNS}
@@ -67,8 +67,8 @@ export async function findSchedule(db: Db | Tx, p: Within & { id: string }): Pro
 }
 
 /**
- * The same, locked for the rest of the transaction. It takes two statements: a single one that waited for the lock would join the
- * current row with the revisions of an older snapshot, and find no schedule after an edit.
+ * `findSchedule` with the row locked for the rest of the transaction. It takes two statements: a single one that waited for the lock
+ * of an edit would join the current row with the revisions of an older snapshot, and find no schedule.
  */
 export async function lockSchedule(tx: Tx, p: Within & { id: string }): Promise<Schedule | undefined> {
   const { rows } = await sql`
@@ -80,7 +80,7 @@ export async function lockSchedule(tx: Tx, p: Within & { id: string }): Promise<
   return rows.length === 0 ? undefined : findSchedule(tx, p)
 }
 
-/** All schedules of a project that are not deleted, locked in the order of their ids. Two statements, for the same reason. */
+/** All schedules of a project that are not deleted, locked in the order of their ids. Two statements, as in `lockSchedule`. */
 export async function lockProject(tx: Tx, p: Within): Promise<Schedule[]> {
   const { rows: locked } = await sql<{ id: string }>`
     select schedules.id
@@ -96,7 +96,7 @@ export async function lockProject(tx: Tx, p: Within): Promise<Schedule[]> {
   return rows.map(toSchedule)
 }
 
-/** The filters of a page. `before` is the last id of the page before. */
+/** The filters of a page; null: any value. `before` is the last id of the previous page; null: the first page. */
 interface ListQuery extends Within {
   readonly state: ScheduleState | null
   readonly targetKind: string | null
@@ -120,7 +120,7 @@ function isFiltered({ state, targetKind }: ListQuery): boolean {
   return targetKind !== null || (state !== null && state !== 'active')
 }
 
-/** Reads the schedules of the project from the newest on until the page is full. Compares names only where all else matches. */
+/** Reads the schedules of the project from the newest on until the page is full. Compares a name only if all other filters match. */
 function idsByRow(p: ListQuery): RawBuilder<unknown> {
   return sql`
       select schedules.id
@@ -144,8 +144,8 @@ function idsByRow(p: ListQuery): RawBuilder<unknown> {
 }
 
 /**
- * Reads the index of names from the newest on until the page is full. A search compares every name, and reads a schedule only where
- * the name matches. Without a search, it reads the first name of each schedule.
+ * Reads the index of names from the newest schedule on until the page is full. With `nameContains` it compares every name, and reads a
+ * schedule only if the name matches. Without it, it reads the first name of each schedule.
  *
  * `offset 0` keeps the planner from turning the join around. Under row-level security Postgres ignores statistics for operators that
  * could leak values, such as those of enums. If all schedules are active, it would estimate that `state <> 'deleted'` matches

@@ -1,16 +1,16 @@
-import { INSTALLATION_KEY } from '@carillon/api'
+import { INSTALLATION_KEY_PHRASE } from '@carillon/api'
 import type { Caller } from '@carillon/core'
 
 import type { Identity } from '../../auth/identity.ts'
 import { wallNow } from '../../clock.ts'
 import { logChange } from '../change-log.ts'
 import type { HandlersOf } from '../operations.ts'
-import { byId, byName, readPage } from '../paging.ts'
+import { cursorById, byName, readPage } from '../paging.ts'
 import { ProblemError, withRenamedFields } from '../problems.ts'
 import { toApiKey, toGrant, toMember, toSecret } from '../wire.ts'
 
-const GRANTS = byId('grants')
-const KEYS = byId('keys')
+const GRANTS = cursorById('grants')
+const KEYS = cursorById('keys')
 const MEMBERS = byName('members')
 const SECRETS = byName('secrets')
 
@@ -145,7 +145,7 @@ function callerIn(
   if (isInstallation || (tenant === caller.tenantId && project === caller.projectId)) {
     return { ...caller, tenantId: tenant, projectId: project }
   }
-  const detail = `expected the tenant and project of the calling key, got others: use ${INSTALLATION_KEY}`
+  const detail = `expected the tenant and project of the calling key, got others: use ${INSTALLATION_KEY_PHRASE}`
   throw new ProblemError('forbidden', detail)
 }
 

@@ -11,18 +11,18 @@ import {
 
 import { wallNow } from '../../clock.ts'
 import type { HandlersOf } from '../operations.ts'
-import { byId, readPage } from '../paging.ts'
+import { cursorById, readPage } from '../paging.ts'
 import { withRenamedFields } from '../problems.ts'
 import { etagOf, matching, requireIfMatch } from '../revisions.ts'
 import { toEditPlan, toPreview, toSchedule, toScheduleChange, toSchedulePreview, toSlot } from '../wire.ts'
 
-const LIST = byId('schedules')
+const LIST = cursorById('schedules')
 const QUERY_NAMES = { nameContains: 'query.q', targetKind: 'query.targetKind', state: 'query.state' }
 const SLOT_NAMES = { from: 'query.from', to: 'query.to', limit: 'query.limit' }
-/** How often an edit of any revision is repeated after a concurrent one. */
+/** How many times an edit with `If-Match: *` is tried. If a concurrent edit comes first each time, the edit is refused. */
 const TRIES_MAX = 5
 
-// For a schedule, the schemas of the API accept any value, because core checks it. That is why bodies are cast here.
+// The schemas of the API accept any value in place of a schedule, because core checks it. So these handlers cast such bodies.
 export const scheduleHandlers: HandlersOf<
   | 'createSchedule'
   | 'createSchedules'
@@ -118,7 +118,7 @@ export const scheduleHandlers: HandlersOf<
     const edit = body as ScheduleEdit
     if (query.dryRun === 'true') {
       const plan = await scheduler.planEdit(caller, id, edit, match)
-      // Sent as If-Match, this ETag makes the edit do what was planned, or nothing.
+      // If the client sends this ETag as If-Match, the edit does exactly what was planned, or is refused.
       return { body: toEditPlan(plan, wallNow(clock)), headers: { etag: etagOf({ revision: plan.basedOn }) } }
     }
     const { revision } = match

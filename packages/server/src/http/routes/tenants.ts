@@ -8,7 +8,7 @@ import { toTenant } from '../wire.ts'
 
 const NAMES = { tenant: 'path.id' }
 
-/** The limits of tenants, and the end of projects. */
+/** Handlers that read and set the limits of tenants, and that delete what a project holds. */
 export const tenantHandlers: HandlersOf<
   'getTenant' | 'putTenant' | 'deleteProjectSchedules' | 'previewPurge' | 'purgeProject'
 > = {
@@ -52,7 +52,7 @@ function requireOwnProject({ projectId }: Caller, id: string): void {
   throw new ProblemError('project_not_found', `expected the project of the calling key, got ${foundText(id)}`)
 }
 
-/** Core requires the same, but names the field `confirm`. */
+/** Core checks the same, but its error would name the field `confirm`, which the caller knows as `name`. */
 function requireConfirmation(id: string, name: string): void {
   if (name === id) return
   const message = `expected the name of the project, ${foundText(id)}, got ${foundText(name)}: nothing was removed`

@@ -10,10 +10,10 @@ export type Credentials =
   | {
       readonly ok: true
       readonly headers: readonly (readonly [string, string])[]
-      /** A secret that is sent as it is, so an answer could echo it. */
+      /** The secret, if the request carries it in plain text: then the answer may repeat it. */
       readonly sentSecret?: string
     }
-  /** Nothing may be sent. */
+  /** The request must not be sent. `outcome` tells why. */
   | { readonly ok: false; readonly outcome: Outcome }
 
 export interface CredentialSource {
@@ -67,6 +67,6 @@ function refused(auth: SecretAuth, code: SecretFault): Credentials {
     secret_unusable: `The secret "${auth.secretRef}" cannot be used: ${NEEDED[auth.kind]}`,
   }
   const error = { code, message: `${reasons[code]}; nothing was sent.` }
-  // Only a store that fails may work again later.
+  // A store that failed may work again later. The other faults stay until someone changes the secret.
   return { ok: false, outcome: { kind: 'failed', error, retryable: code === 'secret_unavailable' } }
 }

@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto'
 
-/** Standard Webhooks 1.0, symmetric: https://www.standardwebhooks.com */
+/** What a signature covers by Standard Webhooks 1.0 with symmetric keys: https://www.standardwebhooks.com */
 export interface WebhookMessage {
   /** The same on every attempt, so the receiver can drop a repeated message. */
   readonly id: string
-  /** Of this attempt, in unix seconds: the receiver refuses old messages. */
+  /** The time of this attempt, in Unix seconds: the receiver refuses old messages. */
   readonly timestamp: number
   /** Exactly the bytes that are sent, as text; empty if there is no body. */
   readonly body: string

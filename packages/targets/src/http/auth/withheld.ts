@@ -2,7 +2,7 @@ import type { Json, Outcome } from '@carillon/core'
 
 const WITHHELD = '(withheld)'
 
-/** Removes a secret that was sent from an outcome: some targets echo the request, and many people can read the ledger. */
+/** Removes the secret of the request from the outcome: some targets echo the request, and many people can read the ledger. */
 export function withheldFrom(outcome: Outcome, secret: string): Outcome {
   const sought = repeatedTexts(secret)
   switch (outcome.kind) {
@@ -50,9 +50,9 @@ interface Span {
   readonly to: number
 }
 
-/** Fewer characters reveal nothing, and many texts contain them by chance. */
+/** The fewest leading characters of a secret that are removed where a text was cut. Fewer reveal nothing and occur by chance. */
 const BEGINNING_MIN_LENGTH = 6
-/** Where an escaped character begins. */
+/** An escaped character begins with one of these. */
 const ESCAPES = '\\%&'
 const HTML_NAMES = new Map([
   ['"', '&quot;'],
@@ -63,8 +63,8 @@ const HTML_NAMES = new Map([
 ])
 
 /**
- * The texts that reveal a secret: itself, and base64 of any text that contains it, such as `Bearer <secret>` or
- * `<user>:<secret>`. Whole encodings come first, because removing only a part leaves a few bits at its ends.
+ * The texts that reveal a secret: the secret itself, and the base64 of any text that contains it, such as `Bearer <secret>` or
+ * `<user>:<secret>`. Whole encodings come before their parts: removing only a part leaves a few bits of the secret at its ends.
  */
 function repeatedTexts(secret: string): string[] {
   const encoded = [base64Of(`Bearer ${secret}`), base64Of(secret), ...[0, 1, 2].map((at) => base64Within(secret, at))]
@@ -84,7 +84,10 @@ function findRepeated(text: string, sought: string, from: number): Span | undefi
   return undefined
 }
 
-/** Follows all readings at once: `\\` may be two characters, or one that was escaped. */
+/**
+ * Where the occurrence of `sought` that begins at `from` ends; undefined if none begins there. Follows all readings at once,
+ * because `\\` may be two characters or one escaped character.
+ */
 function endOfRepeated(text: string, sought: string, from: number): number | undefined {
   let readings = [from]
   for (let index = 0; index < sought.length; index++) {
@@ -142,10 +145,10 @@ function base64Of(text: string): string {
   return Buffer.from(text, 'latin1').toString('base64')
 }
 
-/** The part of a longer text's base64 that depends on this text alone: three bytes become four characters. */
+/** The part of a longer text's base64 that depends only on `text`, which follows `bytesBefore` other bytes. */
 function base64Within(text: string, bytesBefore: number): string {
   const encoded = base64Of(`${'\0'.repeat(bytesBefore)}${text}`)
   const bits = (bytesBefore + text.length) * 8
-  // Characters that also depend on a byte before or after it are left out.
+  // Base64 turns three bytes into four characters. Those that also depend on a byte before or after `text` are left out.
   return encoded.slice(Math.ceil((bytesBefore * 8) / 6), Math.floor(bits / 6))
 }

@@ -19,9 +19,9 @@ export function readAddress(text: string): Address | undefined {
  */
 export function isPublic(address: Address): boolean {
   if (address.kind() === 'ipv4') return address.range() === 'unicast'
-  // A network without IPv4 reaches IPv4 hosts this way: the gateway calls the address inside.
+  // A network without IPv4 reaches an IPv4 host through a NAT64 gateway, which calls the IPv4 address in the last four bytes.
   if (address.match(NAT64)) return isPublic(new ipaddr.IPv4(address.toByteArray().slice(-4)))
-  // IANA has assigned nothing outside of 2000::/3, but the library does not name all of that.
+  // IANA has assigned no public addresses outside of 2000::/3, but the library calls some of those `unicast`.
   return address.match(GLOBAL_UNICAST) && address.range() === 'unicast'
 }
 
@@ -31,10 +31,10 @@ export interface Network {
 }
 
 /**
- * `10.0.0.0/8`, `fd00::/8`.
+ * Reads a network such as `10.0.0.0/8` or `fd00::/8`.
  *
- * @throws RangeError for anything else, also for an address with a prefix such as `10.0.0.1/8`: it may mean that address or
- * the whole network
+ * @throws RangeError for anything else, also for an address with a prefix such as `10.0.0.1/8`: its author may mean that address
+ * or the whole network
  */
 export function parseNetwork(text: string): Network {
   const { kind, first, prefix } = readNetwork(text)

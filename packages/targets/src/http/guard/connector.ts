@@ -16,12 +16,12 @@ export interface ResolvedAddress {
 /** Finds every address of a name. Rejects if there is none. */
 export type Resolve = (hostname: string) => Promise<readonly ResolvedAddress[]>
 
-/** The resolver of this machine, its hosts file included; only address families that the machine itself has. */
+/** Asks the resolver of this machine, which also reads the hosts file. Finds only IPv4 or IPv6 if the machine has only that. */
 export const resolveBySystem: Resolve = (hostname) => lookUp(hostname, { all: true, hints: ADDRCONFIG })
 
 const CONNECT_TIMEOUT_MS = 10_000
 
-/** A host has an address that may not be called. The message does not say which. */
+/** Thrown if a host has an address that may not be called. The error does not tell which address. */
 export class AddressNotAllowedError extends Error {
   override readonly name = 'AddressNotAllowedError'
 }
@@ -29,14 +29,14 @@ export class AddressNotAllowedError extends Error {
 export interface ConnectionGuard {
   readonly allowsAddress: (address: string, port: number) => boolean
   readonly resolve: Resolve
-  /** Opens the TCP connection, asking `lookup` for the addresses of a name. @default undici's */
+  /** Creates the function that opens a TCP connection and asks `lookup` for the addresses of a name. @default undici's */
   readonly dial?: (lookup: LookupFunction) => buildConnector.connector
 }
 
 /**
- * Connects only to addresses that may be called. It checks all addresses of a name and tries only those: a name that is
- * resolved a second time could have other addresses (DNS rebinding). It checks the remote address again before anything is
- * written, TLS included, because the network may redirect a connection.
+ * Connects only to addresses that may be called. It resolves a name once, checks all addresses found and tries no others: a
+ * second resolution could find other addresses (DNS rebinding). It checks the remote address again before it writes anything,
+ * TLS included, because the network may redirect a connection.
  *
  * The checks happen once per connection: later requests on it reach the same address.
  */
@@ -50,7 +50,7 @@ export function guardedConnector({
   return (options, callback) => {
     const port = portOf(options)
     const allows = (address: string): boolean => allowsAddress(address, port)
-    // A socket does not call the lookup for an address.
+    // Node calls the lookup only for a name, so an address is checked here.
     if (isIP(options.hostname) !== 0 && !allows(options.hostname)) {
       callback(new AddressNotAllowedError(), null)
       return
@@ -79,9 +79,9 @@ function dialTcp(lookup: LookupFunction): buildConnector.connector {
   return buildConnector({ lookup, timeout: CONNECT_TIMEOUT_MS })
 }
 
-/** Why nothing may be written to an open connection. */
+/** Why nothing may be written to an open connection; undefined if its remote address may be called. */
 function endFault(remoteAddress: string | undefined, allows: (address: string) => boolean): Error | undefined {
-  // The other side has closed it already. A retry may succeed.
+  // The other side has already closed the connection. A retry may succeed.
   if (remoteAddress === undefined) return Object.assign(new Error('gone'), { code: 'ECONNRESET' })
   return allows(remoteAddress) ? undefined : new AddressNotAllowedError()
 }
@@ -96,7 +96,7 @@ function checkedLookup(resolve: Resolve, allows: (address: string) => boolean): 
     })
 }
 
-/** One forbidden address refuses the whole name: otherwise its DNS would choose which address is tried. */
+/** Throws if one address of a name may not be called: otherwise the name's DNS server would choose which address is tried. */
 async function checkedAddresses(
   hostname: string,
   resolve: Resolve,

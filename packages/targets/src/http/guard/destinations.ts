@@ -3,22 +3,22 @@ import { LRUCache } from 'lru-cache'
 
 import { addressOf, hostOf, parseTenantHosts, portOf, type AllowedHosts } from './hosts.ts'
 
-/** What is known about a URL. Nothing of it changes while a process runs. */
+/** What Carillon knows about a URL. It can be cached, because it does not change while the process runs. */
 export interface Destination {
   readonly url: URL
   readonly origin: string
-  /** With the query. */
+  /** The path with the query. */
   readonly path: string
-  /** The scope that a grant needs to call it. */
+  /** The scope that a grant needs to call the URL. */
   readonly scope: string
-  /** Whether the installation's list has its host. */
+  /** True if the URL's host is on the installation's list of allowed hosts. */
   readonly isListed: boolean
 }
 
-/** Each entry takes some 2 kB at most: a longer URL is not cached. */
+/** The size of a cache by URL. `maxEntrySize` counts characters: a longer URL is not cached, so an entry takes some 2 kB at most. */
 export const URL_CACHE = { max: 2000, maxEntrySize: 500, sizeCalculation: (_value: unknown, url: string) => url.length }
 
-/** Reads URLs and caches the result: parsing a URL takes as long as everything else that sends a request. */
+/** Reads URLs and caches the result: parsing a URL takes as long as all other work of sending a request. */
 export class Destinations {
   readonly #hosts: AllowedHosts
   readonly #known = new LRUCache<string, Destination>(URL_CACHE)
@@ -37,7 +37,7 @@ export class Destinations {
       url,
       origin: url.origin,
       path: `${url.pathname}${url.search}`,
-      scope: scopeOf(url),
+      scope: grantScopeOf(url),
       isListed: this.#hosts.allowsHost(url),
     }
     this.#known.set(text, destination)
@@ -45,15 +45,15 @@ export class Destinations {
   }
 }
 
-/** The host with its port, unless that is the scheme's default: a grant for one port does not cover another. */
-export function scopeOf(url: URL): string {
+/** The scope for a URL. It includes a port that is not the scheme's default: a grant for one port does not cover another. */
+export function grantScopeOf(url: URL): string {
   return `http:dispatch:${hostOf(url)}${url.port === '' ? '' : `:${url.port}`}`
 }
 
-/** The list that lacks a host. */
+/** The list of allowed hosts that lacks a host: the installation's or the tenant's. */
 type HostFault = 'installation' | 'tenant'
 
-/** Undefined if both lists have the host. A tenant's list cannot add to that of the installation. */
+/** The list that lacks the host; undefined if both have it. A tenant's list cannot allow more than the installation's. */
 export function hostFault(destination: Destination | undefined, limits: TargetLimits): HostFault | undefined {
   if (destination === undefined || !destination.isListed) return 'installation'
   return limits.allowedHosts === null || isWithin(destination.url, limits.allowedHosts) ? undefined : 'tenant'
@@ -88,7 +88,7 @@ export function hostRefusal(fault: HostFault, destination: Destination | undefin
   return { kind: 'failed', error, retryable: false }
 }
 
-/** Does not name the address: that would reveal how the network of the installation is built. */
+/** The message does not name the address: that would reveal how the network of the installation is built. */
 export function addressRefusal(url: URL): Outcome {
   const error = {
     code: 'address_not_allowed',

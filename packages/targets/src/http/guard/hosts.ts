@@ -5,7 +5,7 @@ interface HostPattern {
   matches(url: URL): boolean
   /** The address, if the entry is one; undefined for a pattern of names. */
   readonly address: Address | undefined
-  /** Undefined: any. */
+  /** Undefined means any port. */
   readonly port: number | undefined
 }
 
@@ -45,7 +45,7 @@ function readHost(host: string): { matches: (name: string) => boolean; address: 
   return address === undefined ? { matches: (name) => name.endsWith(`.${known}`), address } : undefined
 }
 
-/** Lower case and canonical already; `example.com.` is the same host as `example.com`. */
+/** The host without a final dot: `example.com.` is the same host as `example.com`. `URL` makes it lower case and canonical. */
 export function hostOf(url: URL): string {
   return url.hostname.replace(/\.$/, '')
 }
@@ -67,7 +67,7 @@ function unreadable(text: string): RangeError {
 /** What an installation may call. A call needs both: its host is listed, and every address behind it is public or listed. */
 export interface AllowedHosts {
   readonly allowsHost: (url: URL) => boolean
-  /** The address as resolvers and sockets write it; false if it is not an address. */
+  /** True if the address may be called on that port. Expects an address as resolvers and sockets write it; false for other texts. */
   readonly allowsAddress: (address: string, port: number) => boolean
 }
 
