@@ -7,7 +7,7 @@ import { startPostgres } from '@carillon/postgres'
 
 import { databasesOf, type Databases } from './databases.ts'
 
-/** A Postgres for one run, removed afterwards. */
+/** A Postgres for one run. It is removed with the run. */
 export interface BenchPostgres extends Databases, AsyncDisposable {
   /** The URL of the default database. */
   readonly url: string
@@ -20,13 +20,13 @@ const SETTINGS = ['fsync', 'synchronous_commit', 'full_page_writes', 'wal_level'
 
 const WATCHED = { shared_preload_libraries: 'pg_stat_statements', 'pg_stat_statements.track': 'all' }
 
-/** For smoke runs, whose numbers mean nothing: they would spend half of their time waiting for the disk. */
+/** Settings for smoke runs, whose numbers mean nothing. With durable settings they would spend half of their time waiting for the disk. */
 const NOT_DURABLE = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
 
 export interface BenchPostgresOptions {
-  /** True: Postgres' default durability. False: commits do not wait for the disk. @default true */
+  /** True keeps the default durability of Postgres. False makes commits not wait for the disk. @default true */
   readonly isDurable?: boolean
-  /** Records the cost of each statement, which has a cost itself. @default false */
+  /** Records the cost of each statement. The recording has a cost itself. @default false */
   readonly isWatched?: boolean
 }
 

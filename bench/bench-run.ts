@@ -9,7 +9,7 @@ import { formatNumber } from './report/number.ts'
 import type { Failure } from './results.ts'
 import type { Bench, BenchDatabase, Part, Plan, Reading, WorkName } from './work.ts'
 
-/** What a run needs. */
+/** The parts that a run is made of. */
 export interface RunParts {
   readonly postgres: Databases
   /** Undefined if no Redis is available. */
@@ -21,14 +21,14 @@ export interface RunParts {
   readonly patienceMs: number
   /** How many parts of a round run concurrently, if each has its own database. */
   readonly atOnce: number
-  /** By how much the system's clock was set since the start: `clockStepMs`. */
+  /** By how many milliseconds the system clock was set since the start: `clockStepMs`. */
   readonly clockStepMs: () => number
 }
 
 type Place = Omit<Failure, 'reason'>
 type GroundWish = { isMigrated: boolean } | 'none'
 
-/** The bench as one work sees it. What works share belongs to the run and outlives the work. */
+/** The bench as one work sees it. Resources that works share belong to the run, so they outlive the work. */
 export interface WorkView {
   readonly work: WorkName
   readonly rounds: number
@@ -37,13 +37,13 @@ export interface WorkView {
 
 /** Postgres: "terminating connection due to administrator command". */
 const ADMIN_SHUTDOWN = '57P01'
-/** Two clocks read one after the other differ by less than this. */
+/** Two clocks that are read one after the other differ by less than this many milliseconds. */
 const STEADY_MS = 2
-/** The factor up to which a lead is lengthened before its part is given up. */
+/** The largest factor by which a lead is lengthened. After that its part is abandoned. */
 const LEAD_TIMES_MAX = 32
 const NO_GROUND: Ground = { postgresUrl: '', redisUrl: undefined }
 
-/** Measures parts in rounds, each on its own database, and keeps the readings. */
+/** Measures parts in rounds, each on a database of its own, and keeps the readings. */
 export class BenchRun implements AsyncDisposable {
   readonly #parts: RunParts
   readonly #shared = new Map<string, Promise<AsyncDisposable>>()
@@ -78,7 +78,7 @@ export class BenchRun implements AsyncDisposable {
     this.#fail(this.#current, `outside of its promise: ${messageOf(error)}`)
   }
 
-  /** A work that could not even begin, or prepare what its parts need. */
+  /** Records a work that could not begin, or could not prepare what its parts need. */
   workFailure(work: WorkName, error: unknown): void {
     this.#fail({ work, subject: 'the whole work', size: 0, round: 0 }, messageOf(error))
   }
@@ -102,7 +102,7 @@ export class BenchRun implements AsyncDisposable {
     }
   }
 
-  /** @returns whether it gave readings */
+  /** @returns true if the part gave readings */
   async #measureOnce(place: Place, part: Part, ground: GroundWish): Promise<boolean> {
     const { gathered, progress, signal } = this.#parts
     const startedAt = nowMs()
@@ -114,14 +114,16 @@ export class BenchRun implements AsyncDisposable {
       progress.end(nameOf(place), `${readings.map(show).join(', ')} (${seconds} s)`)
       return true
     } catch (error) {
-      // The end of the run is no fault of the part.
+      // If the run ended, the part is not at fault.
       signal.throwIfAborted()
       this.#fail(place, messageOf(error))
       return false
     }
   }
 
-  /** If everything came due before it was loaded, the machine is busy: measures again with twice the lead, on a new database. */
+  /**
+   * If every schedule came due before it was loaded, the machine is busy. Then this measures again with twice the lead, on a new database.
+   */
   async #measureLoaded(part: Part, ground: GroundWish): Promise<readonly Reading[]> {
     for (let times = 2; ; times *= 2) {
       try {
@@ -133,20 +135,20 @@ export class BenchRun implements AsyncDisposable {
     }
   }
 
-  /** If the system clock is set, `nowMs` does not follow but the measured systems do, so lateness would be off by the step. */
+  /** If the system clock is set, `nowMs` does not follow but the measured systems do. The lateness would then be off by the step. */
   #requireSteadyClock(): void {
     const stepMs = this.#parts.clockStepMs()
     if (Math.abs(stepMs) <= STEADY_MS) return
-    // This part is lost; later parts can still be measured.
+    // The result of this part is lost. Later parts can still be measured.
     followClock()
     throw new Error(
-      `expected a system clock that nobody sets during the run, got a step of ${formatNumber(stepMs)} ms: run the bench again`,
+      `expected a system clock that is not set during the run, got a step of ${formatNumber(stepMs)} ms: run the bench again`,
     )
   }
 
   async #onGround<Result>(ground: GroundWish, measure: (ground: Ground) => Promise<Result>): Promise<Result> {
     if (ground === 'none') return measure(NO_GROUND)
-    // With concurrent parts, another part may be using it.
+    // Concurrent parts share the Redis, so it is emptied only if parts run alone.
     if (this.#parts.atOnce === 1) await this.#parts.redis?.empty()
     await using database = await this.#createDatabase(ground)
     return await measure({ postgresUrl: database.url, redisUrl: this.#parts.redis?.url })
@@ -182,7 +184,7 @@ export class BenchRun implements AsyncDisposable {
   async #share<Thing extends AsyncDisposable>(key: string, make: () => Promise<Thing>): Promise<Thing> {
     const made = this.#shared.get(key) ?? make()
     this.#shared.set(key, made)
-    // What is under a key was made by the same work's `make`, so it has its type.
+    // The same work's `make` made the value under this key, so it has this type.
     return (await made) as Thing
   }
 
@@ -217,8 +219,8 @@ function messageOf(error: unknown): string {
 }
 
 /**
- * The order of the parts in a round, counted from 1. Each round begins with the next size, and each size with the next subject, so that
- * no subject is always first or always behind the same one.
+ * The order of the parts in a round, counted from 1. Each round begins with the next size, and each size with the next subject. So no
+ * subject is always first or always after the same one.
  */
 export function orderOfRound(parts: readonly Part[], round: number): readonly Part[] {
   const bySize = [...Map.groupBy(parts, ({ size }) => size).values()]

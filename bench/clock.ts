@@ -14,14 +14,14 @@ export function followClock(): void {
   origin = Date.now() - performance.now()
 }
 
-/** The precision with which instants of one machine compare: a call more than this before its instant is early. */
+/** Instants of one machine compare with this precision in milliseconds. A call that is earlier than its instant by more is too early. */
 export const EARLIEST_MS = -1
 
 const LOOKS = 5
 
 /**
- * By how much the system's clock was set since it was followed, give or take a millisecond. The least of several
- * looks: a process that is put aside between its two clocks sees a step where there is none.
+ * By how many milliseconds the system clock was set since `followClock`, within a millisecond. It is the smallest of several looks, because
+ * a process that the system suspends between reading its two clocks sees a step where there is none.
  */
 export function clockStepMs(): number {
   const steps = Array.from({ length: LOOKS }, () => Date.now() - nowMs())
@@ -35,7 +35,7 @@ export function until(instantMs: number): Promise<void> {
   })
 }
 
-/** Resolves with the promise's value if it comes before an instant; otherwise rejects with `OutOfPatience` and abandons the promise. */
+/** Resolves with the promise's value if it comes before an instant. Otherwise it rejects with `OutOfPatience` and abandons the promise. */
 export async function within<Result>(promise: Promise<Result>, instantMs: number): Promise<Result> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(

@@ -11,7 +11,7 @@ const LIMIT_MS = 90 * 60_000
 
 process.exit(await main(process.argv.slice(2)))
 
-/** @returns the exit code. A side that is slower is a result, not a failure; one that could not be measured is a failure. */
+/** @returns the exit code. A slower side is a result, not a failure. A side that could not be measured is a failure. */
 async function main(args: readonly string[]): Promise<number> {
   const options = readOptions(args)
   if (options === undefined) return WRONG_USE
@@ -23,7 +23,7 @@ async function main(args: readonly string[]): Promise<number> {
   const note = (text: string): void => {
     progress.note(text)
   }
-  // npm runs a script in the folder of its package, but a relative folder is relative to where the user typed the command.
+  // npm runs a script in the folder of its package. A relative folder is relative to where the user typed the command.
   const cwd = process.env['INIT_CWD'] ?? process.cwd()
   try {
     const comparison = await interruptible({ limitMs: LIMIT_MS, note }, (signal) =>

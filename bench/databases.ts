@@ -1,34 +1,34 @@
-/** Databases of one Postgres server, made and dropped by name. */
+/** Databases of one Postgres server, created and dropped by name. */
 export interface Databases {
-  /** A migrated database; its url. */
+  /** Creates a migrated database. @returns its URL */
   createDatabase(name: string): Promise<string>
-  /** A database with nothing in it; its url. */
+  /** Creates an empty database. @returns its URL */
   createEmptyDatabase(name: string): Promise<string>
   /** Ends its remaining connections and drops it. */
   dropDatabase(name: string): Promise<void>
 }
 
 interface DatabasesOptions {
-  /** Connected to the server, but not to one of the databases that are created. */
+  /** A connection to the server, but not to one of the created databases. */
   readonly admin: { query(text: string): Promise<unknown> }
-  /** Of any database on the server. */
+  /** The URL of any database on the server. */
   readonly url: string
-  /** What the names of the databases begin with on the server. @default '' */
+  /** The prefix of the databases' names on the server. @default '' */
   readonly prefix?: string
-  /** Gives the database at a url Carillon's schema and this month's partitions. */
+  /** Migrates the database at a URL, and creates this month's partitions. */
   readonly migrate: (url: string) => Promise<void>
 }
 
 const TEMPLATE = 'bench_template'
 
-/** Does not import Carillon: `migrate` decides which version creates the schema. */
+/** This file does not import Carillon: `migrate` decides which version creates the schema. */
 export function databasesOf({ admin, url, prefix = '', migrate }: DatabasesOptions): Databases {
   const urlOf = (name: string): string => {
     const other = new URL(url)
     other.pathname = `/${prefix}${name}`
     return other.href
   }
-  // Migrated once and then copied, which is much faster than migrating each.
+  // The template is migrated once and then copied, which is much faster than migrating each database.
   const createTemplate = async (): Promise<void> => {
     await admin.query(`create database ${prefix}${TEMPLATE}`)
     await migrate(urlOf(TEMPLATE))
@@ -49,7 +49,7 @@ export function databasesOf({ admin, url, prefix = '', migrate }: DatabasesOptio
     },
     async dropDatabase(name) {
       try {
-        // Waits some seconds for connections that are closing: ending them by force would be recorded as failures.
+        // This waits some seconds for connections that are closing. Ending them by force would be recorded as failures.
         await admin.query(`drop database if exists ${prefix}${name}`)
       } catch {
         await admin.query(`drop database if exists ${prefix}${name} with (force)`)

@@ -5,13 +5,13 @@ import type { Plan, Reading } from './work.ts'
 /** Identifies a part: its work, subject and size. */
 type Place = Pick<Figure, 'work' | 'subject' | 'size'>
 
-/** What a run has measured so far. */
+/** The measurements of a run so far. */
 export class Gathered {
   readonly failures: Failure[] = []
   readonly plans: Plan[] = []
   readonly #readings = new Map<string, { place: Place; reading: Reading; values: number[] }>()
 
-  /** @throws Error on an impossible value; then none of the readings is kept */
+  /** @throws Error if a value is impossible, and then keeps none of the readings */
   add({ work, subject, size }: Place, readings: readonly Reading[]): void {
     readings.forEach(requireSound)
     for (const reading of readings) {
@@ -22,7 +22,7 @@ export class Gathered {
     }
   }
 
-  /** Records each reason once: a pool of twenty connections fails twenty times. */
+  /** Records each failure once, because a pool of twenty connections fails twenty times. */
   fail(failure: Failure): void {
     const isSame = (other: Failure): boolean => JSON.stringify(other) === JSON.stringify(failure)
     if (!this.failures.some(isSame)) this.failures.push(failure)
@@ -40,7 +40,7 @@ export class Gathered {
   }
 }
 
-/** A NaN would look like a missed goal and a time before its instant like a reached one. Both are faults of the measurement. */
+/** A NaN would look like a missed goal, and a time before its instant like a reached one. Both are faults of the measurement. */
 function requireSound({ metric, unit, value }: Reading): void {
   if (Number.isFinite(value) && value >= EARLIEST_MS) return
   throw new Error(

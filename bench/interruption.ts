@@ -4,11 +4,11 @@ export class Interrupted extends Error {
 }
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-/** Time to stop what was started, after an interrupt. */
+/** After an interrupt, the time in milliseconds to stop what was started. */
 const STOPPING_MS = 20_000
 
 /**
- * Runs `work`, which a signal to this process or the time limit aborts.
+ * Runs `work`. A signal to this process or the time limit aborts it.
  * @throws Interrupted after a signal, once `work` has ended
  */
 export async function interruptible<Result>(

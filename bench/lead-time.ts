@@ -1,22 +1,22 @@
 import { nowMs } from './clock.ts'
 
-/** Everything came due before it was loaded: nothing waited for it, so nothing was measured. */
+/** Every schedule came due before it was loaded. No schedule waited for its instant, so nothing was measured. */
 export class LoadedTooLate extends Error {}
 
 const LEAD_MS = 4000
 const LOAD_MS_PER_SCHEDULE = 0.2
 const VACUUM_MS_PER_SCHEDULE = 0.012
-/** After this time the worker's first full look is over. */
+/** After this many milliseconds the worker's first full look has ended. */
 const UP_MS = 1000
 
 let factor = 1
 
-/** How long before their instant schedules are loaded: this time, or a multiple of it on a slow machine. */
+/** How many milliseconds before their instant schedules are loaded: `ms`, or a multiple of it on a slow machine. */
 export function leadOf(ms: number): number {
   return ms * factor
 }
 
-/** Makes all later leads at least this many times as long. */
+/** Makes all later leads at least `times` as long. */
 export function lengthenLeads(times: number): void {
   factor = Math.max(factor, times)
 }
@@ -37,7 +37,7 @@ export function dueAfterLoading(count: number, held = 0): number {
   return Math.ceil(nowMs() + leadOf(LEAD_MS) + count * LOAD_MS_PER_SCHEDULE + held * VACUUM_MS_PER_SCHEDULE)
 }
 
-/** @throws LoadedTooLate if the worker was not up early enough */
+/** @throws LoadedTooLate if the worker was not ready early enough */
 export function requireWaiting(dueAt: number): void {
   requireAhead(dueAt - UP_MS)
 }

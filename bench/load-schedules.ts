@@ -4,29 +4,29 @@ import { POLICY } from './policy.ts'
 
 type Queryable = Pick<Pool, 'query'>
 
-/** Schedules that are active, each with one slot ahead. */
+/** Active schedules, each with one slot ahead. */
 export interface ScheduleLoad {
   readonly count: number
   readonly kind: string
-  /** The slots lie one after the other from here, epoch milliseconds. */
+  /** The instant of the first slot, in epoch milliseconds. The others follow at `spacingMs`. */
   readonly firstSlotAt: number
   readonly spacingMs: number
-  /** Over so many tenants, in turn. @default 100 */
+  /** How many tenants own the schedules, in turn. @default 100 */
   readonly tenants?: number
-  /** What the names of the tenants begin with: `<tenant>-0`, `<tenant>-1`. @default 'tenant' */
+  /** The prefix of the tenants' names: `<tenant>-0`, `<tenant>-1`. @default 'tenant' */
   readonly tenant?: string
-  /** The target without its payload: each schedule gets one of its own. @default nothing but its kind */
+  /** The target without its payload. Each schedule gets a payload of its own. @default a target with only its kind */
   readonly target?: { readonly kind: string; readonly [field: string]: unknown }
   /** @default '<kind>:call:nothing' */
   readonly requiredScope?: string
-  /** As JSON. @default one that retries nothing */
+  /** The policy as JSON. @default a policy without retries */
   readonly policy?: string
-  /** As JSON; `#` stands for a number that each schedule has of its own. @default one that is due once in 25 years */
+  /** The cadence as JSON. `#` stands for a number that is different for each schedule. @default a cadence with one slot in 25 years */
   readonly cadence?: string
 }
 
 const BATCH = 50_000
-/** Due once in a quarter of a century, so nothing comes back during a measurement. */
+/** This cadence has one slot in 25 years, so no schedule comes due again during a measurement. */
 const CADENCE = JSON.stringify({
   kind: 'interval',
   every: 'P9000D',
@@ -34,7 +34,7 @@ const CADENCE = JSON.stringify({
   timezone: 'UTC',
 })
 
-/** Fills a database with schedules in bulk, as an import would, and leaves it as after a night. */
+/** Fills a database with schedules in bulk, as an import would, and then vacuums it as autovacuum would do overnight. */
 export async function loadSchedules(pool: Queryable, load: ScheduleLoad): Promise<void> {
   await insertSchedules(pool, load)
   await settleDown(pool)
@@ -48,7 +48,7 @@ export async function settleDown(pool: Queryable): Promise<void> {
   await pool.query('checkpoint')
 }
 
-/** @param signal ends it between two batches. */
+/** @param signal ends the load between two batches */
 export async function insertSchedules(pool: Queryable, load: ScheduleLoad, signal?: AbortSignal): Promise<void> {
   const { kind, firstSlotAt, spacingMs, tenant = 'tenant', tenants = 100, target } = load
   for (let from = 0; from < load.count; from += BATCH) {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 
 import type { Machine } from './results.ts'
 
-/** The tree that this file is in. */
+/** The repository of this file. */
 export const REPOSITORY = join(import.meta.dirname, '..')
 const GIGABYTE = 1024 ** 3
 
@@ -20,7 +20,7 @@ export function describeMachine(): Machine {
   }
 }
 
-/** Its version, and where there is a git its commit: `0.1.0, commit 1a2b3c4`. One with changes that are not in it is `-dirty`. */
+/** The version of a tree, and its commit if there is a git repository: `0.1.0, commit 1a2b3c4`. `-dirty` marks uncommitted changes. */
 export function describeCarillon(tree = REPOSITORY): string {
   const { version } = JSON.parse(readFileSync(join(tree, 'package.json'), 'utf8')) as { version: string }
   const git = spawnSync('git', ['describe', '--always', '--dirty', '--exclude=*'], {

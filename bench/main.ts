@@ -15,7 +15,7 @@ const WRONG_USE = 2
 
 process.exit(await main(process.argv.slice(2)))
 
-/** @returns the exit code. A figure that is not reached is a result, not a failure. */
+/** @returns the exit code. A goal that is not reached is a result, not a failure. */
 async function main(args: readonly string[]): Promise<number> {
   const options = readOptions(args)
   if (options === undefined) return WRONG_USE
@@ -43,14 +43,14 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 async function measure(options: Options, command: string, progress: Progress): Promise<Omit<Results, 'checks'>> {
-  // Only now: the help and the page need none of the peers, and some of them take seconds to load.
+  // The peers are imported only here: the help and the page do not need them, and some take seconds to load.
   const [{ PEERS }, { WORKS }] = await Promise.all([import('./peers/index.ts'), import('./works.ts')])
   return runBench({ options, command, progress, works: WORKS, peers: PEERS })
 }
 
 function readOptions(args: readonly string[]): Options | undefined {
   try {
-    // npm runs a script in the folder of its package, but a relative --out is relative to where the user typed the command.
+    // npm runs a script in the folder of its package. A relative --out is relative to where the user typed the command.
     return parseOptions(args, { bench: BENCH, cwd: process.env['INIT_CWD'] ?? process.cwd() })
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n\n${HELP}`)

@@ -1,4 +1,4 @@
-/** What a measurement runs on: its own database, and an empty Redis. */
+/** The resources of a measurement: a database of its own, and an empty Redis. */
 export interface Ground {
   /** A database that nothing else uses, dropped after the measurement. It has no schema unless the work asks for one. */
   readonly postgresUrl: string
@@ -6,19 +6,19 @@ export interface Ground {
   readonly redisUrl: string | undefined
 }
 
-/** N slots that came due at one instant. */
+/** `count` slots that came due at one instant. */
 export interface Drain {
   readonly count: number
-  /** From the instant they were due to the last one's end, as the measured system itself records it. */
+  /** From their instant to the end of the last one, as the measured system records it. */
   readonly seconds: number
-  /** From that instant to the first call. */
+  /** From their instant to the first call. */
   readonly firstMs: number
 }
 
 /** One number for each slot: milliseconds from its nominal instant to the call of its target. */
 export type Lateness = readonly number[]
 
-/** Single creates, one after the other by each of several clients. */
+/** Schedules that are created one by one. Several clients do so at the same time. */
 export interface Creation {
   readonly count: number
   readonly seconds: number
@@ -28,17 +28,17 @@ export interface Creation {
 export interface Peer {
   readonly name: string
   readonly version: string
-  /** What a slot leaves behind: the writes that its figure includes. */
+  /** What a slot leaves behind, and so which writes its figure includes. */
   readonly leaves: string
-  /** How it was set up, where that matters to the figure. */
+  /** How the peer was configured, if that affects the figure. */
   readonly setUp: string
-  /** The maximum of rounds, if no goal depends on it and a round takes minutes. Absent: all. */
+  /** The maximum of rounds, for a peer that no goal depends on and whose rounds take minutes. Undefined: all rounds. */
   readonly rounds?: number
-  /** All due at one instant, with the worker up and waiting for it. Rejects with `OutOfPatience` if it takes too long. */
+  /** Slots that are due at one instant, while the worker runs and waits for it. Rejects with `OutOfPatience` if it takes too long. */
   readonly drain?: (ground: Ground, work: { count: number; patienceMs: number }) => Promise<Drain>
-  /** Slots that come due one by one. A peer with a coarser grid than `spacingMs` has its slots where its grid allows. */
+  /** Slots that come due one by one. A peer with a coarser resolution than `spacingMs` has its slots where its resolution allows. */
   readonly lateness?: (ground: Ground, work: { slots: number; spacingMs: number }) => Promise<Lateness>
-  /** Schedules that are due every day, made one by one. */
+  /** Daily schedules that are created one by one. */
   readonly create?: (ground: Ground, work: { count: number; clients: number }) => Promise<Creation>
 }
 

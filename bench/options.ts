@@ -7,10 +7,10 @@ import type { WorkName } from './work.ts'
 export interface Options {
   readonly plan: PlanName
   readonly works: readonly WorkName[]
-  /** Undefined: as the plan says. */
+  /** Undefined: the number of rounds in the plan. */
   readonly rounds: number | undefined
   readonly out: string
-  /** For a run that reached its time limit. */
+  /** The folder for the results of a run that reached its time limit. */
   readonly outIfCutShort: string
   readonly isJson: boolean
   readonly isHelp: boolean
@@ -88,7 +88,7 @@ function outOf(out: string | undefined, folders: { bench: string; cwd: string },
   return isAbsolute(out) ? out : join(folders.cwd, out)
 }
 
-/** Where the results belong: a run that was cut short must not replace the published ones either. */
+/** The folder for the results. A run that was cut short must not replace the published results either. */
 export function folderFor({ out, outIfCutShort, isRender }: Options, { isComplete }: { isComplete: boolean }): string {
   // Rendering writes to the folder that it read from.
   return isComplete || isRender ? out : outIfCutShort

@@ -7,17 +7,17 @@ export interface BenchPlan {
   readonly name: PlanName
   readonly sizes: Sizes
   readonly rounds: number
-  /** Works that the peers do as well. */
+  /** The works that the peers run too. */
   readonly worksOfPeers: readonly WorkName[]
-  /** Subjects at the same time. More than one is no measurement, but most of them wait most of the time. */
+  /** How many subjects run at the same time. With more than one the numbers are no measurement, but most subjects wait most of the time. */
   readonly atOnce: number
-  /** Works at the same time, likewise. */
+  /** How many works run at the same time. */
   readonly worksAtOnce: number
-  /** Whether Postgres waits for the disk, as it does by default. */
+  /** True if Postgres waits for the disk, as it does by default. */
   readonly isDurable: boolean
-  /** For one round of one subject, whatever it does. */
+  /** The time limit in milliseconds for one round of one subject. */
   readonly patienceMs: number
-  /** For the whole run; what was measured by then is written. */
+  /** The time limit in milliseconds for the whole run. The results so far are written. */
   readonly limitMs: number
 }
 
@@ -25,12 +25,12 @@ const SECOND = 1000
 const MINUTE = 60 * SECOND
 
 /**
- * A retry is due 0.9 to 1 s after its slot. With slots this far apart it falls between two other slots, at least 80 ms away from
- * both, so nothing else is due at its instant.
+ * A retry is due 0.9 to 1 s after its slot. With this spacing it falls between two other slots, at least 80 ms away from both. So nothing
+ * else is due at its instant.
  */
 const RETRY_SPACING_MS = 273
 
-/** In the order in which they run. The works with a million schedules come last, when no other work needs the disk. */
+/** The works in the order in which they run. The works with a million schedules come last, when no other work needs the disk. */
 export const WORK_NAMES: readonly WorkName[] = [
   'drain',
   'lateness',
@@ -114,8 +114,8 @@ const QUICK: BenchPlan = {
 }
 
 /**
- * Says only that everything still runs: its limits are for what hangs, not for what is slow. No peer keeps sparse slots here:
- * some of them wait for the next minute.
+ * Shows only that everything still runs. Its time limits end what hangs, not what is slow. No peer measures sparse slots here, because some
+ * peers wait for the next minute.
  */
 const SMOKE: BenchPlan = {
   name: 'smoke',

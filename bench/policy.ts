@@ -10,5 +10,5 @@ const POLICY_FIELDS = {
 /** The policy of schedules whose rows the bench inserts itself: no retries, no late runs, no spread. As JSON. */
 export const POLICY = JSON.stringify(POLICY_FIELDS)
 
-/** The same with one retry. Its backoff is one second minus a jitter of up to a tenth. As JSON. */
+/** Like `POLICY`, with one retry. Its backoff is one second minus a jitter of up to a tenth. As JSON. */
 export const RETRY_POLICY = JSON.stringify({ ...POLICY_FIELDS, retry: { ...POLICY_FIELDS.retry, maxAttempts: 2 } })

@@ -1,7 +1,7 @@
 /**
- * Where the time of a drain goes: CPU microseconds for each slot of the worker and of Postgres, and which statements they
- * are. Run: `npm run bench:profile -- 20000`; with `--cpu-prof` in NODE_OPTIONS also a profile of the worker. Counting
- * costs something itself, so its rates are no results.
+ * Shows where the time of a drain goes: the CPU microseconds of the worker and of Postgres for each slot, and the statements with the most
+ * time. Run: `npm run bench:profile -- 20000`. With `--cpu-prof` in NODE_OPTIONS it also writes a profile of the worker. The recording has
+ * a cost itself, so the rates are no results.
  */
 import { startBenchPostgres } from './bench-postgres.ts'
 import { insertSchedules, settleDown } from './load-schedules.ts'
@@ -13,7 +13,7 @@ import { cpuSecondsOfFamily, parentOf } from './works/process-usage.ts'
 
 const COUNT = Number(process.argv[2] ?? 20_000)
 const STATEMENTS_SHOWN = 12
-/** The first is slower: statements are planned, and code is compiled. */
+/** The first round is slower, because statements are planned and code is compiled. */
 const ROUNDS = 2
 
 interface Statement {

@@ -1,10 +1,10 @@
 import { nowMs } from './clock.ts'
 
-/** What runs, on which round, and for how long: one line for each part, on standard error. */
+/** Shows the parts that run, their rounds and their durations: one line for each part, on standard error. */
 export class Progress {
   readonly #write: (text: string) => void
   readonly #startedAt = nowMs()
-  /** Of the line that nothing has been written behind yet. */
+  /** The last line, if nothing was written after it. */
   #openLine: string | undefined
 
   constructor(write: (text: string) => void) {
@@ -15,14 +15,14 @@ export class Progress {
     return (nowMs() - this.#startedAt) / 1000
   }
 
-  /** Begins a line that `end` completes, if nothing came between. */
+  /** Begins a line. `end` completes it if nothing was written in between. */
   begin(text: string): void {
     this.#closeLine()
     this.#write(`${this.#stamp()} ${text} … `)
     this.#openLine = text
   }
 
-  /** What began with this text, or with more behind it, is over. */
+  /** Ends the line that began with this text, or writes a new line if other text came in between. */
   end(text: string, outcome: string): void {
     if (this.#openLine?.startsWith(text) === true) {
       this.#openLine = undefined

@@ -1,4 +1,4 @@
-// Apart from redis.ts: the tests of the bench import that file, and a clean clone has no ioredis.
+// Separate from redis.ts, because the tests of the bench import that file and a clean clone has no ioredis.
 import { Redis } from 'ioredis'
 
 /** The version of a Redis, and its durability settings. */

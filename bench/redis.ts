@@ -17,12 +17,12 @@ export interface BenchRedis extends AsyncDisposable {
 const INSTALL_PATIENCE_MS = 180_000
 const START_PATIENCE_MS = 10_000
 const LOOK_EVERY_MS = 50
-/** What Debian asks before it starts a service: 101 says no. */
+/** Debian runs this program before it starts a service. The exit code 101 forbids the start. */
 const SERVICE_POLICY = '/usr/sbin/policy-rc.d'
 
 /**
- * A Redis for this run, configured as BullMQ's production guide says: written to a log that is synced once a second, and
- * nothing evicted. Undefined if there is none and none can be installed.
+ * Starts a Redis for this run, configured as in BullMQ's production guide: a log that is synced once a second, and no eviction. Undefined
+ * if there is no Redis and none can be installed.
  */
 export async function startRedis(): Promise<BenchRedis | undefined> {
   const program = findOnPath('redis-server') ?? (await installRedis())
@@ -57,11 +57,11 @@ function settingsOf(port: number, folder: string): string[] {
     dir: folder,
     appendonly: 'yes',
     appendfsync: 'everysec',
-    // The log is what lasts. A snapshot beside it, or a rewrite of it, would fork the server in the middle of a measurement.
+    // The log makes the data durable. A snapshot, or a rewrite of the log, would fork the server in the middle of a measurement.
     save: '',
     'auto-aof-rewrite-percentage': 0,
     'maxmemory-policy': 'noeviction',
-    // How often Redis wakes blocked clients, and so how late a delayed job of BullMQ starts. The default is 10.
+    // How often per second Redis wakes blocked clients, which decides how late a delayed job of BullMQ starts. The default is 10.
     hz: 100,
   }
   return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
@@ -101,17 +101,14 @@ async function installRedis(): Promise<string | undefined> {
   return findOnPath('redis-server')
 }
 
-/**
- * Debian starts no service that it installs, until what is returned is called. An existing policy is left
- * alone.
- */
+/** Keeps Debian from starting the services that it installs, until the returned function is called. An existing policy is not changed. */
 function forbidServices(): () => void {
   if (existsSync(SERVICE_POLICY)) return () => undefined
   const permit = (): void => {
     process.off('exit', permit)
     rmSync(SERVICE_POLICY, { force: true })
   }
-  // An interrupted run ends the process while apt is still at work, and left behind it would forbid every later service.
+  // An interrupted run exits while apt still works. Without this listener the policy would remain, and forbid every later service.
   process.on('exit', permit)
   writeFileSync(SERVICE_POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
   return permit
@@ -139,7 +136,7 @@ async function waitForAnswer(server: ChildProcess, port: number): Promise<void> 
   }
 }
 
-/** True if it answers PONG: while it loads its log it accepts connections but answers that it is loading. */
+/** True if it answers PONG. While Redis loads its log, it accepts connections but answers that it is loading. */
 async function isAnswered(port: number): Promise<boolean> {
   try {
     return (await ask(port, 'PING')) === '+PONG'
@@ -148,7 +145,7 @@ async function isAnswered(port: number): Promise<boolean> {
   }
 }
 
-/** The first line of its answer. */
+/** Returns the first line of the answer. */
 function ask(port: number, command: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(`${command}\r\n`))

@@ -1,16 +1,16 @@
 import type { Plan } from './work.ts'
 
-/** Of the shape of `results.json`. Raised when a reader of the old shape would be misled. */
+/** The version of the format of `results.json`. It is raised if readers of the old format would misread the new one. */
 export const RESULTS_VERSION = 1
 
-/** What one subject gave at one size, over all rounds. */
+/** The values of one metric, for one subject at one size, over all rounds. */
 export interface Figure {
   readonly work: string
   readonly subject: string
   readonly size: number
   readonly metric: string
   readonly unit: string
-  /** One for each round, in their order. */
+  /** One value for each round, in order. */
   readonly values: readonly number[]
   readonly median: number
   readonly note?: string
@@ -21,26 +21,26 @@ export interface Failure {
   readonly work: string
   readonly subject: string
   readonly size: number
-  /** Counted from 1; 0 where no part was being measured. */
+  /** The round, counted from 1. 0 if no part was being measured. */
   readonly round: number
   readonly reason: string
 }
 
 /** A goal, and whether it was reached. */
 export interface Check {
-  /** Of the figure it belongs to, 1 to 6. */
+  /** The number of the figure that the goal belongs to, from 1 to 6. */
   readonly figure: number
-  /** Its note, if there is one, is `notes/<id>.md`. */
+  /** The id of the goal. `notes/<id>.md` is its note, if there is one. */
   readonly id: string
   readonly title: string
   readonly wanted: string
   readonly measured: string
-  /** Null where it was not measured, not at the size that the figure is about, or not in every round because one failed. */
+  /** Null if the figure was not measured, was measured at another size, or lacks a round that failed. */
   readonly isReached: boolean | null
   readonly standsInTheWay?: string
 }
 
-/** A measured system, and what its figures include. */
+/** A measured system, and the writes that its figures include. */
 interface Subject {
   readonly name: string
   readonly version: string
@@ -56,7 +56,7 @@ export interface Machine {
   readonly kernel: string
 }
 
-/** A work as it was done: its heading, how much of it, and how long it took. */
+/** A work that has run: its title, its sizes and its duration. */
 export interface WorkRecord {
   readonly name: string
   readonly title: string
@@ -84,7 +84,7 @@ export interface Results {
   readonly checks: readonly Check[]
 }
 
-/** The middle one; of an even number, the mean of the two in the middle. NaN of none. */
+/** The middle value. For an even count it is the mean of the two middle values, and NaN for an empty list. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
   const middle = sorted.length / 2

@@ -17,7 +17,7 @@ import { UnexpectedErrors } from './unexpected-errors.ts'
 
 interface Order {
   readonly options: Options
-  /** As the page shows it. */
+  /** The command as the page shows it. */
   readonly command: string
   readonly works: Works
   readonly peers: readonly Peer[]
@@ -25,8 +25,8 @@ interface Order {
 }
 
 /**
- * Starts what is needed, measures, and stops what it started, even if it is interrupted or its time is up.
- * @throws Interrupted after everything is stopped
+ * Starts the servers, measures, and stops the servers, even if the run is interrupted or its time is up.
+ * @throws Interrupted after everything has stopped
  */
 export function runBench(order: Order): Promise<Omit<Results, 'checks'>> {
   const { options, progress } = order

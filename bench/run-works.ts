@@ -8,7 +8,10 @@ import type { Sizes, Work, WorkName } from './work.ts'
 /** Every work by its name. */
 export type Works = { readonly [Name in WorkName]: Work<Name> }
 
-/** Does the works in their order, as many at a time as the plan says. One that fails is recorded; the rest goes on until the run is to end. */
+/**
+ * Runs the works in order, as many at a time as the plan allows. A work that fails is recorded, and the others run until the end of the
+ * run.
+ */
 export async function runWorks(p: {
   run: BenchRun
   works: Works

@@ -1,6 +1,6 @@
 /**
  * Reports uncaught exceptions and unhandled rejections instead of letting them end the process: a peer's connection that breaks after its
- * database was dropped must not end the run. Dispose it last.
+ * database was dropped must not end the run. It must be disposed last.
  */
 export class UnexpectedErrors implements Disposable {
   #report: (error: unknown) => void = () => undefined

@@ -1,16 +1,15 @@
 import type { Ground, Peer } from './measure.ts'
 
-/** How much of each work a plan asks for. `plan.ts` has the plans `full`, `quick` and `smoke`. */
+/** The size of each work in a plan. `plan.ts` has the plans `full`, `quick` and `smoke`. */
 export interface Sizes {
-  /** `patienceMs` is for one drain of one subject. */
+  /** `patienceMs` is the time limit for one drain of one subject. */
   readonly drain: { readonly counts: readonly number[]; readonly patienceMs: number }
   readonly lateness: { readonly slots: number; readonly spacingMs: number }
   /**
-   * So many retries, of slots that lie `retrySpacingMs` apart, and so many run-nows, `askSpacingMs` after the end of the one
-   * before.
+   * `runs` retries of slots that are `retrySpacingMs` apart, and `runs` manual runs, each `askSpacingMs` after the end of the one before.
    */
   readonly waiting: { readonly runs: number; readonly retrySpacingMs: number; readonly askSpacingMs: number }
-  /** So many of one tenant, and one slot of another, due at the same instant. */
+  /** `count` slots of one tenant and one slot of another tenant, due at the same instant. */
   readonly herd: { readonly count: number }
   readonly scale: {
     readonly held: readonly { readonly schedules: number; readonly ledgerRows: number }[]
@@ -30,24 +29,24 @@ export interface Sizes {
 export type WorkName = keyof Sizes
 
 /**
- * One kind of work, done by several subjects. It lives in `works/<name>.ts` and is exported as `<name>Work`. What it
- * prepares for all its parts it prepares in `measure`, around `bench.interleave`.
+ * One kind of work, which several subjects do. It is in `works/<name>.ts` and exported as `<name>Work`. Preparations for all its parts
+ * belong into `measure`, around `bench.interleave`.
  */
 export interface Work<Name extends WorkName = WorkName> {
   readonly name: Name
-  /** A heading: what is measured, in a few words. */
+  /** What is measured, as a heading. */
   readonly title: string
-  /** Rejects only if nothing more can be measured: the failure of a part is recorded by `interleave`. */
+  /** Rejects only if nothing more can be measured: `interleave` records the failure of a part. */
   measure(bench: Bench, sizes: Sizes[Name]): Promise<void>
 }
 
-/** One number that a part gave in one round. */
+/** One number that a part measured in one round. */
 export interface Reading {
   readonly metric: string
-  /** As it is printed: `/s`, `ms`, `%`, `MB`. */
+  /** The unit as it is printed: `/s`, `ms`, `%`, `MB`. */
   readonly unit: string
   readonly value: number
-  /** A remark for the reader; the same in every round. */
+  /** A remark for the reader, which is the same in every round. */
   readonly note?: string
 }
 
@@ -55,15 +54,17 @@ export interface Reading {
 export interface Part {
   /** `Carillon`, `the limit`, a peer's name. */
   readonly subject: string
-  /** Slots, schedules held or creates: what the work counts. */
+  /** The number of slots, schedules held or creates: whatever the work counts. */
   readonly size: number
-  /** The maximum of rounds, if a round is expensive. Absent: all rounds. */
+  /** The maximum of rounds, if a round is expensive. Undefined: all rounds. */
   readonly rounds?: number
-  /** One round on its own database, created before and dropped after. Rejects if it fails or exceeds its time limit. */
+  /**
+   * Measures one round on a database of its own, which is created before and dropped after. Rejects if it fails or exceeds its time limit.
+   */
   measure(ground: Ground): Promise<readonly Reading[]>
 }
 
-/** How Postgres answers one of Carillon's own reads. */
+/** The plan with which Postgres executes one of Carillon's own reads. */
 export interface Plan {
   readonly page: string
   readonly text: string
@@ -72,11 +73,11 @@ export interface Plan {
 
 export interface BenchDatabase extends AsyncDisposable {
   readonly url: string
-  /** Ends the connections that are left and drops it. */
+  /** Closes the remaining connections and drops the database. */
   drop(): Promise<void>
 }
 
-/** What a work is given. Everything it creates through this is stopped at the end of the run, even of an interrupted one. */
+/** The functions for a work. The run stops everything that is created through them, even after an interrupt. */
 export interface Bench {
   readonly rounds: number
   readonly peers: readonly Peer[]
@@ -86,16 +87,16 @@ export interface Bench {
   readonly signal: AbortSignal
 
   /**
-   * Round 1 of every part, then round 2 of every part, and so on; keeps what each gave. A part that fails is recorded with
-   * the reason and left out of the later rounds; the others go on. `isMigrated` is whether the database of each ground has
-   * Carillon's schema; a part whose ground is made elsewhere says 'none', and gets no database.
+   * Measures round 1 of every part, then round 2 of every part, and so on, and keeps the readings. A part that fails is recorded with the
+   * reason and left out of later rounds, and the others continue. `isMigrated` decides whether the database of each part has Carillon's
+   * schema. With 'none' the parts get no database.
    */
   interleave(parts: readonly Part[], ground: { isMigrated: boolean } | 'none'): Promise<void>
-  /** A database of its own, for what several parts share. With Carillon's schema and this month's partitions if migrated. */
+  /** Creates a database that several parts share. If `isMigrated`, it has Carillon's schema and this month's partitions. */
   createDatabase(p: { isMigrated: boolean }): Promise<BenchDatabase>
-  /** Made once in a run and kept to its end, for what several works share: a million schedules take minutes to load. */
+  /** Makes a resource once and keeps it to the end of the run, so that several works share it: a million schedules take minutes to load. */
   shared<Thing extends AsyncDisposable>(key: string, make: () => Promise<Thing>): Promise<Thing>
-  /** Shows on the progress line what is being done now. */
+  /** Shows the current step on the progress line. */
   note(text: string): void
   /** Keeps a plan for the page of results. */
   plan(plan: Plan): void

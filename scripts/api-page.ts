@@ -50,8 +50,8 @@ export function renderApiPage(
   return [
     '# The API',
     '',
-    'Made from the OpenAPI document, which a running service shows at `/openapi.json` and as a page at `/docs`. After a',
-    'change of the operations, `npm run docs:api` writes it anew. How to call: [guides/http-api.md](guides/http-api.md).',
+    'Made from the OpenAPI document, which a running Carillon server shows at `/openapi.json` and as a page at `/docs`. After a',
+    'change of the operations, `npm run docs:api` regenerates this page. How to call: [guides/http-api.md](guides/http-api.md).',
     ...document.tags.flatMap(({ name, description }) => [
       '',
       `## ${name}`,
@@ -64,7 +64,7 @@ export function renderApiPage(
     '',
     '## Problems',
     '',
-    'What is refused is answered with a [Problem](#problem) as `application/problem+json`, and writes nothing.',
+    'The server answers a request that it refuses with a [Problem](#problem) as `application/problem+json`, and changes nothing.',
     '',
     '| code | status | |',
     '| --- | --- | --- |',
@@ -99,7 +99,7 @@ function renderOperation(title: string, operation: ApiOperation): string[] {
       PROBLEM in content ? [] : [`Answer: ${status}, ${contentType(content) || 'no body'}. ${text}`],
     ),
     '',
-    `Refused with: ${refusals(responses).join(', ')}.`,
+    `Problem codes: ${refusals(responses).join(', ')}.`,
   ]
 }
 

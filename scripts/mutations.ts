@@ -8,21 +8,10 @@ import { chmodSync, constants, cpSync, existsSync, mkdtempSync, readFileSync, rm
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { CADENCE_MUTATIONS } from './mutations/cadence.ts'
-import { CORE_MUTATIONS } from './mutations/core.ts'
 import type { Mutation } from './mutations/mutation.ts'
-import { POSTGRES_MUTATIONS } from './mutations/postgres.ts'
-import { SERVER_MUTATIONS } from './mutations/server.ts'
-import { TARGETS_MUTATIONS } from './mutations/targets.ts'
+import { SUITES } from './mutations/suites.ts'
 
 const REPOSITORY = join(import.meta.dirname, '..')
-const SUITES: Readonly<Record<string, readonly Mutation[]>> = {
-  cadence: CADENCE_MUTATIONS,
-  core: CORE_MUTATIONS,
-  targets: TARGETS_MUTATIONS,
-  postgres: POSTGRES_MUTATIONS,
-  server: SERVER_MUTATIONS,
-}
 // The cases that each property test of cadence tries, fewer than in `npm test`: without its guard, a test fails after few.
 const RUNS = '300'
 // The model test tries more than in `npm test`: a fault that a concurrency guard prevents does not happen in every run.
@@ -30,7 +19,7 @@ const MODEL = { MODEL_RUNS: '12', MODEL_STEPS: '500' }
 const TIMEOUT_MS = 180_000
 const BASELINE_TIMEOUT_MS = 1_800_000
 const OUTPUT_MAX = 64 * 1024 * 1024
-/** Cannot find a name; the same with a suggestion; a shorthand property without a value. */
+/** The compiler's errors for a name that is not defined: plain, with a suggestion, and as a shorthand property. */
 const UNKNOWN_NAME = /error TS(?:2304|2552|18004):/
 const COPY_OPTIONS = { recursive: true, verbatimSymlinks: true, mode: constants.COPYFILE_FICLONE }
 

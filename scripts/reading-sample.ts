@@ -1,15 +1,18 @@
 /**
- * Prints ten comments and five exported names of the product, chosen by a seed, for a reader who has not seen the code. We rewrite
- * what the reader misreads. Run: `npm run sample`, or `npm run sample -- 17` for the sample of seed 17 again.
+ * Prints ten comments and five exported names of the product, and five test titles, chosen by a seed, for a reader who has not seen the
+ * code. We rewrite what the reader misreads. Run: `npm run sample`, or `npm run sample -- 17` for the sample of seed 17 again.
  */
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { parseSync, type Comment } from 'oxc-parser'
 
+import { testTitles } from './test-titles.ts'
+
 const ROOT = join(import.meta.dirname, '..')
 const COMMENTS = 10
 const NAMES = 5
+const TITLES = 5
 /** The fewest words of a sampled comment. Shorter comments explain nothing that a reader could misread. */
 const COMMENT_WORDS = 8
 const EXPORTED = /^export (?:abstract )?(?:async )?(?:function\*?|class|interface|type|const) (\w+)/gm
@@ -32,6 +35,17 @@ function readSources(): Sample {
     }
   }
   return sample
+}
+
+/** The titles of all tests, each after the titles of its groups. */
+function readTitles(): string[] {
+  return globSync('{packages,tests}/**/*.test.ts', { cwd: ROOT, exclude: ['**/node_modules'] })
+    .toSorted()
+    .flatMap((path) =>
+      testTitles(path, readFileSync(join(ROOT, path), 'utf8'))
+        .filter(({ isTest }) => isTest)
+        .map(({ text, groups, line }) => `${[...groups, text].join(' > ')}   (${path}:${line})`),
+    )
 }
 
 /** A comment of several `//` lines is one comment. */
@@ -72,11 +86,15 @@ const [given] = process.argv.slice(2)
 const seed = given === undefined ? Math.floor(Math.random() * 1e6) : Number(given)
 if (!Number.isSafeInteger(seed)) throw new RangeError(`expected a whole number as the seed, got ${given}`)
 const { comments, names } = readSources()
+const titles = readTitles()
 const random = randomOf(seed)
 const lines = [
-  `seed ${seed}: ${COMMENTS} of ${comments.length} comments, ${NAMES} of ${names.length} names`,
+  `seed ${seed}: ${COMMENTS} of ${comments.length} comments, ${NAMES} of ${names.length} names, ${TITLES} of ${titles.length} test titles`,
   ...choose(comments, COMMENTS, random).map((comment, index) => `\n${index + 1}. ${comment}`),
   '',
   ...choose(names, NAMES, random).map((name, index) => `${String.fromCodePoint(97 + index)}. ${name}`),
+  '',
+  // Chosen last, so that a new test does not change which comments and names a seed gives.
+  ...choose(titles, TITLES, random).map((title, index) => `${String.fromCodePoint(65 + index)}. ${title}`),
 ]
 process.stdout.write(`${lines.join('\n')}\n`)

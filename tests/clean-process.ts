@@ -1,6 +1,6 @@
 import { afterAll, vi } from 'vitest'
 
-/** Test files share a process: each leaves its clock and its environment as it found them. */
+/** Test files share a process. Each one must leave the clock and the environment as it found them. */
 const before = { ...process.env }
 
 afterAll(() => {

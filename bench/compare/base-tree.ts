@@ -5,28 +5,28 @@ import { isAbsolute, join } from 'node:path'
 import { describeCarillon, REPOSITORY } from '../machine.ts'
 import { runProgram } from './run-program.ts'
 
-/** A folder with Carillon's code and what it depends on. */
+/** A folder with Carillon's code and its dependencies. */
 export interface Tree extends AsyncDisposable {
   readonly folder: string
-  /** Its version and its commit, as far as they are known. */
+  /** Its version and its commit, if they are known. */
   readonly name: string
 }
 
 interface OpenOptions {
-  /** Where a relative folder begins. */
+  /** A relative folder is relative to this one. */
   readonly cwd: string
-  /** The repository that has the commit. @default the one that this file is in */
+  /** The repository that has the commit. @default the repository of this file */
   readonly repository?: string
   readonly signal: AbortSignal
   readonly note: (text: string) => void
 }
 
-/** Variables that `npm run --prefix` sets for its children. With them, an npm in another folder would install into this one. */
+/** `npm run --prefix` sets these variables for its children. With them, npm in another folder would install into this one. */
 const OWN_PREFIX = /^npm_(config_(local_)?prefix|package_.*)$/i
 
 /**
- * A folder is used as it is. Of a commit a checkout is made in a temporary folder, with its dependencies as its lock file has
- * them; it is removed on disposal. The repository itself is only read.
+ * Opens a folder, or a checkout of a commit. The checkout is in a temporary folder, with the dependencies of its lockfile, and is removed
+ * on disposal. The repository itself is only read.
  * @throws Error if there is neither such a folder nor such a commit, or if its dependencies cannot be installed
  */
 export async function openTree(base: string, options: OpenOptions): Promise<Tree> {
@@ -61,7 +61,7 @@ async function commitOf(base: string, repository: string, signal: AbortSignal): 
 
 async function checkOut(commit: string, { repository = REPOSITORY, signal, note }: OpenOptions): Promise<Tree> {
   const temporary = mkdtempSync(join(tmpdir(), 'carillon-compare-'))
-  // Synchronous: after an interrupt the time to stop must not cut it off.
+  // The removal is synchronous, so that the time limit after an interrupt cannot cut it off.
   const remove = (): Promise<void> => {
     rmSync(temporary, { recursive: true, force: true })
     return Promise.resolve()
@@ -83,7 +83,7 @@ async function checkOut(commit: string, { repository = REPOSITORY, signal, note 
   }
 }
 
-/** From npm's cache where it has them. No scripts: neither Node nor Postgres of the base is used. */
+/** Installs from npm's cache where possible. It runs no install scripts, because neither Node nor Postgres of the base is used. */
 async function install(folder: string, signal: AbortSignal): Promise<void> {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OWN_PREFIX.test(name)))
   const args = ['ci', '--omit=dev', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund']

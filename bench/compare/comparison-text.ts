@@ -5,7 +5,7 @@ import { SIDE_LABELS } from './side-message.ts'
 
 const HEAD = ['work', 'what', 'base', 'this', 'this/base', 'ranges', 'medians', 'verdict']
 
-/** The comparison, for a terminal. */
+/** The comparison as text for a terminal. */
 export function comparisonText(comparison: Comparison): string {
   const { base, current, rounds, pairs, failures, notes } = comparison
   return [

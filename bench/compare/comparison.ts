@@ -2,18 +2,18 @@ import { METRICS } from '../report/metrics.ts'
 import { median, type Failure, type Figure, type Machine } from '../results.ts'
 import type { SideName } from './side-message.ts'
 
-/** Medians that differ by at most this share of the base's are equal. */
+/** Medians are equal if they differ by at most this share of the base's median. */
 const CLOSE = 0.05
 
 interface Spread {
-  /** One for each round, in their order. */
+  /** One value for each round, in order. */
   readonly values: readonly number[]
   readonly median: number
   readonly low: number
   readonly high: number
 }
 
-/** One figure of both sides. */
+/** One figure, as both sides measured it. */
 export interface Pair {
   readonly work: string
   readonly subject: string
@@ -22,12 +22,12 @@ export interface Pair {
   readonly unit: string
   readonly base: Spread
   readonly current: Spread
-  /** The median of this tree, divided by the base's; null if the base's is 0. */
+  /** This tree's median divided by the base's median. Null if the base's median is 0. */
   readonly ratio: number | null
   readonly areRangesOverlapping: boolean
-  /** Whether the medians are within 5 % of the base's. */
+  /** True if the median is within 5 % of the base's median. */
   readonly areMediansClose: boolean
-  /** `equal` if the ranges overlap or the medians are close; else whether this tree is better or worse than the base. */
+  /** `equal` if the ranges overlap or the medians are close. Otherwise this tree is better or worse than the base. */
   readonly verdict: 'equal' | 'better' | 'worse'
 }
 
@@ -36,9 +36,9 @@ export interface Comparison {
   readonly current: string
   readonly startedAt: string
   readonly seconds: number
-  /** As many as were wanted. */
+  /** How many rounds were requested. */
   readonly rounds: number
-  /** False if its time was up before the last round. */
+  /** False if the time was up before the last round. */
   readonly isComplete: boolean
   readonly isSmoke: boolean
   readonly machine: Machine
@@ -48,7 +48,7 @@ export interface Comparison {
   readonly notes: readonly string[]
 }
 
-/** The figures that both sides have, over the rounds that both did. */
+/** The figures that both sides have, from the rounds that both have completed. */
 export function pairFigures(base: readonly Figure[], current: readonly Figure[]): readonly Pair[] {
   return base.flatMap((figure) => {
     const other = current.find((one) => isSamePlace(one, figure))

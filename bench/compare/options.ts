@@ -4,7 +4,7 @@ import { PLANS, WORK_NAMES } from '../plan.ts'
 import type { Sizes, WorkName } from '../work.ts'
 
 export interface CompareOptions {
-  /** A commit or a folder; empty with --help. */
+  /** A commit or a folder. Empty with --help. */
   readonly base: string
   readonly works: readonly WorkName[]
   readonly rounds: number
@@ -15,7 +15,7 @@ export interface CompareOptions {
 
 const ROUNDS_DEFAULT = 5
 const WORKS_DEFAULT: readonly WorkName[] = ['drain', 'lateness']
-/** Without the works that hold a million schedules: loading them for each side takes longer than measuring. */
+/** All works except those that hold a million schedules: loading these for each side takes longer than measuring. */
 const WORKS: readonly WorkName[] = WORK_NAMES.filter((name) => name !== 'scale' && name !== 'pages')
 
 export const COMPARE_HELP = `npm run bench:compare -- --base <commit or folder> [options]
@@ -31,14 +31,14 @@ Measures two versions of Carillon in turn on one Postgres: the base, and this wo
   --help          this text
 `
 
-/** Of one round of each side. */
+/** The sizes of one round of each side. */
 export const COMPARE_SIZES: Sizes = {
   ...PLANS.full.sizes,
   drain: { ...PLANS.full.sizes.drain, counts: [60_000] },
   idle: { schedules: 100_000, seconds: 30 },
 }
 
-/** Enough for the JIT compiler to warm up. */
+/** Sizes that are large enough for the JIT compiler to warm up. */
 export const WARM_UP_SIZES: Sizes = {
   ...PLANS.smoke.sizes,
   drain: { ...PLANS.full.sizes.drain, counts: [10_000] },

@@ -16,13 +16,16 @@ interface RoundsParts {
   readonly signal: AbortSignal
 }
 
-/** Measures two sides in turn, work by work, and keeps what they gave. */
+/** Measures two sides in turn, work by work, and keeps their figures. */
 export class Rounds {
   readonly failures: (Failure & { readonly side: SideName })[] = []
   readonly notes: string[] = []
   readonly #parts: RoundsParts
   readonly #figures = new Map<SideName, readonly Figure[]>()
-  /** A work that failed on one side, or that one side does not have, is not measured any more: nothing is compared with it. */
+  /**
+   * Works that have failed on one side, or that one side does not have. They are not measured any more, because there is nothing to
+   * compare.
+   */
   readonly #dropped = new Set<WorkName>()
 
   constructor(parts: RoundsParts) {

@@ -16,13 +16,13 @@ const SHARED = ['bench-run.ts', 'clock.ts', 'lead-time.ts', 'load-schedules.ts',
 
 interface CompareOrder {
   readonly options: CompareOptions
-  /** Where a relative folder begins. */
+  /** A relative folder is relative to this one. */
   readonly cwd: string
   readonly progress: Progress
   readonly signal: AbortSignal
 }
 
-/** For one round of one work of one side. */
+/** The time limit for one round of one work of one side. */
 const PATIENCE_MS = 600_000
 
 /**
@@ -45,7 +45,7 @@ export async function runCompare({ options, cwd, progress, signal }: CompareOrde
   try {
     await rounds.measure(options)
   } catch (error) {
-    // What was measured before its time was up is kept.
+    // If the time is up, the figures so far are kept.
     if (!signal.aborted) throw error
   }
   return {

@@ -9,15 +9,15 @@ interface ProgramOptions {
 }
 
 /**
- * Runs a program to its end, and ends it with all that it started if the signal aborts. Either way it writes nothing any more
- * when this is over.
- * @returns what it wrote to standard output
- * @throws Error with what it wrote to standard error, if it failed
+ * Runs a program to its end. If the signal aborts, it ends the program and its children. The program writes nothing after this has
+ * returned.
+ * @returns its standard output
+ * @throws Error with its standard error, if it failed
  */
 export async function runProgram(program: string, args: readonly string[], options: ProgramOptions): Promise<string> {
   const { cwd, signal, env = process.env } = options
   signal.throwIfAborted()
-  // In a process group of its own, so that all of it can be ended.
+  // The child has a process group of its own, so that all of its processes can be ended.
   const child = spawn(program, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
   const end = (): void => {
     if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')

@@ -6,12 +6,12 @@ export type SideName = 'base' | 'current'
 /** The labels shown to the user. */
 export const SIDE_LABELS: Readonly<Record<SideName, string>> = { base: 'base', current: 'this' }
 
-/** What the process of a side is started with. */
+/** The argument with which the process of a side starts. */
 export interface SideArgument {
   readonly side: SideName
-  /** The folder whose code it runs. */
+  /** The folder with the code of this side. */
   readonly tree: string
-  /** Of the Postgres server that both sides share. */
+  /** The URL of the Postgres server that both sides share. */
   readonly postgresUrl: string
   readonly patienceMs: number
 }
@@ -20,15 +20,15 @@ export interface SideArgument {
 export interface SideOrder {
   readonly work: WorkName
   readonly sizes: Sizes
-  /** Its values are not kept. */
+  /** If true, the values are not kept. */
   readonly isWarmUp: boolean
 }
 
-/** The first message of a side has nothing in it and says that the side is ready; the others each answer an order. */
+/** An answer to an order. The first message of a side is empty, and reports that the side is ready. */
 export interface SideAnswer {
-  /** With the values of all rounds so far. */
+  /** The figures with the values of all rounds so far. */
   readonly figures: readonly Figure[]
   readonly failures: readonly Failure[]
-  /** Whether the tree has no such work. */
+  /** True if the tree does not have the work. */
   readonly isMissing: boolean
 }

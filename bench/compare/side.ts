@@ -1,7 +1,7 @@
 import { Child } from '../works/child.ts'
 import type { SideAnswer, SideArgument, SideName, SideOrder } from './side-message.ts'
 
-/** The process of one side. It does one order at a time, and lives as long as the comparison, so its code stays compiled. */
+/** The process of one side. It runs one order at a time, and lives as long as the comparison, so its code stays compiled. */
 export class Side implements AsyncDisposable {
   readonly name: SideName
   readonly #child: Child<SideAnswer>

@@ -4,7 +4,7 @@ import type { Ground, Peer } from '../measure.ts'
 import { worksOn, type Slot } from './bullmq.ts'
 import { versionOf } from './package-version.ts'
 
-/** The fastest of 50, 100, 300 and 1,000 for a drain. */
+/** The fastest concurrency for a drain among 50, 100, 300 and 1,000. */
 const CONCURRENCY = 100
 
 function connectionOf(ground: Ground): { url: string; maxRetriesPerRequest: null } {

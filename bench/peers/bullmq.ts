@@ -15,7 +15,7 @@ interface OpenQueue {
 interface OpenWorker {
   on(event: 'completed' | 'error', listener: () => void): unknown
   waitUntilReady(): Promise<unknown>
-  /** @param force without waiting for the jobs that run. */
+  /** @param force closes without waiting for the running jobs */
   close(force?: boolean): Promise<void>
 }
 
@@ -23,7 +23,7 @@ export interface Slot {
   readonly nominal: number
 }
 
-/** Where BullMQ keeps its jobs: the same queue, worker and schedulers on each. */
+/** The store of BullMQ's jobs. Each has the same queue, worker and schedulers. */
 export interface Backend {
   prepare(ground: Ground): Promise<void>
   openQueue(ground: Ground, name: string): OpenQueue
@@ -71,7 +71,7 @@ async function drain(backend: Backend, ground: Ground, work: { count: number; pa
   }
 }
 
-/** Has a time limit: closing waits for statements in progress, and an abandoned drain may have very many. */
+/** Closing waits for statements in progress, and an abandoned drain may have very many. So it has a time limit. */
 async function close(worker: OpenWorker): Promise<void> {
   await within(worker.close(true), nowMs() + CLOSE_PATIENCE_MS)
 }
@@ -112,10 +112,10 @@ async function create(backend: Backend, ground: Ground, work: { count: number; c
   }
 }
 
-/** An error shows up as slots that never end. */
+/** An error appears in the result as slots that never end. */
 function ignore(): void {}
 
-/** A scheduler that is due at an instant, and then not for years. */
+/** Creates a scheduler that is due at an instant, and not again for years. */
 function upsert(queue: OpenQueue, n: number, startDate: number): Promise<unknown> {
   return queue.upsertJobScheduler(
     `schedule-${n}`,
@@ -124,7 +124,7 @@ function upsert(queue: OpenQueue, n: number, startDate: number): Promise<unknown
   )
 }
 
-/** There is no bulk load and each scheduler holds its instant, so the loading time is measured first. */
+/** BullMQ has no bulk load and each scheduler contains its instant, so the loading time is measured first. */
 async function leadFor(backend: Backend, ground: Ground, count: number): Promise<number> {
   const queue = backend.openQueue(ground, 'probe')
   try {

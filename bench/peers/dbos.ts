@@ -61,7 +61,7 @@ async function drain(ground: Ground, work: { count: number; patienceMs: number }
   }
 }
 
-/** The first is made by the peer's own call, the others are copied from its row, because the bulk call inserts one by one. */
+/** The peer's own call creates the first schedule. The others are copied from its row, because the bulk call inserts one by one. */
 async function loadSchedules(pool: Pool, count: number, dueAt: number): Promise<void> {
   await schedule(0, cronAt(dueAt))
   await pool.query(
@@ -93,8 +93,8 @@ async function successes(pool: Pool): Promise<Ends | undefined> {
 }
 
 /**
- * By schedules of every second, as many as slots are wanted in a second. DBOS delays a slot by a share of the wait for it: of
- * slots that are all made at the start, the last would be seconds late for no reason but how they were made.
+ * Measures with schedules that are due every second, as many as the slots per second. DBOS delays a slot by a share of the time until it is
+ * due. So if all slots were created at the start, the last ones would be seconds late for that reason alone.
  */
 async function lateness(ground: Ground, work: { slots: number; spacingMs: number }): Promise<Lateness> {
   const schedules = Math.ceil(SECOND / work.spacingMs)
@@ -102,7 +102,8 @@ async function lateness(ground: Ground, work: { slots: number; spacingMs: number
   try {
     await launch(ground)
     const firstAt = wholeSecondAfterLoading(schedules)
-    // Which ones count is settled beforehand: with the first to be called, the latest of the last second would be left out.
+    // The slots that count are determined beforehand. If the first ones to be called counted, the latest ones of the last second would be
+    // left out.
     onCall = (nominal, n) => {
       const slot = ((nominal - firstAt) / SECOND) * schedules + Number(n)
       if (nominal >= firstAt && slot < work.slots) calls.note(nominal)

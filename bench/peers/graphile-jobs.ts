@@ -67,7 +67,7 @@ async function lateness(ground: Ground, work: { slots: number; spacingMs: number
   const pool = await prepare(ground, GRAPHILE_CONNECTIONS)
   const calls = new LateCalls(work.slots)
   const task = (payload: unknown) => {
-    // The payload is what `addJobs` below wrote.
+    // `addJobs` below wrote this payload.
     calls.note((payload as { nominal: number }).nominal)
     return Promise.resolve()
   }

@@ -19,13 +19,13 @@ export const GRAPHILE_POLL_MS = 10
 
 export function openPool(connectionString: string, max: number): Pool {
   const pool = new Pool({ connectionString, max })
-  // Without listeners a connection that breaks ends the process. The error shows up as slots that never end.
+  // Without listeners a broken connection ends the process. The error appears in the result as slots that never end.
   pool.on('error', () => undefined)
   pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
 }
 
-/** Graphile Worker configured as its performance page says: a local queue, and completed jobs deleted in batches. */
+/** Runs Graphile Worker with the configuration of its performance page: a local queue, and completed jobs deleted in batches. */
 export function runGraphile(p: {
   pool: Pool
   schema: string

@@ -1,10 +1,10 @@
 import { nowMs } from '../clock.ts'
 import type { Creation } from '../measure.ts'
 
-/** Connections to Postgres of a peer whose pool size can be set: as many as there are creating clients. */
+/** The number of connections to Postgres of a peer whose pool size can be set: one for each creating client. */
 export const CONNECTIONS = 20
 
-/** Calls `one` for 0 to `count` - 1 from several concurrent clients; each client waits for its call to end before the next. */
+/** Calls `one` for 0 to `count` - 1 from several concurrent clients. Each client waits for its call before it makes the next one. */
 export async function inTurn(
   work: { count: number; clients: number },
   one: (n: number) => Promise<unknown>,

@@ -24,7 +24,7 @@ const LEAD_MS = 4000
 const LOAD_MS_PER_SCHEDULE = 0.5
 const LATENESS_PATIENCE_MS = 30_000
 
-/** Carillon's schema, and beside it the queue's. */
+/** Creates the schemas of Carillon and of the queue. */
 async function prepare(ground: Ground): Promise<void> {
   const pool = createPool({ connectionString: ground.postgresUrl })
   const db = createDb(pool)
@@ -46,7 +46,7 @@ async function load(ground: Ground, slots: { count: number; firstSlotAt: number;
   }
 }
 
-/** One job per schedule for its next slot, keyed by the slot. */
+/** Adds one job per schedule for its next slot, keyed by the slot. */
 async function enqueueAll(pool: Pool): Promise<void> {
   const { rows } = await pool.query<LedgerSlot>(
     `select id as "scheduleId", to_json(next_slot_at) #>> '{}' as "scheduledFor" from carillon.schedules`,
@@ -65,8 +65,8 @@ function enqueue(on: Queryable, slots: readonly LedgerSlot[]): Promise<void> {
 }
 
 /**
- * Processes the jobs in the fastest known way: it writes a slot's run before the target would be called, and its attempt, state and
- * the next slot's job after it, as Carillon's pipeline does, each in batches.
+ * Processes the jobs in the fastest known way. Before the target would be called it writes a slot's run. Afterwards it writes its attempt,
+ * its state and the job of the next slot. Each step is in batches, as in Carillon's pipeline.
  */
 function work(pool: Pool, on: { call: (slot: LedgerSlot) => void; settled: () => void }): Promise<Runner> {
   const begin = batched((slots) => inTransaction(pool, (client) => beginSlots(client, slots)))
@@ -82,7 +82,7 @@ function work(pool: Pool, on: { call: (slot: LedgerSlot) => void; settled: () =>
     concurrency: CONCURRENCY,
     localQueue: CONCURRENCY,
     async task(payload) {
-      // The payload is what `enqueue` wrote.
+      // `enqueue` wrote this payload.
       const slot = payload as LedgerSlot
       await begin(slot)
       on.call(slot)
@@ -180,7 +180,7 @@ async function lateness(ground: Ground, { slots, spacingMs }: { slots: number; s
   }
 }
 
-/** The rows of a schedule, and in the same transaction the job of its first slot. */
+/** Writes the rows of a schedule, and in the same transaction the job of its first slot. */
 async function create(ground: Ground, creates: { count: number; clients: number }): Promise<Creation> {
   await prepare(ground)
   const pool = openPool(ground.postgresUrl, creates.clients)

@@ -8,7 +8,7 @@ export interface LedgerSlot {
 
 const YEAR = '365 days'
 
-/** What Carillon writes when a slot begins: the run, and the schedule's next slot. */
+/** Writes what Carillon writes when a slot begins: the run, and the schedule's next slot. */
 export async function beginSlots(client: Queryable, slots: readonly LedgerSlot[]): Promise<void> {
   await client.query(
     `with slot as (select * from unnest($1::uuid[], $2::timestamptz[]) as s(schedule_id, scheduled_for)),
@@ -28,7 +28,10 @@ export async function beginSlots(client: Queryable, slots: readonly LedgerSlot[]
   )
 }
 
-/** What Carillon writes when it ends: the attempt, and the run's final state. The batch is joined with nothing, as in Carillon. */
+/**
+ * Writes what Carillon writes when a slot ends: the attempt, and the run's final state. As in Carillon, the update finds its rows by the
+ * batch without a join.
+ */
 export async function settleSlots(client: Queryable, slots: readonly LedgerSlot[]): Promise<void> {
   await client.query(
     `with settled as (
@@ -54,7 +57,7 @@ function columnsOf(slots: readonly LedgerSlot[]): [string[], string[]] {
 
 const CADENCE = JSON.stringify({ kind: 'cron', expression: '30 3 * * *', timezone: 'UTC' })
 
-/** The rows that Carillon keeps of a schedule: its state, its grant, its first revision and its first change. */
+/** Writes the rows that Carillon keeps of a schedule: its state, its grant, its first revision and its first change. */
 export async function insertSchedule(client: Queryable, slotAt: Date): Promise<LedgerSlot> {
   const scheduledFor = slotAt.toISOString()
   const { rows } = await client.query<{ id: string }>({

@@ -11,7 +11,7 @@ import { drainOf, LateCalls, Tally } from './tally.ts'
 
 const QUEUE = 'noop'
 
-/** The minimum that pg-boss permits: it polls for due schedules and for their jobs once a second. */
+/** The shortest intervals that pg-boss permits: it polls for due schedules and for their jobs once a second. */
 const SCHEDULING: ConstructorOptions = { cronMonitorIntervalSeconds: 1, cronWorkerIntervalSeconds: 1 }
 const WORK = {
   batchSize: 500,
@@ -26,7 +26,7 @@ interface Slot {
 
 async function startBoss(ground: Ground, options: ConstructorOptions): Promise<PgBoss> {
   const boss = new PgBoss({ connectionString: ground.postgresUrl, max: CONNECTIONS, useListenNotify: true, ...options })
-  // Without a listener an error ends the process. The error shows up as slots that never end.
+  // Without a listener an error ends the process. The error appears in the result as slots that never end.
   boss.on('error', () => undefined)
   await boss.start()
   await boss.createQueue(QUEUE, { notify: true })
@@ -53,7 +53,7 @@ async function drain(ground: Ground, work: { count: number; patienceMs: number }
   }
 }
 
-/** The first is made by the peer's own call, the others are copied from its row, because there is no bulk call. */
+/** The peer's own call creates the first schedule. The others are copied from its row, because there is no bulk call. */
 async function loadSchedules(boss: PgBoss, count: number, dueAt: number): Promise<void> {
   await boss.schedule(QUEUE, cronAt(dueAt), { nominal: dueAt }, { key: 's0' })
   await boss.getDb().executeSql(

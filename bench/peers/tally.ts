@@ -1,7 +1,7 @@
 import { nowMs, within } from '../clock.ts'
 import type { Drain, Lateness } from '../measure.ts'
 
-/** How long a peer may take after the last slot. */
+/** How many milliseconds a peer may take after the last slot. */
 const PATIENCE_MS = 60_000
 
 /** Counts the slots of one drain, and records when the first and the last one happened. */
@@ -16,7 +16,7 @@ export class Tally {
     this.#count = count
   }
 
-  /** Resolves once all have been counted. */
+  /** Resolves once all slots have been counted. */
   get complete(): Promise<void> {
     return this.#complete.promise
   }
@@ -50,7 +50,7 @@ export class LateCalls {
     this.#calls = new Tally(slots)
   }
 
-  /** Call it when a slot is called, with its nominal instant. */
+  /** Records a call of a slot. Must be called at once. */
   note(nominal: number): void {
     this.#late.push(nowMs() - nominal)
     this.#calls.note()
@@ -58,7 +58,7 @@ export class LateCalls {
 
   /**
    * Resolves with all values once the last slot was called.
-   * @param lastSlotAt the time limit starts here
+   * @param lastSlotAt the start of the time limit
    */
   async all(lastSlotAt: number): Promise<Lateness> {
     await within(this.#calls.complete, lastSlotAt + PATIENCE_MS)

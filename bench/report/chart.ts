@@ -3,7 +3,7 @@ import { formatNumber } from './number.ts'
 export interface Bar {
   readonly label: string
   readonly value: number
-  /** The range over the rounds. */
+  /** The lowest and the highest value of the rounds. */
   readonly low: number
   readonly high: number
   readonly isOwn: boolean
@@ -11,14 +11,14 @@ export interface Bar {
 
 /** A reference value for the bars: the limit, or the goal. */
 export interface Mark {
-  /** Whole: `the limit: 41,200 /s`. */
+  /** The full text, such as `the limit: 41,200 /s`. */
   readonly label: string
   readonly value: number
 }
 
 export interface Chart {
   readonly title: string
-  /** What the bars say, and which way is better. */
+  /** What the bars show, and which direction is better. */
   readonly subtitle: string
   readonly unit: string
   readonly bars: readonly Bar[]
@@ -39,10 +39,10 @@ const MARGIN = 24
 const BAR_HEIGHT = 22
 const BAR_STEP = 34
 const LABEL_SIZE = 13
-/** DejaVu Sans is broad: a mean letter takes this share of its size. */
+/** The mean width of a letter in DejaVu Sans, as a share of the font size. */
 const LETTER_WIDTH = 0.57
 const BOLD_LETTER_WIDTH = 0.66
-/** For the number at the end of the longest bar. */
+/** The space for the number at the end of the longest bar. */
 const NUMBER_WIDTH = 130
 const TICKS = 5
 
@@ -52,7 +52,7 @@ export interface Scale {
   readonly ticks: readonly number[]
 }
 
-/** Round steps of 1, 2 or 5 times a power of ten, as few as hold the largest value. */
+/** Steps of 1, 2 or 5 times a power of ten, and as few of them as reach the largest value. */
 export function chooseScale(largest: number): Scale {
   if (!(largest > 0)) return { end: 1, ticks: [0, 1] }
   const power = 10 ** Math.floor(Math.log10(largest / TICKS))
@@ -61,7 +61,7 @@ export function chooseScale(largest: number): Scale {
   return { end: count * step, ticks: Array.from({ length: count + 1 }, (_, n) => n * step) }
 }
 
-/** Horizontal bars, as SVG; in the order given. */
+/** Draws horizontal bars in the given order, as SVG. */
 export function drawChart(chart: Chart): string {
   const scale = chooseScale(
     Math.max(0, ...chart.bars.map(({ high }) => high), ...chart.marks.map(({ value }) => value)),
@@ -118,7 +118,7 @@ function drawBar(bar: Bar, { x, left, y }: Axis & { left: number; y: number }): 
   ].join('')
 }
 
-/** On top of everything, with a white edge: a mark may pass behind it. */
+/** Draws the number on top of everything, with a white edge, because a mark may pass behind it. */
 function drawNumber(bar: Bar, { x, left, y, unit }: Axis & { left: number; y: number }): string {
   const number = `${formatNumber(bar.value)} ${unit}`.trim()
   const place = { x: Math.max(x(bar.high), left + 1) + 8, y: y + BAR_HEIGHT / 2 + 4.5 }

@@ -7,12 +7,12 @@ import { orderSubjects } from './table.ts'
 import { WORK_TEXTS, type ChartOfWork } from './works.ts'
 
 export interface NamedChart {
-  /** In the folder `charts`. */
+  /** The name in the folder `charts`. */
   readonly file: string
   readonly chart: Chart
 }
 
-/** The charts of one work, from its figures; none of a metric that was not measured. */
+/** The charts of one work. There is none for a metric that was not measured. */
 export function chartsOf(work: WorkName, figures: readonly Figure[]): readonly NamedChart[] {
   return WORK_TEXTS[work].charts.flatMap((wanted) => {
     const ofMetric = figures.filter((figure) => figure.work === work && figure.metric === wanted.metric)
@@ -41,7 +41,7 @@ function chartOf(wanted: ChartOfWork, figures: readonly Figure[], sizeWord: stri
   }
 }
 
-/** A peer that gave up at the largest size is shown at the largest it did, with its size beside its name. */
+/** A peer that gave up at the largest size is shown at the largest size that it completed, with that size beside its name. */
 function largestOfEach(figures: readonly Figure[]): readonly Figure[] {
   const largest = new Map<string, Figure>()
   for (const figure of figures) {
@@ -68,7 +68,7 @@ function barOf({ median, values }: Figure, label: string, isOwn: boolean): Bar {
   return { label, value: median, low: Math.min(...values), high: Math.max(...values), isOwn }
 }
 
-/** Beside others Carillon is called by its name; the works that only it does name its parts. */
+/** Beside other subjects Carillon appears under its name. In works without peers, its parts have names of their own. */
 function isOwn(subject: string): boolean {
   return subject.startsWith('Carillon') || OWN_PARTS.has(subject)
 }

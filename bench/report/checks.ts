@@ -4,7 +4,7 @@ import { formatNumber, formatPrecise } from './number.ts'
 /** The peer that goals 1 and 4 compare with. */
 export const BULLMQ_ON_REDIS = 'BullMQ on Redis'
 
-/** Which figure is read. Without a size: whatever size its work has. */
+/** Selects a figure. Without `size` it is the figure of the work's only size. */
 interface Source {
   readonly work: string
   readonly metric: string
@@ -17,9 +17,9 @@ interface Rule {
   readonly id: string
   readonly title: string
   readonly read: Source
-  /** This one is added, if there is one. */
+  /** A figure that is added, if given. */
   readonly plus?: Source
-  /** Divided by this one, if there is one. */
+  /** A figure that the sum is divided by, if given. */
   readonly against?: Source
   readonly is: 'at least' | 'at most' | 'above' | 'under'
   readonly limit: number
@@ -207,9 +207,9 @@ const HOLDS: Readonly<Record<Rule['is'], (value: number, limit: number) => boole
 }
 
 /**
- * The figures to reach, from what was measured. Only the full plan can reach one: the others say what they saw. So does
- * one that a failure belongs to: its median leaves out the round that went wrong. `noteOf` says what stands in the way of
- * one that is not reached.
+ * Compares the figures with the goals. Only the full plan can reach a goal, smaller plans only show their values. A goal is neither reached
+ * nor missed if a round of its work failed, because the median leaves that round out. `noteOf` returns the explanation of a goal that is
+ * not reached.
  */
 export function checkFigures(
   { figures, failures, plan }: Pick<Results, 'figures' | 'failures' | 'plan'>,
@@ -245,7 +245,7 @@ function valueOf({ read, plus, against }: Rule, figures: readonly Figure[]): num
   return other === undefined ? undefined : value / other
 }
 
-/** Undefined if one of them was not measured. */
+/** Undefined if one of the figures was not measured. */
 function sumOf(sources: readonly Source[], figures: readonly Figure[]): number | undefined {
   let sum = 0
   for (const source of sources) {
@@ -267,7 +267,7 @@ function measuredElsewhere(rule: Rule, figures: readonly Figure[]): string {
   return value === undefined ? 'not measured' : join(formatPrecise(value), rule.unit, `at ${formatNumber(size)}`)
 }
 
-/** The same subject at two sizes is compared with its smallest, two subjects at the same size. */
+/** The size of the figure to divide by: the smallest size for the same subject, the same size for another subject. */
 function againstSize({ read, against }: Rule, size: number, figures: readonly Figure[]): number {
   if (against === undefined || against.subject !== read.subject) return size
   return Math.min(...sizesOf(against, figures))
@@ -298,7 +298,7 @@ function join(...words: readonly string[]): string {
   return words.filter((word) => word !== '').join(' ')
 }
 
-/** The goals and whether each was reached, for a terminal. */
+/** The goals and their results, as text for a terminal. */
 export function checksText({ checks, failures }: Pick<Results, 'checks' | 'failures'>): string {
   const width = Math.max(...checks.map(({ title }) => title.length))
   const lines = checks.map(({ figure, title, wanted, measured, isReached }) => {

@@ -1,11 +1,11 @@
-/** Rounded for readers: 41,200 · 312 · 41.2 · 4.12. */
+/** A number rounded for readers: 41,200 · 312 · 41.2 · 4.12. */
 export function formatNumber(value: number): string {
   const size = Math.abs(value)
   const digits = size >= 100 ? 0 : size >= 10 ? 1 : 2
   return new Intl.NumberFormat('en-US', { maximumFractionDigits: digits }).format(value)
 }
 
-/** With one more digit, so that 0.596 does not look like the goal of 0.6. */
+/** A number with one more digit, so that 0.596 does not look like the goal of 0.6. */
 export function formatPrecise(value: number): string {
   const digits = Math.abs(value) >= 100 ? 1 : 3
   return new Intl.NumberFormat('en-US', { maximumFractionDigits: digits }).format(value)

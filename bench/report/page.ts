@@ -15,7 +15,7 @@ const NOT_MEASURED = [
   'What the systems do beside this work: BullMQ, pg-boss, DBOS and Graphile Worker are queues or workflow engines first.',
 ]
 
-/** The whole of `RESULTS.md`. */
+/** The contents of `RESULTS.md`. */
 export function resultsPage(results: Results): string {
   const sections = [
     `<!-- Written by \`${results.command}\`. Do not edit: the next run writes it anew. -->`,
@@ -64,7 +64,7 @@ function wayTexts(checks: readonly Check[]): string[] {
 }
 
 function workSection(work: WorkRecord, results: Results): string {
-  // The works of a results file are those of its version of the bench.
+  // The works of a results file belong to its version of the bench, which is this one.
   const name = work.name as WorkName
   const { text, sizeWord } = WORK_TEXTS[name]
   const figures = results.figures.filter((figure) => figure.work === name)
@@ -82,7 +82,7 @@ function workSection(work: WorkRecord, results: Results): string {
   ].join('\n\n')
 }
 
-/** Those that have a cell in a table. */
+/** The failures of parts, which have a cell in a table. */
 function ofParts(failures: readonly Failure[]): readonly Failure[] {
   return failures.filter(({ round }) => round > 0)
 }

@@ -5,7 +5,7 @@ import { formatNumber, formatSpread } from './number.ts'
 type Side = 'left' | 'right'
 type CellPlace = Pick<Figure, 'subject' | 'size' | 'metric'>
 
-/** A table of Markdown. Without `sides`, numbers: the first column left, the others right. */
+/** A table in Markdown. Without `sides`, the first column is aligned left and the others right. */
 export function markdownTable(
   head: readonly string[],
   rows: readonly (readonly string[])[],
@@ -21,8 +21,8 @@ function escapeBar(cell: string): string {
 }
 
 /**
- * The figures of one work. Subjects at several sizes each: a table for each metric, with a column for each size. Else one
- * table with a column for each metric, and a row for each subject, or for each size of the only one.
+ * The figures of one work. If several subjects have several sizes each, there is one table per metric with a column per size. Otherwise
+ * there is one table with a column per metric, and a row per subject or per size of the only subject.
  */
 export function figureTables(
   figures: readonly Figure[],
@@ -70,7 +70,7 @@ function tableOfMetric(
   )
 }
 
-/** Best first; subjects without a figure come last. Without a size, each subject is ranked by the one it has. */
+/** Orders the subjects with the best first and those without a figure last. Without a size, each subject is ranked by its own size. */
 export function orderSubjects(
   subjects: readonly string[],
   figures: readonly Figure[],

@@ -1,18 +1,18 @@
 import type { WorkName } from '../work.ts'
 
-/** One picture of a work. */
+/** One chart of a work. */
 export interface ChartOfWork {
   readonly metric: string
   readonly title: string
   readonly subtitle: string
-  /** Drawn as a line, not as a bar. */
+  /** The subject that is drawn as a line instead of a bar. */
   readonly limitSubject?: string
   readonly wanted?: number
 }
 
-/** What the page says of a work beside its numbers. */
+/** The text of the page about a work. */
 export interface WorkText {
-  /** What was done, and which span of time was measured. */
+  /** What the work does, and which span of time it measures. */
   readonly text: string
   /** What the size counts. */
   readonly sizeWord: string

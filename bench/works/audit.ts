@@ -16,14 +16,14 @@ import { allSettled } from './workers.ts'
 
 const TENANT = 'audit'
 const HOUR_SECONDS = 3600
-/** For the worker's process to start. */
+/** The time for the worker's process to start. */
 const START_MS = 4000
 const DRAIN_MS = 120_000
 const AUDIT_MS = 240_000
 const LOOK_EVERY_MS = 50
 const NOTE = 'of one core for an hour, with all else that the process did meanwhile'
 
-/** The history that the library writes with each schedule, and the bulk load leaves out. */
+/** Writes the history of changes, which the library writes with each schedule and the bulk load does not. */
 const CREATED = `
   insert into carillon.schedule_changes (
     schedule_id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, reason, changed_at

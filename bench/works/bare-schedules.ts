@@ -8,7 +8,7 @@ type Queryable = Pick<ReturnType<typeof createPool>, 'query'>
 
 const TARGET = JSON.stringify({ kind: NOOP })
 
-/** The rows that Carillon keeps of a schedule, in one statement as it does. */
+/** Inserts the rows that Carillon keeps of a schedule, in one statement as Carillon does. */
 function insertText(given: string): string {
   return `
     with given as materialized (

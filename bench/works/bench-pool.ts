@@ -4,7 +4,7 @@ import { parentOf } from './process-usage.ts'
 
 export interface BenchPool extends Pool, AsyncDisposable {}
 
-/** For loading and checking around a measurement: without the time limits of Carillon's own pool. */
+/** A pool for loading and checking around a measurement, without the time limits of Carillon's own pool. */
 export function openPool(url: string): BenchPool {
   const pool = new Pool({ connectionString: url, max: 4 })
   // If a part exceeds its time limit, its database is dropped while this pool is open.
@@ -12,7 +12,7 @@ export function openPool(url: string): BenchPool {
   return Object.assign(pool, { [Symbol.asyncDispose]: () => pool.end() })
 }
 
-/** The id of the server's first process, whose children serve the connections. */
+/** The process id of the postmaster, whose children serve the connections. */
 export async function postmasterOf(pool: BenchPool): Promise<number> {
   const { rows } = await pool.query<{ pid: number }>('select pg_backend_pid() as pid')
   return parentOf(rows[0]?.pid ?? 0)

@@ -1,6 +1,6 @@
 import { Worker, type Target } from '@carillon/core'
 
-/** The worker's concurrency: more than one batch of each step. */
+/** The worker's concurrency. It is larger than one batch of each step. */
 export const CONCURRENCY = 4000
 
 /** A started worker in which any failure fails the measurement. */
@@ -11,7 +11,7 @@ export interface CarillonWorker extends AsyncDisposable {
 }
 
 interface CarillonWorkerOptions {
-  /** Whether a failed attempt that is tried again is part of the work. @default false */
+  /** True if retries of failed attempts are part of the work. @default false */
   readonly isRetryExpected?: boolean
 }
 
@@ -26,7 +26,7 @@ export async function startCarillon(
   return { events: worker.events, failed, [Symbol.asyncDispose]: () => worker.stop() }
 }
 
-/** A worker reports an error and tries again. Here it is a failure, because the figure would include the retry. */
+/** A worker reports an error and tries again. The bench treats it as a failure, because the figure would include the retry. */
 function failureOf(events: Worker['events'], isRetryExpected: boolean): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>()
   // The rejection may come after the last await.

@@ -1,14 +1,14 @@
-/** The child's end of a `Child`: its argument, and its channel to the bench. */
+/** Returns the argument with which the bench started this process. */
 export function argumentOf(): unknown {
   return JSON.parse(process.argv[2] ?? 'null')
 }
 
-/** A closed IPC channel takes no messages, because the parent is gone. */
+/** Sends a message to the bench. Does nothing if the bench has ended. */
 export function tell(message: object): void {
   if (process.connected) process.send?.(message)
 }
 
-/** Stops this process when the bench ends, for whatever reason. */
+/** Stops this process when the bench ends, whatever the reason. */
 export function endWithBench(stop: () => Promise<unknown>): void {
   process.once('disconnect', () => {
     void stop().finally(() => process.exit())

@@ -7,10 +7,10 @@ import { nowMs, within } from '../clock.ts'
 const START_MS = 30_000
 const STOP_MS = 30_000
 
-/** A child process of the bench, whose first message says that it is ready. It ends when its channel to this process closes. */
+/** A child process of the bench. Its first message reports that it is ready. It ends when its channel to this process closes. */
 export class Child<Message> implements AsyncDisposable {
   readonly pid: number
-  /** Its first message. */
+  /** Resolves with its first message. */
   readonly ready: Promise<Message>
   /** Rejects if the process ends before `stop`. */
   readonly failed: Promise<never>
@@ -37,7 +37,7 @@ export class Child<Message> implements AsyncDisposable {
     this.failed = ended.promise
   }
 
-  /** @param env what its environment has besides that of this process. */
+  /** @param env the variables that it gets besides those of this process */
   static async start<Message>(file: string, argument: unknown, env: NodeJS.ProcessEnv = {}): Promise<Child<Message>> {
     const child = new Child<Message>(file, argument, env)
     try {

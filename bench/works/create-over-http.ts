@@ -9,7 +9,7 @@ import type { ServerReady } from './server-process.ts'
 const ADMIN_KEY = 'bench_admin_key_of_one_measurement'
 const NO_LIMIT = '1000000000'
 
-/** By clients of a real server; each waits for one response before it sends the next request. */
+/** Creates schedules with clients of a real server. Each client waits for its response before it sends the next request. */
 export async function createOverHttp(url: string, work: { count: number; clients: number }): Promise<Creation> {
   await using server = await Child.start<ServerReady>('server-process.ts', {
     DATABASE_URL: url,

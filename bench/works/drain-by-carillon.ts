@@ -13,11 +13,11 @@ export const DRAIN_TENANT = 'drain'
 interface Asked {
   readonly count: number
   readonly patienceMs: number
-  /** So many others are in the database. @default 0 */
+  /** How many other schedules are in the database. @default 0 */
   readonly held?: number
 }
 
-/** So many schedules due at one instant, by a worker in this process. */
+/** Measures `count` schedules that are due at one instant, with a worker in this process. */
 export async function drainByCarillon(url: string, work: Asked): Promise<Drain> {
   const { count, held = 0 } = work
   await using pool = openPool(url)

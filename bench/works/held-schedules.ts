@@ -5,17 +5,17 @@ import { openPool } from './bench-pool.ts'
 import { NOOP } from './noop-target.ts'
 import { fillLedger } from './old-ledger.ts'
 
-/** A database with schedules of which none comes due, kept to the end of the run. */
+/** A database with schedules that do not come due. It is kept to the end of the run. */
 interface HeldSchedules extends AsyncDisposable {
   readonly url: string
-  /** Rows of old runs, written once. */
+  /** Writes this many rows of old runs, unless they exist. */
   needLedger(rows: number): Promise<void>
 }
 
 const YEAR_MS = 365 * 86_400_000
 const SPACING_MS = 1000
 
-/** The url of a database that holds so many schedules, and at least so many old rows in its ledger. */
+/** Returns the URL of a database with this many schedules, and at least this many old rows in its ledger. */
 export async function holdSchedules(bench: Bench, schedules: number, ledgerRows: number): Promise<string> {
   const held = await bench.shared(`held ${schedules}`, () => makeHeld(bench, schedules))
   if (ledgerRows > 0) await held.needLedger(ledgerRows)
@@ -41,7 +41,7 @@ async function makeHeld(bench: Bench, schedules: number): Promise<HeldSchedules>
 
 async function insertHeld(url: string, count: number, signal: AbortSignal): Promise<void> {
   await using pool = openPool(url)
-  // Checking foreign keys to rows that the same statement wrote takes half of the time.
+  // The rows that these foreign keys refer to are in the same statement, and checking them takes half of the time.
   await pool.query('alter table carillon.schedule_revisions disable trigger all')
   const load = { count, kind: NOOP, firstSlotAt: nowMs() + YEAR_MS, spacingMs: SPACING_MS }
   await insertSchedules(pool, load, signal)
@@ -49,7 +49,7 @@ async function insertHeld(url: string, count: number, signal: AbortSignal): Prom
   await settleDown(pool)
 }
 
-/** Removes what a measurement added, so that the next one starts from the same state. */
+/** Removes the rows of a measurement, so that the next one starts from the same state. */
 export async function removeTenants(url: string, tenant: string): Promise<void> {
   await using pool = openPool(url)
   const ids = `select id from carillon.schedules where starts_with(tenant_id, '${tenant}-')`

@@ -58,7 +58,7 @@ async function measureHerd(url: string, count: number): Promise<Reading[]> {
   ]
 }
 
-/** A prefix for tenants in another lane than the herd's. */
+/** Returns a prefix for tenants whose lane differs from the herd's. */
 async function bystanderOf(pool: BenchPool): Promise<string> {
   const { rows } = await pool.query<{ name: string }>(
     `select name from generate_series(1, $2::int) as n, concat('bystander', n) as name

@@ -6,7 +6,7 @@ import { holdSchedules } from './held-schedules.ts'
 import { cpuSecondsOf, cpuSecondsOfFamily, residentMegabytes } from './process-usage.ts'
 import type { WorkerMessage } from './worker-process.ts'
 
-/** After this time a worker has sent a heartbeat and looked at the agenda, so its start is over. */
+/** After this many milliseconds a worker has sent a heartbeat and looked at the agenda, so its start is over. */
 const SETTLE_MS = 5000
 const NOTE = 'of the process of the worker alone, which holds no run'
 

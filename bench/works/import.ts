@@ -8,7 +8,7 @@ import { CALLER, dailyInput, openScheduler } from './scheduler.ts'
 import { requireMade } from './written-rows.ts'
 
 const BATCH = 1000
-/** While one batch is written the next is checked. */
+/** Two clients: the server checks one batch while it writes the other. */
 const CLIENTS = 2
 
 export const importWork: Work<'import'> = {

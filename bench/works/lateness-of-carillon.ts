@@ -11,7 +11,7 @@ import { requireWholeLedger } from './written-rows.ts'
 export const SPARSE_TENANT = 'sparse'
 const PATIENCE_MS = 30_000
 
-/** Slots one after the other, by a worker in this process. */
+/** Measures slots one after another, with a worker in this process. */
 export async function latenessOfCarillon(url: string, work: { slots: number; spacingMs: number }): Promise<Lateness> {
   const { slots, spacingMs } = work
   await using pool = openPool(url)

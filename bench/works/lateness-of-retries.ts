@@ -12,7 +12,7 @@ import { requireWholeLedger } from './written-rows.ts'
 const TENANT = 'retries'
 const PATIENCE_MS = 30_000
 
-/** Slots one after the other whose first attempt fails, by a worker in this process: how late their second attempt is. */
+/** Measures how late the second attempts are, for slots one after another whose first attempt fails. The worker runs in this process. */
 export async function latenessOfRetries(url: string, work: { slots: number; spacingMs: number }): Promise<Lateness> {
   const { slots, spacingMs } = work
   await using pool = openPool(url)

@@ -9,16 +9,16 @@ import { requireWholeLedger } from './written-rows.ts'
 
 const TENANT = 'run-now'
 const YEAR_MS = 365 * 86_400_000
-/** After this time the worker's first full look is over, and it waits. */
+/** After this many milliseconds the worker's first full look has ended, and it waits. */
 const UP_MS = 1000
 const PATIENCE_MS = 30_000
 
 interface RunNowLateness {
-  /** From the instant that the ledger says the run may be taken. Postgres writes it down before the commit. */
+  /** From the instant in the ledger from which the run may be taken. Postgres writes that instant before the commit. */
   readonly fromDue: Lateness
-  /** From the commit, as the library's connection was told of it. */
+  /** From the commit, when its answer arrives at the library's connection. */
   readonly fromCommit: Lateness
-  /** From the call of the library. */
+  /** From the call of the library function. */
   readonly fromAsk: Lateness
 }
 
@@ -27,7 +27,7 @@ interface Asked {
   readonly tenantId: string
 }
 
-/** Manual runs one after the other, each for another schedule, while nothing is due; by a worker in this process. */
+/** Measures manual runs one after another, each of another schedule, while nothing else is due. The worker runs in this process. */
 export async function latenessOfRunNow(
   url: string,
   { runs, spacingMs }: { runs: number; spacingMs: number },
@@ -48,7 +48,7 @@ export async function latenessOfRunNow(
   await using open = openScheduler(url, 1)
   let committedAt: number | undefined
   open.onCommit(() => {
-    // The first commit after the request is the run's; later statements only read.
+    // The first commit after the request is the run's commit. Later statements only read.
     committedAt ??= nowMs()
   })
   await until(nowMs() + UP_MS)

@@ -17,7 +17,7 @@ export const latenessWork: Work<'lateness'> = {
   },
 }
 
-/** One round only: no goal compares it. */
+/** Peers get one round, because no goal compares them here. */
 function peerPart({ name, lateness }: Peer, work: Sizes['lateness']): Part[] {
   if (lateness === undefined) return []
   const measure: Part['measure'] = async (ground) =>

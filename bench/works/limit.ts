@@ -22,12 +22,12 @@ export const FOUR_WRITERS_NOTE =
   `the same rows, by ${FOUR} connections at once, each of which begins and ends its own batches: what the machine gives ` +
   'to somebody whose batches do not depend on each other'
 
-/** @returns slots a second */
+/** @returns slots per second */
 export function drainByLimit(url: string, count: number): Promise<number> {
   return drain(url, { count, connections: 2, writeAll: writeByTurns })
 }
 
-/** @returns slots a second */
+/** @returns slots per second */
 export function drainByFourWriters(url: string, count: number): Promise<number> {
   return drain(url, { count, connections: FOUR, writeAll: writeAtOnce })
 }
@@ -39,7 +39,7 @@ async function drain(url: string, p: { count: number; connections: number; write
   const batches = await batchesOf(admin)
   const pool = createPool({ connectionString: url, maxConnections: p.connections, isPrepared: true })
   try {
-    // Connected and its statements planned, as those of a worker that is up and waits.
+    // The connections are open and their statements planned, as those of a waiting worker are.
     await warmUp(pool, p.connections)
     const startedAt = nowMs()
     await p.writeAll(pool, batches)

@@ -20,7 +20,7 @@ export function noopTarget(onCall: (context: NoopContext) => void = () => undefi
   }
 }
 
-/** A target whose first attempt at a run fails, and whose second only reports the call. */
+/** A target that fails the first attempt of a run, and only reports the call of the second one. */
 export function failingOnceTarget(onRetry: (context: NoopContext) => void): Target {
   const target = noopTarget(onRetry)
   return {

@@ -3,18 +3,18 @@ import { createDb, createPool, ensurePartitions } from '@carillon/core'
 import { nowMs } from '../clock.ts'
 import { openPool, type BenchPool } from './bench-pool.ts'
 
-/** Which schedules have a history, and of how many runs: enough for pages that are full. */
+/** The table of schedules with a history. Each has enough runs for full pages. */
 export const HISTORIES = 'public.bench_histories'
 const RUNS_PER_HISTORY = 100
 const HALF_A_DAY = 43_200_000
 const DAYS = 86_400_000
-/** A run and its attempt. */
+/** Each run has a row in `runs` and one in `attempts`. */
 const ROWS_PER_RUN = 2
 const BATCH = 100_000
 
 /**
- * So many rows in runs and attempts together, of the fifty days before now, written in the order of their slots as a worker
- * would have: the runs of one schedule lie far apart.
+ * Writes this many rows in runs and attempts together, for the fifty days before now. They are in the order of their slots, as a worker
+ * would write them, so the runs of one schedule are far apart.
  */
 export async function fillLedger(url: string, rows: number, signal: AbortSignal): Promise<void> {
   await using pool = openPool(url)
@@ -26,7 +26,7 @@ export async function fillLedger(url: string, rows: number, signal: AbortSignal)
     select row_number() over (order by id) as n, id, tenant_id, project_id from carillon.schedules order by id limit $1`,
     [histories],
   )
-  // The event log records changes, and these rows are none.
+  // The event log records changes, and these rows are not changes.
   await pool.query('alter table carillon.runs disable trigger runs_inserted')
   const perBatch = Math.max(1, Math.floor(BATCH / histories))
   for (let from = 0; from < RUNS_PER_HISTORY; from += perBatch) {
@@ -46,7 +46,7 @@ async function makeMonths(url: string): Promise<void> {
   await db.destroy()
 }
 
-/** Slots number `from` to `to` of every history, the oldest first, and no more than there are to be. */
+/** Inserts the slots number `from` to `to` of every history, the oldest first, and at most `runs`. */
 async function insertLines(pool: BenchPool, p: { from: number; to: number; runs: number }): Promise<void> {
   await pool.query(
     `with slot as (

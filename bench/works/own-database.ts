@@ -1,8 +1,8 @@
 import type { Bench, Part, Reading } from '../work.ts'
 
 /**
- * A part with Carillon's schema beside peers that want a bare database: all of a work have to be in one `interleave`, so that
- * a slow minute of the machine hits all of them.
+ * A part with Carillon's schema beside peers that need an empty database. All parts of a work must be in one `interleave`, so that a slow
+ * minute of the machine affects all of them.
  */
 export function ownPart(
   bench: Bench,

@@ -69,7 +69,7 @@ export const pagesWork: Work<'pages'> = {
   },
 }
 
-/** One after the other, on one connection that plans each statement every time, as the server's do. */
+/** Reads pages one after another, on one connection that plans each statement every time, as the server's connections do. */
 async function readPages(url: string, page: Page, places: readonly Place[]): Promise<readonly Reading[]> {
   const pool = createPool({ connectionString: url, maxConnections: 1 })
   const { scheduler } = recordingScheduler(pool)
@@ -90,7 +90,7 @@ function callerOf({ tenantId }: Place): { tenantId: string; projectId: string; s
   return { tenantId, projectId: 'default', subject: 'user:bench' }
 }
 
-/** Random, of those that have a history. */
+/** Random schedules among those with a history. */
 async function placesOf(pool: BenchPool, count: number): Promise<Place[]> {
   const { rows } = await pool.query<Place>(
     `select history.id, history.tenant_id as "tenantId", name,

@@ -1,22 +1,22 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Of the kernel's accounting, the same on every Linux that Node runs on. */
+/** The unit of the kernel's CPU times. It is the same on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100
 
 interface ProcessTimes {
   readonly parent: number
-  /** Its own. */
+  /** The CPU time of the process itself. */
   readonly seconds: number
-  /** Of those of its children that have ended. */
+  /** The CPU time of its children that have ended. */
   readonly endedSeconds: number
 }
 
-/** CPU seconds that a process has used. */
+/** The CPU seconds of a process. */
 export function cpuSecondsOf(pid: number): number {
   return timesOf(pid)?.seconds ?? Number.NaN
 }
 
-/** CPU seconds of a process and of all its children, those that have ended among them. */
+/** The CPU seconds of a process and of all its children, including those that have ended. */
 export function cpuSecondsOfFamily(pid: number): number {
   const all = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []))
   const children = all.map(timesOf).filter((times) => times?.parent === pid)
@@ -28,7 +28,7 @@ export function parentOf(pid: number): number {
   return timesOf(pid)?.parent ?? 0
 }
 
-/** What of it is in memory. */
+/** The resident memory of a process. */
 export function residentMegabytes(pid: number): number {
   const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
   return Number(kilobytes) / 1024
@@ -42,7 +42,7 @@ function timesOf(pid: number): ProcessTimes | undefined {
   } catch {
     return undefined
   }
-  // The second field is the name in brackets, which may hold blanks and brackets itself.
+  // The second field is the name in parentheses, which may contain blanks and parentheses itself.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const [parent, user, system, endedUser, endedSystem] = [1, 11, 12, 13, 14].map((index) => Number(fields[index]))
   const seconds = ((user ?? 0) + (system ?? 0)) / TICKS_PER_SECOND

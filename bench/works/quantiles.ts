@@ -2,7 +2,7 @@ import { EARLIEST_MS } from '../clock.ts'
 import type { Lateness } from '../measure.ts'
 import type { Reading } from '../work.ts'
 
-/** The first slots of every subject are not counted: statements are planned and code is loaded for the first time. */
+/** How many slots of every subject are not counted at the start: statements are planned and code is loaded for the first time. */
 export const WARM_UP = 20
 
 /** The nearest-rank percentile. */
@@ -13,7 +13,7 @@ export function percentile(values: readonly number[], share: number): number {
 
 /**
  * The p50, p99 and maximum of lateness in milliseconds.
- * @throws Error if one is before its instant: no slot may begin early (I10), and the others must not hide it
+ * @throws Error if one value is before its instant. No slot may begin early (I10), and the other values must not hide it.
  */
 export function quantiles(values: readonly number[], note?: string): Reading[] {
   const earliest = Math.min(...values)
@@ -34,7 +34,7 @@ interface Sparse {
   readonly spacingMs: number
 }
 
-/** Measures the lateness of the slots asked for, after the warm-up. */
+/** Measures the lateness of the requested slots, after the warm-up. */
 export async function warmLateness(work: Sparse, measure: (work: Sparse) => Promise<Lateness>): Promise<Lateness> {
   const late = await measure({ slots: work.slots + WARM_UP, spacingMs: work.spacingMs })
   return late.slice(WARM_UP)

@@ -1,4 +1,4 @@
-/** The HTTP service that is called: answers 200 at once. It runs in its own process and tells the bench its URL. */
+/** The HTTP service that the targets call. It answers 200 at once. It runs in its own process and sends the bench its URL. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
@@ -14,7 +14,7 @@ const server = createServer((request, response) => {
   request.resume()
   request.on('end', () => response.writeHead(200, headers).end(body))
 })
-// Longer than a measurement: a connection that is closed between two requests would be a fault of the measurement.
+// This is longer than a measurement. A connection that closes between two requests would distort it.
 server.keepAliveTimeout = 600_000
 server.listen(0, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo

@@ -8,7 +8,7 @@ export { Scheduler } from '@carillon/core'
 
 type Pool = ReturnType<typeof createPool>
 
-/** A scheduler, and the statements that it has run. */
+/** A scheduler that records its statements. */
 export function recordingScheduler(pool: Pool): { scheduler: Scheduler; db: Db; queries: CompiledQuery[] } {
   const queries: CompiledQuery[] = []
   const log = ({ query }: { query: CompiledQuery }): void => void queries.push(query)
@@ -17,7 +17,7 @@ export function recordingScheduler(pool: Pool): { scheduler: Scheduler; db: Db; 
   return { scheduler: new Scheduler({ db, targets: new Map([[target.kind, target]]) }), db, queries }
 }
 
-/** The generic plan of each statement of a page, for the API's role under row-level security. */
+/** Returns the generic plan of each statement of a page, for the API's role under row-level security. */
 export async function explainPage(
   url: string,
   page: string,

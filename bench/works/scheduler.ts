@@ -10,11 +10,11 @@ const WITHOUT_QUOTAS = { maxSchedulesPerProject: null, maxSchedulesPerUser: null
 
 export interface OpenScheduler extends AsyncDisposable {
   readonly scheduler: Scheduler
-  /** Calls back whenever Postgres has answered a commit. */
+  /** Calls the listener whenever Postgres has answered a commit. */
   onCommit(listener: () => void): void
 }
 
-/** The library as a program has it, with as many connections as it has clients. */
+/** The library as a program uses it, with one connection for each client. */
 export function openScheduler(url: string, connections: number): OpenScheduler {
   const pool = createPool({ connectionString: url, maxConnections: connections, isPrepared: true })
   const db = createDb(pool)
@@ -24,7 +24,7 @@ export function openScheduler(url: string, connections: number): OpenScheduler {
     scheduler,
     onCommit: (listener) => {
       pool.on('connect', (client) => {
-        // Missing in pg's types: a client's connection, which emits Postgres' replies.
+        // pg's types lack this: a client's connection, which emits the replies of Postgres.
         const { connection } = client as unknown as {
           connection: EventEmitter<{ commandComplete: [{ text: string }] }>
         }
@@ -37,7 +37,7 @@ export function openScheduler(url: string, connections: number): OpenScheduler {
   }
 }
 
-/** Due once a day. */
+/** A schedule that is due once a day. */
 export function dailyInput(n: number): ScheduleInput {
   return {
     name: `schedule ${n}`,

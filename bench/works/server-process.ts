@@ -1,4 +1,4 @@
-/** Carillon's API in its own process. It tells the bench its URL. */
+/** Carillon's API in its own process. It sends the bench its URL. */
 import { readSettings, startServer } from '@carillon/server'
 
 import { argumentOf, endWithBench, tell } from './channel.ts'

@@ -1,6 +1,6 @@
 /**
- * One side of a comparison of two trees: runs works with the code of its own tree, both the bench's and Carillon's. From the tree
- * that this file is in it imports only what imports no Carillon.
+ * One side of a comparison of two trees. It runs works with the code of its own tree: that tree's bench and Carillon. From the tree of this
+ * file it imports only files that do not import Carillon.
  */
 import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ import { UnexpectedErrors } from '../unexpected-errors.ts'
 import type { Bench, Part, Work, WorkName } from '../work.ts'
 import { argumentOf, endWithBench, tell } from './channel.ts'
 
-/** Parts that measure what the machine allows, not Carillon: their subjects begin with these words. */
+/** Parts whose subjects begin with these words measure the machine, not Carillon. */
 const YARDSTICKS = ['the limit', 'a bare', 'bare']
 
 const { side, tree, postgresUrl, patienceMs } = argumentOf() as SideArgument
@@ -31,7 +31,7 @@ const [core, { BenchRun }, { clockStepMs }, { Gathered }, { Progress }] = await 
   load<typeof ProgressFile>('bench/progress.ts'),
 ])
 const admin = core.createPool({ connectionString: postgresUrl, maxConnections: 2 })
-// Each numbers its databases from 1 on.
+// Each run numbers its databases from 1.
 const [counted, warmUp] = [openRun(`${side}_`), openRun(`${side}_warm_up_`)]
 let active = warmUp
 new UnexpectedErrors().reportTo((error) => {
@@ -58,7 +58,7 @@ async function answer({ work, sizes, isWarmUp }: SideOrder): Promise<void> {
   tell({ figures, failures, isMissing } satisfies SideAnswer)
 }
 
-/** By the rule that `Work` states; undefined if the tree has no such work. */
+/** Finds a work by the rule in `Work`. Undefined if the tree does not have it. */
 async function findWork(work: WorkName): Promise<Work | undefined> {
   const path = `bench/works/${work}.ts`
   if (!existsSync(join(folder, path))) return undefined

@@ -6,7 +6,7 @@ import { inTurn } from '../peers/in-turn.ts'
 
 const SCHEDULE_ID = randomUUID()
 const SLOT = new Date()
-/** As many bytes as a slot's headers have. */
+/** The headers have as many bytes as those of a slot. */
 const HEADERS = {
   'Idempotency-Key': `sched:${SCHEDULE_ID}:${SLOT.getTime()}`,
   'Carillon-Schedule-Id': SCHEDULE_ID,
@@ -19,8 +19,8 @@ const HEADERS = {
 }
 
 /**
- * Only sends the requests that Carillon sends, and reads their answers.
- * @returns requests a second
+ * Sends the same requests as Carillon and reads their answers, without a scheduler.
+ * @returns requests per second
  */
 export async function requestAll(
   origin: string,

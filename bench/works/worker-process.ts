@@ -1,14 +1,14 @@
-/** A worker in its own process. It tells the bench when it is up, and how many runs it has settled. */
+/** A worker in its own process. It reports to the bench when it is ready, and how many runs it has settled. */
 import { nowMs } from '../clock.ts'
 import { startCarillon } from './carillon-worker.ts'
 import { argumentOf, endWithBench, tell } from './channel.ts'
 import { noopTarget } from './noop-target.ts'
 
-/** The messages of the worker's process. The first one says that it is up. */
+/** A message of the worker's process. The first one reports that it is ready. */
 export interface WorkerMessage {
-  /** Runs settled so far. */
+  /** The number of runs settled so far. */
   readonly settled: number
-  /** When its target was called for the first time; null until then. */
+  /** When its target was called for the first time. Null before that. */
   readonly firstAt: number | null
   readonly at: number
   readonly failure: string | null
@@ -27,7 +27,7 @@ worker.events.on('attempt.settled', () => {
   settled += 1
   if (isTelling) return
   isTelling = true
-  // One message for everything that one commit settled.
+  // One message for all runs that one commit has settled.
   setImmediate(() => {
     isTelling = false
     send({ failure: null })

@@ -12,7 +12,7 @@ import { requireWholeLedger } from './written-rows.ts'
 
 const TENANT = 'workers'
 const PATIENCE_MS = 60_000
-/** For two processes to start. */
+/** The time for two processes to start. */
 const STARTS_MS = 4000
 const NOTE = 'each worker is a process of its own; on a machine with two cores they share them with Postgres'
 
@@ -43,7 +43,7 @@ async function drain(url: string, { count, workers }: { count: number; workers: 
   return { count, seconds: (lastAt - dueAt) / 1000, firstMs: firstAt - dueAt }
 }
 
-/** Resolves when the workers together have settled so many. */
+/** Resolves when the workers together have settled this many runs. */
 export function allSettled(
   workers: readonly Child<WorkerMessage>[],
   count: number,

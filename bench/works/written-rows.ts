@@ -9,7 +9,7 @@ interface Counts {
 }
 
 /**
- * Checks that a drain wrote every row: a drain that leaves rows out is not a fast one.
+ * Checks that a drain wrote every row, because a drain that leaves rows out is not comparable.
  * @param tenant the prefix of the tenants' names
  */
 export async function requireWholeLedger(pool: BenchPool, count: number, tenant: string): Promise<void> {
@@ -33,7 +33,7 @@ export async function requireWholeLedger(pool: BenchPool, count: number, tenant:
   if (got !== JSON.stringify(wanted)) throw new Error(`expected the ledger ${JSON.stringify(wanted)}, got ${got}`)
 }
 
-/** Checks that a create wrote every row: a create that leaves rows out is not a fast one. */
+/** Checks that a create wrote every row, because a create that leaves rows out is not comparable. */
 export async function requireMade(url: string, count: number): Promise<void> {
   await using pool = openPool(url)
   const { rows } = await pool.query<{ counts: number[] }>(

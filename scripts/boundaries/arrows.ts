@@ -26,8 +26,8 @@ export const PACKAGE_RULES: Readonly<Record<string, PackageRule>> = {
 const BASE = ['kernel', 'db', 'policy', 'ports', 'cadences'] as const
 
 /**
- * The arrows between the rooms of a package: what each folder of `src` may import besides itself. Files directly in `src` belong to
- * no room. An import through such a file counts as an import of everything behind it, so no room can reach upwards through the
+ * The arrows between the rooms of a package: what each folder of `src` may import besides itself. A folder below a room belongs to it,
+ * unless it is a room of its own. Files directly in `src` belong to no room. An import through such a file counts as an import of everything behind it, so no room can reach upwards through the
  * facade. In core the facade is `scheduler.ts`, `worker.ts` and `index.ts`; besides the doctor, it alone imports the pipeline.
  */
 export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
@@ -57,6 +57,11 @@ export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly str
     english: ['time', 'rules', 'slots', 'cron', 'rrule'],
     kinds: ['time', 'rules', 'slots', 'input', 'cron', 'rrule', 'english'],
   },
+  targets: {
+    'http/auth': [],
+    'http/guard': [],
+    http: ['http/auth', 'http/guard'],
+  },
   server: {
     auth: [],
     events: ['auth'],
@@ -75,6 +80,9 @@ export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly str
 
 /** Packages that send SQL. Only files that may contain SQL may import them. */
 export const SQL_PACKAGES: readonly string[] = ['kysely', 'pg']
+
+/** Files of so few lines that have one importer belong into it. */
+export const SMALL_FILE_LINES = 30
 
 /** Rooms that may import any room's `store/`: the doctor only reads, and reads every table. */
 export const STORE_READERS: readonly string[] = ['doctor']

@@ -3,18 +3,21 @@ import { checkCycles } from './cycle-rule.ts'
 import { checkFileNames } from './file-name-rule.ts'
 import { checkImports } from './import-rules.ts'
 import { checkRooms } from './room-rule.ts'
+import { checkSmallFiles } from './small-file-rule.ts'
 import { checkSql } from './sql-rule.ts'
 import { checkStopwatches } from './stopwatch-rule.ts'
-import { checkStores } from './store-rule.ts'
+import { checkStoreExports, checkStores } from './store-rule.ts'
 import type { Violation } from './violation.ts'
 import { readWorkspace, type Workspace } from './workspace.ts'
 
 const RULES = [
   checkSyntax,
   checkFileNames,
+  checkSmallFiles,
   checkImports,
   checkRooms,
   checkStores,
+  checkStoreExports,
   checkCycles,
   checkSql,
   checkClock,

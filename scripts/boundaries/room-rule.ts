@@ -2,7 +2,7 @@ import { ROOMS } from './arrows.ts'
 import type { Violation } from './violation.ts'
 import type { SourceFile, Workspace } from './workspace.ts'
 
-/** A room: a folder directly in a package's `src`. */
+/** A room: a folder in a package's `src`, by its path. */
 interface Room {
   readonly package: string
   readonly name: string
@@ -56,8 +56,11 @@ function roomsBehind(start: string, packageId: string, files: Workspace['files']
 
 /** Undefined for a file of a package without rooms, and for a file directly in `src`. */
 function roomOf(path: string): Room | undefined {
-  const [, packageId = '', name = ''] = /^packages\/([^/]+)\/src\/([^/]+)\//.exec(path) ?? []
-  return ROOMS[packageId] === undefined ? undefined : { package: packageId, name }
+  const [, packageId = '', folder = ''] = /^packages\/([^/]+)\/src\/(.+)\//.exec(path) ?? []
+  const rooms = ROOMS[packageId]
+  if (rooms === undefined || folder === '') return undefined
+  const around = folder.split('/').map((_part, index, parts) => parts.slice(0, index + 1).join('/'))
+  return { package: packageId, name: around.findLast((name) => name in rooms) ?? around[0] ?? '' }
 }
 
 function unplacedRoom(file: SourceFile, room: Room): Violation {

@@ -32,6 +32,7 @@ export interface SourceFile {
   readonly imports: readonly Import[]
   readonly program: Program
   readonly syntaxErrors: readonly string[]
+  readonly lineCount: number
   lineAt(offset: number): number
 }
 
@@ -117,6 +118,7 @@ function readSourceFile(context: ReadContext): SourceFile {
     })),
     program,
     syntaxErrors: errors.map((error) => error.message),
+    lineCount: text.split('\n').length - (text.endsWith('\n') ? 1 : 0),
     lineAt,
   }
 }

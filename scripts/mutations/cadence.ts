@@ -88,9 +88,9 @@ export const CADENCE_MUTATIONS: readonly Mutation[] = [
   },
   {
     guard: 'the list of problems is bounded',
-    file: 'input/problem.ts',
-    from: 'PROBLEMS_MAX = 50',
-    to: 'PROBLEMS_MAX = 1e9',
+    file: 'limits.ts',
+    from: 'problems: 50,',
+    to: 'problems: 1e9,',
   },
   {
     guard: 'a search is bounded',

@@ -17,7 +17,7 @@ export const POSTGRES_MUTATIONS: readonly Mutation[] = [
     tests: ['tests/start-postgres.test.ts'],
   },
   {
-    guard: 'a zombie is not alive',
+    guard: 'a zombie process does not count as alive',
     file: 'process-table.ts',
     from: "return state !== 'Z' && state !== 'X'",
     to: "return state !== 'X'",

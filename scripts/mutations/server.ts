@@ -157,7 +157,7 @@ export const SERVER_MUTATIONS: readonly Mutation[] = [
     tests: ['tests/events/permission.test.ts', 'tests/events/event-streams.test.ts'],
   },
   {
-    guard: 'a permission check is as old as its start',
+    guard: 'the age of a permission check counts from its start',
     file: 'events/permission.ts',
     from: 'this.#checkedAt = checkedAt',
     to: 'this.#checkedAt = Math.max(checkedAt, this.#deps.clock.monotonicMs())',

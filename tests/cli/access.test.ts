@@ -78,7 +78,7 @@ describe('secrets', () => {
     expect([undecrypted, rotated].map(({ stdout, stderr }) => stdout + stderr).join('')).not.toContain('kept-value')
   })
 
-  test('with several lines are refused without showing the value', async () => {
+  test('with several lines are refused, and the error does not show the value', async () => {
     const { stderr, exitCode } = await rig.run('secrets put', ['token'], { input: 'canary\n7400\n' })
 
     expect(exitCode).toBe(1)

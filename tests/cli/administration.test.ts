@@ -1,4 +1,4 @@
-import { INSTALLATION_KEY_PHRASE, type AuditReport, type Grant, type NewApiKey } from '@carillon/api'
+import { ADMIN_KEY_PHRASE, type AuditReport, type Grant, type NewApiKey } from '@carillon/api'
 import { createDatabase } from '@carillon/core/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -94,11 +94,11 @@ test('audit --run starts an audit, waits for it and shows the report', async () 
   expect(after.stdout).toMatch(/^Findings +0, 0 repaired$/m)
   expect(seen).toMatchObject({ stderr: '', exitCode: 0 })
   expect(seen.stdout).toMatch(
-    /^Audited +\S+ to \S+\nSlots until +.*\nCompleted +.*\nFindings +0 in this project, 0 repaired\n$/,
+    /^Audited +\S+ to \S+\nAudited until +.*\nCompleted +.*\nFindings +0 in this project, 0 repaired\n$/,
   )
 })
 
-test('an audit with findings ends with exit code 5; with the installation key also for findings in other projects', async () => {
+test('an audit with findings ends with exit code 5, and with the admin key also for findings in other projects', async () => {
   const elsewhere = { tenant: 'acme', project: 'kitchen' }
   const { key } = await rig.client.keys.create({ ...elsewhere, subject: 'user:bo', role: 'admin' })
   const other = { env: { CARILLON_API_KEY: key } }
@@ -126,7 +126,7 @@ test('an audit with findings ends with exit code 5; with the installation key al
   expect(again).toMatchObject({ exitCode: 0, stderr: '' })
 })
 
-test('a lost slot ends an audit with exit code 5 for a day, even after it is repaired', async () => {
+test('a lost slot makes audits end with exit code 5 for a day, even after it is repaired', async () => {
   const id = '00000000-0000-7000-8000-000000000001'
   const endedAgo = async (age: string): Promise<number | null> => {
     await rig.database.pool.query(
@@ -148,7 +148,7 @@ test('a lost slot ends an audit with exit code 5 for a day, even after it is rep
   expect([await endedAgo('23 hours'), await endedAgo('25 hours')]).toEqual([5, 0])
 })
 
-test('an operation of the installation tells admins and members that the installation key is needed', async () => {
+test('an admin or member that calls an operation of the installation gets an error that asks for the admin key', async () => {
   const of = { project: 'default', subject: 'user:dana' }
   const admin = await rig.client.keys.create({ ...of, role: 'admin' })
   const member = await rig.client.keys.create({ ...of, role: 'member' })
@@ -165,13 +165,13 @@ test('an operation of the installation tells admins and members that the install
 
   for (const { stderr, exitCode } of refused) {
     expect(exitCode).toBe(1)
-    expect(stderr).toContain(`the key comes from CARILLON_API_KEY: use ${INSTALLATION_KEY_PHRASE}`)
+    expect(stderr).toContain(`the key comes from CARILLON_API_KEY: use ${ADMIN_KEY_PHRASE}`)
     expect(stderr).not.toContain('role admin')
   }
 })
 
 describe('the database', () => {
-  test('is checked without a running service, and is sound', async () => {
+  test('is checked without a running server, and is healthy', async () => {
     const { stdout, exitCode } = await rig.run('doctor', [], {
       env: { DATABASE_URL: rig.database.url, CARILLON_URL: 'http://127.0.0.1:1' },
     })

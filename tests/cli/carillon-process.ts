@@ -13,7 +13,7 @@ export interface Ended {
 export interface ProcessOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly cwd: string
-  /** Written to its standard input, which is closed then. */
+  /** Written to standard input, which is then closed. */
   readonly input?: string
   /** @default the Node that runs the tests */
   readonly node?: string
@@ -38,7 +38,7 @@ export class CarillonProcess {
     this.ended = this.#end()
   }
 
-  /** Waits until the output matches, and returns it. */
+  /** Waits until the output matches, and returns the output. */
   async shown(pattern: RegExp, of: 'stdout' | 'stderr' = 'stdout'): Promise<string> {
     for (;;) {
       const text = of === 'stdout' ? this.#stdout : this.#stderr
@@ -51,7 +51,7 @@ export class CarillonProcess {
     }
   }
 
-  /** Sends a signal and waits for the end. */
+  /** Sends a signal and waits until the process has exited. */
   async stop(signal: NodeJS.Signals = 'SIGINT'): Promise<Ended> {
     this.child.kill(signal)
     return this.ended

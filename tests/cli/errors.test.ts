@@ -20,11 +20,11 @@ afterAll(() => rig[Symbol.asyncDispose]())
 const NO_SERVICE = { env: { CARILLON_URL: 'http://127.0.0.1:1' } }
 
 describe('an error', () => {
-  test('for a service that does not run is one line and a hint how to start it', async () => {
+  test('for a server that does not run is one line, and a hint how to start it', async () => {
     expect(await rig.run('schedules list', [], NO_SERVICE)).toEqual({
       stdout: '',
       stderr:
-        'error: no server answers at http://127.0.0.1:1: is the service running there?\n' +
+        'error: expected an answer from a Carillon server at http://127.0.0.1:1, got none: is it running there?\n' +
         'start it with `npm start`, or set CARILLON_URL to its address\n',
       exitCode: 1,
     })
@@ -37,7 +37,7 @@ describe('an error', () => {
     expect(JSON.parse(stderr)).toEqual({
       error: {
         code: 'unreachable',
-        message: 'no server answers at http://127.0.0.1:1: is the service running there?',
+        message: 'expected an answer from a Carillon server at http://127.0.0.1:1, got none: is it running there?',
         errors: [],
       },
     })
@@ -87,7 +87,7 @@ describe('an error', () => {
   test('has a stack trace only with CARILLON_DEBUG', async () => {
     const { stderr } = await rig.run('schedules list', [], { env: { ...NO_SERVICE.env, CARILLON_DEBUG: '1' } })
 
-    expect(stderr).toMatch(/^error: no server answers .*\n.*\nUnreachableError: .*\n {4}at /)
+    expect(stderr).toMatch(/^error: expected an answer from a Carillon server .*\n.*\nUnreachableError: .*\n {4}at /)
     expect(stderr).toContain('caused by: ')
   })
 
@@ -158,7 +158,7 @@ describe('the program', () => {
     const output = { out: '', err: '' }
     shell.stdout.on('data', (chunk: Buffer) => (output.out += chunk.toString()))
     shell.stderr.on('data', (chunk: Buffer) => (output.err += chunk.toString()))
-    // Until the program is connected and has printed two events. head reads only the first.
+    // Waits until the program is connected and has printed two events. head reads only the first one.
     const closed = once(shell, 'close')
     const ended = new AbortController()
     void closed.then(() => ended.abort())

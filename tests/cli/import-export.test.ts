@@ -36,7 +36,7 @@ function scheduleOf(name: string, more: object = {}): object {
 }
 
 describe('a crontab', () => {
-  test('is imported: curl as an HTTP call, other commands as calls of a hook, the rest refused with a reason', async () => {
+  test('is imported: curl becomes an HTTP call, other commands become calls of a hook, and the rest is refused with a reason', async () => {
     const { options, schedules } = await project('crontab')
     const file = rig.write(
       'my.crontab',
@@ -84,7 +84,7 @@ describe('a crontab', () => {
 })
 
 describe('an import', () => {
-  test('of the same file again creates no duplicates, but schedules that were deleted since', async () => {
+  test('of the same file again creates no duplicates, and creates schedules again that were deleted since', async () => {
     const { options, schedules } = await project('twice')
     const input = JSON.stringify([scheduleOf('a'), scheduleOf('b'), scheduleOf('b')])
 
@@ -101,7 +101,7 @@ describe('an import', () => {
     expect(items.map(({ name }) => name).toSorted()).toEqual(['a', 'b', 'b'])
   })
 
-  test('sends one batch, and creates no duplicates if the answer was lost and it is repeated', async () => {
+  test('sends one batch, and creates no duplicates if it is repeated after the answer was lost', async () => {
     const { options, schedules } = await project('lost')
     const input = JSON.stringify(Array.from({ length: 30 }, (_, index) => scheduleOf(`s${index}`)))
     const asked: string[] = []
@@ -124,7 +124,7 @@ describe('an import', () => {
     expect((await schedules.list({ limit: 100 })).items).toHaveLength(30)
   })
 
-  test('creates the other schedules of a batch if the service refuses one of them only at the create', async () => {
+  test('creates the other schedules of a batch if the server refuses one of them only at the create', async () => {
     const { options, schedules, client } = await project('refused-late')
     const { id: grantId } = await client.grants.create({ scopes: ['http:dispatch:*'] })
     const input = JSON.stringify([scheduleOf('a'), scheduleOf('b', { grantId }), scheduleOf('c')])
@@ -142,7 +142,7 @@ describe('an import', () => {
     expect((await schedules.list()).items.map(({ name }) => name).toSorted()).toEqual(['a', 'c'])
   })
 
-  test('does not change a schedule with the same name, and says that it may differ', async () => {
+  test('does not change a schedule with the same name, and notes that it may differ', async () => {
     const { options } = await project('differs')
     await rig.ask('import', ['-'], { ...options, input: JSON.stringify([scheduleOf('a')]) })
 
@@ -243,14 +243,14 @@ describe('an import', () => {
     const { stderr, exitCode } = await rig.run('import', ['-', '--format', 'yaml'], { input })
 
     expect(exitCode).toBe(1)
-    expect(stderr).toMatch(/^error: expected YAML: Excessive alias count[^\n]*\n$/)
+    expect(stderr).toMatch(/^error: expected YAML, got a text that cannot be read: Excessive alias count[^\n]*\n$/)
   })
 })
 
 describe('an import that failed before it paused a schedule', () => {
   const slot = '2098-01-02T00:00:00.000Z'
 
-  /** Creates the schedule, and fails at the pause. */
+  /** Creates the schedule, and then fails to pause it. */
   async function broken(name: string) {
     const { options, schedules } = await project(name)
     const input = JSON.stringify([
@@ -268,13 +268,13 @@ describe('an import that failed before it paused a schedule', () => {
     const [left] = (await schedules.list()).items
     expect({ exitCode, stderr, state: left?.state }).toMatchObject({
       exitCode: 1,
-      stderr: expect.stringContaining('no server answers') as string,
+      stderr: expect.stringContaining('expected an answer from a Carillon server') as string,
       state: 'active',
     })
     return { options: { ...options, input }, schedules, id: left?.id ?? '' }
   }
 
-  test('is completed with a note when it is repeated, and a third import changes nothing', async () => {
+  test('is completed with a note if it is repeated, and a third import changes nothing', async () => {
     const { options, schedules, id } = await broken('broken')
 
     const plan = await rig.run('import', ['-', '--dry-run'], options)

@@ -39,7 +39,7 @@ async function paste(line: string): Promise<string> {
 }
 
 describe('carillon up', () => {
-  test('starts everything, prints a next command that works as it is, and keeps the data for the next start', async () => {
+  test('starts everything, prints a next command that works unchanged, and keeps the data for the next start', async () => {
     const first = run('up', ['--port', '0'])
     const greeting = await first.shown(/npx carillon .*\n/)
     const [next = ''] = /^ +(.*npx carillon .*)$/m.exec(greeting)?.slice(1) ?? []
@@ -80,7 +80,7 @@ test('a second interrupt ends the program without waiting for the runs in progre
 
   up.child.kill('SIGINT')
   await up.shown(/stopping…/, 'stderr')
-  // A user who keeps pressing Ctrl-C: signals right after the first one count as the same interrupt.
+  // The user keeps pressing Ctrl-C. Signals right after the first one count as the same interrupt.
   const pressing = setInterval(() => up.child.kill('SIGINT'), 100)
   const { exitCode } = await up.ended
   clearInterval(pressing)
@@ -126,11 +126,11 @@ describe('server and worker', () => {
 })
 
 describe('the launcher', () => {
-  /** Makes only the launcher believe that it runs on an old Node. */
+  /** Makes only the launcher see an old version of Node. */
   const OLD = `data:text/javascript,if (process.argv[1]?.endsWith('carillon.js')) Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.1.0' } })`
   const env = { NODE_OPTIONS: `--import=${encodeURI(OLD)}` }
 
-  test('on an old Node starts the Node that npm installed, and passes its output and exit code on', async () => {
+  test('starts the Node that npm installed if it runs on an old Node, and passes on its output and exit code', async () => {
     const [version, usage] = await Promise.all([run('--version', [], env).ended, run('schedules', [], env).ended])
 
     expect(version).toEqual({ stdout: expect.stringMatching(/^carillon \d/) as string, stderr: '', exitCode: 0 })

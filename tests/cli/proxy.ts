@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 
-/** A proxy before the service that runs a callback before it forwards a request, and after it has the answer. */
+/** A proxy before a server. It runs a callback before it forwards a request, and another one after it has the answer. */
 export async function startProxy(
   service: string,
   before: (request: IncomingMessage) => Promise<void>,

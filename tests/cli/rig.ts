@@ -50,7 +50,7 @@ class TargetServer {
     return held
   }
 
-  /** Waits for the request to a held path. */
+  /** Resolves with the request to a held path once it has arrived. */
   async called(path: TargetPath): Promise<ServerResponse> {
     return this.#heldAt(path).promise
   }
@@ -68,7 +68,7 @@ interface RigParts {
   readonly target: TargetServer
 }
 
-/** A service with a worker, a target server, and the command line as a child process. */
+/** A server with a worker, a target server, and the command line as a child process. */
 export class CliRig implements AsyncDisposable {
   readonly database: TestDatabase
   /** The working directory of the command line. */
@@ -107,7 +107,7 @@ export class CliRig implements AsyncDisposable {
     return this.#service.url
   }
 
-  /** The environment variables with the URL of the service and the key. */
+  /** The environment variables with the URL of the server and the key. */
   get env(): Readonly<Record<string, string>> {
     return { CARILLON_URL: this.url, CARILLON_API_KEY: ADMIN_KEY }
   }

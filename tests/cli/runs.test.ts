@@ -11,7 +11,7 @@ beforeAll(async () => {
 
 afterAll(() => rig[Symbol.asyncDispose]())
 
-/** Its first slot is long after these tests. */
+/** The first slot of this schedule is long after these tests. */
 function make(name: string, path: Parameters<CliRig['target']>[0] = '/ok'): Promise<Schedule> {
   const cadence = { kind: 'cron' as const, expression: '0 9 1 1 *' }
   return rig.client.schedules.create({ name, cadence, target: { kind: 'http', url: rig.target(path) } })
@@ -29,7 +29,7 @@ describe('running a schedule now', () => {
     expect(stderr).toBe(`see its result with \`carillon runs get ${run?.id ?? ''}\`\n`)
   })
 
-  test('with --wait waits for its end and shows its attempts', async () => {
+  test('with --wait waits for the end of the run and shows its attempts', async () => {
     await make('Waited for')
 
     const run = await rig.ask<RunWithAttempts>('schedules run', ['Waited for', '--wait', '--timeout', '20s'])
@@ -82,7 +82,7 @@ describe('running a schedule now', () => {
 })
 
 describe('the runs of a schedule', () => {
-  test('are listed after a wait until one is over', async () => {
+  test('are listed once one has ended, after a wait', async () => {
     const { id } = await make('Listed', '/held/listed')
     const waiting = rig.begin('schedules runs', ['Listed', '--wait'])
     await waiting.shown(/^waiting for the slot \d{4}-01-01 09:00:00Z/, 'stderr')
@@ -97,7 +97,7 @@ describe('the runs of a schedule', () => {
     )
   })
 
-  test('are listed at once if one is over, and exit code 3 means that the latest did not succeed', async () => {
+  test('are listed at once if one has ended, and exit code 3 means that the latest one did not succeed', async () => {
     const { id } = await make('Over', '/fail')
     await rig.ask('schedules run', ['Over', '--wait'])
 
@@ -149,21 +149,25 @@ test('events are printed one per line, live or after a given event', async () =>
   const { id } = await make('FollowedEvent')
   await rig.client.schedules.pause(id, { reason: 'to be seen' })
 
-  const lines = await people.shown(/paused/)
+  const lines = await people.shown(/paused +FollowedEvent.*\n/)
   const interrupted = await people.stop('SIGINT')
-  const { stdout, exitCode } = await rig.run('events', ['--json', '--count', '2', '--after', before])
+  const replayed = rig.begin('events', ['--json', '--after', before])
+  const replay = await replayed.shown(/"FollowedEvent".*"paused"|"paused".*"FollowedEvent"/)
+  await replayed.stop('SIGINT')
+  const counted = await rig.run('events', ['--json', '--count', '1', '--after', before])
 
-  const events = stdout
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line) as LiveEvent)
-  expect(exitCode).toBe(0)
+  // Retries of other tests' runs may add events of their own in between.
+  const ofSchedule = (text: string): string[] => text.split('\n').filter((line) => line.includes('FollowedEvent'))
+  const events = ofSchedule(replay).map((line) => JSON.parse(line) as LiveEvent)
   expect(events.map(({ event, data }) => [event, 'change' in data ? data.change : ''])).toEqual([
     ['schedule', 'created'],
     ['schedule', 'paused'],
   ])
-  expect(lines).toBe(
-    `schedule  created    FollowedEvent  schedule ${id}\nschedule  paused     FollowedEvent  schedule ${id}\n`,
-  )
+  expect(ofSchedule(lines)).toEqual([
+    `schedule  created    FollowedEvent  schedule ${id}`,
+    `schedule  paused     FollowedEvent  schedule ${id}`,
+  ])
+  expect(counted.exitCode).toBe(0)
+  expect(counted.stdout.trimEnd().split('\n')).toHaveLength(1)
   expect(interrupted.exitCode).toBe(130)
 })

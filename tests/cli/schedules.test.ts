@@ -29,7 +29,7 @@ describe('creating a schedule', () => {
     expect(stdout).toMatch(/Next slot +\d{4}-\d\d-\d\d 09:00:00\+0[12]:00 \(in \d+ (min|h|d)\)/)
   })
 
-  test('sends the values of all options, and --json prints the answer of the service', async () => {
+  test('sends the values of all options, and --json prints the answer of the server', async () => {
     const flags =
       '--cron @daily --method put --header X-List:a --timeout 45s --overlap queue --missed run_once --deadline 10m ' +
       '--retries 0 --auto-pause 5 --spread 1m --owner user:alice'
@@ -175,7 +175,7 @@ describe('changing schedules', () => {
     ])
 
     expect(plan.added.every(({ local }) => local.includes('T08:00:00'))).toBe(true)
-    // Which of the two comes first depends on the hour of the day.
+    // The hour of the day decides whether the added or the removed slot comes first.
     expect(shown.stdout).toMatch(/^At 08:00 .*\n\n[+-] /)
     expect(shown.stdout).toMatch(/^[+] .* 08:00:00[+]0[12]:00 {2}in /m)
     expect(shown.stdout).toMatch(/^- .* 09:00:00[+]0[12]:00 {2}in /m)
@@ -189,7 +189,7 @@ describe('changing schedules', () => {
     })
   })
 
-  test('--auth names a secret, other edits keep it, and none removes it', async () => {
+  test('--auth names a secret, other edits keep it, and the value none removes it', async () => {
     await rig.client.secrets.put('webhook-key', { value: 'canary' })
     const flags = ['--cron', '@daily', '--url', rig.target('/ok')]
 

@@ -19,7 +19,7 @@ function make(name: string): Promise<Schedule> {
   return rig.client.schedules.create({ name, cadence: { kind: 'cron', expression: '@daily' }, target })
 }
 
-/** Runs the command line in this process with a simulated terminal: a child process would have none. */
+/** Runs the command line in this process with a simulated terminal, which a child process would not have. */
 async function onTerminal(args: readonly string[], { typed = '', width = 100, hasColor = false, env = {} } = {}) {
   let [stdout, stderr] = ['', '']
   const stdin = new PassThrough()
@@ -77,7 +77,7 @@ describe('on a terminal', () => {
     expect(typed).toMatchObject({ stdout: 'project shed was removed\n', exitCode: 0 })
   })
 
-  test('a secret cannot be typed on a terminal, which would show it', async () => {
+  test('a secret cannot be typed on a terminal, because the terminal would show it', async () => {
     const { stdout, stderr, exitCode } = await onTerminal(['secrets', 'put', 'token'], { typed: 'canary\n' })
 
     expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 2 })

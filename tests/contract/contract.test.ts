@@ -16,7 +16,7 @@ import { GRANTED, NO_SUCH_ID, REFUSED } from './requests.ts'
 import type { WireRequest } from './wire-request.ts'
 import { openWorld, type World } from './world.ts'
 
-// Every route and every documented status, read from the document. What is documented and has no request here fails.
+// Tests every route and every documented status of the OpenAPI document. It fails if a documented refusal has no request here.
 const world = await openWorld()
 const limited = await openWorld({ requestsPerMinute: 1 })
 const unplugged = await openWorld({ isUnplugged: true })
@@ -31,7 +31,7 @@ function granted(operationId: string, inWorld: World = world): Promise<WireReque
   return GRANTED[operationId as OperationId](inWorld)
 }
 
-/** Refusals that every operation meets alike, or all that take an id, a body or an If-Match. */
+/** Requests for the refusals that are the same for every operation, or for every operation with an id, a body or an If-Match. */
 const MET_ALIKE: Partial<Record<ProblemCode, Refusal>> = {
   unauthenticated: async (operation) =>
     world.send(operation, await granted(operation.operationId), { key: 'car_nobody' }),
@@ -61,20 +61,20 @@ const MET_ALIKE: Partial<Record<ProblemCode, Refusal>> = {
     return limited.send(operation, missing(operation))
   },
   unavailable: (operation) => {
-    // The only ids that are not looked for in the database.
+    // These are the only ids that are not looked up in the database.
     const own = operation.path.includes('/projects/') ? { id: 'default' } : {}
     return unplugged.send(operation, { ...missing(operation), ...own })
   },
 }
 
-/** A key with slightly too little permission: for operations of the installation that of an admin. */
+/** A key with slightly too few permissions. For an operation of the installation, that is the key of an admin. */
 function refusedKey({ operationId }: DocumentedOperation): Promise<string> {
   const { role, isForInstallation = false }: Operation = operations[operationId as OperationId]
   if (isForInstallation) return world.projectKey()
   return role === 'admin' ? world.memberKey() : world.removedKey()
 }
 
-/** Valid except for its id, where it has one. */
+/** A request that is valid except for its unknown id, if it has one. */
 function missing({ operationId, path }: DocumentedOperation): WireRequest {
   const bodies: Partial<Record<string, unknown>> = {
     editSchedule: { name: 'Other' },
@@ -95,7 +95,7 @@ function missing({ operationId, path }: DocumentedOperation): WireRequest {
   }
 }
 
-/** Valid except for an unknown field, in the body or else in the query. */
+/** A request that is valid except for an unknown field in its body, or in its query if it has no body. */
 async function invalidFor({ operationId, requestBody }: DocumentedOperation): Promise<WireRequest> {
   const request = await granted(operationId)
   return requestBody === undefined ? { ...request, query: { nonsense: '1' } } : { ...request, body: { nonsense: 1 } }
@@ -111,21 +111,21 @@ describe.each(documentedOperations)('$method $path', (operation) => {
   const { operationId, responses } = operation
   const codes = problemsOf(operations[operationId as OperationId])
 
-  test('is granted as documented', async () => {
+  test('a valid request succeeds as documented', async () => {
     const response = await world.send(operation, await granted(operationId))
 
     await expectDocumented(operation, response)
     expect(response.ok).toBe(true)
   })
 
-  test('documents the status of every refusal, and no other', () => {
+  test('the statuses of all refusals are documented, and no others', () => {
     const statuses = new Set(codes.map((code) => String(PROBLEM_TYPES[code].status)))
     const refusals = Object.keys(responses).filter((status) => Number(status) >= 400)
 
     expect(new Set(refusals)).toEqual(statuses)
   })
 
-  test.each(codes)('is refused with %s as documented', async (code) => {
+  test.each(codes)('a request is refused with %s as documented', async (code) => {
     const special = REFUSED[`${operationId} ${code}`]
     const meet = special === undefined ? MET_ALIKE[code] : () => meetSpecially(operation, special)
     if (meet === undefined) throw new Error(`no request here meets ${code} of ${operationId}`)
@@ -152,7 +152,7 @@ async function meetSpecially(
   return response
 }
 
-/** Holds an answer against the document: its status, its type, its headers and its body, which is returned. */
+/** Compares an answer with the document: its status, type, headers and body. Returns the body. */
 async function expectDocumented(operation: DocumentedOperation, response: Response): Promise<unknown> {
   const { status, headers } = response
   const documented = operation.responses[status]

@@ -17,7 +17,7 @@ export interface DocumentedOperation {
   readonly responses: Readonly<Record<string, DocumentedResponse>>
 }
 
-/** The document as any stranger has it: JSON, without our schemas. */
+/** The OpenAPI document as every client gets it: JSON without Carillon's schema objects. */
 const document = JSON.parse(JSON.stringify(createOpenApi({ version: '0.1.0', url: 'http://127.0.0.1:7400' }))) as {
   readonly paths: Readonly<Record<string, Readonly<Record<string, DocumentedOperation>>>>
 }
@@ -27,13 +27,13 @@ export const documentedOperations: readonly DocumentedOperation[] = Object.entri
 )
 
 const ajv = new Ajv2020({ strict: false, allErrors: true })
-// It is CommonJS: the function is the default of its default.
+// `ajv-formats` is CommonJS: its function is the `default` of its default export.
 formats.default(ajv)
 ajv.addSchema(document, 'openapi')
 
 const validators = new Map<string, ValidateFunction>()
 
-/** What in a body is not as documented; empty if nothing. */
+/** The differences of a body from the document. Empty if there are none. */
 export function faultsOf(operation: DocumentedOperation, status: number, mediaType: string, body: unknown): string[] {
   const pointer = [
     'paths',

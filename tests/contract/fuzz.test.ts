@@ -8,11 +8,11 @@ import { GRANTED } from './requests.ts'
 import type { WireRequest } from './wire-request.ts'
 import { openWorld } from './world.ts'
 
-/** `npm run test:fuzz` sends 2,000 to each route; with all the other tests, fewer. */
+/** `npm run test:fuzz` sends 2,000 bodies to each route, `npm test` fewer. */
 const BODIES_PER_ROUTE = Number(process.env['FUZZ_BODIES'] ?? 400)
 const PARAMETERS_PER_ROUTE = Math.ceil(BODIES_PER_ROUTE / 6)
 const AT_ONCE = 20
-// The same every time: a red run can be looked into.
+// A fixed seed, so that a failing run can be repeated.
 const SEED = 7400
 const MINUTES = 60_000
 
@@ -22,7 +22,7 @@ afterAll(() => world.close())
 const withBody = documentedOperations.filter(({ requestBody }) => requestBody !== undefined)
 
 test.each(withBody)(
-  `${BODIES_PER_ROUTE} bodies sent to $method $path are granted or refused with a field and a reason, and never break it`,
+  `${BODIES_PER_ROUTE} bodies to $method $path succeed or are refused with a field and a reason, without a server error`,
   async (operation) => {
     const granted = await GRANTED[operation.operationId as OperationId](world)
     const bodies = fc.sample(mutated(granted.body), { numRuns: BODIES_PER_ROUTE, seed: SEED })
@@ -32,14 +32,14 @@ test.each(withBody)(
       bodies.map((body) => ({ ...granted, body })),
     )
 
-    // Some bodies are near enough to be granted; most are not.
+    // Some bodies are close enough to a valid one to be accepted. Most are refused.
     expect(refused).toBeGreaterThan(BODIES_PER_ROUTE / 2)
   },
   5 * MINUTES,
 )
 
 test.each(documentedOperations)(
-  'no id, query or header breaks $method $path',
+  'no id, query or header causes a server error of $method $path',
   async (operation) => {
     const granted = await GRANTED[operation.operationId as OperationId](world)
     const { query = { shape: {} }, headers = { shape: {} } } = operations[operation.operationId as OperationId] as {
@@ -61,13 +61,13 @@ test.each(documentedOperations)(
   5 * MINUTES,
 )
 
-/** Fetch itself refuses some characters in a header; they cannot be sent. */
+/** Drops the headers that fetch itself refuses to send. */
 function sendable(headers: Record<string, string>): Record<string, string> {
   const held = Object.entries(headers).filter(([, value]) => /^[\t\x20-\x7e\x80-\xff]*$/.test(value))
   return Object.fromEntries(held)
 }
 
-/** @returns how many were refused */
+/** @returns how many requests were refused */
 async function fuzz(operation: DocumentedOperation, requests: readonly WireRequest[]): Promise<number> {
   let refused = 0
   for (let from = 0; from < requests.length; from += AT_ONCE) {
@@ -78,7 +78,7 @@ async function fuzz(operation: DocumentedOperation, requests: readonly WireReque
   return refused
 }
 
-/** One request: its status is documented, its problem is whole, and one of an input names field and reason. */
+/** Sends one request. Its status must be documented, its problem complete, and a problem of the input must name field and reason. */
 async function meet(operation: DocumentedOperation, request: WireRequest): Promise<number> {
   const response = await world.send(operation, request)
   const { status } = response
@@ -89,7 +89,7 @@ async function meet(operation: DocumentedOperation, request: WireRequest): Promi
   const answer = await response.text()
   const told = `${status} for ${JSON.stringify(request).slice(0, 2000)}: ${answer.slice(0, 1000)}`
   expect(status, told).toBeLessThan(500)
-  // An id may be a text that leads to another route or to none, or one that is too long for any.
+  // An id may be a text that leads to another route or to none, or that is too long.
   if (operation.responses[status] === undefined) expect([400, 404, 405, 431], told).toContain(status)
   const problem = JSON.parse(answer) as Problem
   if (operation.responses[status] !== undefined) {
@@ -98,7 +98,7 @@ async function meet(operation: DocumentedOperation, request: WireRequest): Promi
   if (problem.code === 'invalid_input') {
     expect(problem.errors.length, told).toBeGreaterThan(0)
     for (const { field, message } of problem.errors) {
-      // Empty only where the body as a whole is at fault, or a field whose name is empty.
+      // The field is empty only if the body as a whole is at fault, or a field whose name is empty.
       const isObject = typeof request.body === 'object' && request.body !== null && !Array.isArray(request.body)
       if (isObject && !Object.hasOwn(request.body, '')) expect(field, told).not.toBe('')
       expect(message, told).toMatch(/expected/i)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** Values that have broken services before. */
+/** Values that often break services. */
 const NASTY: readonly unknown[] = [
   null,
   true,
@@ -40,7 +40,7 @@ const KEYS = ['name', 'cadence', 'target', 'policy', 'kind', 'toString', 'constr
 
 const nasty = fc.oneof(fc.constantFrom(...NASTY), fc.jsonValue({ maxDepth: 3 }))
 
-/** Any JSON, or something that is nearly `valid`: one to three places of it replaced, removed or added. */
+/** Any JSON, or a value close to `valid`: one to three of its fields are replaced, removed or added. */
 export function mutated(valid: unknown): fc.Arbitrary<unknown> {
   const change = fc.record({
     place: fc.nat(),
@@ -64,14 +64,14 @@ export function mutated(valid: unknown): fc.Arbitrary<unknown> {
   return fc.oneof({ weight: 4, arbitrary: near }, { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 5 }) })
 }
 
-/** Every object in a value, itself included. */
+/** Every object in a value, including the value itself. */
 function objectsIn(value: unknown): Record<string, unknown>[] {
   if (typeof value !== 'object' || value === null) return []
   const inner = Object.values(value).flatMap(objectsIn)
   return Array.isArray(value) ? inner : [value as Record<string, unknown>, ...inner]
 }
 
-/** A text for a place in a URL or a header. */
+/** Any text for a path, a query or a header. */
 export const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 50 }),
   fc.constantFrom(

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 
-/** A way to Postgres that can be cut. */
+/** A relay to Postgres that a test can cut. */
 export interface Relay {
-  /** The same database, by this way. */
+  /** The URL of the database through the relay. */
   readonly url: string
-  /** Breaks all connections, and refuses others. */
+  /** Breaks all connections, and refuses new ones. */
   unplug(): Promise<void>
 }
 

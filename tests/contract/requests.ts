@@ -5,7 +5,7 @@ import type { World } from './world.ts'
 
 export const NO_SUCH_ID = '01890000-0000-7000-8000-000000000000'
 
-/** For every operation a request that is granted, once what it is about has been made. */
+/** For every operation a request that succeeds. It creates first what the request names. */
 export const GRANTED: { readonly [Id in OperationId]: (world: World) => Promise<WireRequest> | WireRequest } = {
   createSchedule: () => ({ body: SCHEDULE }),
   previewSchedule: () => ({ body: SCHEDULE }),
@@ -73,7 +73,7 @@ export const GRANTED: { readonly [Id in OperationId]: (world: World) => Promise<
   requestAudit: () => ({}),
 }
 
-/** How to meet a refusal that only some operations know, by `<operation> <code>`. */
+/** Requests for the refusals of single operations, by `<operation> <code>`. */
 export const REFUSED: Readonly<Record<string, (world: World) => Promise<WireRequest>>> = {
   'pauseSchedule state_conflict': async (world) => ({ id: await world.pausedSchedule(), body: { reason: 'again' } }),
   'resumeSchedule state_conflict': async (world) => ({ id: await world.schedule() }),

@@ -11,7 +11,7 @@ import { expect, test } from 'vitest'
 import { SCHEDULE } from './wire-request.ts'
 import { openWorld } from './world.ts'
 
-/** What the generator makes of three operations. */
+/** The parts of the generated client that this test uses. */
 interface GeneratedClient {
   readonly OpenAPI: { BASE: string; TOKEN: string }
   readonly SchedulesService: {
@@ -26,7 +26,7 @@ async function fetchDocument(url: string): Promise<string> {
   return response.text()
 }
 
-test('the document that the service shows passes a strict validator of a third party', async () => {
+test('a strict third-party validator accepts the document that the server shows', async () => {
   const world = await openWorld()
   const source = await fetchDocument(world.url)
   await world.close()
@@ -37,7 +37,7 @@ test('the document that the service shows passes a strict validator of a third p
   expect(problems.map(({ ruleId, message, location }) => ({ ruleId, message, at: location[0]?.pointer }))).toEqual([])
 })
 
-test('a client that a public generator makes from the document creates, lists and pauses a schedule', async () => {
+test('a client that a public generator creates from the document can create, list and pause a schedule', async () => {
   const world = await openWorld()
   const folder = await mkdtemp(join(tmpdir(), 'carillon-generated-'))
   const input = join(folder, 'openapi.json')

@@ -1,18 +1,18 @@
 import type { ScheduleInput } from '@carillon/api'
 
-/** What is sent for one operation. */
+/** A request for one operation. */
 export interface WireRequest {
   readonly id?: string
   readonly query?: Readonly<Record<string, string>>
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
-  /** @default that of the installation */
+  /** @default the admin key */
   readonly key?: string
-  /** To be done once it was answered. */
+  /** Called after the answer. */
   readonly release?: () => Promise<void>
 }
 
-/** A schedule that nothing is wrong with. */
+/** A valid schedule. */
 export const SCHEDULE: ScheduleInput = {
   name: 'Digest',
   cadence: { kind: 'cron', expression: '0 9 * * 1-5', timezone: 'Europe/Madrid' },

@@ -9,30 +9,30 @@ import { openRelay } from './relay.ts'
 import { SCHEDULE, type WireRequest } from './wire-request.ts'
 
 interface WorldOptions {
-  /** Of one key. @default no limit that a test would meet */
+  /** The rate limit of one key. @default a limit that no test reaches */
   readonly requestsPerMinute?: number
   /** @default true */
   readonly canKeepSecrets?: boolean
-  /** The database goes away once the service has started. */
+  /** If true, the connections to the database are cut once the server has started. */
   readonly isUnplugged?: boolean
 }
 
 interface SendOptions {
-  /** @default the key of the installation */
+  /** @default the admin key */
   readonly key?: string
-  /** Sent as the body, as it is. */
+  /** Sent unchanged as the body. */
   readonly text?: string
   /** @default 'application/json' */
   readonly mediaType?: string
 }
 
-/** A service on a database of its own, and what can be found in it. No worker: what is to run stays as it is. */
+/** A server with a database of its own, and functions that create its contents. It has no worker, so runs stay waiting. */
 export interface World {
   readonly url: string
   readonly adminKey: string
   readonly client: Client
   send(operation: DocumentedOperation, request: WireRequest, options?: SendOptions): Promise<Response>
-  /** Each makes what it names, and returns its id. */
+  /** Each function creates the resource that it names, and returns its id. */
   schedule(): Promise<string>
   pausedSchedule(): Promise<string>
   grant(): Promise<string>
@@ -42,14 +42,14 @@ export interface World {
   run(): Promise<Run>
   nextSlot(scheduleId: string): Promise<string>
   memberKey(): Promise<string>
-  /** An admin's of the project. */
+  /** The key of an admin of the project. */
   projectKey(): Promise<string>
-  /** An admin's, who was removed from the project since. */
+  /** The key of an admin that was removed from the project. */
   removedKey(): Promise<string>
-  /** An admin's, in a project that has all the schedules that its tenant may have. */
+  /** The key of an admin in a project that has as many schedules as its tenant allows. */
   keyOfFullProject(): Promise<string>
   unique(name: string): string
-  /** Begins a create and keeps it from ending. @returns how to let it go on */
+  /** Begins a create and holds it. @returns a function that lets it finish */
   holdCreate(input: ScheduleInput, idempotencyKey: string): Promise<() => Promise<void>>
   close(): Promise<void>
 }
@@ -67,7 +67,7 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     CARILLON_ALLOWED_TARGETS: '127.0.0.1',
     CARILLON_LOG_LEVEL: 'silent',
     CARILLON_RATE_LIMIT: String(options.requestsPerMinute ?? UNLIMITED),
-    // Those who fuzz make many.
+    // The fuzz tests create many schedules.
     CARILLON_MAX_SCHEDULES_PER_PROJECT: 'none',
     ...(options.canKeepSecrets === false ? {} : { CARILLON_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64') }),
   })

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 import { CALLER, CrashRig } from './rig.ts'
 
-test.concurrent('a worker that is asked to go settles what ends in time, leaves the list, and exits with 0', async () => {
+test.concurrent('a worker that gets SIGTERM settles the runs that end in time, leaves the list of workers, and exits with 0', async () => {
   await using rig = await CrashRig.start('long')
   const leaving = await rig.worker('leaving')
   const schedule = await rig.create()
@@ -12,7 +12,7 @@ test.concurrent('a worker that is asked to go settles what ends in time, leaves 
   const exited = once(leaving, 'exit')
 
   leaving.kill('SIGTERM')
-  // It has received the signal: it stops listening first.
+  // A worker that has received the signal stops listening first.
   await rig.until(`
     select where not exists (
       select from pg_stat_activity where datname = current_database() and application_name = 'carillon listener'
@@ -25,7 +25,7 @@ test.concurrent('a worker that is asked to go settles what ends in time, leaves 
 })
 
 test.concurrent(
-  'a worker that is asked to go hands back what hangs, uncharged, and exits with 0',
+  'a worker that gets SIGTERM hands back the runs that hang, without counting their attempts, and exits with 0',
   { timeout: 120_000 },
   async () => {
     await using rig = await CrashRig.start('long')

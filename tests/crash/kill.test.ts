@@ -9,7 +9,7 @@ function identityOf(headers: IncomingHttpHeaders): object {
   return { key, scheduleId, scheduledFor }
 }
 
-test.concurrent('a worker that is killed between begin and settle: another one finishes its run (I5, I12)', async () => {
+test.concurrent('if a worker is killed between begin and settle, another one finishes its run (I5, I12)', async () => {
   await using rig = await CrashRig.start('short')
   const doomed = await rig.worker('doomed')
   const schedule = await rig.create()
@@ -30,7 +30,7 @@ test.concurrent('a worker that is killed between begin and settle: another one f
   expect([first, second].map(({ headers }) => headers['carillon-attempt'])).toEqual(['1', '2'])
 })
 
-test.concurrent('a worker that is killed when the target has answered and nothing is settled: the slot is sent again under its key (I5)', async () => {
+test.concurrent('if a worker is killed after the answer and before the settlement, the slot is sent again with the same key (I5)', async () => {
   await using rig = await CrashRig.start('short')
   const { pool } = rig.database
   const doomed = await rig.worker('doomed')
@@ -46,7 +46,7 @@ test.concurrent('a worker that is killed when the target has answered and nothin
   )
 
   await killed(doomed)
-  // Otherwise its session would still execute the statement it received.
+  // Its session could still execute a statement that it received before the kill.
   await pool.query('select pg_terminate_backend($1, 5000)', [pid])
   await holder.query('rollback')
   holder.release()
@@ -60,7 +60,7 @@ test.concurrent('a worker that is killed when the target has answered and nothin
   expect(second.body).toBe(first.body)
 })
 
-test.concurrent('a worker that is killed before its begin is committed leaves nothing: another one begins the slot (I3)', async () => {
+test.concurrent('if a worker is killed before its begin is committed, nothing is left of it and another worker begins the slot (I3)', async () => {
   await using rig = await CrashRig.start('short')
   const { pool } = rig.database
   const doomed = await rig.worker('doomed')
@@ -95,7 +95,7 @@ test.concurrent('a worker that is killed before its begin is committed leaves no
   expect(rig.arrivals).toBe(1)
 })
 
-test.concurrent('a worker that is stopped for longer than its lease and woken again changes nothing (I12)', async () => {
+test.concurrent('a worker that was stopped for longer than its lease changes nothing when it continues (I12)', async () => {
   await using rig = await CrashRig.start('short')
   const stopped = await rig.worker('stopped')
   const schedule = await rig.create()
@@ -110,7 +110,7 @@ test.concurrent('a worker that is stopped for longer than its lease and woken ag
   const before = await rig.ledger()
   first.answer(500)
   stopped.kill('SIGCONT')
-  // It is alive: it returns under a new id, without its former runs.
+  // The worker is alive: it returns with a new id, without its former runs.
   await rig.until(`select from carillon.workers where name = 'stopped' and id <> $1`, [lostId])
 
   expect(await rig.ledger()).toEqual(before)

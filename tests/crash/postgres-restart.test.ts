@@ -40,7 +40,7 @@ async function startTarget(): Promise<AsyncDisposable & { url: string; whenCalle
   }
 }
 
-/** Ends the server as a power cut would, and starts it again where it was. */
+/** Kills the server as a power cut would, and starts it again on the same data. */
 async function crashAndRestart(postgres: EmbeddedPostgres, dataDir: string): Promise<EmbeddedPostgres> {
   const [pid] = readFileSync(join(dataDir, 'postmaster.pid'), 'utf8').split('\n')
   process.kill(Number(pid), 'SIGKILL')
@@ -49,7 +49,7 @@ async function crashAndRestart(postgres: EmbeddedPostgres, dataDir: string): Pro
 }
 
 test(
-  'a Postgres that crashes under load and comes back: the worker goes on, and every slot has its one line (I2, I6)',
+  'if Postgres crashes under load and restarts, the worker continues and every slot has exactly one line (I2, I6)',
   { timeout: 180_000 },
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'carillon-crash-'))
@@ -87,7 +87,7 @@ test(
     await target.whenCalled(3 * SCHEDULES)
     for (const { id } of await scheduler.list(CALLER)) await scheduler.pause(CALLER, id, { reason: 'enough' })
     const open = `select from carillon.runs where state in ('pending', 'running', 'retrying')`
-    // No event says when the last retry has ended, so the test polls.
+    // No event reports the end of the last retry, so the test polls.
     while ((await pool.query(open)).rows.length > 0) await pool.query('select pg_sleep(0.05)')
     await worker.stop()
 

@@ -9,12 +9,12 @@ import { createDb, Scheduler, type Schedule, type Target } from '@carillon/core'
 import { createDatabase, type TestDatabase } from '@carillon/core/testing'
 import { createHttpTarget } from '@carillon/targets'
 
-/** A lease lasts three of these: short for tests that wait for it to expire, long for tests that must keep it. */
+/** A lease lasts three heartbeats. Tests that wait for its expiry use short ones, tests that must keep it use long ones. */
 const HEARTBEAT_MS = { short: 1500, long: 15_000 }
 export const CALLER = { tenantId: 'acme', projectId: 'web', subject: 'user:alice' }
 const PAYLOAD = { list: 'a', nested: { of: ['things', 1] } }
 
-/** A call of the target that the test has not answered yet. */
+/** A call of the target that the test has not answered. */
 export interface Arrival {
   readonly headers: IncomingHttpHeaders
   readonly body: string
@@ -23,7 +23,7 @@ export interface Arrival {
 
 type Row = Readonly<Record<string, unknown>>
 
-/** A database, a target that the test answers for, and workers in processes of their own. */
+/** A database, a target whose answers the test decides, and workers in processes of their own. */
 export class CrashRig implements AsyncDisposable {
   readonly database: TestDatabase
   readonly scheduler: Scheduler
@@ -52,7 +52,7 @@ export class CrashRig implements AsyncDisposable {
     return rig
   }
 
-  /** A worker that has its lease and claims slots. */
+  /** Starts a worker. Resolves once it has its lease and claims slots. */
   async worker(name: string): Promise<ChildProcess> {
     const script = fileURLToPath(new URL('./worker-process.ts', import.meta.url))
     const env = {
@@ -67,13 +67,13 @@ export class CrashRig implements AsyncDisposable {
     return child
   }
 
-  /** A schedule of one slot, a moment from now, that calls the target. */
+  /** Creates a schedule that calls the target, with one slot a moment from now. */
   create(): Promise<Schedule> {
     const { port } = this.#server.address() as AddressInfo
     return this.scheduler.create(CALLER, {
       name: 'once',
       cadence: { kind: 'once', at: new Date(Date.now() + 1500).toISOString() },
-      // Nothing here is about a time limit of the target.
+      // These tests do not test the target's time limit.
       target: {
         kind: 'http',
         url: `http://127.0.0.1:${port}/run`,
@@ -84,7 +84,7 @@ export class CrashRig implements AsyncDisposable {
     })
   }
 
-  /** The call of the target with this number, from 1, as soon as it comes. */
+  /** Resolves with a call of the target once it arrives. Calls are counted from 1. */
   async arrival(number: number): Promise<Arrival> {
     for (;;) {
       const arrival = this.#arrivals[number - 1]
@@ -97,18 +97,18 @@ export class CrashRig implements AsyncDisposable {
     return this.#arrivals.length
   }
 
-  /** Polls until there is an answer; the test's own time limit is the bound. */
+  /** Polls until a statement returns a row. The test's own time limit is the bound. */
   async until(text: string, values: readonly unknown[] = []): Promise<Row> {
     for (;;) {
       const { rows } = await this.database.pool.query<Row>(text, [...values])
       const [row] = rows
       if (row !== undefined) return row
-      // The event happens in another process, so this polls, with a pause on the server's side.
+      // The event happens in another process, so this polls and pauses on the server's side.
       await this.database.pool.query('select pg_sleep(0.02)')
     }
   }
 
-  /** The run of a schedule with its attempts, once it is over. */
+  /** Resolves with the run of a schedule and its attempts once the run has ended. */
   async outcome({ id }: Schedule): ReturnType<Scheduler['getRun']> {
     const run = await this.until(`select id from carillon.runs where schedule_id = $1 and completed_at is not null`, [
       id,
@@ -116,7 +116,7 @@ export class CrashRig implements AsyncDisposable {
     return this.scheduler.getRun(CALLER, run['id'] as string)
   }
 
-  /** Everything the pipeline wrote about slots. */
+  /** All rows that the pipeline has written about slots. */
   async ledger(): Promise<readonly Row[]> {
     const { rows } = await this.database.pool.query<Row>(`
       select runs::text as line from carillon.runs union all select attempts::text from carillon.attempts
@@ -143,7 +143,7 @@ export class CrashRig implements AsyncDisposable {
   }
 }
 
-/** Ends a process as a power cut would; resolves once it is gone. */
+/** Kills a process as a power cut would. Resolves once it has exited. */
 export async function killed(child: ChildProcess): Promise<void> {
   const exited = once(child, 'exit')
   child.kill('SIGKILL')

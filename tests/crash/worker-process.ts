@@ -1,7 +1,7 @@
 import { Worker } from '@carillon/core'
 import { createHttpTarget } from '@carillon/targets'
 
-/** A worker in its own process, which a test kills, pauses or asks to stop. It ends by itself once it has drained. */
+/** A worker in its own process, which a test kills, pauses or drains. It exits by itself once it has drained. */
 const { DATABASE_URL: databaseUrl = '', WORKER_NAME: name = 'worker', HEARTBEAT_MS: heartbeatMs = '1000' } = process.env
 
 const worker = new Worker({

@@ -8,16 +8,16 @@ import type { TestProject } from 'vitest/node'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Of the one Postgres of this test run, as superuser. */
+    /** The URL of the one Postgres of this test run, as superuser. */
     readonly postgresUrl: string
   }
 }
 
-/** A folder in memory, where Linux has one: the tests create very many files, most of them of databases. */
+/** A folder in memory, if Linux has one. The tests create very many files, mostly of databases. */
 const MEMORY = '/dev/shm'
 const MEMORY_MIN_BYTES = 4 * 2 ** 30
 
-/** One Postgres for the whole test run; each test file makes databases of its own in it. */
+/** Starts one Postgres for the whole test run. Each test file creates its own databases in it. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = makeTemporaryFolder()
   // Every process of this run creates its temporary files here. The next run removes what a killed run left.
@@ -26,8 +26,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     dataDir: join(folder, 'data'),
     settings: {
       max_connections: '400',
-      // Nothing here outlives the run, so nothing needs to reach the disk. Benchmarks and crash tests start
-      // their own server.
+      // No data of a test run is kept, so no write needs to reach the disk. Benchmarks and crash tests start their own server.
       fsync: 'off',
       synchronous_commit: 'off',
       full_page_writes: 'off',
@@ -41,7 +40,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   }
 }
 
-/** In memory if it is large enough and programs may run from it. In a container it often has 64 MB and is `noexec`. */
+/** A folder in memory if that is large enough and may contain programs. In a container it often has 64 MB and is `noexec`. */
 function makeTemporaryFolder(): string {
   for (const parent of [MEMORY, tmpdir()]) {
     try {
@@ -54,13 +53,13 @@ function makeTemporaryFolder(): string {
       if (canRun(folder)) return folder
       rmSync(folder, { recursive: true })
     } catch {
-      // Not there, or not ours to write to.
+      // The folder does not exist, or this user may not write to it.
     }
   }
   throw new Error(`expected a folder for temporary files that programs may run from, got ${tmpdir()}: set TMPDIR`)
 }
 
-/** The folders of test runs that were killed. */
+/** Removes the folders of test runs that were killed. */
 function removeAbandoned(parent: string): void {
   for (const name of readdirSync(parent)) {
     const [, pid] = /^carillon-tests-(\d+)-/.exec(name) ?? []

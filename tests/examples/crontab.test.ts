@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 afterAll(() => rig[Symbol.asyncDispose]())
 
-test('the crontab of the examples becomes schedules with the names, zone and calls that it says', async () => {
+test('the crontab of the examples becomes schedules with the names, the zone and the calls in the file', async () => {
   const { exitCode } = await rig.run('import', [join(REPOSITORY, 'examples/crontab')])
   const { items } = await rig.client.schedules.list()
 

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 import { REPOSITORY, runTool } from '../house/run-tool.ts'
 
-test('a first schedule is made, fires, and its run is in the ledger', async () => {
+test('a first schedule is created and fires, and its run is in the ledger', async () => {
   const { exitCode, stdout } = await runTool(REPOSITORY, process.execPath, [
     join(REPOSITORY, 'examples/first-schedule.ts'),
   ])
@@ -22,7 +22,7 @@ test('a first schedule is made, fires, and its run is in the ledger', async () =
   })
 })
 
-test.each(['README.md', 'packages/core/README.md'])('what %s shows are lines of the program that runs', (page) => {
+test.each(['README.md', 'packages/core/README.md'])('%s shows lines of the program that is tested here', (page) => {
   const program = readFileSync(join(REPOSITORY, 'examples/first-schedule.ts'), 'utf8').split('\n')
   const [, shown = ''] = /```ts\n(.*?)```/s.exec(readFileSync(join(REPOSITORY, page), 'utf8')) ?? []
 

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 
 import { REPOSITORY } from '../house/run-tool.ts'
 
-test('the service of the example does its work once per Idempotency-Key, and answers every call', async () => {
+test('the example service works once per Idempotency-Key, and answers every call', async () => {
   const service = spawn(process.execPath, [join(REPOSITORY, 'examples/http-target.ts')], {
     env: { ...process.env, PORT: '0' },
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -9,7 +9,7 @@ function runExample(name: string): Promise<{ exitCode: number; stdout: string }>
   return runTool(REPOSITORY, process.execPath, [join(REPOSITORY, 'examples', name)])
 }
 
-test.concurrent('an application with a kind of target of its own is called, retried and told what is wrong', async () => {
+test.concurrent('an application with a target kind of its own is called and retried, and gets the problems of its input', async () => {
   const { exitCode, stdout } = await runExample('embedding.ts')
 
   expect({ exitCode, lines: stdout.trim().split('\n') }).toEqual({
@@ -24,7 +24,7 @@ test.concurrent('an application with a kind of target of its own is called, retr
   })
 })
 
-test.concurrent('two workers on one Postgres call each slot once, also if one of them leaves (I2)', async () => {
+test.concurrent('two workers on one Postgres call each slot once, even if one of them stops (I2)', async () => {
   const { exitCode, stdout } = await runExample('two-workers.ts')
 
   expect({ exitCode, lines: stdout.trim().split('\n') }).toEqual({
@@ -34,12 +34,12 @@ test.concurrent('two workers on one Postgres call each slot once, also if one of
 })
 
 test.concurrent(
-  'a Restate service is entered once, though its first attempt was cut (I5)',
+  'a Restate service runs its handler once, although its first attempt was cut (I5)',
   async () => {
     const { exitCode, stdout } = await runExample('restate.ts')
 
     const lines = stdout.trim().split('\n')
-    // The first attempt reaches its time limit; on a busy machine others do too, until one is answered.
+    // The first attempt reaches its time limit. On a busy machine later attempts do too, until one is answered.
     const cut = lines.filter((line) => line.endsWith(': the run is retrying'))
     expect({ exitCode, cut: cut[0] }).toEqual({ exitCode: 0, cut: 'attempt 1: the run is retrying' })
     expect(lines.filter((line) => line === 'sending list a')).toHaveLength(1)

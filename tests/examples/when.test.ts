@@ -8,7 +8,7 @@ function when(...args: string[]): Promise<{ exitCode: number; stdout: string }> 
   return runTool(REPOSITORY, process.execPath, [join(REPOSITORY, 'examples/when.ts'), ...args])
 }
 
-test('the clock tells when a rule comes due, and what the clocks will do to it', async () => {
+test('the example `when` prints when a rule comes due, and the effect of DST changes', async () => {
   const { exitCode, stdout } = await when('30 2 * * *', 'America/New_York', '2027-03-13T12:00:00Z')
 
   expect(exitCode).toBe(0)
@@ -20,21 +20,21 @@ test('the clock tells when a rule comes due, and what the clocks will do to it',
   expect(stdout).toContain('02:30 does not exist')
 })
 
-test('the clock answers without being asked anything in particular', async () => {
+test('the example `when` prints a rule of its own without arguments', async () => {
   const { exitCode, stdout } = await when()
 
   expect(exitCode).toBe(0)
   expect(stdout).toContain('At 09:00 on Monday through Friday, in Europe/Madrid')
 })
 
-test('the clock takes a cadence of any kind as JSON, and says when it is over', async () => {
+test('the example `when` accepts a cadence of any kind as JSON, and states when it ends', async () => {
   const { stdout } = await when('{"kind":"once","at":"2020-01-01T00:00:00Z"}')
 
   expect(stdout).toContain('Once, on 1 January 2020 at 00:00, in UTC')
   expect(stdout).toContain('It does not come due any more.')
 })
 
-test('the clock says what is wrong with a rule, and fails', async () => {
+test('the example `when` states the problem of an invalid rule, and fails', async () => {
   const { exitCode, stdout } = await when('60 9 * * *')
 
   expect(exitCode).toBe(1)

@@ -4,16 +4,16 @@ import type { Audit, createPool, Scheduler } from '@carillon/core'
 
 type Pool = ReturnType<typeof createPool>
 
-/** What a requested audit found, by kind. */
+/** The findings of the requested audit, counted by kind. */
 export interface AuditResult {
   readonly isFinished: boolean
   readonly findings: number
   readonly kinds: Readonly<Record<string, number>>
-  /** What audits before it had found, in the middle of the faults. */
+  /** The findings of earlier audits, during the faults. */
   readonly earlierKinds: Readonly<Record<string, number>>
-  /** How many slots an audit has found lost at any time. It gives them a line, so the ledger no longer shows it. */
+  /** How many slots any audit has found lost. An audit writes a line for them, so the ledger does not show them afterwards. */
   readonly slotsLost: number
-  /** A few of the findings, in words. */
+  /** Some of the findings, in words. */
   readonly details: readonly string[]
 }
 
@@ -46,7 +46,7 @@ export async function runAudit(pool: Pool, scheduler: Scheduler): Promise<AuditR
   }
 }
 
-/** The audit runs all the time, so it also reports what it found during the faults. */
+/** The report also contains what earlier audits found, because the audit runs all the time. */
 async function finishedAudit(scheduler: Scheduler, askedAt: number): Promise<Audit | undefined> {
   const audit = await scheduler.latestAudit()
   return audit?.isWhole === true && audit.startedAt >= askedAt ? audit : undefined

@@ -32,12 +32,12 @@ export class CrashablePostgres implements AsyncDisposable {
     return postgres
   }
 
-  /** Kills the server and all of its processes, as a power cut would, and starts it again on the same data after a while. */
+  /** Kills the server and all of its processes, as a power cut would, and starts it again on the same data after a pause. */
   async crash(downMs: number): Promise<void> {
     const dataDir = join(this.#folder, 'data')
     const [pidText] = readFileSync(join(dataDir, 'postmaster.pid'), 'utf8').split('\n')
     const pid = Number(pidText)
-    // The postmaster first: it would take the death of a child for a crash, and recover by itself.
+    // The postmaster is killed first. Otherwise it would treat the death of a child as a crash, and recover by itself.
     for (const ended of [pid, ...childrenOf(pid)]) killIfThere(ended)
     await this.#running.ended
     await sleep(downMs)
@@ -50,7 +50,7 @@ export class CrashablePostgres implements AsyncDisposable {
   }
 }
 
-/** Durability is as Postgres ships it. */
+/** The settings keep the default durability of Postgres. */
 const SETTINGS = { max_connections: '200' }
 
 function childrenOf(parent: number): number[] {
@@ -62,7 +62,7 @@ function childrenOf(parent: number): number[] {
 
 function parentOf(pid: number): number | undefined {
   try {
-    // After the name in parentheses come the state and the parent.
+    // The state and the parent follow the name, which is in parentheses.
     const [, parent] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? []
     return Number(parent)
   } catch {

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { SeededRandom } from './seeded-random.ts'
 
 /**
- * When a connection breaks, seen from one statement: before Postgres hears it, while Postgres works on it, after Postgres has
- * answered and before the client hears the answer. `silence` drops the answer and leaves the connection half-open.
+ * When a connection breaks, seen from one statement: before Postgres receives it, while Postgres executes it, or after Postgres has
+ * answered and before the client gets the answer. `silence` drops the answer and leaves the connection half-open.
  */
 export type Moment = 'before' | 'during' | 'after' | 'silence'
 
@@ -12,9 +12,9 @@ export const CUT_MOMENTS: readonly Moment[] = ['before', 'during', 'after']
 
 interface FaultPlanOptions {
   readonly moments: readonly Moment[]
-  /** The minimum time between two faults, so that workers make progress in between. A rare statement waits a quarter of it. */
+  /** The minimum time between two faults, in milliseconds, so that workers make progress. A rare statement waits a quarter of it. */
   readonly gapMs: number
-  /** How many connections may be silent at a time. */
+  /** How many connections may be silent at the same time. */
   readonly openMax: number
   readonly random: SeededRandom
   readonly now: () => number
@@ -22,26 +22,26 @@ interface FaultPlanOptions {
 
 interface Row {
   readonly label: string
-  /** How often workers sent it. */
+  /** How often workers have sent it. */
   sent: number
-  /** Sent in the warm-up, before any fault. */
+  /** True if it was sent in the warm-up, before any fault. */
   readonly isLearned: boolean
   readonly faults: Map<Moment, number>
-  /** Chosen, and not over. */
+  /** How many faults are chosen and not over, for each moment. */
   readonly planned: Map<Moment, number>
 }
 
-/** `each`: what has not been cut yet. `again`: anything, and most likely what was cut least. */
+/** `each` cuts what has not been cut yet. `again` cuts anything, most likely what was cut least. */
 type Aim = 'nothing' | 'each' | 'again'
 
-/** A statement that was sent less often than this need not have been cut at every moment, unless the warm-up saw it. */
+/** A statement that was sent less often than this needs no cut at every moment, unless it was sent in the warm-up. */
 const SELDOM = 6
-/** A statement that was sent more often will soon be sent again. */
+/** A statement that was sent more often than this is likely to be sent again soon. */
 const OFTEN = 100
 const AGAIN_CHANCE = 0.3
 const LOOK_EVERY_MS = 250
 
-/** Decides which statement is cut at which moment, and keeps the table of what was. */
+/** Decides which statement is cut at which moment, and counts the cuts. */
 export class FaultPlan {
   readonly moments: readonly Moment[]
   readonly #options: FaultPlanOptions
@@ -62,18 +62,18 @@ export class FaultPlan {
     return this.#total
   }
 
-  /** When the last fault happened, epoch milliseconds. */
+  /** The time of the last fault, in epoch milliseconds. */
   get lastAt(): number {
     return this.#lastAt
   }
 
-  /** At first the plan aims at nothing and only learns which statements there are. */
+  /** The plan begins with the aim 'nothing': it only learns which statements are sent. */
   aimAt(aim: Aim): void {
     this.#aim = aim
     this.#isLearning = false
   }
 
-  /** Forgets what it learned: statements that only the first worker on an empty database sends cannot be cut three times. */
+  /** Forgets the statements so far. Some are sent only by the first worker on an empty database, so they cannot be cut three times. */
   forget(): void {
     this.#rows.clear()
   }
@@ -94,7 +94,7 @@ export class FaultPlan {
     return moment
   }
 
-  /** The fault that was chosen has happened. */
+  /** Records that the chosen fault has happened. */
   happened(label: string, moment: Moment): void {
     const { faults } = this.#rowOf(label)
     faults.set(moment, (faults.get(moment) ?? 0) + 1)
@@ -102,25 +102,25 @@ export class FaultPlan {
     this.noteFault()
   }
 
-  /** The end of a silence is not counted as a fault of its own, but what waits is measured from it. */
+  /** Records the end of a silence. It is not counted as a fault, but waits are measured from it. */
   noteFault(): void {
     this.#lastAt = this.#options.now()
   }
 
-  /** It has passed, or the connection ended before it could happen. */
+  /** Records that a fault has ended, or that its connection ended before it. */
   over(label: string, moment: Moment): void {
     const { planned } = this.#rowOf(label)
     planned.set(moment, (planned.get(moment) ?? 0) - 1)
     this.#open -= 1
   }
 
-  /** Resolves once no fault is under way, or after the limit. */
+  /** Resolves once no fault is in progress, or after the limit. */
   async untilOver(limitMs: number): Promise<void> {
     const endsAt = this.#options.now() + limitMs
     while (this.#open > 0 && this.#options.now() < endsAt) await sleep(LOOK_EVERY_MS)
   }
 
-  /** In the order in which statements were first sent. */
+  /** The statements in the order in which they were first sent. */
   get rows(): readonly { label: string; sent: number; isRequired: boolean; counts: readonly number[] }[] {
     return [...this.#rows.values()].map((row) => ({
       label: row.label,

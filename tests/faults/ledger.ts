@@ -12,7 +12,7 @@ export interface RunRow {
   readonly completedAt: number | null
 }
 
-/** A change of a schedule. From it until the next one, the schedule awaits its slots from `nextSlotAt` on; none if null. */
+/** A change of a schedule. Until the next change the schedule awaits its slots from `nextSlotAt` on. Null: it awaits none. */
 export interface ChangeRow {
   readonly scheduleId: string
   readonly change: string
@@ -22,16 +22,16 @@ export interface ChangeRow {
 
 export interface ScheduleRow {
   readonly id: string
-  /** As it was created. */
+  /** The name from the create. */
   readonly name: string
-  /** Null if it is not active. */
+  /** Null if the schedule is not active. */
   readonly nextSlotAt: number | null
-  /** How many of its runs began, and how many of them failed, as the schedule's own row counts them. */
+  /** The counts in the schedule's own row: how many of its runs have begun, and how many have failed. */
   readonly runCount: number
   readonly failureCount: number
 }
 
-/** What the database says at one instant. */
+/** The contents of the database at one instant. */
 export interface Ledger {
   readonly readAt: number
   readonly schedules: readonly ScheduleRow[]
@@ -40,7 +40,7 @@ export interface Ledger {
   readonly runs: readonly RunRow[]
 }
 
-/** Reads as the superuser, once nothing changes any more. Instants are epoch milliseconds. */
+/** Reads as the superuser, once nothing changes any more. Instants are in epoch milliseconds. */
 export async function readLedger(pool: Pool): Promise<Ledger> {
   const { rows: schedules } = await pool.query<ScheduleRow>(`
     select schedules.id, revisions.name, ${millisecondsOf('schedules.next_slot_at')} as "nextSlotAt",

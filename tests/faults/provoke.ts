@@ -1,11 +1,11 @@
 import type { Rig } from './scenario.ts'
 
 /**
- * Makes workers send rare statements: a worker drains and stops, another one is killed and its runs are rescued, both are started
- * again, an audit is requested, upkeep finds a month to create and a month to drop, and an API server leaves a backlog.
+ * Makes workers send rare statements: one worker drains and stops, another one is killed and its runs are rescued, and both are started
+ * again. An audit is requested, upkeep finds a month to create and a month to drop, and an API server leaves a backlog.
  */
 export async function provoke({ fleet, workload }: Rig, turn: number): Promise<void> {
-  // At least one worker must stay to do the rest.
+  // At least one worker must stay to rescue the runs.
   if (fleet.started > 1 && turn % 2 === 0) fleet.retire()
   if (fleet.started > 1 && turn % 2 === 1) fleet.kill()
   await workload.pool.query(UPKEEP_HAS_WORK)
@@ -14,7 +14,7 @@ export async function provoke({ fleet, workload }: Rig, turn: number): Promise<v
   await workload.scheduler.requestAudit()
 }
 
-/** Neither month holds a line. If another transaction holds locks on the ledger for long, this gives up until the next call. */
+/** Neither month contains a line. If another transaction holds locks on the ledger for long, this gives up until the next call. */
 const UPKEEP_HAS_WORK = `
   do $$
   declare
@@ -28,7 +28,7 @@ const UPKEEP_HAS_WORK = `
     null;
   end $$`
 
-/** A service whose slice a fault has ended would rest for a minute, and keep its turn meanwhile. */
+/** Without this, a service whose turn a fault has interrupted rests for a minute, and keeps its turn meanwhile. */
 const TURNS_ARE_FREE = whereThere(
   'service_turns',
   'update carillon.service_turns set next_at = now(), worker_id = null, until = null',
@@ -37,8 +37,8 @@ const TURNS_ARE_FREE = whereThere(
 const TURNS_ARE_NEW = whereThere('service_turns', 'delete from carillon.service_turns')
 
 /**
- * As if an API server had died right after a change: the line of a slot that was skipped is taken away, and the backlog says
- * that it is still to be written. The verdict expects the line to be back.
+ * Creates the state after an API server died right after a change: the line of a skipped slot is missing, and the backlog lists it. The
+ * verdict expects the line to be written.
  */
 const BACKLOG_IS_LEFT = whereThere(
   'slot_backlogs',

@@ -1,15 +1,15 @@
 import type { FaultPlan } from './fault-plan.ts'
 import type { ScenarioResult } from './run-scenario.ts'
 
-/** No run may wait longer than this after the last fault. */
+/** The longest wait of a run after the last fault that is not a failure. */
 const WAIT_LIMIT_MS = 30_000
-/** From the last loss of a run to its next attempt: the promise of docs/guarantees.md. */
+/** The longest time from the loss of a run to its next attempt, as docs/guarantees.md promises it. */
 const RECOVERY_LIMIT_MS = 15_000
-/** In the middle of the faults these may be true for a moment: a worker has died, and the rescuer has not come by yet. */
+/** During the faults these findings may be true for a moment: a worker has died, and the rescuer has not found its runs yet. */
 const PASSING_KINDS = new Set(['schedule_past_due', 'run_without_lease', 'run_stuck'])
 const EXAMPLES_MAX = 5
 
-/** Why a scenario failed, in sentences; empty if it did not. A scenario that proves nothing is not a failure: see `invalid`. */
+/** The reasons why a scenario failed. Empty if it did not. A scenario that proves nothing is not a failure: see `invalid`. */
 export function failuresOf(result: ScenarioResult): string[] {
   const { deaths, verdict, longestWait, stuck, audit, recovery } = result
   const earlier = Object.entries(audit.earlierKinds).filter(([kind]) => !PASSING_KINDS.has(kind))
@@ -31,7 +31,7 @@ export function failuresOf(result: ScenarioResult): string[] {
   ]
 }
 
-/** Statement by statement, how often it was cut at each moment. A required zero makes the run invalid. */
+/** A table of how often each statement was cut at each moment. A required zero makes the run invalid. */
 export function tableOf(plan: FaultPlan): string {
   const heads = ['sent', ...plan.moments].map((head) => head.padStart(8)).join('')
   const lines = plan.rows.map(({ label, sent, isRequired, counts }) => {
@@ -75,7 +75,7 @@ export function summaryOf(results: readonly ScenarioResult[]): string {
     .join('\n')
 }
 
-/** The first few of each kind of failure. */
+/** The first few failures of each kind. */
 export function examplesOf(failures: readonly string[]): string[] {
   const kinds = Map.groupBy(failures, (failure) => failure.replace(/(?:\d|: ).*$/s, ''))
   return [...kinds.values()].flatMap((all) => [

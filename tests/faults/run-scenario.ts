@@ -20,7 +20,7 @@ export interface ScenarioResult {
   readonly startFailures: number
   readonly verdict: Verdict
   readonly longestWait: Wait
-  /** What was still open at the end. */
+  /** The rows that were still open at the end. */
   readonly stuck: readonly Wait[]
   readonly audit: AuditResult
   readonly recovery: RecoveryTimes
@@ -28,12 +28,12 @@ export interface ScenarioResult {
   readonly apiRefusals: Readonly<Record<string, number>>
 }
 
-/** How long slots keep coming due after the last fault. */
+/** For how long slots keep coming due after the last fault. */
 const CALM_MS = 5000
-/** Longer than any wait may be, so that a longer wait is noticed. */
+/** Longer than any allowed wait, so that a longer wait is noticed. */
 const WATCH_LIMIT_MS = 40_000
 
-/** Starts a fresh Postgres and workers, lets the scenario inflict its faults, waits until nothing is open, and judges. */
+/** Starts a new Postgres and workers, lets the scenario cause its faults, waits until no row is open, and judges the result. */
 export async function runScenario(
   name: string,
   scenario: Scenario,
@@ -59,7 +59,7 @@ export async function runScenario(
   await watch.whileAnyWaits(CALM_MS, WATCH_LIMIT_MS)
   await workload.pauseAll()
   await watch.untilNothingIsOpen(WATCH_LIMIT_MS)
-  // Before the audit, which gives lost slots a line.
+  // The ledger is read before the audit, which writes lines for lost slots.
   const verdict = judge(await readLedger(workload.pool), target.calls)
   const audit = await runAudit(workload.pool, workload.scheduler)
   await fleet.stop()

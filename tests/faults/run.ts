@@ -43,7 +43,7 @@ else if (invalid.length > 0) process.stdout.write(`\nINVALID: ${invalid.length} 
 else process.stdout.write('\nOK\n')
 process.exitCode = failures.length > 0 ? 1 : invalid.length > 0 ? 2 : 0
 
-/** The plan as its rows. */
+/** The result as JSON, with the plan as its rows. */
 function plain({ inflicted: { plan, ...inflicted }, ...result }: ScenarioResult): object {
   return { ...result, inflicted: { ...inflicted, statements: plan?.rows ?? [] } }
 }

@@ -4,7 +4,7 @@ import type { SeededRandom } from './seeded-random.ts'
 import type { WorkerFleet } from './worker-fleet.ts'
 import type { Workload } from './workload.ts'
 
-/** How many faults of each kind. Each comes from an environment variable; the defaults make a full run. */
+/** How many faults of each kind a run causes. Environment variables override the defaults, which make a full run. */
 export interface FaultSettings {
   readonly seed: number
   readonly cuts: number
@@ -38,7 +38,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): FaultSettings {
   }
 }
 
-/** What a scenario breaks. */
+/** The processes that a scenario can break. */
 export interface Rig {
   readonly postgres: CrashablePostgres
   readonly fleet: WorkerFleet
@@ -49,21 +49,21 @@ export interface Rig {
   readonly say: (text: string) => void
 }
 
-/** What a scenario did. */
+/** The faults that a scenario has caused. */
 export interface Inflicted {
   readonly faults: number
   /** Epoch milliseconds. */
   readonly lastFaultAt: number
-  /** Why the scenario proves nothing; empty if it does. */
+  /** The reasons why the scenario proves nothing. Empty if it does prove something. */
   readonly invalid: readonly string[]
-  /** Statements and how often each was cut, if connections were. */
+  /** How often each statement was cut, for scenarios that break connections. */
   readonly plan?: FaultPlan
 }
 
 export interface Scenario {
   readonly title: string
   readonly workers: number
-  /** Made for scenarios that break connections: then workers reach Postgres through the proxy. */
+  /** Set for scenarios that break connections. Workers then reach Postgres through the proxy. */
   readonly planOf?: (random: SeededRandom) => FaultPlan
   readonly inflict: (rig: Rig, plan: FaultPlan) => Promise<Inflicted>
 }

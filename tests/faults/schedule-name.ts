@@ -1,12 +1,12 @@
-/** Which slots a schedule of the workload has: every so many milliseconds, counted from an instant. */
+/** The slots of a schedule of the workload: one every `everyMs`, counted from an instant. */
 export interface Grid {
   readonly everyMs: number
   readonly anchorMs: number
 }
 
 /**
- * The workload writes a schedule's slots into its name, so that the verdict can compute them from the request and not
- * from what was stored, even if the reply to the create was lost.
+ * The workload writes a schedule's slots into its name. So the verdict can compute them from the request instead of the stored schedule,
+ * even if the answer to the create was lost.
  */
 export function nameOf(kind: string, { everyMs, anchorMs }: Grid): string {
   return `${kind}, every ${everyMs} ms from ${anchorMs}`

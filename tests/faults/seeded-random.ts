@@ -6,7 +6,7 @@ export class SeededRandom {
     this.#state = seed >>> 0
   }
 
-  /** From 0 up to but not including 1. */
+  /** A number from 0 inclusive to 1 exclusive. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0
     let mixed = this.#state
@@ -19,7 +19,7 @@ export class SeededRandom {
     return this.next() < probability
   }
 
-  /** A whole number from `min` to `max`, both included. */
+  /** A whole number from `min` to `max`, both inclusive. */
   between(min: number, max: number): number {
     return min + Math.floor(this.next() * (max - min + 1))
   }

@@ -1,10 +1,10 @@
 import { isWriting, labelOf } from './statement-label.ts'
 import { textsOf, type WireMessage } from './wire-messages.ts'
 
-/** Bytes of a client that belong together. */
+/** The bytes of one statement, or of another message of a client. */
 interface Sent {
   readonly bytes: Buffer
-  /** Of the statement; null for what the server does not answer with ReadyForQuery. */
+  /** The label of the statement. Null for a message that the server does not answer with ReadyForQuery. */
   readonly label: string | null
 }
 
@@ -19,10 +19,10 @@ export class SentStatements {
   readonly #texts = new Map<string, string>()
   #group: Buffer[] = []
   #text: string | undefined
-  /** What the open transaction did last, and whether that was a write. */
+  /** The last statement of the open transaction, and whether it was a write. */
   #last: { readonly label: string; readonly isWrite: boolean } | undefined
 
-  /** Undefined while the group is not complete. */
+  /** Undefined until the group is complete. */
   read(message: WireMessage): Sent | undefined {
     const { type, bytes } = message
     if (type === 'startup') return { bytes, label: CONNECT }

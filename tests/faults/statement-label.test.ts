@@ -13,12 +13,16 @@ const TAKE = `
 
 test.each([
   ['a short statement is its own label', 'SELECT  1;', 'select 1'],
-  ['a long one says its CTEs, what it writes and what it reads', TAKE, 'with due taken: update runs, read schedules #'],
+  [
+    'the label of a long statement names its CTEs, and the tables that it writes and reads',
+    TAKE,
+    'with due taken: update runs, read schedules #',
+  ],
 ])('%s', (_name, text, label) => {
   expect(labelOf(text)).toContain(label)
 })
 
-test('whitespace, comments, literals and the length of a parameter list make no difference', () => {
+test('whitespace, comments, literals and the length of a parameter list do not change a label', () => {
   expect(labelOf(TAKE.replace('-- never waited for', '').replaceAll(/\s+/g, '  '))).toBe(labelOf(TAKE))
   expect(labelOf(TAKE.replace('running', 'pending'))).toBe(labelOf(TAKE))
   expect(labelOf('select $1, $2')).toBe(labelOf('select $1, $2, $3'))
@@ -34,6 +38,6 @@ test.each([
   ['delete from carillon.runs', true],
   ['select id from carillon.runs for update', false],
   ['select id from carillon.runs for update of runs skip locked', false],
-])('%s writes: %s', (text, expected) => {
+])('the statement %s is a write: %s', (text, expected) => {
   expect(isWriting(text)).toBe(expected)
 })

@@ -5,8 +5,8 @@ const LABEL_MAX = 92
 const KEPT = new Map<string, string>()
 
 /**
- * A name for a statement that a person can read: its CTEs, then what it writes and reads. Texts that differ only in
- * whitespace, comments, literals or the length of a parameter list get the same label; others differ by a short hash.
+ * A readable name for a statement: its CTEs, then the tables that it writes and reads. Texts that differ only in whitespace, comments,
+ * literals or the length of a parameter list get the same label. Other texts differ by a short hash.
  */
 export function labelOf(text: string): string {
   const known = KEPT.get(text)

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** One call of the target, as the target saw it. Instants are epoch milliseconds. */
+/** One call, as the target received it. Instants are in epoch milliseconds. */
 export interface Call {
   /** The Idempotency-Key: the same for every attempt of one slot. */
   readonly key: string
@@ -12,14 +12,14 @@ export interface Call {
   readonly runId: string
   readonly attempt: number
   readonly arrivedAt: number
-  /** Null until it is answered; stays null if the caller disconnected. */
+  /** Null until the call is answered. It stays null if the caller disconnected. */
   answeredAt: number | null
   status: number | null
   /** When the caller disconnected without an answer. */
   brokenAt: number | null
 }
 
-/** How a schedule's target behaves; a part of its URL. */
+/** The behaviours of a target. A schedule chooses one in its URL. */
 export const BEHAVIOURS = ['quick', 'slow', 'flaky'] as const
 export type Behaviour = (typeof BEHAVIOURS)[number]
 
@@ -76,7 +76,7 @@ function readCall({ headers }: IncomingMessage): Call {
   }
 }
 
-/** By the slot alone, so that every worker meets the same target. */
+/** The answer depends only on the slot, so that it is the same for every worker. */
 function answerTo({ key, attempt }: Call, path = ''): { status: number; afterMs: number } {
   const chance = (createHash('sha256').update(key).digest()[0] ?? 0) / 256
   if (path === '/slow') return { status: 200, afterMs: 800 + 2200 * chance }

@@ -45,7 +45,7 @@ function changeAt(instant: number, change: string, nextSlot: number | null): Cha
   return { scheduleId: SCHEDULE, change, changedAt: START + instant, nextSlotAt }
 }
 
-/** Created, paused, resumed and deleted: due at 2, 4, 10 and 12 s. */
+/** The schedule is created, paused, resumed and deleted. Its slots are due at 2, 4, 10 and 12 s. */
 const CHANGES = [
   changeAt(500, 'created', 2000),
   changeAt(5000, 'paused', null),
@@ -65,7 +65,7 @@ function ledgerOf(runs: readonly RunRow[]): Ledger {
 }
 
 describe('the verdict', () => {
-  test('finds nothing wrong with one line and one call for each slot that came due', () => {
+  test('finds no fault if each slot that came due has one line and one call', () => {
     const verdict = judge(
       ledgerOf(SLOTS.map((slot) => lineAt(slot))),
       SLOTS.map((slot) => callAt(slot)),
@@ -95,7 +95,7 @@ describe('the verdict', () => {
     expect(lost).toEqual([expect.stringContaining(new Date(START + missing).toISOString())])
   })
 
-  test('does not take a run-now for the line of a slot', () => {
+  test('does not count a manual run as the line of a slot', () => {
     const runs = SLOTS.map((slot) => lineAt(slot, slot === 4000 ? { trigger: 'manual' } : {}))
 
     const { lost } = judge(
@@ -106,7 +106,7 @@ describe('the verdict', () => {
     expect(lost).toHaveLength(1)
   })
 
-  test('finds a slot of an active schedule lost only before the slot that it awaits', () => {
+  test('finds a slot of an active schedule lost only if it is before the awaited slot', () => {
     const ledger = ledgerOf([])
     const [schedule] = ledger.schedules
     const active = {
@@ -118,7 +118,7 @@ describe('the verdict', () => {
     expect(judge(active, []).lost).toHaveLength(2)
   })
 
-  test('finds a slot lost that came due while the schedule was edited', () => {
+  test('finds a slot lost that came due during an edit', () => {
     const changes = [changeAt(500, 'created', 2000), changeAt(3990, 'edited', 6000), changeAt(6500, 'deleted', null)]
 
     const { lost } = judge({ ...ledgerOf([lineAt(2000), lineAt(6000)]), changes }, [callAt(2000), callAt(6000)])
@@ -126,7 +126,7 @@ describe('the verdict', () => {
     expect(lost).toEqual([expect.stringContaining(new Date(START + 4000).toISOString())])
   })
 
-  test('finds slots lost that a schedule passed over when it was resumed', () => {
+  test('finds slots lost that a schedule skipped at its resume', () => {
     const changes = [changeAt(500, 'created', 2000), changeAt(1000, 'paused', null), changeAt(5000, 'resumed', 30_000)]
 
     const { lost } = judge({ ...ledgerOf([lineAt(30_000)]), changes, readAt: START + 31_000 }, [callAt(30_000)])
@@ -156,7 +156,7 @@ describe('the verdict', () => {
     expect(doubled).toEqual(['run run-4000 was called (attempt 2) after its success was recorded'])
   })
 
-  test('counts an attempt that was made again before its run was over, and does not call it doubled', () => {
+  test('counts an attempt that was repeated before its run had ended, and does not find it doubled', () => {
     const again = callAt(4000, { arrivedAt: START + 4005 })
 
     const verdict = judge(ledgerOf(SLOTS.map((slot) => lineAt(slot))), [...SLOTS.map((slot) => callAt(slot)), again])
@@ -164,7 +164,7 @@ describe('the verdict', () => {
     expect(verdict).toMatchObject({ doubled: [], repeatedAttempts: 1 })
   })
 
-  test.each([{ runCount: 5 }, { failureCount: 1 }])('finds a schedule that counts %o', (wrong) => {
+  test.each([{ runCount: 5 }, { failureCount: 1 }])('finds a schedule with the wrong count %o', (wrong) => {
     const ledger = ledgerOf([...SLOTS.map((slot) => lineAt(slot)), lineAt(2000, { state: 'skipped', attemptCount: 0 })])
     const schedules = ledger.schedules.map((schedule) => ({ ...schedule, ...wrong }))
 
@@ -180,7 +180,7 @@ describe('the verdict', () => {
     expect(early).toEqual([expect.stringContaining('2 ms before its slot')])
   })
 
-  test('finds a line that is no slot, and a success that the target did not give', () => {
+  test('finds a line that is not a slot, and a success without a successful answer of the target', () => {
     const runs = [...SLOTS.map((slot) => lineAt(slot)), lineAt(2500, { state: 'skipped' })]
     const calls = SLOTS.map((slot) => callAt(slot, slot === 12_000 ? { status: 503 } : {}))
 
@@ -193,7 +193,7 @@ describe('the verdict', () => {
   })
 })
 
-test('the name of a schedule gives its slots back', () => {
+test('the slots of a schedule can be computed from its name', () => {
   expect(slotsBetween(gridOf(nameOf('queue slow', GRID)), START - 5000, START + 4000)).toEqual([
     START,
     START + 2000,
@@ -201,7 +201,7 @@ test('the name of a schedule gives its slots back', () => {
   ])
 })
 
-test('recovery counts from the last loss of a run to its next attempt', () => {
+test('the recovery time counts from the last loss of a run to its next attempt', () => {
   const lost = { answeredAt: null, status: null }
   const calls = [
     callAt(2000, { ...lost, brokenAt: START + 3000 }),
@@ -217,7 +217,7 @@ test('recovery counts from the last loss of a run to its next attempt', () => {
 describe('the longest wait', () => {
   const row = (key: string, progress: string) => ({ key, progress, what: `run ${key}` })
 
-  test('is that of a run which stays as it was when the faults ended', () => {
+  test('counts from the end of the faults for a run that does not change', () => {
     const tracker = new WaitTracker(START)
     tracker.note([row('a', 'retrying1'), row('b', 'running1')], START + 500)
     tracker.note([row('a', 'retrying1'), row('b', 'retrying1')], START + 20_000)
@@ -231,7 +231,7 @@ describe('the longest wait', () => {
     ])
   })
 
-  test('starts anew when a run is tried again', () => {
+  test('starts again when a run has its next attempt', () => {
     const tracker = new WaitTracker(START)
     for (const [attempt, instant] of [500, 10_000, 20_000, 30_000].entries()) {
       tracker.note([row('a', `running${attempt}`)], START + instant)

@@ -2,12 +2,12 @@ import type { ChangeRow, Ledger, RunRow, ScheduleRow } from './ledger.ts'
 import { gridOf, slotsBetween } from './schedule-name.ts'
 import type { Call } from './target-server.ts'
 
-/** What is wrong, in sentences; empty lists if nothing is. */
+/** The faults that were found, in words. All lists are empty if there are none. */
 export interface Verdict {
-  /** How many slots came due by the schedules' names and changes. */
+  /** How many slots came due, computed from the names and changes of the schedules. */
   readonly slots: number
   readonly calls: number
-  /** How many runs succeeded: a fleet that skips every slot loses none, but proves nothing. */
+  /** How many runs succeeded. A fleet that skips every slot loses none, but proves nothing. */
   readonly succeeded: number
   /** Slots that came due and have no line. */
   readonly lost: readonly string[]
@@ -15,23 +15,23 @@ export interface Verdict {
   readonly doubled: readonly string[]
   /** Calls before their slot. */
   readonly early: readonly string[]
-  /** Lines of the schedule that are none of its slots, and successes that the target did not give. */
+  /** Lines that are not slots of their schedule, and successes without a successful answer of the target. */
   readonly unexplained: readonly string[]
-  /** Schedules whose counts of runs and failures are not those of the ledger. */
+  /** Schedules whose counts of runs and failures differ from the ledger. */
   readonly miscounted: readonly string[]
-  /** Attempts that were made twice with the same number: allowed (at-least-once), and reported. */
+  /** Attempts that were made twice with the same number. That is allowed (at-least-once), and reported. */
   readonly repeatedAttempts: number
 }
 
 /** A change may wait for locks between the instant that it records and the instant from which it looks for the next slot. */
 const CHANGE_MAX_MS = 10_000
 
-/** Compares what the database says with what was asked for and with what the target saw. */
+/** Compares the database with the requests of the workload and with the calls that the target received. */
 export function judge(ledger: Ledger, calls: readonly Call[]): Verdict {
   const runsOf = Map.groupBy(ledger.runs, ({ scheduleId }) => scheduleId)
   const changesOf = Map.groupBy(ledger.changes, ({ scheduleId }) => scheduleId)
   const schedules = ledger.schedules.map(({ id, name, nextSlotAt }) => {
-    // The next slot of an active schedule has no line yet.
+    // The next slot of an active schedule is not due yet, so it has no line.
     const until = nextSlotAt === null ? ledger.readAt : nextSlotAt - 1
     return judgeSlots(id, name, { changes: changesOf.get(id) ?? [], runs: runsOf.get(id) ?? [], until })
   })
@@ -69,7 +69,7 @@ function judgeSlots(
     changes.flatMap(({ nextSlotAt }, place) => {
       if (nextSlotAt === null) return []
       const next = changes[place + 1]
-      // An edit does not interrupt a schedule: up to the slot that it awaits after the edit, every slot came due before.
+      // An edit does not interrupt a schedule: every slot before the one that it awaits after the edit came due.
       const endsAt = next === undefined ? until : next.nextSlotAt === null ? next.changedAt : next.nextSlotAt - 1
       return slotsBetween(grid, nextSlotAt, Math.min(endsAt, until))
     }),
@@ -94,7 +94,7 @@ function judgeSlots(
 }
 
 function miscountOf({ id, runCount, failureCount }: ScheduleRow, runs: readonly RunRow[]): string[] {
-  // What never ran is not counted, whether it was skipped or cancelled.
+  // A run without an attempt that was skipped or cancelled is not counted.
   const began = runs.filter(({ attemptCount, completedAt }) => attemptCount > 0 || completedAt === null).length
   const failed = runs.filter(({ state }) => state === 'failed').length
   if (runCount === began && failureCount === failed) return []
@@ -113,7 +113,7 @@ function twoRuns(byKey: ReadonlyMap<string, readonly Call[]>): string[] {
     .map(({ key, runIds }) => `${key} was called for the runs ${runIds.join(' and ')}`)
 }
 
-/** A run that is over must not be tried again. The target and Postgres read the same clock. */
+/** Calls of a run after its recorded success, which must not happen. The target and Postgres read the same clock. */
 function calledAfterSuccess(runs: readonly RunRow[], calls: readonly Call[]): string[] {
   const endOf = new Map(
     runs.filter(({ state }) => state === 'succeeded').map(({ id, completedAt }) => [id, completedAt]),

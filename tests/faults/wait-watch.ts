@@ -4,16 +4,16 @@ import type { createPool } from '@carillon/core'
 
 type Pool = ReturnType<typeof createPool>
 
-/** Something that waited, and for how long after the faults ended. */
+/** A row that waited, and for how long after the faults ended. */
 export interface Wait {
   readonly what: string
   readonly forMs: number
 }
 
-/** A run that is not over, a slot that is due and has no line, or lines that a change left to be written. */
+/** A run that has not ended, a due slot without a line, or a backlog of lines. */
 export interface OpenRow {
   readonly key: string
-  /** Changes whenever the run or schedule gets somewhere. */
+  /** Changes whenever the run or the schedule makes progress. */
   readonly progress: string
   readonly what: string
 }
@@ -24,13 +24,13 @@ interface Seen extends OpenRow {
 
 const LOOK_EVERY_MS = 250
 
-/** Remembers since when each open row has been as it is. */
+/** Remembers since when each open row is unchanged. */
 export class WaitTracker {
   readonly #from: number
   #seen: ReadonlyMap<string, Seen> | undefined
   #longest: Wait = { what: 'nothing', forMs: 0 }
 
-  /** @param from the end of the faults: what is open at the first look has waited since then. Epoch milliseconds */
+  /** @param from the end of the faults, in epoch milliseconds. Rows that are open at the first look have waited since then. */
   constructor(from: number) {
     this.#from = from
   }
@@ -39,7 +39,7 @@ export class WaitTracker {
     return this.#longest
   }
 
-  /** @returns what is open now, by key */
+  /** @returns the open rows, by key */
   note(rows: readonly OpenRow[], now: number): ReadonlyMap<string, Seen> {
     const changedAt = this.#seen === undefined ? this.#from : now
     const seen = new Map(
@@ -55,7 +55,7 @@ export class WaitTracker {
     return seen
   }
 
-  /** What was open at the last look, the longest wait first. */
+  /** The rows that were open at the last look, the longest wait first. */
   waiting(now: number): readonly Wait[] {
     const waits = [...(this.#seen?.values() ?? [])].map(({ what, since }) => ({ what, forMs: now - since }))
     return waits.toSorted((a, b) => b.forMs - a.forMs)
@@ -63,9 +63,8 @@ export class WaitTracker {
 }
 
 /**
- * Watches everything that is open from the end of the faults on. In this workload no target takes longer than 3 s and no
- * backoff longer than 2 s. So a run that stays in one state at one attempt for long is stuck, and so is a slot that is due
- * and has no line.
+ * Watches all open rows from the end of the faults on. In this workload no target takes longer than 3 s and no backoff is longer than 2 s.
+ * So a run that stays in one state at one attempt for long is stuck, and so is a due slot without a line.
  */
 export class WaitWatch {
   readonly #pool: Pool
@@ -84,7 +83,7 @@ export class WaitWatch {
     return this.#tracker.waiting(Date.now())
   }
 
-  /** Watches for at least so long, then until everything seen at first has got on, or the limit is reached. */
+  /** Watches for at least `leastMs`, then until every row of the first look has made progress, or until the limit. */
   async whileAnyWaits(leastMs: number, limitMs: number): Promise<void> {
     const least = AbortSignal.timeout(leastMs)
     const limit = AbortSignal.timeout(limitMs)
@@ -96,7 +95,7 @@ export class WaitWatch {
     }
   }
 
-  /** Watches until nothing is open, or the limit is reached. */
+  /** Watches until no row is open, or until the limit. */
   async untilNothingIsOpen(limitMs: number): Promise<void> {
     const limit = AbortSignal.timeout(limitMs)
     while ((await this.#look()).size > 0 && !limit.aborted) await sleep(LOOK_EVERY_MS)
@@ -124,7 +123,7 @@ const OPEN = `
   from carillon.schedules
   where state = 'active' and next_slot_at < now()`
 
-/** Earlier versions have no such table. */
+/** Older versions do not have the table. */
 const OPEN_BACKLOGS = `
   select 'backlog' || schedule_id::text || until::text as key, next_slot_at::text as progress,
     'schedule ' || schedule_id::text || ' has lines to be written since ' || next_slot_at::text as what

@@ -1,19 +1,19 @@
 /** One message of the Postgres wire protocol. */
 export interface WireMessage {
-  /** The type byte as a letter. A message that opens a connection has none, so it is named here. */
+  /** The type byte as a letter. A message that opens a connection has no type byte, so it gets a name here. */
   readonly type: string
-  /** The whole message, header included. */
+  /** The whole message, including its header. */
   readonly bytes: Buffer
 }
 
 const CANCEL_REQUEST = 80_877_102
 const SSL_REQUEST = 80_877_103
 const GSS_REQUEST = 80_877_104
-/** Type byte and length. */
+/** One byte of type and four bytes of length. */
 const HEADER_BYTES = 5
 const LENGTH_BYTES = 4
 
-/** Cuts a stream of bytes into messages. A message may arrive in several chunks, and a chunk may hold several messages. */
+/** Splits a stream of bytes into messages. A message may arrive in several chunks, and a chunk may contain several messages. */
 export class MessageReader {
   #rest: Buffer = Buffer.alloc(0)
   /** Clients open with a packet that has no type byte; servers never send one. */

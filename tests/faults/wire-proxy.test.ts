@@ -9,7 +9,7 @@ import { startWireProxy, type WireProxy } from './wire-proxy.ts'
 const INSERT = 'insert into notes (text) values ($1)'
 const LABEL = 'insert into notes (text) values ($)'
 
-/** A plan that breaks the first connection on which a client sends this, and records all that clients send. */
+/** A plan that breaks the first connection on which a client sends a certain statement, and records all statements. */
 class OneFault extends FaultPlan {
   readonly sent: string[] = []
   readonly happenedAt: string[] = []
@@ -35,7 +35,7 @@ class OneFault extends FaultPlan {
   }
 
   override over(): void {
-    // This plan keeps no count of what is open.
+    // This plan does not count open faults.
   }
 }
 
@@ -51,10 +51,10 @@ async function setUp(label: string, moment: Moment) {
   return {
     plan,
     pool,
-    /** What Postgres has kept, once no session of the client is left there. */
+    /** The rows in Postgres, once no session of the client is left. */
     async notes(): Promise<string[]> {
       const others = `select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`
-      // Nothing tells when a session ends, so Postgres is asked again after a moment.
+      // No event reports the end of a session, so this polls with a pause.
       while ((await database.pool.query(others)).rows.length > 0) await database.pool.query('select pg_sleep(0.02)')
       const { rows } = await database.pool.query<{ text: string }>('select text from notes order by text')
       return rows.map(({ text }) => text)
@@ -71,17 +71,20 @@ test.each<[Moment, string[]]>([
   ['before', ['b']],
   ['after', ['a', 'b']],
   ['silence', ['a', 'b']],
-])('a connection that breaks %s a statement leaves %j, and the client gets no answer', async (moment, kept) => {
-  await using rig = await setUp(LABEL, moment)
+])(
+  'a connection fault of the kind %s at a statement leaves the rows %j, and the client gets no answer',
+  async (moment, kept) => {
+    await using rig = await setUp(LABEL, moment)
 
-  await expect(rig.pool.query(INSERT, ['a'])).rejects.toThrow(/terminated|ECONNRESET|timeout/)
-  await rig.pool.query(INSERT, ['b'])
+    await expect(rig.pool.query(INSERT, ['a'])).rejects.toThrow(/terminated|ECONNRESET|timeout/)
+    await rig.pool.query(INSERT, ['b'])
 
-  expect(await rig.notes()).toEqual(kept)
-  expect(rig.plan.happenedAt).toEqual([`${moment} ${LABEL}`])
-})
+    expect(await rig.notes()).toEqual(kept)
+    expect(rig.plan.happenedAt).toEqual([`${moment} ${LABEL}`])
+  },
+)
 
-test('a connection that breaks during a statement leaves it with Postgres, which may finish it', async () => {
+test('a statement whose connection breaks while Postgres executes it may still be finished', async () => {
   await using rig = await setUp('select pg_sleep(0.1), $::text as text', 'during')
 
   await expect(rig.pool.query('select pg_sleep(0.1), $1::text as text', ['a'])).rejects.toThrow(/terminated|ECONNRESET/)
@@ -89,10 +92,10 @@ test('a connection that breaks during a statement leaves it with Postgres, which
   expect(rig.plan.happenedAt).toEqual(['during select pg_sleep(0.1), $::text as text'])
 })
 
-test('the answer to a commit is lost, and what it committed is there', async () => {
+test('if the answer to a commit is lost, the commit has still happened', async () => {
   await using rig = await setUp(`commit after ${LABEL}`, 'after')
   const client = await rig.pool.connect()
-  // Sent at once, as the pipeline does.
+  // The statements are sent at once, as the pipeline sends them.
   const sent = [client.query('begin'), client.query(INSERT, ['a']), client.query('commit')]
 
   const [begun, inserted, committed] = await Promise.allSettled(sent)
@@ -102,7 +105,7 @@ test('the answer to a commit is lost, and what it committed is there', async () 
   expect(await rig.notes()).toEqual(['a'])
 })
 
-test('a commit that Postgres does not hear leaves nothing', async () => {
+test('a commit that Postgres does not receive has no effect', async () => {
   await using rig = await setUp(`commit after ${LABEL}`, 'before')
   const client = await rig.pool.connect()
   await client.query('begin')
@@ -114,7 +117,7 @@ test('a commit that Postgres does not hear leaves nothing', async () => {
   expect(await rig.notes()).toEqual([])
 })
 
-test('a prepared statement is known by its text after the first time, when only its name is sent', async () => {
+test('a prepared statement is recognised by its text, even when only its name is sent', async () => {
   await using rig = await setUp('nothing', 'before')
   for (const text of ['a', 'b']) await rig.pool.query(INSERT, [text])
 

@@ -5,9 +5,9 @@ import type { FaultPlan } from './fault-plan.ts'
 import type { SeededRandom } from './seeded-random.ts'
 import { WireSession } from './wire-session.ts'
 
-/** Stands on loopback between clients and Postgres, reads what they say, and breaks connections as a plan says. */
+/** A proxy on loopback between clients and Postgres. It reads their messages, and breaks connections as a plan decides. */
 export interface WireProxy extends AsyncDisposable {
-  /** The address of Postgres, by way of the proxy. */
+  /** The URL of Postgres through the proxy. */
   readonly url: string
 }
 

@@ -17,10 +17,10 @@ interface Unanswered {
   readonly moment: Moment | undefined
 }
 
-/** Some silences last until the client gives up by itself; its own time limits are shorter than this. */
+/** Some silences last until the client gives up. The client's own time limits are shorter than this. */
 const LONG_SILENCE_MS = 60_000
 const LONG_SILENCE_CHANCE = 0.15
-/** The others end with a cut, as when a router drops a connection that it has forgotten. */
+/** The other silences end with a cut, as when a router drops a connection that it has forgotten. */
 const SHORT_SILENCE_MS = { least: 3000, most: 8000 }
 const NO_ENCRYPTION = Buffer.from('N')
 
@@ -31,7 +31,7 @@ export class WireSession {
   readonly #fromServer = new MessageReader('server')
   readonly #statements = new SentStatements()
   readonly #unanswered: Unanswered[] = []
-  /** The fault of this connection, from when it was chosen until it is over. */
+  /** The fault of this connection, from its choice to its end. */
   #fault: { readonly label: string; readonly moment: Moment } | undefined
   #isSilent = false
   #isAnswerLost = false
@@ -41,7 +41,7 @@ export class WireSession {
     const { client, server } = options
     client.on('data', (chunk) => this.#hearClient(chunk))
     server.on('data', (chunk) => this.#hearServer(chunk))
-    // A broken connection also closes, and that is handled below.
+    // A broken connection also emits `close`, which is handled below.
     for (const socket of [client, server]) socket.on('error', ignore)
     client.on('end', () => client.destroy())
     client.on('close', () => this.#clientLeft())
@@ -62,7 +62,7 @@ export class WireSession {
         continue
       }
       const sent = this.#statements.read(message)
-      // Nothing that is sent behind a statement with a fault goes on, except the password while connecting.
+      // After a statement with a fault nothing is forwarded, except the password while connecting.
       if (sent === undefined || (this.#fault !== undefined && !this.#isConnecting)) continue
       if (sent.label === null) server.write(sent.bytes)
       else this.#pass(sent.label, sent.bytes)
@@ -94,17 +94,17 @@ export class WireSession {
     else then()
   }
 
-  /** Takes note of answers that are complete. An answer with a fault does not reach the client, those before it do. */
+  /** Decides whether a message reaches the client, and counts complete answers. Answers before the one with a fault do reach it. */
   #isForClient({ type }: WireMessage): boolean {
     if (this.#isSilent || this.#isAnswerLost) return false
     const isLast = type === 'Z'
     const owner = isLast ? this.#unanswered.shift() : this.#unanswered[0]
     if (owner?.moment === undefined) return true
     if (isLast && owner.moment === 'after') this.#isAnswerLost = true
-    // The client of this one was cut off, and Postgres was left to finish.
+    // The client was cut off, and Postgres could finish the statement.
     if (isLast && owner.moment === 'during') this.#options.server.destroy()
     if (isLast && owner.moment === 'silence') this.#goSilent(owner.label)
-    // While connecting, client and server take turns: only the last word is dropped.
+    // While connecting, client and server take turns. So only the last message is dropped.
     return owner.label === CONNECT && !isLast
   }
 
@@ -112,7 +112,10 @@ export class WireSession {
     return this.#unanswered[0]?.label === CONNECT
   }
 
-  /** `client`: Postgres is not told, finishes the statement, and rolls back a transaction that is left open. */
+  /**
+   * `client` closes only the client's side. Postgres gets no notice: it finishes the statement, and rolls back a transaction that is left
+   * open.
+   */
   #cut(side: 'both' | 'client'): void {
     const { client, server, plan, random } = this.#options
     if (this.#fault === undefined || client.destroyed) return
@@ -139,7 +142,7 @@ export class WireSession {
     const { server, plan } = this.#options
     const fault = this.#fault
     if (fault !== undefined) plan.over(fault.label, fault.moment)
-    // A half-open connection is not closed either: the server's own time limits end it.
+    // A half-open connection is not closed here. The server's own time limits end it.
     const isLeftAlone = fault?.moment === 'during' || this.#isSilent
     if (!isLeftAlone) server.destroy()
   }

@@ -8,12 +8,12 @@ import { fileURLToPath } from 'node:url'
 
 import type { SeededRandom } from './seeded-random.ts'
 
-/** A worker process that ended by itself: this rig neither killed it nor asked it to stop. */
+/** A worker process that exited by itself: this rig neither killed it nor asked it to stop. */
 export interface SelfDeath {
   readonly name: string
   readonly at: number
   readonly exit: string
-  /** The last that it wrote to stderr. */
+  /** The end of its output to stderr. */
   readonly said: string
 }
 
@@ -21,7 +21,7 @@ interface Member {
   readonly name: string
   readonly child: ChildProcess
   isStarted: boolean
-  /** What this rig did to it. */
+  /** The last order of this rig to the worker. */
   told: 'nothing' | 'killed' | 'to stop'
   said: string
 }
@@ -32,10 +32,10 @@ const FRAMES_MAX = 2
 /** A worker may take 25 s to drain. */
 const STOP_LIMIT_MS = 30_000
 
-/** Worker processes. One that ends is started again, whatever ended it, until the fleet is stopped. */
+/** A set of worker processes. A worker that exits is started again, whatever the reason, until the fleet is stopped. */
 export class WorkerFleet implements AsyncDisposable {
   readonly deaths: SelfDeath[] = []
-  /** How often a worker could not start, because a fault hit it while it did. */
+  /** How often a worker could not start because a fault hit it during its start. */
   startFailures = 0
   killed = 0
   readonly #databaseUrl: string
@@ -52,7 +52,7 @@ export class WorkerFleet implements AsyncDisposable {
     this.#random = random
   }
 
-  /** Resolves once all of them have started. */
+  /** Resolves once all workers have started. */
   async start(count: number): Promise<void> {
     await Promise.all(Array.from({ length: count }, () => this.#spawn()))
   }
@@ -61,7 +61,7 @@ export class WorkerFleet implements AsyncDisposable {
     return [...this.#members].filter(({ isStarted }) => isStarted).length
   }
 
-  /** Ends one as a power cut would. False if none has started. */
+  /** Kills one worker as a power cut would. False if none has started. */
   kill(): boolean {
     const member = this.#pick()
     if (member === undefined) return false
@@ -70,7 +70,7 @@ export class WorkerFleet implements AsyncDisposable {
     return member.child.kill('SIGKILL')
   }
 
-  /** Asks one worker to drain and stop; another one replaces it. */
+  /** Asks one worker to drain and stop. Another one replaces it. */
   retire(): void {
     const member = this.#pick()
     if (member !== undefined) tellToStop(member)
@@ -146,7 +146,7 @@ export class WorkerFleet implements AsyncDisposable {
     const { child } = member
     if (!isRunning(child)) return
     const closed = once(child, 'close')
-    // One that has not started yet has no drain to go through.
+    // A worker that has not started yet cannot drain.
     if (member.isStarted) tellToStop(member)
     else {
       member.told = 'killed'
@@ -167,7 +167,7 @@ function isRunning({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode === null && signalCode === null
 }
 
-/** Of a stack trace, the error and the first places outside of Node and the driver. */
+/** The error of a stack trace, and its first frames outside of Node and the driver. */
 function briefly(text: string): string {
   const lines = text.split('\n').map((line) => line.trim())
   const error =

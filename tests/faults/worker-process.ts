@@ -5,8 +5,8 @@ import { Worker } from '@carillon/core'
 import { createHttpTarget } from '@carillon/targets'
 
 /**
- * A worker in a process of its own, as `carillon worker --targets http` runs it. If a fault hits it while it starts, it tries
- * again, as under a supervisor. It ends when SIGTERM has drained it. Any other end is a fault of the worker.
+ * A worker in a process of its own, like `carillon worker --targets http`. If a fault hits it during its start, it tries again, as a
+ * supervisor would. It exits once SIGTERM has drained it. Any other exit is a fault of the worker.
  */
 const { DATABASE_URL: databaseUrl = '', WORKER_NAME: name = 'worker' } = process.env
 const RETRY_MS = 100
@@ -17,7 +17,7 @@ process.once('SIGTERM', () => {
   told.abort()
   void worker.stop()
 })
-// If the fault run is killed, its workers end too.
+// If the fault run is killed, its workers exit too.
 process.stdin.on('end', () => process.exit()).resume()
 process.stdin.unref()
 while (!(await hasStarted()) && !told.signal.aborted) {

@@ -13,12 +13,12 @@ const OVERLAPS = ['forbid', 'queue', 'allow', 'replace'] as const
 type Overlap = (typeof OVERLAPS)[number]
 
 const COPIES = 2
-/** Between two changes by the API client. */
+/** The time between two changes by the API client. */
 const CHANGE_EVERY_MS = 120
-/** Many attempts, so that a run which loses several workers continues. Short waits, so that a stuck run is noticed. */
+/** Many attempts, so that a run that loses several workers continues. Short waits, so that a stuck run is noticed. */
 const RETRY = { maxAttempts: 30, baseSeconds: 1, capSeconds: 2 }
 
-/** Schedules every few seconds under every overlap policy, and an API client that keeps changing them. */
+/** Schedules with a slot every few seconds under every overlap policy, and an API client that keeps changing them. */
 export class Workload implements AsyncDisposable {
   readonly pool: ReturnType<typeof createPool>
   readonly scheduler: Scheduler
@@ -35,7 +35,7 @@ export class Workload implements AsyncDisposable {
     databaseUrl: string,
     { target, random }: { readonly target: TargetServer; readonly random: SeededRandom },
   ) {
-    // Straight to Postgres: the faults of the proxy are for workers.
+    // The API client connects directly to Postgres. The proxy's faults are for workers only.
     this.pool = createPool({ connectionString: databaseUrl, maxConnections: 4, applicationName: 'faults api' })
     const targets = new Map<string, Target>([['http', createHttpTarget({ allowedHosts: ['127.0.0.1'] })]])
     const limits = { minimumSeconds: 1, maxSchedulesPerProject: null, maxSchedulesPerUser: null }
@@ -67,7 +67,7 @@ export class Workload implements AsyncDisposable {
     await Promise.all(this.#schedules.map(({ id }) => this.#try(() => this.scheduler.runNow(CALLER, id))))
   }
 
-  /** Pauses whatever is active, whatever this client knows of it. */
+  /** Pauses all active schedules, including those that this client does not know. */
   async pauseAll(): Promise<void> {
     const active = await this.scheduler.list(CALLER, { state: 'active', limit: 200 })
     for (const { id } of active) await this.scheduler.pause(CALLER, id, { reason: 'the faults are over' })
@@ -101,7 +101,10 @@ export class Workload implements AsyncDisposable {
     }
   }
 
-  /** Requests are rejected, or cut off when Postgres crashes. Neither is a fault of Carillon. */
+  /**
+   * Makes one change, and counts it or its refusal. A change may be refused, or cut off when Postgres crashes. Neither is a fault of
+   * Carillon.
+   */
   async #try(change: () => Promise<unknown>): Promise<void> {
     try {
       await change()
@@ -137,7 +140,7 @@ export class Workload implements AsyncDisposable {
     if (run !== undefined) await this.scheduler.cancel(CALLER, run.id)
   }
 
-  /** What is paused is resumed at the next chance, so that most schedules are active. */
+  /** Resumes a paused schedule if there is one, else pauses this one. So most schedules are active. */
   async #pauseOrResume(id: string): Promise<void> {
     const paused = this.#random.pick(await this.scheduler.list(CALLER, { state: 'paused', limit: 200 }))
     if (paused === undefined) await this.scheduler.pause(CALLER, id, { reason: 'for a moment' })
@@ -150,7 +153,7 @@ export class Workload implements AsyncDisposable {
     await this.scheduler.edit(CALLER, id, { policy: { ...policy, overlap } }, { revision })
   }
 
-  /** Forgets the schedule first: if the reply is lost, this client does not know whether it is deleted. */
+  /** Forgets the schedule first. If the answer is lost, this client does not know whether the schedule is deleted. */
   async #delete(id: string): Promise<void> {
     this.#schedules = this.#schedules.filter((schedule) => schedule.id !== id)
     await this.scheduler.delete(CALLER, id)

@@ -25,7 +25,7 @@ function pairOf(metric: string, base: readonly number[], current: readonly numbe
   return pair
 }
 
-describe('the verdict', () => {
+describe('the verdict of a comparison', () => {
   test.each([
     ['ranges that overlap', [100, 110, 120], [60, 90, 101], { areRangesOverlapping: true, verdict: 'equal' }],
     ['ranges that touch', [100, 110], [120, 110], { areRangesOverlapping: true, verdict: 'equal' }],
@@ -37,27 +37,27 @@ describe('the verdict', () => {
     ],
     ['a lower rate', [100, 101], [90, 94], { areMediansClose: false, verdict: 'worse' }],
     ['a higher rate', [100, 101], [110, 112], { areMediansClose: false, verdict: 'better' }],
-  ])('%s', (_what, base, current, expected) => {
+  ])('is right for %s', (_what, base, current, expected) => {
     expect(pairOf('slotsPerSecond', base, current)).toMatchObject(expected)
   })
 
-  test('less is better where a metric says so', () => {
+  test('prefers the lower value for metrics where less is better', () => {
     expect(pairOf('p50', [2, 2.1], [3, 3.1])).toMatchObject({ verdict: 'worse' })
     expect(pairOf('p50', [3, 3.1], [2, 2.1])).toMatchObject({ verdict: 'better' })
   })
 
-  test('the ratio is one of medians, this tree to the base, and there is none to a base of 0', () => {
+  test("shows the ratio of this tree's median to the base's median, and no ratio if the base's is 0", () => {
     expect(pairOf('slotsPerSecond', [1, 100, 101], [50, 50, 900])).toMatchObject({ ratio: 0.5 })
     expect(pairOf('cpuPercent', [0], [1])).toMatchObject({ ratio: null, verdict: 'worse' })
   })
 
-  test('only rounds that both did count, and only figures that both have', () => {
+  test('counts only rounds and figures that both sides have', () => {
     expect(pairOf('p50', [1, 2, 9], [1, 2]).base.values).toEqual([1, 2])
     expect(pairFigures([figure('p50', 1)], [figure('p99', 1)])).toEqual([])
   })
 })
 
-describe('rounds', () => {
+describe('the rounds of a comparison', () => {
   const NO_FAILURES: readonly Failure[] = []
 
   function setUp(answerOf: (side: SideName, order: SideOrder) => Partial<SideAnswer>) {
@@ -75,7 +75,7 @@ describe('rounds', () => {
     return { rounds, orders }
   }
 
-  test('the sides take turns work by work, and each round begins with the other side', async () => {
+  test('both sides take turns work by work, and each round begins with the other side', async () => {
     const { rounds, orders } = setUp(() => ({}))
 
     await rounds.measure({ works: ['drain', 'lateness'], rounds: 2, isSmoke: false })
@@ -87,7 +87,7 @@ describe('rounds', () => {
     )
   })
 
-  test('what the warm-up gave is not kept', async () => {
+  test('the results of the warm-up are not kept', async () => {
     const { rounds } = setUp((_side, { isWarmUp }) => ({
       figures: isWarmUp ? [figure('p50', 99)] : [figure('p50', 1)],
     }))
@@ -97,7 +97,7 @@ describe('rounds', () => {
     expect(rounds.figuresOf('base')).toEqual([figure('p50', 1)])
   })
 
-  test('a work that fails on one side is measured on neither any more, and the others go on', async () => {
+  test('a work that fails on one side is not measured on either side any more, and the other works continue', async () => {
     const failure: Failure = { work: 'drain', subject: 'Carillon', size: 10, round: 1, reason: 'no luck' }
     const { rounds, orders } = setUp((side, { work, isWarmUp }) =>
       side === 'base' && work === 'drain' && !isWarmUp ? { failures: [failure] } : {},
@@ -120,7 +120,7 @@ describe('rounds', () => {
   })
 })
 
-test('the text has medians, ranges, the ratio, the verdict and what failed', () => {
+test('the text shows medians, ranges, the ratio, the verdict and the failures', () => {
   const comparison: Comparison = {
     base: 'the old one',
     current: 'the new one',
@@ -159,8 +159,8 @@ test('the text has medians, ranges, the ratio, the verdict and what failed', () 
   expect(lines).toContain('not measured: this, idle, Carillon: no luck')
 })
 
-describe('the options', () => {
-  test('by default: a drain of 60,000 and sparse lateness, five rounds', () => {
+describe('the options of a comparison', () => {
+  test('default to a drain of 60,000, sparse lateness and five rounds', () => {
     expect(parseCompareOptions(['--base', 'HEAD'])).toMatchObject({ works: ['drain', 'lateness'], rounds: 5 })
     expect(COMPARE_SIZES.drain.counts).toEqual([60_000])
   })
@@ -170,12 +170,12 @@ describe('the options', () => {
     [['--base', 'HEAD', '--only', 'scale'], '"scale"'],
     [['--base', 'HEAD', '--rounds', '0'], '--rounds from 1 to 100, got "0"'],
     [['--base', 'HEAD', '--fast'], '--fast'],
-  ])('%j is refused by name', (args, message) => {
+  ])('such as %j are refused with a message that names the fault', (args, message) => {
     expect(() => parseCompareOptions(args)).toThrow(message)
   })
 })
 
-describe('the base', () => {
+describe('the base of a comparison', () => {
   const repository = mkdtempSync(join(tmpdir(), 'carillon-compare-test-'))
   const { signal } = new AbortController()
   const options = { cwd: repository, repository, signal, note: () => undefined }
@@ -199,7 +199,7 @@ describe('the base', () => {
     rmSync(repository, { recursive: true, force: true })
   })
 
-  test('a commit is checked out elsewhere with its dependencies, and removed afterwards', async () => {
+  test('a commit is checked out in a temporary folder with its dependencies, and removed afterwards', async () => {
     const tree = await openTree('first', options)
 
     expect(tree.folder.startsWith(repository)).toBe(false)
@@ -208,24 +208,27 @@ describe('the base', () => {
 
     await tree[Symbol.asyncDispose]()
     expect(existsSync(tree.folder)).toBe(false)
-    // The repository is as it was: its own deletion is there, and no other tree is known.
+    // The repository is unchanged: its deleted file is still deleted, and git knows no other worktree.
     expect(existsSync(join(repository, 'package.json'))).toBe(false)
     expect(existsSync(join(repository, '.git/worktrees'))).toBe(false)
   }, 120_000)
 
-  test.each(['nothing', '--output=x', 'first:package.json'])('%s is refused by name', async (base) => {
-    await expect(openTree(base, options)).rejects.toThrow(`got "${base}"`)
-  })
+  test.each(['nothing', '--output=x', 'first:package.json'])(
+    '%s is refused with a message that names the fault',
+    async (base) => {
+      await expect(openTree(base, options)).rejects.toThrow(`got "${base}"`)
+    },
+  )
 })
 
-/** For what hangs: alone on two cores it takes half a minute. */
+/** This limit only ends a run that hangs. Alone on two cores the run takes half a minute. */
 const SMOKE_MS = 10 * 60_000
 
 test(
-  'a smoke run compares a tree with itself, and leaves nothing behind',
+  'a smoke run compares a tree with itself, and removes its temporary files',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'carillon-compare-test-'))
-    // As root, Postgres runs as another user, who has to get to its data.
+    // If root runs the tests, Postgres runs as another user, which must be able to reach its data.
     chmodSync(folder, 0o711)
     try {
       const command = `TMPDIR=${folder} npm run --silent bench:compare -- --base . --smoke --rounds 2 --json > ${folder}.json`
@@ -244,7 +247,7 @@ test(
       expect(pairs.flatMap(({ base, current }) => [base.values.length, current.values.length])).toEqual(
         Array.from({ length: 10 }, () => 2),
       )
-      // npm has a cache of its own there.
+      // npm keeps a cache of its own in this folder.
       expect(readdirSync(folder).filter((name) => name.startsWith('carillon'))).toEqual([])
     } finally {
       rmSync(folder, { recursive: true, force: true })

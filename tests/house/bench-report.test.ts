@@ -36,13 +36,13 @@ function failureOf({ work, subject, size }: Figure, round: number): Failure {
   return { work, subject, size, round, reason: 'out of patience' }
 }
 
-describe('medians', () => {
+describe('medians of rounds', () => {
   test.each([
     [[3, 1, 2], 2],
     [[4, 1, 2, 3], 2.5],
     [[7], 7],
     [[], Number.NaN],
-  ])('of %j is %d', (values, expected) => {
+  ])('the median of %j is %d', (values, expected) => {
     expect(median(values)).toBe(expected)
   })
 
@@ -61,18 +61,21 @@ describe('medians', () => {
   })
 })
 
-describe('values that no measurement gives', () => {
-  test.each([Number.NaN, Number.POSITIVE_INFINITY, -1.5])('%d is refused, and nothing beside it is kept', (value) => {
-    const gathered = new Gathered()
-    const readings = [3, value].map((one, n) => ({ metric: `p${n}`, unit: 'ms', value: one }))
+describe('impossible values', () => {
+  test.each([Number.NaN, Number.POSITIVE_INFINITY, -1.5])(
+    'the value %d is refused, and no other value of its round is kept',
+    (value) => {
+      const gathered = new Gathered()
+      const readings = [3, value].map((one, n) => ({ metric: `p${n}`, unit: 'ms', value: one }))
 
-    expect(() => {
-      gathered.add({ work: 'lateness', subject: 'Carillon', size: 2 }, readings)
-    }).toThrow(`p1 of a finite number from 0 on, got ${value} ms`)
-    expect(gathered.figures).toEqual([])
-  })
+      expect(() => {
+        gathered.add({ work: 'lateness', subject: 'Carillon', size: 2 }, readings)
+      }).toThrow(`p1 of a finite number from 0 on, got ${value} ms`)
+      expect(gathered.figures).toEqual([])
+    },
+  )
 
-  test('a single slot that begins before its instant is a fault, however late the others are (I10)', () => {
+  test('one slot that begins before its instant fails the round, however late the others are (I10)', () => {
     const late = Array.from({ length: 300 }, () => 5)
 
     expect(() => quantiles([...late, -1.2])).toThrow('expected nothing before its instant, got one 1.2 ms early')
@@ -80,37 +83,37 @@ describe('values that no measurement gives', () => {
   })
 })
 
-describe('the figures to reach', () => {
+describe('the goals', () => {
   const limit = figure('drain', 'the limit', 60_000, 'slotsPerSecond', 40_000)
 
   test.each([
     [28_000, true],
     [27_999, false],
-  ])('a drain of %d/s beside a limit of 40,000/s: reached %s', (rate, isReached) => {
+  ])('a drain of %d/s beside a limit of 40,000/s reaches its goal: %s', (rate, isReached) => {
     const check = checkOf('drain-limit', [figure('drain', 'Carillon', 60_000, 'slotsPerSecond', rate), limit])
 
     expect(check).toMatchObject({ figure: 1, wanted: 'at least 0.7', measured: '0.7', isReached })
   })
 
-  test('a ratio is one of medians, not of single rounds', () => {
+  test('a ratio compares the medians, not single rounds', () => {
     const own = figure('drain', 'Carillon', 60_000, 'slotsPerSecond', 1, 30_000, 31_000)
     const peer = figure('drain', BULLMQ_ON_REDIS, 60_000, 'slotsPerSecond', 5000, 6000, 90_000)
 
     expect(checkOf('drain-bullmq', [own, peer])).toMatchObject({ measured: '5 times', isReached: true })
   })
 
-  test('what was not measured is neither reached nor missed', () => {
+  test('a goal without a measurement is neither reached nor missed', () => {
     expect(checkOf('drain-limit', [limit])).toMatchObject({ measured: 'not measured', isReached: null })
   })
 
-  test('a smaller size says what it saw and reaches nothing', () => {
+  test('a smaller size shows its value and reaches no goal', () => {
     const own = figure('drain', 'Carillon', 1000, 'slotsPerSecond', 900)
     const small = figure('drain', 'the limit', 1000, 'slotsPerSecond', 1000)
 
     expect(checkOf('drain-limit', [own, small])).toMatchObject({ measured: '0.9 at 1,000', isReached: null })
   })
 
-  test('only the full plan reaches anything', () => {
+  test('only the full plan can reach a goal', () => {
     const figures = [figure('lateness', 'Carillon', 5, 'p50', 1)]
     const check = checkFigures({ figures, failures: [], plan: 'smoke' }, () => 'a note').find(
       ({ id }) => id === 'lateness-p50',
@@ -120,20 +123,20 @@ describe('the figures to reach', () => {
     expect(check).not.toHaveProperty('standsInTheWay')
   })
 
-  test('schedules held are compared with the fewest that were held', () => {
+  test('schedules held are compared with the smallest number held', () => {
     const held = [10, 100].map((size) => figure('scale', 'Carillon', size, 'p50', size === 10 ? 2 : 3))
 
     expect(checkOf('scale-p50', held)).toMatchObject({ measured: '1.5 times at 100', isReached: null })
   })
 
-  test('ahead of a peer means ahead, not level', () => {
+  test("a value equal to a peer's does not count as ahead of it", () => {
     const own = figure('create', 'Carillon, library', 4000, 'perSecond', 5000)
     const peer = figure('create', BULLMQ_ON_REDIS, 4000, 'perSecond', 5000)
 
     expect(checkOf('create-bullmq', [own, peer])).toMatchObject({ measured: '1 times', isReached: false })
   })
 
-  test('what stands in the way is said only of a figure that is not reached', () => {
+  test('a note explains only a goal that is not reached', () => {
     const late = figure('lateness', 'Carillon', 300, 'p50', 3.1)
 
     expect(checkOf('lateness-p50', [late], { note: 'the disk' })).toMatchObject({
@@ -145,8 +148,8 @@ describe('the figures to reach', () => {
 
   test.each([
     ['its own', 0],
-    ["the other's", 1],
-  ])('with a failure at %s place it is neither reached nor missed', (_whose, failed) => {
+    ['the compared', 1],
+  ])('a goal is neither reached nor missed if a round of %s measurement failed', (_whose, failed) => {
     const pair = [figure('drain', 'Carillon', 60_000, 'slotsPerSecond', 39_000), limit] as const
     const failures = [failureOf(pair[failed === 0 ? 0 : 1], 2)]
 
@@ -160,7 +163,7 @@ describe('the figures to reach', () => {
     })
   })
 
-  test('a failure at another size, of another subject or of another work changes nothing', () => {
+  test('a failure at another size, of another subject or of another work does not affect a goal', () => {
     const own = figure('drain', 'Carillon', 60_000, 'slotsPerSecond', 39_000)
     const failures = [
       { ...own, size: 1000 },
@@ -171,7 +174,7 @@ describe('the figures to reach', () => {
     expect(checkOf('drain-limit', [own, limit], { failures })).toMatchObject({ measured: '0.975', isReached: true })
   })
 
-  test('idle is the worker alone, and the worker and Postgres together', () => {
+  test('one idle goal is about the worker alone, the other one about the worker and Postgres together', () => {
     const worker = figure('idle', 'Carillon', 1_000_000, 'cpuPercent', 1.2)
     const postgres = figure('idle', 'Carillon', 1_000_000, 'postgresCpuPercent', 0.9)
 
@@ -180,7 +183,7 @@ describe('the figures to reach', () => {
     expect(checkOf('idle-cpu-all', [worker])).toMatchObject({ measured: 'not measured', isReached: null })
   })
 
-  test('a sum at a smaller size is one of that size', () => {
+  test('a sum at a smaller size shows that size', () => {
     const idle = ['cpuPercent', 'postgresCpuPercent'].map((metric) => figure('idle', 'Carillon', 100, metric, 0.5))
 
     expect(checkOf('idle-cpu-all', idle)).toMatchObject({ measured: '1 % at 100', isReached: null })
@@ -189,14 +192,14 @@ describe('the figures to reach', () => {
   test.each([
     ['retries-p50', 'Carillon, retries'],
     ['run-now-p50', 'Carillon, run-now'],
-  ])('%s: a waiting run is called less than 10 ms after it may be taken', (id, subject) => {
+  ])('%s has the goal that a waiting run is called less than 10 ms after it may be taken', (id, subject) => {
     const lateBy = (ms: number): readonly Figure[] => [figure('waiting', subject, 300, 'p50', ms)]
 
     expect(checkOf(id, lateBy(9.9))).toMatchObject({ figure: 2, wanted: 'under 10 ms', isReached: true })
     expect(checkOf(id, lateBy(10))).toMatchObject({ isReached: false })
   })
 
-  test('there are six', () => {
+  test('the goals belong to six figures', () => {
     expect(
       new Set(checkFigures({ figures: [], failures: [], plan: 'full' }, () => undefined).map((check) => check.figure)),
     ).toEqual(new Set([1, 2, 3, 4, 5, 6]))
@@ -210,22 +213,22 @@ describe('numbers and tables', () => {
     [4.126, '4.13'],
     [20, '20'],
     [0, '0'],
-  ])('%d is written %s', (value, text) => {
+  ])('the number %d is written %s', (value, text) => {
     expect(formatNumber(value)).toBe(text)
   })
 
-  test('a median carries the range of its rounds, and nothing if there was one', () => {
+  test('a median is shown with the range of its rounds, or alone if there was one round', () => {
     expect(formatSpread(figure('drain', 'Carillon', 1, 'p50', 3, 1, 2))).toBe('2 (1–3)')
     expect(formatSpread(figure('drain', 'Carillon', 1, 'p50', 2))).toBe('2')
   })
 
-  test('a bar within a cell does not end it', () => {
+  test('a vertical bar inside a table cell is escaped', () => {
     expect(markdownTable(['a'], [['x|y']])).toBe(String.raw`| a |
 | --- |
 | x\|y |`)
   })
 
-  test('several subjects at several sizes: a table for each metric, best first, and who failed is named as failed', () => {
+  test('several subjects at several sizes get a table for each metric, with the best first and failures named', () => {
     const figures = [
       figure('drain', 'slow', 10, 'slotsPerSecond', 1),
       figure('drain', 'fast', 10, 'slotsPerSecond', 5),
@@ -245,7 +248,7 @@ describe('numbers and tables', () => {
 | slow | – | failed |`)
   })
 
-  test('several subjects at one size: one table with a column for each metric, least late first', () => {
+  test('several subjects at one size get one table with a column for each metric, with the least late first', () => {
     const figures = [
       ...['p50', 'p99'].map((metric) => figure('lateness', 'late', 9, metric, 8)),
       ...['p50', 'p99'].map((metric) => figure('lateness', 'soon', 9, metric, 2)),
@@ -257,13 +260,13 @@ describe('numbers and tables', () => {
 | late | 8 | 8 |`)
   })
 
-  test('who failed in a later round is shown with the rounds it did', () => {
+  test('a subject that failed in a later round is shown with the number of its complete rounds', () => {
     const [short, whole, dear] = [
       figure('create', 'short', 9, 'p50', 2),
       figure('create', 'whole', 9, 'p50', 3, 3, 3),
       figure('create', 'dear', 9, 'p50', 4),
     ]
-    // The error beside the third round of `whole` took no value away.
+    // The error beside the third round of `whole` removed no value.
     const failures = [failureOf(short, 2), failureOf(whole, 3)]
 
     expect(figureTables([short, whole, dear], failures, { sizeWord: 'creates', rounds: 3 })).toBe(`|  | p50, ms |
@@ -273,7 +276,7 @@ describe('numbers and tables', () => {
 | dear | 4 |`)
   })
 
-  test('one subject at several sizes: a row for each size', () => {
+  test('one subject at several sizes gets a row for each size', () => {
     const figures = [100, 10].map((size) => figure('scale', 'Carillon', size, 'p50', size))
 
     expect(figureTables(figures, [], { sizeWord: 'schedules held', rounds: 1 })).toBe(`| schedules held | p50, ms |
@@ -291,7 +294,7 @@ describe('charts', () => {
     [99, 100],
     [1.01, 1.5],
     [0, 1],
-  ])('a scale for %d ends at %d, in round steps from 0', (largest, end) => {
+  ])('a scale for %d ends at %d, and has round steps from 0', (largest, end) => {
     const scale = chooseScale(largest)
 
     expect(scale.end).toBeCloseTo(end, 9)
@@ -300,7 +303,7 @@ describe('charts', () => {
     expect(scale.ticks.length).toBeLessThanOrEqual(6)
   })
 
-  test('the limit is a line, Carillon stands out, a peer that gave up stands with the size it did', () => {
+  test('a chart shows the limit as a line, highlights Carillon, and shows a peer that gave up with its largest size', () => {
     const [named] = chartsOf('drain', [
       figure('drain', 'DBOS', 10, 'slotsPerSecond', 1),
       figure('drain', 'Carillon', 20, 'slotsPerSecond', 5, 7, 6),
@@ -315,7 +318,7 @@ describe('charts', () => {
     ])
   })
 
-  test('names are escaped', () => {
+  test('names in a chart are escaped', () => {
     const bar = { label: 'a & <b>', value: 1, low: 1, high: 1, isOwn: false }
 
     expect(drawChart({ title: '', subtitle: '', unit: '', bars: [bar], marks: [] })).toContain('a &amp; &lt;b&gt;')
@@ -341,55 +344,58 @@ describe('the page of results', () => {
     checks: checkFigures({ figures: [], failures: [], plan: 'full' }, () => undefined),
   }
 
-  test('says in its first line that it is written by a command', () => {
+  test('states in its first line that a command writes it', () => {
     expect(resultsPage(results).split('\n')[0]).toMatch(/Written by `npm run bench -- --smoke`\. Do not edit/)
   })
 
   test.each([
-    ['a run that came to the end of its time', 'came to the end of its time'],
+    ['that the run reached its time limit', 'came to the end of its time'],
     ['a plan that is too small', 'too small for the figures to reach'],
     ['the machine', 'a CPU, 2 cores'],
     ['a version', '| Postgres | 18.1 |'],
-    ['how durable it was', '| Postgres, fsync | `on` |'],
+    ['its durability', '| Postgres, fsync | `on` |'],
     ['a failure, on one line', '- the whole work: two lines'],
-    ['how a peer was set up', 'as its guide says'],
+    ['the set-up of a peer', 'as its guide says'],
     ['the chart', '(charts/herd-bystander-ms.png)'],
-  ])('names %s', (_what, text) => {
+  ])('shows %s', (_what, text) => {
     expect(resultsPage(results)).toContain(text)
   })
 })
 
-describe('the options', () => {
+describe('the options of a run', () => {
   const folders = { bench: '/b', cwd: '/here' }
 
-  test('without any: the whole of the full run, into the folder of the bench', () => {
+  test('without any option, all works of the full plan run, and write into the folder of the bench', () => {
     expect(parseOptions([], folders)).toMatchObject({ plan: 'full', works: WORK_NAMES, rounds: undefined, out: '/b' })
   })
 
   test.each([[['--quick']], [['--smoke']], [['--only', 'drain']], [['--rounds', '1']], [['--quick', '--rounds', '5']]])(
-    '%j does not replace the published results',
+    'a run with %j does not replace the published results',
     (args) => {
       expect(folderFor(parseOptions(args, folders), { isComplete: true })).toBe('/b/tmp')
     },
   )
 
-  test.each([[[]], [['--rounds', '3']], [['--rounds', '5']]])('%j replaces them if it came to its end', (args) => {
-    const options = parseOptions(args, folders)
+  test.each([[[]], [['--rounds', '3']], [['--rounds', '5']]])(
+    'a run with %j replaces the published results if it was complete',
+    (args) => {
+      const options = parseOptions(args, folders)
 
-    expect(folderFor(options, { isComplete: true })).toBe('/b')
-    expect(folderFor(options, { isComplete: false })).toBe('/b/tmp')
-  })
+      expect(folderFor(options, { isComplete: true })).toBe('/b')
+      expect(folderFor(options, { isComplete: false })).toBe('/b/tmp')
+    },
+  )
 
-  test('a folder that was named is used whatever became of the run, and a page is rendered where its results are', () => {
+  test('--out is used even if the run was incomplete, and --render writes where its results are', () => {
     expect(folderFor(parseOptions(['--out', '/x', '--rounds', '1'], folders), { isComplete: false })).toBe('/x')
     expect(folderFor(parseOptions(['--render'], folders), { isComplete: false })).toBe('/b')
   })
 
-  test('a folder is meant from where the command was given', () => {
+  test('a relative folder is relative to the working directory', () => {
     expect(parseOptions(['--out', 'x/y'], folders).out).toBe('/here/x/y')
   })
 
-  test('some works are done in the order of all', () => {
+  test('the named works run in the order of the plan', () => {
     expect(parseOptions(['--only', 'lateness, drain'], folders).works).toEqual(['drain', 'lateness'])
   })
 
@@ -399,12 +405,12 @@ describe('the options', () => {
     [['--rounds', 'two'], 'got "two"'],
     [['--quick', '--smoke'], 'got both'],
     [['--fast'], '--fast'],
-  ])('%j is refused by name', (args, message) => {
+  ])('the options %j are refused with a message that names the fault', (args, message) => {
     expect(() => parseOptions(args, folders)).toThrow(message)
   })
 })
 
-test('every plan ends, and gives one round of one subject less time than the whole', () => {
+test('every plan has a time limit, and gives one round of one subject less than that', () => {
   for (const plan of Object.values(PLANS)) expect(plan.patienceMs).toBeLessThan(plan.limitMs)
   expect(Object.keys(PLANS.full.sizes).toSorted()).toEqual(WORK_NAMES.toSorted())
 })

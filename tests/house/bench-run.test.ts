@@ -35,8 +35,8 @@ function part(subject: string, measure: Part['measure'], rounds?: number): Part 
   return { subject, size: 1, measure, ...(rounds === undefined ? {} : { rounds }) }
 }
 
-describe('rounds', () => {
-  test('every part has its first round before any has its second, and each round begins with another', async () => {
+describe('the rounds of a run', () => {
+  test('every part has its first round before any part has its second, and each round begins with another part', async () => {
     const { bench, gathered } = setUp({ rounds: 3 })
     const order: string[] = []
     const noting = (subject: string, rounds?: number): Part =>
@@ -52,7 +52,7 @@ describe('rounds', () => {
     ])
   })
 
-  test('a round begins with the next size, and each size with the next subject', () => {
+  test('each round begins with the next size, and each size with the next subject', () => {
     const parts = [1, 2].flatMap((size) =>
       ['a', 'b', 'c'].map((subject) => ({ ...part(subject, () => Promise.resolve([])), size })),
     )
@@ -65,21 +65,18 @@ describe('rounds', () => {
     ])
   })
 
-  test.each([3, -3])(
-    'a round during which the clock of the system was set by %d ms is no measurement',
-    async (stepMs) => {
-      const { bench, gathered } = setUp({ rounds: 1, clockStepMs: () => stepMs })
+  test.each([3, -3])('a round during which the system clock was set by %d ms is not a measurement', async (stepMs) => {
+    const { bench, gathered } = setUp({ rounds: 1, clockStepMs: () => stepMs })
 
-      await bench.interleave([part('a', () => Promise.resolve([READING]))], 'none')
+    await bench.interleave([part('a', () => Promise.resolve([READING]))], 'none')
 
-      expect(gathered.figures).toEqual([])
-      expect(gathered.failures.map(({ reason }) => reason)).toEqual([
-        `expected a system clock that nobody sets during the run, got a step of ${stepMs} ms: run the bench again`,
-      ])
-    },
-  )
+    expect(gathered.figures).toEqual([])
+    expect(gathered.failures.map(({ reason }) => reason)).toEqual([
+      `expected a system clock that is not set during the run, got a step of ${stepMs} ms: run the bench again`,
+    ])
+  })
 
-  test('a value that is no number fails its part', async () => {
+  test('a value that is not a number fails its part', async () => {
     const { bench, gathered } = setUp({ rounds: 1 })
 
     await bench.interleave([part('a', () => Promise.resolve([{ ...READING, value: Number.NaN }]))], 'none')
@@ -90,7 +87,7 @@ describe('rounds', () => {
     ])
   })
 
-  test('a part that fails is recorded with its reason and left out of later rounds, and the others go on', async () => {
+  test('a failed part is recorded with its reason and left out of later rounds, and the other parts continue', async () => {
     const { bench, gathered, lines } = setUp({ rounds: 2 })
     const fine = part('fine', () => Promise.resolve([READING]))
 
@@ -101,7 +98,7 @@ describe('rounds', () => {
     expect(lines.join('')).toContain('drain 1 · broken · round 1 of 2 … failed: no luck')
   })
 
-  test('a part whose schedules came due before they were loaded is measured again with a lead twice as long', async () => {
+  test('a part whose schedules came due before they were loaded is measured again with twice the lead', async () => {
     const { bench, gathered } = setUp({ rounds: 1 })
     const leads: number[] = []
     const busy = part('busy', () => {
@@ -117,7 +114,7 @@ describe('rounds', () => {
     expect(gathered.failures).toMatchObject([{ subject: 'hopeless', reason: 'too late' }])
   })
 
-  test('a part that never ends is given up, and said so', async () => {
+  test('a part that never ends is abandoned and recorded as failed', async () => {
     const { bench, gathered } = setUp({ rounds: 1, patienceMs: 20 })
 
     await bench.interleave([part('endless', () => Promise.withResolvers<never>().promise)], 'none')
@@ -125,7 +122,7 @@ describe('rounds', () => {
     expect(gathered.failures).toMatchObject([{ subject: 'endless', reason: 'expected an end within 0.02 s, got none' }])
   })
 
-  test('an interrupt ends the part at once, records no failure and begins no other', async () => {
+  test('an interrupt ends the part at once, records no failure and starts no other part', async () => {
     const { bench, gathered, interruption } = setUp({ rounds: 1 })
     const begun: string[] = []
     const endless = part('endless', () => {
@@ -142,7 +139,7 @@ describe('rounds', () => {
   })
 })
 
-describe('ground', () => {
+describe('the databases of a run', () => {
   async function databases(): Promise<number> {
     const url = await postgres.createEmptyDatabase('counting')
     const pool = createPool({ connectionString: url })
@@ -154,7 +151,7 @@ describe('ground', () => {
     return rows[0]?.count ?? -1
   }
 
-  test('each part of each round has an empty database of its own, which is gone afterwards, also if it failed', async () => {
+  test('each part of each round has an empty database of its own, which is dropped afterwards, even if the part failed', async () => {
     const { bench, gathered } = setUp({ rounds: 2, atOnce: 2 })
     const urls = new Set<string>()
     const measure: Part['measure'] = async ({ postgresUrl }) => {
@@ -175,7 +172,7 @@ describe('ground', () => {
     expect(await databases()).toBe(0)
   })
 
-  test('what works share is made once and goes with the run', async () => {
+  test('resources that works share are created once and removed with the run', async () => {
     const { bench, run } = setUp({ rounds: 1 })
     const made: string[] = []
     const make = (): Promise<AsyncDisposable> => {
@@ -191,7 +188,7 @@ describe('ground', () => {
   })
 })
 
-test('a work that fails as a whole is recorded, and the next one is done', async () => {
+test('a work that fails as a whole is recorded, and the next work runs', async () => {
   const { run, gathered, progress, interruption } = setUp({ rounds: 1 })
   const idle = (_bench: Bench): Promise<void> => Promise.resolve()
   const work = <Name extends keyof Works>(name: Name, measure = idle) => ({ name, title: `the ${name}`, measure })

@@ -10,10 +10,10 @@ import { RESULTS_VERSION, type Failure, type Results } from '../../bench/results
 import { REPOSITORY, runTool } from './run-tool.ts'
 
 const PNG_SIGNATURE = '89504e470d0a1a0a'
-/** More than the run's own limit, which is for what hangs: alone on two cores it takes less than a minute. */
+/** This limit is longer than the run's own, and only ends a run that hangs. Alone on two cores the run takes less than a minute. */
 const SMOKE_MS = 16 * 60_000
 
-/** Redis is not among what `npm install` brings, and only root can have it installed. */
+/** `npm install` does not install Redis, and only root can install it. */
 function isForWantOfRedis({ subject, reason }: Failure): boolean {
   return subject === BULLMQ_ON_REDIS && reason.startsWith('expected a Redis, got none')
 }
@@ -33,11 +33,11 @@ describe('a smoke run of the bench', () => {
     return JSON.parse(readFileSync(join(out, 'results.json'), 'utf8')) as Results
   }
 
-  test('comes to its end', () => {
+  test('is complete', () => {
     expect(outcome.exitCode, outcome.stderr).toBe(0)
   })
 
-  test('does every work, and nothing fails but what needs a Redis where there is none', () => {
+  test('runs every work, and only the parts that need a Redis fail where there is none', () => {
     const { version, works, figures, failures, isComplete } = readResults()
 
     expect(failures.filter((failure) => !isForWantOfRedis(failure))).toEqual([])
@@ -47,14 +47,14 @@ describe('a smoke run of the bench', () => {
     expect(figures.filter(({ median }) => !Number.isFinite(median))).toEqual([])
   })
 
-  test('has every number that the figures to reach are made of', () => {
+  test('has every number that the goals need', () => {
     const { checks, failures } = readResults()
     const unmeasured = checks.filter(({ measured }) => measured === 'not measured').map(({ id }) => id)
 
     expect(unmeasured).toEqual(failures.some(isForWantOfRedis) ? ['drain-bullmq', 'create-bullmq'] : [])
   })
 
-  test('writes a page whose charts are there, and are pictures', () => {
+  test('writes a page whose charts exist and are pictures', () => {
     const page = readFileSync(join(out, 'RESULTS.md'), 'utf8')
     const shown = [...page.matchAll(/\(charts\/([\w-]+\.png)\)/g)].map((match) => match[1] ?? '')
 
@@ -64,8 +64,8 @@ describe('a smoke run of the bench', () => {
     }
   })
 
-  // After the smoke run, which has installed what these types come from.
-  test('its types hold, those of the peers among them', async () => {
+  // This test follows the smoke run, which installs the packages with these types.
+  test('type-checks, including the types of the peers', async () => {
     const { exitCode, stdout } = await runTool(join(REPOSITORY, 'bench'), 'npm', ['run', '--silent', 'types'])
 
     expect(stdout).toBe('')

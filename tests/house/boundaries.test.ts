@@ -15,8 +15,15 @@ const DEPENDENCIES: Readonly<Record<string, readonly string[]>> = {
   web: ['@carillon/api', '@carillon/cadence', 'react'],
 }
 
-/** The whole house as it will be, each package with a public `index.ts`, plus the files under test. */
+/**
+ * The violations in a fixture repository: every package with a public `index.ts`, and the files under test. Their small files are not
+ * reported.
+ */
 async function violationsIn(files: Readonly<Record<string, string>>): Promise<string[]> {
+  return (await allViolationsIn(files)).filter((violation) => !violation.startsWith('small-file '))
+}
+
+async function allViolationsIn(files: Readonly<Record<string, string>>): Promise<string[]> {
   const manifests = Object.entries(DEPENDENCIES).map(([id, names]): [string, string] => [
     `packages/${id}/package.json`,
     JSON.stringify({
@@ -39,7 +46,7 @@ test('this repository breaks no boundary', () => {
   expect(checkBoundaries(REPOSITORY)).toEqual([])
 })
 
-test('this repository’s product, tests and scripts are all looked at', () => {
+test("the check reads this repository's product, tests and scripts", () => {
   const { files } = readWorkspace(REPOSITORY)
 
   expect([...files.keys()]).toEqual(
@@ -47,14 +54,14 @@ test('this repository’s product, tests and scripts are all looked at', () => {
   )
 })
 
-test('a file that does not parse is reported instead of passing unseen', async () => {
+test('a file that cannot be parsed is reported', async () => {
   const violations = await violationsIn({ 'packages/core/src/broken.ts': 'export const = 1' })
 
   expect(violations).toEqual(['syntax packages/core/src/broken.ts:1'])
 })
 
 test.each(['utils.ts', 'store/helpers.ts', 'lib/runs.ts', 'types.ts'])(
-  'a file or folder named as a bucket is refused: %s',
+  'a file or folder with a catch-all name is refused: %s',
   async (name) => {
     const file = `packages/core/src/${name}`
 
@@ -62,7 +69,42 @@ test.each(['utils.ts', 'store/helpers.ts', 'lib/runs.ts', 'types.ts'])(
   },
 )
 
-describe('arrows between packages', () => {
+describe('a file of fewer than 30 lines', () => {
+  const lines = (count: number): string => `export {}${'\n// a line'.repeat(count - 1)}\n`
+
+  test('is refused if only one file imports it', async () => {
+    const violations = await allViolationsIn({
+      'packages/core/src/a.ts': `import './small.ts'\nimport './large.ts'`,
+      'packages/core/src/small.ts': lines(29),
+      'packages/core/src/large.ts': lines(30),
+    })
+
+    expect(violations).toEqual(['small-file packages/core/src/small.ts:1'])
+  })
+
+  test.each<[what: string, files: Readonly<Record<string, string>>]>([
+    ['two files import it', { 'a.ts': `import './small.ts'`, 'b.ts': `import './small.ts'`, 'small.ts': lines(1) }],
+    ['it is the clock of its package', { 'a.ts': `import './clock.ts'`, 'clock.ts': lines(1) }],
+    ['it is a public file of its package', { 'a.ts': `import './index.ts'`, 'index.ts': lines(1) }],
+    ['no file imports it', { 'small.ts': lines(1) }],
+  ])('is allowed if %s', async (_what, files) => {
+    const tree = Object.entries(files).map(([name, text]) => [`packages/core/src/${name}`, text] as const)
+
+    expect(await allViolationsIn(Object.fromEntries(tree))).toEqual([])
+  })
+
+  test('counts as having one importer if all others are tests', async () => {
+    const violations = await allViolationsIn({
+      'packages/core/src/a.ts': `import './small.ts'`,
+      'packages/core/src/small.test.ts': `import './small.ts'`,
+      'packages/core/src/small.ts': lines(1),
+    })
+
+    expect(violations).toEqual(['small-file packages/core/src/small.ts:1'])
+  })
+})
+
+describe('imports between packages', () => {
   const allowed: Readonly<Record<string, readonly string[]>> = {
     cadence: [],
     core: ['api', 'cadence'],
@@ -97,19 +139,19 @@ describe('arrows between packages', () => {
     expect(await violationsIn({ 'packages/web/src/a.ts': source })).toEqual(['package-arrow packages/web/src/a.ts:1'])
   })
 
-  test('the arrows hold for tests too', async () => {
+  test('the rules for imports hold for tests too', async () => {
     const file = 'packages/api/tests/a.test.ts'
 
     expect(await violationsIn({ [file]: `import '@carillon/core'` })).toEqual([`package-arrow ${file}:1`])
   })
 
-  test('a package that is not among the arrows is refused', async () => {
+  test('a package that the rules do not name is refused', async () => {
     const violations = await violationsIn({ 'packages/extra/package.json': '{ "name": "@carillon/extra" }' })
 
     expect(violations).toEqual(['package-arrow packages/extra/package.json:1'])
   })
 
-  test('the wire contract imports only zod and eventsource-parser from npm, even if it declares more', async () => {
+  test('the contract imports only zod and eventsource-parser from npm, even if it declares more', async () => {
     const violations = await violationsIn({
       'packages/api/package.json':
         '{ "name": "@carillon/api", "dependencies": { "zod": "4", "eventsource-parser": "4", "pino": "9" } }',
@@ -127,7 +169,7 @@ function roomTree(from: string, to: string): Record<string, string> {
   }
 }
 
-describe('arrows between the rooms of core', () => {
+describe('imports between the rooms of core', () => {
   const base = ['kernel', 'db', 'policy', 'ports', 'cadences']
   const allowed: Readonly<Record<string, readonly string[]>> = {
     kernel: [],
@@ -160,7 +202,7 @@ describe('arrows between the rooms of core', () => {
     expect(violations).toEqual([])
   })
 
-  test('a room cannot reach a higher one through the facade', async () => {
+  test('a room cannot import a higher room through the facade', async () => {
     const violations = await violationsIn({
       'packages/core/src/ledger/a.ts': `import '../scheduler.ts'`,
       'packages/core/src/scheduler.ts': `import './pipeline/b.ts'`,
@@ -175,11 +217,24 @@ describe('arrows between the rooms of core', () => {
     ['server', 'http', 'start'],
     ['cli', 'output', 'commands'],
     ['cadence', 'time', 'slots'],
-  ])('in %s, %s may not import %s, which stands above it', async (name, from, to) => {
+  ])('in %s, the room %s may not import %s, which is above it', async (name, from, to) => {
     const file = `packages/${name}/src/${from}/a.ts`
     const tree = { [file]: `import '../${to}/b.ts'`, [`packages/${name}/src/${to}/b.ts`]: 'export {}' }
 
     expect(await violationsIn(tree)).toEqual([`room-arrow ${file}:1`])
+  })
+
+  test('a room that lies in another one has arrows of its own', async () => {
+    const violations = await violationsIn({
+      'packages/targets/src/http/target.ts': `import './guard/hosts.ts'`,
+      'packages/targets/src/http/guard/hosts.ts': 'export {}',
+      'packages/targets/src/http/guard/connector.ts': `import './hosts.ts'\nimport '../options.ts'\nimport '../auth/keys.ts'`,
+      'packages/targets/src/http/options.ts': 'export {}',
+      'packages/targets/src/http/auth/keys.ts': 'export {}',
+    })
+
+    const file = 'packages/targets/src/http/guard/connector.ts'
+    expect(violations).toEqual([`room-arrow ${file}:2`, `room-arrow ${file}:3`])
   })
 
   function storeTree(from: string): Record<string, string> {
@@ -200,25 +255,45 @@ describe('arrows between the rooms of core', () => {
     },
   )
 
-  test('the doctor, which only reads, may import every store', async () => {
+  test('the doctor may import every store, because it only reads', async () => {
     expect(await violationsIn(storeTree('doctor/a.ts'))).toEqual([])
   })
 
-  test('a folder of core that is not among the rooms is refused', async () => {
+  test.each([
+    ['a constant', 'export const COLUMNS = sql`runs.id`', true],
+    ['a function', 'export function columns(): RawBuilder<unknown> { return sql`runs.id` }', true],
+    [
+      'a function of an alias',
+      'type Columns = RawBuilder<unknown>\nexport function columns(): Columns { return sql`runs.id` }',
+      true,
+    ],
+    ['a function that runs a statement', 'export async function columns(): Promise<string[]> { return [] }', false],
+    ['a type', 'export interface columns { id: string }', false],
+  ])('of its store, a room may re-export no part of SQL: %s', async (_what, source, isRefused) => {
+    const name = source.includes('COLUMNS') ? 'COLUMNS' : 'columns'
+    const violations = await violationsIn({
+      'packages/core/src/ledger/runs.ts': `export { ${name} } from './store/runs.ts'`,
+      'packages/core/src/ledger/store/runs.ts': `import { sql, type RawBuilder } from 'kysely'\n${source}`,
+    })
+
+    expect(violations).toEqual(isRefused ? ['room-sql packages/core/src/ledger/runs.ts:1'] : [])
+  })
+
+  test('a folder of core that is not a room is refused', async () => {
     const violations = await violationsIn({ 'packages/core/src/extra/a.ts': 'export {}' })
 
     expect(violations).toEqual(['room-arrow packages/core/src/extra/a.ts:1'])
   })
 })
 
-describe('what an import may name', () => {
-  test('a package that is not declared is refused, though npm’s hoisting would find it', async () => {
+describe('imports by name', () => {
+  test("an undeclared package is refused, even if npm's hoisting would find it", async () => {
     const file = 'packages/server/src/a.ts'
 
     expect(await violationsIn({ [file]: `import 'undici'` })).toEqual([`undeclared-import ${file}:1`])
   })
 
-  test('a package of the house that is not declared is refused', async () => {
+  test('an undeclared package of this repository is refused', async () => {
     const violations = await violationsIn({
       'packages/targets/package.json': '{ "name": "@carillon/targets", "exports": { ".": "./src/index.ts" } }',
       'packages/targets/src/a.ts': `import '@carillon/core'`,
@@ -227,7 +302,7 @@ describe('what an import may name', () => {
     expect(violations).toEqual(['undeclared-import packages/targets/src/a.ts:1'])
   })
 
-  test('a development dependency of the root serves tests, not the product', async () => {
+  test('the product may not import a development dependency of the root', async () => {
     const violations = await violationsIn({
       'packages/core/src/a.ts': `import 'vitest'`,
       'packages/core/src/a.test.ts': `import 'vitest'`,
@@ -239,7 +314,7 @@ describe('what an import may name', () => {
   test.each([
     ['by its name', '@carillon/core/src/pipeline/claim.ts'],
     ['by its path', '../../core/src/index.ts'],
-  ])('the inside of another package cannot be reached %s', async (_name, specifier) => {
+  ])('the inside of another package cannot be imported %s', async (_name, specifier) => {
     const file = 'packages/server/src/a.ts'
 
     expect(await violationsIn({ [file]: `import '${specifier}'` })).toEqual([`private-import ${file}:1`])
@@ -256,7 +331,7 @@ describe('what an import may name', () => {
     expect(violations).toEqual([])
   })
 
-  test('the product cannot import test code', async () => {
+  test('the product may not import test code', async () => {
     const violations = await violationsIn({
       'packages/core/src/a.ts': `import '../tests/factory.ts'`,
       'packages/core/tests/factory.ts': 'export {}',
@@ -265,7 +340,7 @@ describe('what an import may name', () => {
     expect(violations).toEqual(['test-import packages/core/src/a.ts:1'])
   })
 
-  test.each(['cadence', 'api', 'web'])('%s runs in browsers, so it imports nothing of Node', async (id) => {
+  test.each(['cadence', 'api', 'web'])('%s runs in browsers, so it may not import from Node', async (id) => {
     const violations = await violationsIn({
       [`packages/${id}/src/a.ts`]: `import 'node:fs'\nimport 'path'`,
       [`packages/${id}/tests/a.test.ts`]: `import 'node:fs'`,
@@ -289,7 +364,7 @@ describe('import cycles', () => {
     expect(violations).toEqual(['cycle packages/cadence/src/a.ts:1'])
   })
 
-  test('a cycle of types only is refused', async () => {
+  test('a cycle of type imports is refused', async () => {
     const violations = await violationsIn({
       'packages/cadence/src/a.ts': `export const x = 1\nexport type { B } from './b.ts'`,
       'packages/cadence/src/b.ts': `import type { A } from './a.ts'`,
@@ -298,7 +373,7 @@ describe('import cycles', () => {
     expect(violations).toEqual(['cycle packages/cadence/src/a.ts:2'])
   })
 
-  test('a long cycle is refused once', async () => {
+  test('a long cycle is reported once', async () => {
     const violations = await violationsIn({
       'packages/cadence/src/a.ts': `import './b.ts'`,
       'packages/cadence/src/b.ts': `import './c.ts'`,
@@ -309,7 +384,7 @@ describe('import cycles', () => {
     expect(violations).toEqual(['cycle packages/cadence/src/a.ts:1'])
   })
 
-  test('a cycle through the package’s own public name is refused', async () => {
+  test("a cycle through the package's own public name is refused", async () => {
     const violations = await violationsIn({
       'packages/cadence/src/index.ts': `import './a.ts'`,
       'packages/cadence/src/a.ts': `import '@carillon/cadence'`,
@@ -318,7 +393,7 @@ describe('import cycles', () => {
     expect(violations).toEqual(['cycle packages/cadence/src/a.ts:1'])
   })
 
-  test('a diamond is no cycle', async () => {
+  test('two paths to the same file are not a cycle', async () => {
     const violations = await violationsIn({
       'packages/cadence/src/a.ts': `import './b.ts'\nimport './c.ts'`,
       'packages/cadence/src/b.ts': `import './d.ts'`,
@@ -330,7 +405,7 @@ describe('import cycles', () => {
   })
 })
 
-describe('SQL', () => {
+describe('the SQL rule', () => {
   const statements = [
     "'select id from runs'",
     '`\n  select id from ${schema}.runs where id = $1`',
@@ -370,7 +445,7 @@ describe('SQL', () => {
     "'with care'",
     "'begin at nine'",
     "'deletes from the ledger are refused'",
-  ])('a sentence is not SQL: %s', async (sentence) => {
+  ])('a sentence is not taken for SQL: %s', async (sentence) => {
     expect(await violationsIn({ 'packages/core/src/pipeline/a.ts': `export const text = ${sentence}` })).toEqual([])
   })
 
@@ -383,13 +458,13 @@ describe('SQL', () => {
     expect(violations).toEqual(['sql packages/core/src/pipeline/a.ts:1'])
   })
 
-  test('tests may write SQL to arrange and to look', async () => {
+  test('tests may contain SQL', async () => {
     expect(await violationsIn({ 'packages/core/tests/a.test.ts': `export const q = 'select 1 from runs'` })).toEqual([])
   })
 })
 
-describe('the clock', () => {
-  // Source texts that the rule must catch. Nothing here waits.
+describe('the clock rule', () => {
+  // Source texts that the rule must find. Nothing here waits.
   const reads = [
     'Date.now()',
     "Date['now']()",
@@ -412,24 +487,24 @@ describe('the clock', () => {
     '(() => { const { Now } = Temporal; return Now.instant() })()',
   ]
 
-  test.each(reads)('reading it outside clock.ts is refused: %s', async (read) => {
+  test.each(reads)('reading the clock outside clock.ts is refused: %s', async (read) => {
     const file = 'packages/core/src/pipeline/a.ts'
 
     expect(await violationsIn({ [file]: `export const x = (${read})` })).toContain(`clock ${file}:1`)
   })
 
-  test.each(reads)('reading it in clock.ts is allowed: %s', async (read) => {
+  test.each(reads)('reading the clock in clock.ts is allowed: %s', async (read) => {
     expect(await violationsIn({ 'packages/core/src/clock.ts': `export const x = (${read})` })).toEqual([])
   })
 
-  test.each(reads)('cadence never reads it, not even in clock.ts: %s', async (read) => {
+  test.each(reads)('cadence may not read the clock, not even in clock.ts: %s', async (read) => {
     const file = 'packages/cadence/src/clock.ts'
 
     expect(await violationsIn({ [file]: `export const x = (${read})` })).toContain(`clock ${file}:1`)
   })
 
   test.each(['node:timers', 'node:timers/promises', 'node:perf_hooks', 'timers/promises'])(
-    'timers cannot be had by importing %s',
+    'importing timers with %s is refused',
     async (specifier) => {
       const file = 'packages/core/src/pipeline/a.ts'
 
@@ -449,11 +524,11 @@ describe('the clock', () => {
     'class { setTimeout() {} }',
     "Temporal.Instant.from('2026-01-01T00:00Z')",
     'given as Date',
-  ])('a time that was given is no clock: %s', async (use) => {
+  ])('using a time that was passed in is allowed: %s', async (use) => {
     expect(await violationsIn({ 'packages/core/src/pipeline/a.ts': `export const x = (${use})` })).toEqual([])
   })
 
-  test('the product is not only what lies in src', async () => {
+  test('the rule also covers product code outside src', async () => {
     const file = 'packages/core/extra/a.ts'
 
     expect(await violationsIn({ [file]: 'Date.now()' })).toEqual([`clock ${file}:1`])

@@ -10,7 +10,7 @@ async function measure(files: Readonly<Record<string, string>>): ReturnType<type
   return await measureBrowserBundle(join(tree.root, 'index.ts'))
 }
 
-test('a bundle without Node is weighed, dependencies included', async () => {
+test('a bundle without Node is measured with its dependencies', async () => {
   const size = await measure({
     'index.ts': `export * from 'ringer'`,
     'node_modules/ringer/package.json': '{ "name": "ringer", "type": "module", "main": "ringer.js" }',
@@ -31,7 +31,7 @@ test.each([
   ],
   ['a dynamic import', `export const x = () => import('node:vm')`, 'node:vm'],
   ['a package that is not there', `import 'not-installed'`, 'not-installed'],
-])('%s fails the bundle, naming import and importer', async (_name, source, specifier) => {
+])('%s fails the bundle, and the error names the import and the importer', async (_name, source, specifier) => {
   await expect(measure({ 'index.ts': source })).rejects.toThrow(new RegExp(`${specifier}, imported by .*index\\.ts`))
 })
 

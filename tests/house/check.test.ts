@@ -7,7 +7,7 @@ import { REPOSITORY, runTool } from './run-tool.ts'
 
 const STEPS = ['format:check', 'lint', 'types', 'boundaries', 'unused', 'bundle:cadence']
 
-/** Runs the checks in a house whose steps only say their name, but for those given. */
+/** Runs the checks in a fixture repository. Each step prints its name, unless `scripts` replaces it. */
 async function check(scripts: Readonly<Record<string, string>> = {}): Promise<{ exitCode: number; lines: string[] }> {
   const named = Object.fromEntries(STEPS.map((step) => [step, `echo ran ${step}`]))
   await using tree = await createTree({ 'package.json': JSON.stringify({ scripts: { ...named, ...scripts } }) })
@@ -15,7 +15,7 @@ async function check(scripts: Readonly<Record<string, string>> = {}): Promise<{ 
   return { exitCode, lines: stdout.trimEnd().split('\n') }
 }
 
-test('check runs every step and says how long each took', async () => {
+test('check runs every step and prints how long each one took', async () => {
   const { exitCode, lines } = await check()
 
   expect(exitCode).toBe(0)

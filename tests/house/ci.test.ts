@@ -11,7 +11,7 @@ function npmCommands(text: string): string[] {
   return text.split('\n').filter((line) => line.startsWith('npm '))
 }
 
-test('CI runs the commands of the README’s section Test, in their order, and no other', async () => {
+test("CI runs the commands of the README's section Test in their order, and no others", async () => {
   const readme = await readFile(join(REPOSITORY, 'README.md'), 'utf8')
   const section = /\n## Test\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme)?.[1] ?? ''
 
@@ -21,7 +21,7 @@ test('CI runs the commands of the README’s section Test, in their order, and n
   expect(commands).toEqual(['npm install', 'npm run check', 'npm test'])
 })
 
-test('CI can be run, and stops at the first command that fails', async () => {
+test('the CI script is executable, and stops at the first command that fails', async () => {
   await access(CI, constants.X_OK)
 
   expect(await readFile(CI, 'utf8')).toMatch(/^set -euxo pipefail$/m)

@@ -16,7 +16,7 @@ async function runTests(source: string): Promise<{ exitCode: number; lastLine: s
   return { exitCode, lastLine: stdout.trimEnd().split('\n').at(-1) }
 }
 
-test('the last line counts what passed and what failed', async () => {
+test('the last line counts the passed and the failed tests', async () => {
   const result = await runTests(`
     test('a', () => {})
     test('b', () => {})
@@ -25,8 +25,8 @@ test('the last line counts what passed and what failed', async () => {
   expect(result).toEqual({ exitCode: 1, lastLine: '2 passed, 1 failed' })
 })
 
-// The skips below are source text of a fixture's tests, to see how they are counted; nothing of this house is skipped.
-test('skipped tests are counted only where there are any', async () => {
+// The skips below are source text of a fixture, to test how they are counted. No test of this repository is skipped.
+test('skipped tests are counted only if there are any', async () => {
   const result = await runTests(`
     test('a', () => {})
     test.skip('b', () => {})`)
@@ -40,13 +40,13 @@ test('a run in which every test was skipped fails', async () => {
   expect(result).toEqual({ exitCode: 1, lastLine: '0 passed, 0 failed, 1 skipped' })
 })
 
-test('a file that does not load is a failure', async () => {
+test('a file that cannot be loaded counts as a failure', async () => {
   const result = await runTests(`throw new Error('no')`)
 
   expect(result).toEqual({ exitCode: 1, lastLine: '0 passed, 1 failed' })
 })
 
-test('a hook that fails is a failure', async () => {
+test('a hook that fails counts as a failure', async () => {
   const result = await runTests(`
     test('a', () => {})
     describe('b', () => {
@@ -57,7 +57,7 @@ test('a hook that fails is a failure', async () => {
   expect(result).toEqual({ exitCode: 1, lastLine: '1 passed, 1 failed, 1 skipped' })
 })
 
-test('an error that no test caught is a failure', async () => {
+test('an error that no test caught counts as a failure', async () => {
   const result = await runTests(`test('a', () => { void Promise.reject(new Error('no')) })`)
 
   expect(result).toEqual({ exitCode: 1, lastLine: '1 passed, 1 failed' })

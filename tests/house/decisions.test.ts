@@ -9,7 +9,7 @@ import { REPOSITORY } from './run-tool.ts'
 const HEADER = /^# (\d{4})\. \S.*\n\n- Date: (\d{4}-\d{2}-\d{2})\n- Status: (.+)\n/
 const SUPERSEDED = /^(?:partly )?superseded by (\[\d{4}\]\(\d{4}-[a-z-]+\.md\)(?:, \[\d{4}\]\(\d{4}-[a-z-]+\.md\))*)$/
 
-/** What is wrong with the header of each decision in a folder. */
+/** The faults in the header of each decision in a folder. */
 function headerFaults(folder: string): string[] {
   const files = globSync('*.md', { cwd: folder }).toSorted()
   return files.flatMap((file) => {
@@ -27,7 +27,7 @@ function headerFaults(folder: string): string[] {
   })
 }
 
-test('every decision has a date and a status, and one that is superseded names its successor', () => {
+test('every decision has a date and a status, and a superseded one names its successor', () => {
   expect(headerFaults(join(REPOSITORY, 'docs/decisions'))).toEqual([])
 })
 
@@ -60,7 +60,7 @@ test.each([
   expect(headerFaults(tree.root)).toEqual([`0001-tools.md: ${fault}`])
 })
 
-test('a decision that an older one supersedes is reported', async () => {
+test('a decision that is superseded by an earlier one is reported', async () => {
   await using tree = await createTree({
     '0001-tools.md': '# 0001. Tools\n\n- Date: 2026-11-15\n- Status: accepted\n',
     '0002-more.md': '# 0002. More\n\n- Date: 2026-11-15\n- Status: superseded by [0001](0001-tools.md)\n',

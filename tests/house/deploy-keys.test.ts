@@ -10,7 +10,7 @@ interface Compose {
   readonly services: Readonly<Record<string, { readonly environment: Readonly<Record<string, string>> }>>
 }
 
-/** A Deployment or a Job; what else a file holds has no template. */
+/** A Deployment or a Job. Other documents in a file have no template. */
 interface Workload {
   readonly spec: {
     readonly template?: {
@@ -27,7 +27,7 @@ function textOf(file: string): string {
   return readFileSync(join(REPOSITORY, 'deploy', file), 'utf8')
 }
 
-/** The secrets of Kubernetes that the pods of a file are given. */
+/** The Kubernetes secrets that a file passes to its pods. */
 function secretsOf(file: string): string[] {
   const documents = parseAllDocuments(textOf(`kubernetes/${file}.yaml`)).map((document) => document.toJS() as Workload)
   const containers = documents.flatMap(({ spec }) => spec.template?.spec.containers ?? [])
@@ -38,7 +38,7 @@ function environmentFilesOf(unit: string): string[] {
   return [...textOf(`systemd/${unit}`).matchAll(/^EnvironmentFile=(\S+)$/gm)].map(([, file = '']) => file)
 }
 
-test('compose gives the key of the installation to the server alone, and everything else to all', () => {
+test('compose passes the admin key to the server only, and every other variable to all containers', () => {
   const { server, worker, migrate } = (parse(textOf('compose.yaml'), { merge: true }) as Compose).services
 
   const { CARILLON_ADMIN_KEY: adminKey, ...shared } = server?.environment ?? {}
@@ -47,7 +47,7 @@ test('compose gives the key of the installation to the server alone, and everyth
   expect([worker?.environment, migrate?.environment]).toEqual([shared, shared])
 })
 
-test('Kubernetes gives the secret with the key of the installation to servers alone', () => {
+test('Kubernetes passes the secret with the admin key to servers only', () => {
   const commands = textOf('kubernetes/namespace.yaml').replaceAll(/\\\n# +/g, '')
   const [, holder] = /create secret generic (\S+) [^\n]*CARILLON_ADMIN_KEY/.exec(commands) ?? []
 
@@ -56,7 +56,7 @@ test('Kubernetes gives the secret with the key of the installation to servers al
   expect([...secretsOf('worker'), ...secretsOf('migrate')]).toEqual(['carillon', 'carillon'])
 })
 
-test('systemd reads the key of the installation from a file of the server alone', () => {
+test("systemd reads the admin key from a file that only the server's unit names", () => {
   const [server, worker] = ['carillon-server.service', 'carillon-worker@.service']
 
   expect(environmentFilesOf(server ?? '')).toEqual(['/etc/carillon/environment', '/etc/carillon/server'])

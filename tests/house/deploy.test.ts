@@ -6,7 +6,7 @@ import { parseAllDocuments } from 'yaml'
 
 import { REPOSITORY, runTool } from './run-tool.ts'
 
-// What lies in deploy/ cannot be run here: no images, no cluster. What it says of Carillon can be held against Carillon.
+// These tests have no images and no cluster, so they cannot run deploy/. They compare it with Carillon's commands and settings.
 const files = globSync('deploy/**/*', { cwd: REPOSITORY, withFileTypes: true })
   .filter((entry) => entry.isFile())
   .map((entry) => join(entry.parentPath, entry.name))
@@ -17,7 +17,7 @@ function textOf(file: string): string {
   return readFileSync(file, 'utf8')
 }
 
-/** The command lines of `carillon` in all of them: what follows its name, or is given to the image. */
+/** All command lines of `carillon`: the words after its name, or the arguments of the image. */
 function commandLines(): string[][] {
   const fromUnits = files
     .filter((file) => file.endsWith('.service'))
@@ -29,7 +29,7 @@ function commandLines(): string[][] {
   ]
 }
 
-test.each(manifests)('%s is YAML, each document with a kind where it is one of Kubernetes', (file) => {
+test.each(manifests)('%s is valid YAML, and each Kubernetes document has a kind', (file) => {
   const documents = parseAllDocuments(textOf(file), { merge: true })
 
   expect(documents.flatMap(({ errors }) => errors)).toEqual([])
@@ -37,7 +37,7 @@ test.each(manifests)('%s is YAML, each document with a kind where it is one of K
   if (file.includes('kubernetes')) expect(kinds).toEqual(kinds.map(() => expect.stringMatching(/^[A-Z]/) as string))
 })
 
-test('every command they run is one of the command line, with options that it knows', async () => {
+test('every command in deploy/ exists, with its options', async () => {
   const lines = commandLines()
   expect(lines.length).toBeGreaterThan(5)
 
@@ -53,7 +53,7 @@ test('every command they run is one of the command line, with options that it kn
   }
 })
 
-test('every variable they and the guide name is a setting', () => {
+test('every variable in deploy/ and in the guide is a setting', () => {
   const settings = textOf(join(REPOSITORY, 'packages/server/src/start/settings.ts'))
   const pages = [...files, join(REPOSITORY, 'docs/guides/production.md')]
   const named = new Set(
@@ -65,13 +65,13 @@ test('every variable they and the guide name is a setting', () => {
   expect(named.size).toBeGreaterThan(5)
 })
 
-test('no pod is given the links of services: those of one called carillon would be taken for settings', () => {
+test('no pod has service links, because those of a service named carillon would be read as settings', () => {
   for (const file of ['migrate', 'server', 'worker']) {
     expect(textOf(join(REPOSITORY, 'deploy/kubernetes', `${file}.yaml`))).toMatch(/^ {6}enableServiceLinks: false$/m)
   }
 })
 
-test('the image copies what is there, and starts what is there', () => {
+test('the image copies files that exist, and starts a file that exists', () => {
   const dockerfile = textOf(join(REPOSITORY, 'deploy/Dockerfile'))
   const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, paths = '']) => paths.split(' '))
   const [, entry = ''] = /^ENTRYPOINT \["node", "(.+)"\]$/m.exec(dockerfile) ?? []

@@ -7,7 +7,7 @@ import { REPOSITORY } from './run-tool.ts'
 
 const pages = globSync(['*.md', 'docs/**/*.md', 'packages/*/*.md'], { cwd: REPOSITORY }).toSorted()
 
-/** GitHub's name for the anchor of a heading. */
+/** The anchor that GitHub gives a heading. */
 function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
@@ -19,7 +19,7 @@ function anchorsOf(file: string): string[] {
   return [...readFileSync(file, 'utf8').matchAll(/^#+ (.+)$/gm)].map((match) => anchorOf(match[1] ?? ''))
 }
 
-/** The links of a page that lead to no file or to no heading. */
+/** The links of a page to a file or heading that does not exist. */
 function brokenLinks(page: string): string[] {
   const file = join(REPOSITORY, page)
   const prose = readFileSync(file, 'utf8').replace(/^```[^]*?^```/gm, '')
@@ -32,11 +32,11 @@ function brokenLinks(page: string): string[] {
   })
 }
 
-test.each(pages)('every link within the repository leads somewhere: %s', (page) => {
+test.each(pages)('every link to a file or heading of the repository works: %s', (page) => {
   expect(brokenLinks(page)).toEqual([])
 })
 
-test.each(pages)('every npm command it names exists: %s', (page) => {
+test.each(pages)('every npm command in a page exists: %s', (page) => {
   const { scripts } = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as { scripts: object }
   const named = [...readFileSync(join(REPOSITORY, page), 'utf8').matchAll(/npm run ([\w:]+)/g)].map((match) => match[1])
 

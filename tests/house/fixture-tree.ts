@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
-/** A folder of files that lives as long as the test that wrote it. */
+/** A folder of files that is removed when the test disposes it. */
 export interface FixtureTree extends AsyncDisposable {
   readonly root: string
 }

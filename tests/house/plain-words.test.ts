@@ -7,7 +7,7 @@ import { REPOSITORY } from './run-tool.ts'
 const GUARANTEES = { 'docs/guarantees.md': '| I1  | ONE_ROW_OF_TRUTH |\n| I12 | FENCED |\n' }
 
 // `PLAIN_WORDS=docs,bench npm test -- plain-words` looks at these folders only.
-test('names are words of the field, and every id is defined in this repository', () => {
+test('names are words of the field, ids are defined in this repository, and test titles name their actor', () => {
   const under = process.env['PLAIN_WORDS']?.split(',') ?? []
 
   expect(findUnclearWords(REPOSITORY, under)).toEqual([])
@@ -32,6 +32,9 @@ test.each([
   ['interface Told {}', '"Told", say emit, event'],
   ['isPlain(settlement)', '"isPlain", say needs no lock'],
   ['walledTransaction', '"walled", say scoped'],
+  ['select carillon.wall_in(child)', '"wall_in", say enable row security, live schedules'],
+  ['carillon.require_places()', '"require_places", say check quotas'],
+  ['untilNobodyIsConnected(database)', '"untilNobody", say unknown, unused, disconnected'],
   [`test('a slot runs once (E-28)')`, '"E-28", say the rule itself'],
   ['X-7: the same body', '"X-7", say the rule itself'],
   ['// I13: no error ends a service', '"I13", say an invariant of docs/guarantees.md'],
@@ -57,6 +60,34 @@ test('the check reports the name of a file', async () => {
   expect(findUnclearWords(tree.root)).toEqual([
     `tests/stray-check.ts: the file's name: "stray", say commit in doubt, unknown run, or unexpected error`,
   ])
+})
+
+test.each([
+  ['a title in quotes', `test('a key that nobody has', () => {})`, 1, 'nobody'],
+  ['the title of a group', `describe('whoever asks', () => {})`, 1, 'whoever'],
+  ['a title on the line below its call', `test(\n  'the caller is told', () => {})`, 2, 'is told'],
+  ['a word in two lines of a template', 'test(`the caller is\n  told why`, () => {})', 1, 'is told'],
+  ['two joined texts', `test('the caller is ' +\n  'told why', () => {})`, 1, 'is told'],
+  ['a title after rows', `test.each([1, 2])(\n  '%i: they were told', () => {})`, 2, 'were told'],
+  ['a title under a condition', `describe.runIf(isLinux)('Nobody listens', () => {})`, 1, 'Nobody'],
+  ['a constant', `const TITLE = 'nobody listens'\ntest(TITLE, () => {})`, 2, 'nobody'],
+])('the check reports a title without an actor: %s', async (_what, source, line, found) => {
+  await using tree = await createTree({ ...GUARANTEES, 'packages/core/tests/a.test.ts': source })
+
+  expect(findUnclearWords(tree.root)).toEqual([
+    `packages/core/tests/a.test.ts:${line}: the title: "${found}", say which actor does what`,
+  ])
+})
+
+test.each([
+  ['the data of a test', `test('a key is refused', () => { send('nobody') })`],
+  ['the rows of a test', `test.each(['nobody', 'whoever'])('the name %s is refused', () => {})`],
+  ['a comment in a test', `// nobody is told\ntest('a key is refused', () => {})`],
+  ['another call', `expect('nobody').toBe(name)`],
+])('the check accepts these words in %s', async (_what, source) => {
+  await using tree = await createTree({ ...GUARANTEES, 'packages/core/tests/a.test.ts': source })
+
+  expect(findUnclearWords(tree.root)).toEqual([])
 })
 
 test('the check looks only at the folders it is given', async () => {

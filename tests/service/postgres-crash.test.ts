@@ -37,7 +37,7 @@ async function startTarget() {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     called: called.promise,
-    /** What it holds, and whatever comes from now on. */
+    /** Answers the held requests, and all later ones at once. */
     answer: () => {
       isHolding = false
       for (const response of held) response.end()
@@ -45,10 +45,10 @@ async function startTarget() {
   }
 }
 
-/** `carillon up` with a Postgres of its own, ready, in a folder that only this test uses. */
+/** Starts `carillon up` with a Postgres of its own, in a folder that only this test uses. Resolves once it is ready. */
 async function startUp() {
   const folder = mkdtempSync(join(tmpdir(), 'carillon-crash-'))
-  // As root, Postgres runs as another user, who has to get to its data.
+  // If root runs the tests, Postgres runs as another user, which must be able to reach its data.
   chmodSync(folder, 0o711)
   const dataDir = join(folder, '.carillon')
   const service = new CarillonProcess(['up', '--port', '0', '--json'], {
@@ -65,7 +65,7 @@ async function startUp() {
   return { service, dataDir, url, client: createClient(url, key) }
 }
 
-/** The server's process id; undefined while there is no server. Postgres may remove the file at any moment. */
+/** The process id of the server. Undefined while there is no server. Postgres may remove the file at any moment. */
 function serverOf(dataDir: string): number | undefined {
   try {
     const pid = Number.parseInt(readFileSync(join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10)
@@ -82,7 +82,7 @@ function killServer(dataDir: string): number {
   return pid
 }
 
-/** The processes of Postgres, by the folder they work in, and those that have it in their environment. */
+/** The processes that work in the data folder, and those with it in their environment. */
 function processesOf(dataDir: string): number[] {
   const working = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && cwdOf(name).startsWith(dataDir))
   return [...new Set([...working.map(Number), ...processesWith(dataDir)])]
@@ -96,17 +96,17 @@ function cwdOf(pid: string): string {
   }
 }
 
-/** Each question is a round trip to the service, and the test's limit is the bound. */
+/** Each request is a round trip. The test's own time limit is the bound. */
 async function untilReady(url: string): Promise<void> {
   while ((await fetch(`${url}/readyz`)).status !== 200);
 }
 
-/** Resolves once the service has said of so many restarts that they are over. */
+/** Resolves once the service has logged this many completed restarts. */
 function restarts(service: CarillonProcess, count: number): Promise<string> {
   return service.shown(new RegExp(`(postgres\\.restarted[^]*){${count}}`), 'stderr')
 }
 
-/** How a run ended. A database that has just come back may still refuse a question. */
+/** The final state of a run. Right after its restart a database may still refuse requests. */
 async function outcomeOf(client: Client, id: string): Promise<string> {
   for (;;) {
     const run = await client.runs.get(id).catch(() => undefined)
@@ -116,7 +116,7 @@ async function outcomeOf(client: Client, id: string): Promise<string> {
 
 describe.runIf(process.platform === 'linux')('carillon up with a Postgres of its own', () => {
   test(
-    'outlives its Postgres: killed, killed again, and killed while it comes back, and every run ends (I13)',
+    'survives when Postgres is killed, killed again, and killed during its restart, and every run ends (I13)',
     async () => {
       const [{ service, dataDir, url, client }, target] = [await startUp(), await startTarget()]
       const { id } = await client.schedules.create({
@@ -126,7 +126,7 @@ describe.runIf(process.platform === 'linux')('carillon up with a Postgres of its
       })
       const { pid } = service.child
 
-      // Under way while Postgres is killed.
+      // This run is in progress while Postgres is killed.
       const first = await client.schedules.run(id)
       await target.called
       killServer(dataDir)
@@ -134,7 +134,7 @@ describe.runIf(process.platform === 'linux')('carillon up with a Postgres of its
       target.answer()
       const firstOutcome = await outcomeOf(client, first.id)
       const killed = killServer(dataDir)
-      // The lock of the next one is there long before it is ready.
+      // The lock file of the next server exists long before it is ready.
       while ([undefined, killed].includes(serverOf(dataDir))) await setImmediate()
       killServer(dataDir)
       await restarts(service, 2)
@@ -152,7 +152,7 @@ describe.runIf(process.platform === 'linux')('carillon up with a Postgres of its
   )
 
   test(
-    'outlives the death of one process of its Postgres, which then ends all its connections',
+    'survives the death of one Postgres process, after which Postgres closes all connections',
     async () => {
       const [{ service, dataDir, url, client }, target] = [await startUp(), await startTarget()]
       target.answer()
@@ -172,14 +172,14 @@ describe.runIf(process.platform === 'linux')('carillon up with a Postgres of its
 
       expect(outcome).toBe('succeeded')
       expect(ended.exitCode).toBe(0)
-      // Postgres does that by itself.
+      // Postgres recovers from this by itself.
       expect(ended.stderr).not.toContain('postgres.ended')
     },
     LIMIT_MS,
   )
 
   test.each([
-    ['before anybody knows of the kill', async () => undefined],
+    ['before the kill is noticed', async () => undefined],
     [
       'while the next server waits for its turn',
       async ({ service }: Stopping) => void (await service.shown(/postgres\.ended/, 'stderr')),
@@ -191,7 +191,7 @@ describe.runIf(process.platform === 'linux')('carillon up with a Postgres of its
       },
     ],
   ])(
-    'told to stop %s, it ends in order and leaves no process',
+    'stops in order and leaves no process if it gets SIGTERM %s',
     async (_moment, until) => {
       const { service, dataDir } = await startUp()
 

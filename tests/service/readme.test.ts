@@ -8,19 +8,19 @@ import { expect, onTestFinished, test } from 'vitest'
 import { REPOSITORY, runTool } from '../house/run-tool.ts'
 import { findFreePort, NpmStart } from './npm-start.ts'
 
-/** The commands of the README's section, one list per block. */
+/** The commands in a section of the README, as one list per block. */
 function commandsOf(section: string): string[][] {
   const readme = readFileSync(join(REPOSITORY, 'README.md'), 'utf8')
   const [, text = ''] = new RegExp(`^## ${section}$(.*?)^## `, 'ms').exec(readme) ?? []
   return [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block = '']) => block.trim().split('\n'))
 }
 
-test('what the README says to type makes a schedule, which fires, and shows its run', async () => {
+test('the commands of the README create a schedule that fires, and show its run', async () => {
   const [[install, start = ''] = [], commands = [], otherPort = []] = commandsOf('Start')
   expect([install, start]).toEqual(['npm install', 'npm start'])
   expect(otherPort).toEqual(['CARILLON_PORT=7500 npm start', 'export CARILLON_URL=http://127.0.0.1:7500'])
   expect(commands).toHaveLength(3)
-  // A folder of its own and another port, as the README says: a Carillon that runs on this machine is left alone.
+  // The README names a folder and a port of its own, so a Carillon that already runs on this machine is not affected.
   const folder = mkdtempSync(join(tmpdir(), 'carillon-readme-'))
   chmodSync(folder, 0o711)
   const port = await findFreePort()
@@ -34,7 +34,7 @@ test('what the README says to type makes a schedule, which fires, and shows its 
   onTestFinished(async () => {
     if (service.child.exitCode === null && service.child.signalCode === null) service.signal('SIGKILL', 'group')
     await service.exited
-    // Its Postgres may still be putting things away.
+    // Its Postgres may still be writing files.
     rmSync(folder, { recursive: true, force: true, maxRetries: 20 })
   })
   await service.said('npx carillon schedules create')

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { commandOf, findFreePort, NpmStart, processesWith } from './npm-start.ts'
 
-/** Ways to end `npm start`. SIGTERM and SIGINT end it in order; SIGKILL leaves that to the guards. */
+/** The ways to end `npm start`. After SIGTERM and SIGINT it stops in order. After SIGKILL the watchdogs stop the rest. */
 const ENDS = [
   { signal: 'SIGTERM', to: 'npm' },
   { signal: 'SIGTERM', to: 'group' },
@@ -18,12 +18,12 @@ const ENDS = [
   { signal: 'SIGKILL', to: 'group' },
 ] as const
 
-/** `npm run test:starts` does 100. */
+/** `npm run test:starts` makes 100 starts. */
 const STARTS = Number(process.env['STARTS'] ?? ENDS.length)
 const SEED = Number(process.env['STARTS_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 
 test.runIf(process.platform === 'linux')(
-  `${STARTS} starts that are ended by signals and kills all start, keep the data and leave no process (seed ${SEED})`,
+  `${STARTS} starts that end by signals and kills all succeed, keep the data and leave no process (seed ${SEED})`,
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'carillon-starts-'))
     chmodSync(folder, 0o700)
@@ -38,7 +38,7 @@ test.runIf(process.platform === 'linux')(
 
     let isMade = false
     for (const [n, end] of plannedEnds(STARTS, SEED).entries()) {
-      // A kill of the whole group may have left some that are still ending.
+      // After a kill of the whole group, some processes may still be ending.
       const before = new Set(processesWith(dataDir))
       const service = new NpmStart({ env })
       if (end.atProcesses === undefined) {
@@ -53,10 +53,10 @@ test.runIf(process.platform === 'linux')(
       service.signal(end.signal, end.to)
       await service.exited
 
-      // npm ends last, after the service and its Postgres. Killed, it cannot wait; then they notice by themselves.
+      // npm exits last, after the service and its Postgres. A killed npm cannot wait for them, so they stop by themselves a moment later.
       const left = processesWith(dataDir).filter((pid) => !before.has(pid))
       if (end.signal !== 'SIGKILL') expect({ n, end, left: left.map(commandOf) }).toEqual({ n, end, left: [] })
-      // After a kill of the whole group the next start begins while Postgres may still be writing what is dirty.
+      // After a kill of the whole group, the next start begins while the old Postgres may still be writing its data.
       else if (end.to === 'npm') await untilNoneIsLeft(dataDir)
     }
     await untilNoneIsLeft(dataDir)
@@ -72,11 +72,11 @@ const YEARLY = {
 interface End {
   readonly signal: NodeJS.Signals
   readonly to: 'npm' | 'group'
-  /** Comes in the middle of the start, once so many processes run; undefined: once the service says that it is ready. */
+  /** Sends the signal during the start, once this many processes run. Undefined: once the service reports that it is ready. */
   readonly atProcesses: number | undefined
 }
 
-/** Every way once before any comes again, in an order that the seed decides. Every third comes in the middle of a start. */
+/** Every way comes once before any comes again, in an order that the seed determines. Every third one comes during the start. */
 function plannedEnds(count: number, seed: number): End[] {
   let state = seed
   const random = (): number => (state = (state * 1_103_515_245 + 12_345) % 2 ** 31) / 2 ** 31
@@ -95,7 +95,7 @@ async function untilSoManyRun(dataDir: string, count: number, service: NpmStart)
   while (processesWith(dataDir).length < count && !isOver()) await setImmediate()
 }
 
-/** Nothing tells of a process that is not ours; each look is a read of the process table, and the test's limit is the bound. */
+/** No event reports the end of a process that is not our child, so this polls. The test's own time limit is the bound. */
 async function untilNoneIsLeft(dataDir: string): Promise<void> {
   while (processesWith(dataDir).length > 0) await setImmediate()
 }

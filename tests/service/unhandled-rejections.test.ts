@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { CarillonProcess } from '../cli/carillon-process.ts'
 
 const ADMIN_KEY = 'the-key-of-this-installation'
-/** Makes a process leave a rejection unhandled, or an exception uncaught, whenever a test asks for it. */
+/** Makes a process leave a rejection unhandled, or an exception uncaught, when a test signals it. */
 const FAULTS = `
   process.on('SIGUSR2', () => void Promise.reject(new Error('nobody awaits this')))
   process.on('SIGQUIT', () => { throw new Error('nobody catches this') })
@@ -35,12 +35,12 @@ async function countedBy(url: string): Promise<string | undefined> {
   return /^process_unhandled_rejections_total (\d+)$/m.exec(text)?.[1]
 }
 
-describe.runIf(process.platform === 'linux')('a promise that is rejected and that nobody handles', () => {
+describe.runIf(process.platform === 'linux')('an unhandled rejection', () => {
   test.each([
     ['up', '--port', '0'],
     ['server', '--port', '0'],
     ['worker', '--metrics-port', '0'],
-  ])('is logged and counted by carillon %s, which goes on (I13)', async (...args) => {
+  ])('is logged and counted by carillon %s, which continues (I13)', async (...args) => {
     const { service, url } = await start(args)
 
     const before = await countedBy(url)
@@ -57,7 +57,7 @@ describe.runIf(process.platform === 'linux')('a promise that is rejected and tha
     })
   })
 
-  test('ends every other command, as Node does', async () => {
+  test('ends every other command, as in Node', async () => {
     const { url } = await start(['server', '--port', '0'])
     const events = new CarillonProcess(['events'], {
       cwd: tmpdir(),
@@ -74,7 +74,7 @@ describe.runIf(process.platform === 'linux')('a promise that is rejected and tha
 })
 
 test.runIf(process.platform === 'linux')(
-  'an exception that nobody catches is logged and ends a worker with 1',
+  'an uncaught exception is logged and ends a worker with exit code 1',
   async () => {
     const { service } = await start(['worker', '--metrics-port', '0'])
 

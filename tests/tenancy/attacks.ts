@@ -13,8 +13,8 @@ const signed = (secretRef: string, kind: 'bearer' | 'hmac') => ({
 const ANY_REVISION = { 'if-match': '*' }
 
 /**
- * Requests that a tenant sends with what is another's, wherever the operation takes something; where it takes nothing, the
- * request by itself. Every operation is listed, and has an attack that nothing is wrong with but whose things it names.
+ * Requests of one tenant that name something of another tenant, in every place where an operation accepts a name. An operation without such
+ * a place gets a plain request. Every operation is listed, and has at least one attack whose only fault is the foreign name.
  */
 export const ATTACKS: { readonly [Id in OperationId]: readonly Attack[] } = {
   createSchedule: [
@@ -99,7 +99,7 @@ export const ATTACKS: { readonly [Id in OperationId]: readonly Attack[] } = {
     ({ slot }) => ({ body: { cadence: SCHEDULE.cadence, from: slot } }),
     ({ tenant }) => ({ body: { cadence: SCHEDULE.cadence, tenant } }),
   ],
-  // What its streams tell is read in streams.test.ts.
+  // streams.test.ts tests the contents of its streams.
   followEvents: [() => ({}), ({ tenant }) => ({ query: { tenant } })],
   createGrant: [
     ({ subject }) => ({ body: { scopes: ['http:dispatch:*'], subject } }),

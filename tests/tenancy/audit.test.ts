@@ -7,7 +7,7 @@ import { SCHEDULE } from '../contract/wire-request.ts'
 
 const ADMIN_KEY = 'the-key-of-this-installation'
 
-test('an audit covers all tenants, and reveals to none of them how much the others have', async () => {
+test('an audit covers all tenants, and does not reveal to any of them how much the others have', async () => {
   await using database = await createDatabase()
   const settings = readSettings({
     DATABASE_URL: database.url,
@@ -26,7 +26,7 @@ test('an audit covers all tenants, and reveals to none of them how much the othe
       return createClient(service.url, key)
     }
     const [amber, basil] = [await clientOf('amber'), await clientOf('basil')]
-    /** Nothing tells of an audit: each question is a round trip to the service. */
+    /** No event reports the end of an audit, so this polls. */
     const audited = async () => {
       const { requestedAt } = await installation.audit.request()
       let { latest } = await installation.audit.get()

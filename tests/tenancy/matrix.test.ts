@@ -11,26 +11,26 @@ import {
   CANARY,
   furnishMore,
   furnishTheirs,
-  nobodysLike,
+  unknownLike,
   openAsker,
   openTheirs,
   PROJECT,
   type Asker,
 } from './two-tenants.ts'
 
-/** Codes of answers that were refused before the named things were looked up. */
+/** The codes of refusals that happen before the named resources are looked up. */
 const SHAPE_CODES = ['invalid_input', 'malformed_json', 'revision_required', 'unsupported_media_type']
 
 let world: World
-/** Never writes a word of theirs, so that none may be in its answers. */
+/** A tenant that never writes a name of the owner, so none may appear in the answers to it. */
 let reader: Asker
-/** May write their words into its own things. */
+/** A tenant that may write names of the owner into its own resources. */
 let writer: Asker
-/** Has nothing of the names that it removes. */
+/** A tenant that has no resource with the names that it deletes. */
 let remover: Asker
 let owner: Asker
 let theirs: Theirs
-/** Of everything of theirs. */
+/** The ids of all resources of the owner. */
 let theirIds: ReadonlySet<string>
 let before: string
 const scheduleIds = new Map<Asker, string>()
@@ -49,7 +49,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-/** Names that come before and behind theirs in a list, and none between theirs and nobody's. */
+/** Creates resources whose names sort before and after the owner's names, but not between the owner's and unused names. */
 async function furnishMine(asker: Asker): Promise<void> {
   const { client } = asker
   for (const name of ['amber', 'zinc']) {
@@ -62,7 +62,7 @@ async function furnishMine(asker: Asker): Promise<void> {
   scheduleIds.set(asker, id)
 }
 
-/** All that they see of what is theirs. */
+/** Everything that the owner sees of its own resources. */
 async function everythingOf({ client }: Asker): Promise<string> {
   return JSON.stringify([
     await client.schedules.list(),
@@ -94,7 +94,7 @@ function expectNothingOfTheirs({ whole }: Revealed): void {
   expect(idsIn(whole).filter((id) => theirIds.has(id))).toEqual([])
 }
 
-/** What can be asked for without naming anything of anybody’s, or only what is one’s own. */
+/** The requests that name no resource, or only a resource of the caller. */
 function plainQuestions(): [DocumentedOperation, WireRequest][] {
   const own: Readonly<Record<string, string>> = {
     getTenant: reader.tenant,
@@ -109,24 +109,24 @@ function plainQuestions(): [DocumentedOperation, WireRequest][] {
     })
 }
 
-test('every operation of the document is attacked: a new one must be listed', () => {
+test('every operation of the document is attacked, so a new one must be listed', () => {
   expect(documentedOperations.map(({ operationId }) => operationId).toSorted()).toEqual(Object.keys(ATTACKS).toSorted())
 })
 
-describe('another tenant’s ids, names and cursors, in the path, the query, the body and the headers', () => {
+describe('ids, names and cursors of another tenant, in the path, the query, the body and the headers', () => {
   test.each(documentedOperations)(
-    '$operationId answers as if they did not exist, to the byte, and not only for the shape of what was asked',
+    '$operationId answers exactly as if they did not exist, and not only because of the shape of the request',
     async (operation) => {
       const mine = { project: PROJECT, scheduleId: scheduleIds.get(askerOf(operation)) ?? '' }
       const codes: (string | null)[] = []
       for (const [index, attack] of ATTACKS[operation.operationId as OperationId].entries()) {
-        const nobodys = nobodysLike(theirs)
+        const unknown = unknownLike(theirs)
         const found = await ask(operation, attack(theirs, mine), theirs)
-        const missing = await ask(operation, attack(nobodys, mine), nobodys)
+        const missing = await ask(operation, attack(unknown, mine), unknown)
 
-        const { whole: _found, ...toldOfTheirs } = found
-        const { whole: _missing, ...toldOfNobodys } = missing
-        expect(toldOfTheirs, `attack ${index + 1}`).toEqual(toldOfNobodys)
+        const { whole: _found, ...answerAboutTheirs } = found
+        const { whole: _missing, ...answerAboutUnknown } = missing
+        expect(answerAboutTheirs, `attack ${index + 1}`).toEqual(answerAboutUnknown)
         expectNothingOfTheirs(found)
         expect(found.status).toBeLessThan(500)
         codes.push(found.code)
@@ -160,7 +160,7 @@ describe('another tenant’s ids, names and cursors, in the path, the query, the
     },
   )
 
-  test('a project is deleted and purged, and not the one of the same name of another tenant', async () => {
+  test('deleting and purging a project does not affect the project of the same name of another tenant', async () => {
     const { client } = await openAsker(world, 'thyme')
     await client.schedules.create(SCHEDULE)
     await client.secrets.put(theirs.secretName, { value: 'to be purged' })
@@ -169,12 +169,12 @@ describe('another tenant’s ids, names and cursors, in the path, the query, the
     expect(await client.projects.purge(PROJECT, { name: PROJECT })).toMatchObject({ schedules: 1, secrets: 1 })
   })
 
-  test('and after all of it everything of theirs is as it was', async () => {
+  test("after all attacks the other tenant's resources are unchanged", async () => {
     expect(await everythingOf(owner)).toBe(before)
   })
 })
 
-test('the answers to a tenant do not depend on what another tenant has', async () => {
+test('the answers to a tenant do not depend on the resources of another tenant', async () => {
   const answers = async (): Promise<unknown[]> => {
     const told: unknown[] = []
     for (const [operation, request] of plainQuestions()) {
@@ -192,7 +192,7 @@ test('the answers to a tenant do not depend on what another tenant has', async (
   expect(await answers()).toEqual(earlier)
 })
 
-test('the same Idempotency-Key of two tenants creates two schedules', async () => {
+test('the same Idempotency-Key from two tenants creates two schedules', async () => {
   const idempotencyKey = 'the same one'
   const made = await Promise.all([
     writer.client.schedules.create(SCHEDULE, { idempotencyKey }),

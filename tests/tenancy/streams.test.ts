@@ -4,7 +4,7 @@ import { SCHEDULE } from '../contract/wire-request.ts'
 import { openWorld, type World } from '../contract/world.ts'
 import { CANARY, openAsker, openTheirs, type Asker } from './two-tenants.ts'
 
-/** Stands in all that the first tenant makes. */
+/** This word is in everything that the first tenant creates. */
 const OWN = 'heron52c1'
 
 let world: World
@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-/** A stream as it comes over the wire. It is refused as soon as it holds a text that it must not. */
+/** A stream as it arrives over the wire. It throws once it contains a forbidden text. */
 class WireStream implements AsyncDisposable {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>
   readonly #forbidden: string
@@ -43,7 +43,7 @@ class WireStream implements AsyncDisposable {
     return stream
   }
 
-  /** All that has come, once this is in it. */
+  /** Resolves with the whole text so far, once it contains the wanted text. */
   async readUntil(wanted: string): Promise<string> {
     while (!this.#text.includes(wanted)) {
       const { done, value } = await this.#reader.read()
@@ -63,7 +63,7 @@ async function createAs({ client }: Asker, name: string): Promise<string> {
   return (await client.schedules.create({ ...SCHEDULE, name })).id
 }
 
-/** Creates a schedule, pauses it and runs it, and waits until its tenant has received each event. */
+/** Creates a schedule, pauses it and runs it, and waits until its tenant has received the events. */
 async function stir(asker: Asker, word: string, stream: WireStream): Promise<string> {
   const id = await createAs(asker, `${word} first`)
   await asker.client.schedules.pause(id, { reason: `${word} reason` })
@@ -74,12 +74,12 @@ async function stir(asker: Asker, word: string, stream: WireStream): Promise<str
 }
 
 const ORDERS = [
-  { first: 'the one', order: ['amber', 'basil'] },
-  { first: 'the other', order: ['basil', 'amber'] },
+  { first: 'the first tenant', order: ['amber', 'basil'] },
+  { first: 'the second tenant', order: ['basil', 'amber'] },
 ] as const
 
 test.each(ORDERS)(
-  'two tenants with a project of the same name follow only their own events, if $first came first',
+  'two tenants with a project of the same name get only their own events, if $first connected first',
   async ({ order }) => {
     const open = {
       amber: () => WireStream.open(amber, { forbidden: CANARY }),
@@ -95,7 +95,7 @@ test.each(ORDERS)(
 
     await stir(basil, CANARY, ofBasil)
     await stir(amber, OWN, ofAmber)
-    // Whatever of the one had gone astray would have come before what the other makes now.
+    // Any event that reached the wrong stream would arrive before the events of these schedules.
     const lastOfAmber = await createAs(amber, `${OWN} last`)
     const lastOfBasil = await createAs(basil, `${CANARY} last`)
 
@@ -107,19 +107,22 @@ test.each(ORDERS)(
 test.each([
   ['Last-Event-ID', (id: string) => ({ headers: { 'last-event-id': id } })],
   ['after', (id: string) => ({ query: `?after=${encodeURIComponent(id)}` })],
-] as const)('%s of another tenant’s stream leads to one’s own events only', async (_name, from) => {
-  await using ofBasil = await WireStream.open(basil, { forbidden: OWN })
-  const missed = await createAs(amber, `${OWN} while away`)
-  const text = await stir(basil, CANARY, ofBasil)
-  const ids = [...text.matchAll(/^id: (\S+)$/gm)].map(([, id = '']) => id)
-  const [opening = '', ...others] = ids
-  expect(others).not.toEqual([])
-  const last = await createAs(amber, `${OWN} last`)
+] as const)(
+  "%s with a position of another tenant's stream leads only to the caller's own events",
+  async (_name, from) => {
+    await using ofBasil = await WireStream.open(basil, { forbidden: OWN })
+    const missed = await createAs(amber, `${OWN} while away`)
+    const text = await stir(basil, CANARY, ofBasil)
+    const ids = [...text.matchAll(/^id: (\S+)$/gm)].map(([, id = '']) => id)
+    const [opening = '', ...others] = ids
+    expect(others).not.toEqual([])
+    const last = await createAs(amber, `${OWN} last`)
 
-  await using ofAmber = await WireStream.open(amber, { forbidden: CANARY, ...from(opening) })
-  expect(await ofAmber.readUntil(last)).toContain(missed)
-  for (const id of others) {
-    await using later = await WireStream.open(amber, { forbidden: CANARY, ...from(id) })
-    await later.readUntil(last)
-  }
-})
+    await using ofAmber = await WireStream.open(amber, { forbidden: CANARY, ...from(opening) })
+    expect(await ofAmber.readUntil(last)).toContain(missed)
+    for (const id of others) {
+      await using later = await WireStream.open(amber, { forbidden: CANARY, ...from(id) })
+      await later.readUntil(last)
+    }
+  },
+)

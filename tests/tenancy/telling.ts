@@ -4,14 +4,14 @@ import type { World } from '../contract/world.ts'
 import type { Theirs } from './theirs.ts'
 import { readCursor } from './two-tenants.ts'
 
-/** An answer, to be held against another. */
+/** An answer in a form that can be compared with another answer. */
 export interface Revealed {
   readonly status: number
-  /** Why it was refused; null if it was not. */
+  /** The code of the refusal. Null if the request was not refused. */
   readonly code: string | null
   readonly headers: Readonly<Record<string, string>>
   readonly text: string
-  /** As it came, with the cursors in it made readable. */
+  /** The unchanged answer, followed by its cursors in readable form. */
   readonly whole: string
 }
 
@@ -19,12 +19,12 @@ interface Question {
   readonly key: string
   readonly operation: DocumentedOperation
   readonly request: WireRequest
-  /** What the request may have named: put in brackets, for an answer may repeat it. */
+  /** The values that the request names. They are replaced by placeholders, because an answer may repeat them. */
   readonly named?: Theirs
 }
 
 const UNSHARED_HEADERS = /^(date|x-request-id|ratelimit|content-length|keep-alive)/
-/** What no two answers share, though nothing differs but when they were given. */
+/** Fields that differ between any two answers, because they depend on the time or are random. */
 const UNSHARED_FIELDS = /"(instance|createdAt|updatedAt|addedAt|removedAt|requestedAt|key|prefix)":"[^"]*"/g
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 
@@ -43,7 +43,7 @@ export async function tell(world: World, { key, operation, request, named }: Que
     headers: Object.fromEntries(
       headers.map(([name, value]) => [name, bracketed(value, named).replaceAll(UUID, '<id>')]),
     ),
-    // Which ids it had is told by `idsIn`.
+    // `idsIn` compares the ids.
     text: response.status === 201 ? shared.replaceAll(UUID, '<id>') : shared,
     whole: [bracketed(text, named), JSON.stringify(headers), ...cursorsIn(text)].join('\n'),
   }
@@ -60,7 +60,7 @@ function bracketed(text: string, named: Theirs | undefined): string {
   return (
     values
       .reduce((told, [name, value]) => told.replaceAll(value, `<${name}>`), text)
-      // A problem repeats no more than the beginning of what is long.
+      // A problem repeats only the beginning of a long value.
       .replaceAll(/[\w-]+(?=…)/g, (cut) => `<${values.find(([, value]) => value.startsWith(cut))?.[0] ?? cut}>`)
   )
 }

@@ -1,24 +1,24 @@
-/** Everything of another tenant that a request can name. Of nobody at all, it is of the same shape. */
+/** Everything of another tenant that a request can name. `unknownLike` makes values of the same shape that do not exist. */
 export interface Theirs {
   readonly tenant: string
-  /** A project of theirs whose name nobody else uses. */
+  /** A project of that tenant with a name that no other tenant uses. */
   readonly theirProject: string
   readonly scheduleId: string
   readonly runId: string
   readonly grantId: string
-  /** Made for one schedule. */
+  /** A grant that was created for one schedule. */
   readonly ownGrantId: string
   readonly keyId: string
   readonly subject: string
   readonly secretName: string
   readonly slot: string
-  /** Of the name of their schedule. */
+  /** A part of the name of its schedule. */
   readonly namePart: string
-  /** One that they made a schedule with. */
+  /** The Idempotency-Key of a create. */
   readonly idempotencyKey: string
-  /** One that they made many with. */
+  /** The Idempotency-Key of a batch create. */
   readonly batchKey: string
-  /** Genuine ones, each of one of their lists. */
+  /** Valid cursors, each of one of its lists. */
   readonly schedulesCursor: string
   readonly runsCursor: string
   readonly grantsCursor: string
@@ -27,7 +27,7 @@ export interface Theirs {
   readonly secretsCursor: string
 }
 
-/** What an attacker has and may name. */
+/** The attacker's own values, which an attack may name. */
 export interface Mine {
   readonly project: string
   readonly scheduleId: string

@@ -6,15 +6,15 @@ import { SCHEDULE } from '../contract/wire-request.ts'
 import type { World } from '../contract/world.ts'
 import type { Theirs } from './theirs.ts'
 
-/** Stands in everything of the other tenant that can hold a text. */
+/** This word is in every text of the other tenant. */
 export const CANARY = 'canary7f3a'
-/** What their schedule can be searched by; no part of the canary, which must not be said to be found in any answer. */
+/** A word in the name of the other tenant's schedule. It is not part of the canary, because a search may repeat it in its answer. */
 const NAME_PART = 'plumbago'
-/** Of all tenants: nothing but the tenant keeps their projects apart. */
+/** The name of a project of every tenant, so that only the tenant separates them. */
 export const PROJECT = 'kitchen'
 const THEIR_TENANT = 'basil'
 
-/** A tenant that asks, with the key of an admin. */
+/** A tenant that sends requests, with the key of an admin. */
 export interface Asker {
   readonly tenant: string
   readonly key: string
@@ -30,11 +30,11 @@ export function openTheirs(world: World): Promise<Asker> {
   return openAsker(world, THEIR_TENANT, `user:${CANARY}`)
 }
 
-/** Two of everything that is listed, with the canary in it. */
+/** Creates two of every listed resource, with the canary in it. */
 export async function furnishTheirs(world: World, { client }: Asker): Promise<Theirs> {
   const [secretName, subject] = [`${CANARY}-secret`, `user:${CANARY}-member`]
   const theirProject = `${CANARY}-project`
-  // Otherwise they would be told of as anybody, whether they exist or not.
+  // A tenant without limits of its own gets the same answer as a tenant that does not exist.
   await world.client.tenants.put(THEIR_TENANT, { maxSchedulesPerProject: 321 })
   await world.client.keys.create({ tenant: THEIR_TENANT, project: theirProject, subject, role: 'admin' })
   await client.secrets.put(secretName, { value: `${CANARY}-value` })
@@ -72,7 +72,7 @@ export async function furnishTheirs(world: World, { client }: Asker): Promise<Th
   }
 }
 
-/** One more of everything that is listed or counted. */
+/** Creates one more of every resource that is listed or counted. */
 export async function furnishMore(client: Client, scheduleId: string): Promise<void> {
   const name = `${CANARY}-${randomUUID()}`
   await client.secrets.put(name, { value: CANARY })
@@ -84,7 +84,7 @@ export async function furnishMore(client: Client, scheduleId: string): Promise<v
   await client.schedules.run(scheduleId)
 }
 
-/** Where they go on behind the first item of each of their lists. */
+/** The cursors after the first item of each list. */
 async function cursorsOf(client: Client, scheduleId: string): Promise<Pick<Theirs, CursorName>> {
   const first = { limit: 1 }
   return {
@@ -104,13 +104,13 @@ function cursorOf({ nextCursor }: { readonly nextCursor: string | null }): strin
   return nextCursor
 }
 
-/** Of the same shape and in the same places of every list, and nobody's. */
-export function nobodysLike(theirs: Theirs): Theirs {
+/** Values of the same shape and at the same positions of every list, which do not exist. */
+export function unknownLike(theirs: Theirs): Theirs {
   const name = `nobody${randomUUID().slice(0, 4)}`
-  const [tenant, scheduleId] = [randomUUID().replace(/^./, 't').slice(0, THEIR_TENANT.length), nobodysId()]
+  const [tenant, scheduleId] = [randomUUID().replace(/^./, 't').slice(0, THEIR_TENANT.length), unknownId()]
   const cursorLike = (cursor: string): string => {
     const named = readCursor(cursor).replaceAll(CANARY, name).replaceAll(theirs.scheduleId, scheduleId)
-    // The end of an id is random: what is listed behind it stays the same.
+    // The end of an id is random, so the items after the cursor stay the same.
     const text = named.replace(/[0-9a-f]{12}(?="\]$)/, randomUUID().slice(-12))
     return Buffer.from(text).toString('base64url')
   }
@@ -118,10 +118,10 @@ export function nobodysLike(theirs: Theirs): Theirs {
     tenant,
     theirProject: `${name}-project`,
     scheduleId,
-    runId: nobodysId(),
-    grantId: nobodysId(),
-    ownGrantId: nobodysId(),
-    keyId: nobodysId(),
+    runId: unknownId(),
+    grantId: unknownId(),
+    ownGrantId: unknownId(),
+    keyId: unknownId(),
     subject: `user:${name}-member`,
     secretName: `${name}-secret`,
     slot: theirs.slot,
@@ -141,6 +141,6 @@ export function readCursor(cursor: string): string {
   return Buffer.from(cursor, 'base64url').toString('utf8')
 }
 
-function nobodysId(): string {
+function unknownId(): string {
   return `01890000${randomUUID().slice(8)}`
 }

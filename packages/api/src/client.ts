@@ -224,7 +224,11 @@ async function fetchFrom(
   try {
     return await (options.fetch ?? fetch)(target, init)
   } catch (error) {
-    throw unlessAborted(error, options, `no server answers at ${url}: is the service running there?`)
+    throw unlessAborted(
+      error,
+      options,
+      `expected an answer from a Carillon server at ${url}, got none: is it running there?`,
+    )
   }
 }
 
@@ -269,5 +273,8 @@ async function readJson(url: string, response: Response): Promise<unknown> {
 }
 
 function notCarillon(url: string, { status }: Response, options?: ErrorOptions): UnreachableError {
-  return new UnreachableError(`what answers at ${url} is not Carillon (status ${status}): check the URL`, options)
+  return new UnreachableError(
+    `expected an answer from a Carillon server at ${url}, got another one (status ${status}): check the URL`,
+    options,
+  )
 }

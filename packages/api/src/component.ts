@@ -8,6 +8,10 @@ interface ComponentMeta {
 /** Schemas with a name of their own in the OpenAPI document. */
 export const components = z.registry<ComponentMeta>()
 
+/**
+ * The schemas that accept anything because the core checks the value, each with the schema that documents it. Not a zod registry: a
+ * schema as the metadata of another schema does not type-check.
+ */
 const checkedElsewhere = new WeakMap<z.core.$ZodType, z.ZodType>()
 
 /** Names a schema in the OpenAPI document, and so in generated clients. */

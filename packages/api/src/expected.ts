@@ -26,6 +26,11 @@ export function foundText(value: unknown): string {
   return `a ${typeof value}`
 }
 
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
 /** The name of a field as the caller typed it, for a path or a message. */
 export function foundName(name: string): string {
   return printable(JSON.stringify(shortened(name, NAME_MAX_LENGTH)).slice(1, -1))

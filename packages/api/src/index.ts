@@ -2,12 +2,13 @@ export { FOLD_POLICIES, GAP_POLICIES } from '@carillon/cadence/words'
 
 export { ApiError, createClient, UnreachableError } from './client.ts'
 export type { Client, ClientOptions } from './client.ts'
-export { expected, expectedText, fieldProblems, foundName, foundText, unknownFieldText } from './expected.ts'
+export { expected, expectedText, fieldProblems, foundName, foundText, messageOf, unknownFieldText } from './expected.ts'
 export {
   AUTO_PAUSE_THRESHOLD,
   BATCH_MAX,
   BILLING_ACCOUNT_MAX_LENGTH,
   CADENCE_MAX_RUNS,
+  DAY_MS,
   GRANT_SCOPE_MAX_LENGTH,
   GRANT_SCOPES,
   GRANT_WARNING_MS,
@@ -20,10 +21,13 @@ export {
   INTERVAL_MAX_RUNS,
   JSON_DEPTH_MAX,
   LAST_INSTANT_MS,
+  LOST_SLOT_SHOWN_MS,
   PAGE_POSITION_MAX_LENGTH,
   PAGE_SIZE,
   PAUSE_REASON_MAX_LENGTH,
   PREVIEW_COUNT,
+  PROBLEMS_MAX,
+  PROJECT_SCHEDULES,
   RETRY_ATTEMPTS,
   BACKOFF_SECONDS,
   SCHEDULE_INPUT_MAX_LENGTH,
@@ -38,11 +42,11 @@ export {
   ALLOWED_HOSTS_MAX,
   TENANT_SLOT_DISTANCE_SECONDS,
   TENANT_REQUESTS_PER_MINUTE,
-  TENANT_SCHEDULES,
   URL_MAX_LENGTH,
+  USER_SCHEDULES,
 } from './limits.ts'
 export { createOpenApi } from './openapi.ts'
-export { API_PREFIX, headerName, problemsOf } from './operation.ts'
+export { API_PREFIX, headerName, problemsOf, SERVICE_DEFAULTS } from './operation.ts'
 export type { Operation } from './operation.ts'
 export { operationIds, operations } from './operations.ts'
 export type { OperationId } from './operations.ts'
@@ -52,6 +56,7 @@ export type { AuditReport } from './schemas/audit.ts'
 export type { CadenceInput } from './schemas/cadence.ts'
 export type { LiveEvent } from './schemas/event.ts'
 export {
+  canonicalJson,
   isNameableSubject,
   isStorable,
   NAME_PATTERN,
@@ -62,7 +67,7 @@ export {
   typedSubject,
   wholeNumber,
 } from './schemas/fields.ts'
-export { grantInput as grantInputSchema } from './schemas/grant.ts'
+export { grantInput as grantInputSchema, grantRenewal as grantRenewalSchema } from './schemas/grant.ts'
 export type { Grant, GrantInput, GrantRenewal } from './schemas/grant.ts'
 export type { ApiKey, KeyInput, NewApiKey } from './schemas/key.ts'
 export type { Member, MemberInput } from './schemas/member.ts'
@@ -71,7 +76,7 @@ export {
   retryPolicy as retryPolicySchema,
   strictPolicyInput as strictPolicyInputSchema,
 } from './schemas/policy.ts'
-export type { PolicyInput } from './schemas/policy.ts'
+export type { Policy, PolicyInput, RetryPolicy } from './schemas/policy.ts'
 export type { PurgeCounts } from './schemas/project.ts'
 export type { Run, RunWithAttempts } from './schemas/run.ts'
 export { SCHEDULE_EDIT_FIELDS, SCHEDULE_FIELDS } from './schemas/schedule.ts'
@@ -84,15 +89,17 @@ export type { HttpAuth } from './schemas/target.ts'
 export { tenantInput as tenantInputSchema } from './schemas/tenant.ts'
 export type { Tenant, TenantInput } from './schemas/tenant.ts'
 export {
+  ADMIN_KEY_PHRASE,
   ATTEMPT_OUTCOMES,
   explainRun,
   FINDING_KINDS,
   GRANT_WARNINGS,
+  HTTP_METHOD_DEFAULT,
   HTTP_METHODS,
-  INSTALLATION_KEY_PHRASE,
   INSTALLATION_SUBJECT,
   isRefusal,
   MISSED_POLICIES,
+  OVERLAP_DEFAULT,
   OVERLAP_POLICIES,
   REFUSALS,
   ROLES,

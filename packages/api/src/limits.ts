@@ -15,6 +15,8 @@ interface RangeWithDefault extends Range {
   readonly default: number
 }
 
+export const DAY_MS = 86_400_000
+
 /** The last instant of the contract, in epoch milliseconds; the first is 1970-01-01. Cadences compute slots in these years. */
 export const LAST_INSTANT_MS = Date.parse('9999-12-31T23:59:59.999Z')
 
@@ -26,6 +28,9 @@ export const SLOT_COUNT = { min: 1, max: 1000, default: 50 } as const satisfies 
 
 /** How many slots a client may ask for in a preview of a cadence. */
 export const PREVIEW_COUNT = { min: 1, max: 100, default: 5 } as const satisfies RangeWithDefault
+
+/** The most problems that a refusal lists, so that a person can work through them. */
+export const PROBLEMS_MAX = CADENCE_LIMITS.problems
 
 /** The most schedules that one request may create or preview. */
 export const BATCH_MAX = 1000
@@ -94,17 +99,36 @@ export const GRANT_SCOPE_MAX_LENGTH = 300
 
 export const BILLING_ACCOUNT_MAX_LENGTH = 200
 
-/** How long before it expires a grant is shown with the warning `expires_soon`. */
-export const GRANT_WARNING_MS = 7 * 86_400_000
+/** How many days before it expires a grant is shown with the warning `expires_soon`. */
+export const GRANT_WARNING_DAYS = 7
+export const GRANT_WARNING_MS = GRANT_WARNING_DAYS * DAY_MS
+
+/** For how long a repaired lost slot still counts as a finding: its line exists by now, but the slot did not run. */
+export const LOST_SLOT_SHOWN_MS = 1 * DAY_MS
 
 export const SECRET_VALUE_MAX_LENGTH = 8192
 
 /** In a list that is ordered by name: the longest name after which a page may start. */
 export const PAGE_POSITION_MAX_LENGTH = 300
 
-/** What a tenant's own limits may be set to. Its hosts are the patterns of the hosts that its HTTP targets may call. */
-export const TENANT_SCHEDULES = { min: 1, max: 1_000_000 } as const satisfies Range
-export const TENANT_SLOT_DISTANCE_SECONDS = { min: 1, max: 86_400 } as const satisfies Range
-export const TENANT_REQUESTS_PER_MINUTE = { min: 1, max: 1_000_000_000 } as const satisfies Range
+/*
+ * What an installation's limits, and a tenant's own, may be set to. A default is the limit of an installation that sets none. The hosts
+ * are the patterns of the hosts that the tenant's HTTP targets may call.
+ */
+
+/** How many active and paused schedules a project may have. */
+export const PROJECT_SCHEDULES = { min: 1, max: 1_000_000, default: 500 } as const satisfies RangeWithDefault
+/** How many of them each `user:…` may own. */
+export const USER_SCHEDULES = { ...PROJECT_SCHEDULES, default: 50 } as const satisfies RangeWithDefault
+export const TENANT_SLOT_DISTANCE_SECONDS = {
+  min: 1,
+  max: 86_400,
+  default: CADENCE_LIMITS.minimumSeconds,
+} as const satisfies RangeWithDefault
+export const TENANT_REQUESTS_PER_MINUTE = {
+  min: 1,
+  max: 1_000_000_000,
+  default: 60_000,
+} as const satisfies RangeWithDefault
 export const ALLOWED_HOSTS_MAX = 200
 export const ALLOWED_HOST_MAX_LENGTH = 300

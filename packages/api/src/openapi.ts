@@ -4,7 +4,7 @@ import { components, documented } from './component.ts'
 import { API_PREFIX, headerName, problemsOf, TAGS, type Operation } from './operation.ts'
 import { operationIds, operations } from './operations.ts'
 import { PROBLEM_TYPES, problem, RETRY_AFTER_PROBLEMS, type ProblemCode } from './problem.ts'
-import { INSTALLATION_KEY_PHRASE } from './words.ts'
+import { ADMIN_KEY_PHRASE } from './words.ts'
 
 type JsonObject = Record<string, unknown>
 
@@ -40,7 +40,7 @@ export function createOpenApi({ version, url }: { readonly version: string; read
 }
 
 function audienceText({ role, isForInstallation }: Operation): string {
-  if (isForInstallation === true) return `Only with ${INSTALLATION_KEY_PHRASE}.`
+  if (isForInstallation === true) return `Only with ${ADMIN_KEY_PHRASE}.`
   return role === 'admin' ? 'For admins.' : 'For members.'
 }
 

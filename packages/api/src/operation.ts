@@ -6,6 +6,9 @@ import type { Role } from './words.ts'
 /** The path of every operation begins with this one. */
 export const API_PREFIX = '/api/v1'
 
+/** Where a server or worker listens, and where it keeps its files, unless its settings say otherwise. */
+export const SERVICE_DEFAULTS = { host: '127.0.0.1', port: 7400, metricsPort: 7401, dataDir: '.carillon' } as const
+
 /** The groups of operations, with what each is about. */
 export const TAGS = {
   schedules: 'What runs, when, by which grant and under which policy.',

@@ -37,7 +37,7 @@ export const PROBLEM_TYPES = {
   revision_required: { status: 428, title: 'If-Match is required' },
   rate_limited: { status: 429, title: 'Too many requests' },
   headers_too_large: { status: 431, title: 'The headers are too large' },
-  internal: { status: 500, title: 'An error in the service' },
+  internal: { status: 500, title: 'An error in the server' },
   unavailable: { status: 503, title: 'Temporarily unavailable' },
   secrets_unavailable: { status: 503, title: 'This installation stores no secrets' },
 } as const satisfies Record<string, ProblemType>
@@ -70,11 +70,11 @@ export const problem = component(
     type: z
       .string()
       .meta({ description: 'Stable name of the problem as a URI.', examples: [problemTypeUri('invalid_input')] }),
-    code: z.enum(PROBLEM_CODES).meta({ description: 'The same name, short.' }),
+    code: z.enum(PROBLEM_CODES).meta({ description: 'The short form of the same name.' }),
     title: z.string(),
     status: z.int().min(400).max(599),
     detail: z.string().meta({ description: 'What happened, and what to do.' }),
-    instance: z.string().meta({ description: 'The request, by its id in the log of the service.' }),
+    instance: z.string().meta({ description: 'The request, by its id in the log of the server.' }),
     errors: z.array(fieldProblem).meta({ description: 'The fields at fault; empty if the problem is in no field.' }),
   }),
   'RFC 9457. Nothing was written.',

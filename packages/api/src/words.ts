@@ -91,6 +91,8 @@ export const OVERLAP_POLICIES = ['forbid', 'queue', 'allow', 'replace'] as const
 
 export type OverlapPolicy = (typeof OVERLAP_POLICIES)[number]
 
+export const OVERLAP_DEFAULT = 'forbid' satisfies OverlapPolicy
+
 /** What happens to slots that no worker began in time: all are skipped as missed, or the most recent one runs late. */
 export const MISSED_POLICIES = ['skip', 'run_once'] as const
 
@@ -140,8 +142,10 @@ export const HTTP_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as
 
 export type HttpMethod = (typeof HTTP_METHODS)[number]
 
+export const HTTP_METHOD_DEFAULT = 'POST' satisfies HttpMethod
+
 /** How messages and documents name the admin key, which is the API key of the installation itself. */
-export const INSTALLATION_KEY_PHRASE = 'the key of the installation'
+export const ADMIN_KEY_PHRASE = 'the admin key'
 
 /** The subject of the installation: admin of its own project. No key, member or owner may have this name. */
 export const INSTALLATION_SUBJECT = 'service:installation'

@@ -9,7 +9,7 @@ interface Asked {
   readonly body: unknown
 }
 
-/** A client whose requests are answered here. */
+/** A client whose requests get this answer, and a record of its requests. */
 function asking(answer: () => Response | Promise<Response>, url = 'http://127.0.0.1:7400', key = 'key') {
   const asked: Asked[] = []
   const fetch: ClientOptions['fetch'] = async (input, { method = '', headers, body } = {}) => {
@@ -22,8 +22,8 @@ function asking(answer: () => Response | Promise<Response>, url = 'http://127.0.
 
 const ok = (): Response => Response.json({})
 
-describe('a request', () => {
-  test('goes to the route of its operation, with the key, and what it takes', async () => {
+describe('a request of the client', () => {
+  test('goes to the route of its operation, with the key and its input', async () => {
     const { client, asked } = asking(ok)
 
     await client.schedules.list({ state: 'active', limit: 3 })
@@ -47,7 +47,7 @@ describe('a request', () => {
   })
 
   test.each(['http://host/carillon', 'http://host/carillon/', 'http://host/carillon//'])(
-    'keeps the path of %s',
+    'keeps the path of the base URL %s',
     async (url) => {
       const { client, asked } = asking(ok, url)
 
@@ -57,13 +57,13 @@ describe('a request', () => {
     },
   )
 
-  test('has no body where there is none in the answer', async () => {
+  test('returns undefined if the answer has no body', async () => {
     const { client } = asking(() => new Response(null, { status: 204 }))
 
     expect(await client.schedules.delete('x')).toBeUndefined()
   })
 
-  test('is not made with a URL or a key that cannot be sent, and the key is not told', async () => {
+  test('is not sent with an invalid URL or key, and the error does not quote the key', async () => {
     const [badUrl, badKey] = [asking(ok, 'nowhere'), asking(ok, 'http://host', 'sécret\n')]
 
     await expect(badUrl.client.audit.get()).rejects.toThrow(
@@ -75,7 +75,7 @@ describe('a request', () => {
   })
 })
 
-describe('what is no success', () => {
+describe('a failed request', () => {
   const problem = {
     type: 'urn:carillon:problem:rate_limited',
     code: 'rate_limited',
@@ -86,7 +86,7 @@ describe('what is no success', () => {
     errors: [{ field: 'query.limit', message: 'expected less' }],
   }
 
-  test('is thrown with its code, fields, and when to ask again', async () => {
+  test('throws the problem with its code, its fields and the time to wait', async () => {
     const { client } = asking(() => Response.json(problem, { status: 429, headers: { 'retry-after': '7' } }))
 
     const error = await client.audit.get().catch((thrown: unknown) => thrown)
@@ -102,11 +102,15 @@ describe('what is no success', () => {
   })
 
   test.each<[string, () => Response | Promise<Response>, RegExp]>([
-    ['text', () => new Response('nginx', { status: 502 }), /is not Carillon \(status 502\)/],
-    ['other JSON', () => Response.json({ message: 'no' }, { status: 404 }), /is not Carillon \(status 404\)/],
-    ['a success that is no JSON', () => new Response('<html>'), /is not Carillon \(status 200\)/],
-    ['nothing', () => Promise.reject(new TypeError('fetch failed')), /no server answers at http:\/\/127\.0\.0\.1:7400/],
-  ])('and not of Carillon (%s) says that it is not', async (_what, answer, message) => {
+    ['text', () => new Response('nginx', { status: 502 }), /got another one \(status 502\)/],
+    ['other JSON', () => Response.json({ message: 'no' }, { status: 404 }), /got another one \(status 404\)/],
+    ['a success that is not JSON', () => new Response('<html>'), /got another one \(status 200\)/],
+    [
+      'no answer',
+      () => Promise.reject(new TypeError('fetch failed')),
+      /Carillon server at http:\/\/127\.0\.0\.1:7400, got none/,
+    ],
+  ])('with an answer that is not from Carillon (%s) throws an error that states so', async (_what, answer, message) => {
     const error = await asking(answer)
       .client.audit.get()
       .catch((thrown: unknown) => thrown)
@@ -115,7 +119,7 @@ describe('what is no success', () => {
     expect((error as Error).message).toMatch(message)
   })
 
-  test('because the caller gave up is thrown as it is', async () => {
+  test("that the caller aborts throws the caller's reason", async () => {
     const abort = new AbortController()
     const client = createClient('http://127.0.0.1:7400', 'key', {
       signal: abort.signal,
@@ -132,8 +136,8 @@ describe('what is no success', () => {
   })
 })
 
-describe('events', () => {
-  test('end with the connection, or throw when it breaks', async () => {
+describe('the events of the client', () => {
+  test('end with the connection, and throw if it breaks', async () => {
     const text = 'id: 1\nevent: reset\ndata: {"reason":"x"}\n\n'
     const broken = new ReadableStream<Uint8Array>({
       start(controller) {

@@ -21,7 +21,7 @@ const RESET = 'event: reset\nid: 7\ndata: {"reason":"x"}\n\n'
 const AS_READ = { id: '7', event: 'reset', data: { reason: 'x' } }
 
 describe('an event stream', () => {
-  test('is read the same wherever its chunks end, within a character too', async () => {
+  test('is read in the same way wherever its chunks end, within a character too', async () => {
     const text = `retry: 2000\nid: 1\n\n: still here\n\n${RESET}id: 8\nevent: reset\ndata: {"reason":"Glockenspiel 🔔 é"}\n\n`
     const bytes = new TextEncoder().encode(text)
     const expected = [AS_READ, { id: '8', event: 'reset', data: { reason: 'Glockenspiel 🔔 é' } }]
@@ -32,7 +32,7 @@ describe('an event stream', () => {
     expect(await read(...Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual(expected)
   })
 
-  test.each(['\n', '\r\n', '\r'])('may end its lines with %j, also across chunks', async (ending) => {
+  test.each(['\n', '\r\n', '\r'])('may end its lines with %j, across chunks too', async (ending) => {
     const bytes = new TextEncoder().encode((RESET + RESET).replaceAll('\n', ending))
 
     for (let cut = 0; cut <= bytes.length; cut += 1) {
@@ -40,13 +40,13 @@ describe('an event stream', () => {
     }
   })
 
-  test('keeps the last id for events that come without', async () => {
+  test('uses the last id for events without an id', async () => {
     const events = await read('id: 1\n\n', 'event: reset\ndata: {"reason":"x"}\n\n')
 
     expect(events).toEqual([{ ...AS_READ, id: '1' }])
   })
 
-  test('tells of every place it has got to, also where nothing happens, and before the event of that place', async () => {
+  test('reports every position, also without an event, and before the event at that position', async () => {
     const told: string[] = []
     const text = `retry: 2000\nid: 1\n\n: still here\n\n${RESET}: still here\nid: 9\n\n`
     const stream = streamOf([new TextEncoder().encode(text)])
@@ -56,7 +56,7 @@ describe('an event stream', () => {
     expect(told).toEqual(['1', '7', 'event 7', '9'])
   })
 
-  test('hands out everything before data that is no JSON, also of the same chunk, and then throws', async () => {
+  test('yields every event before data that is not JSON, also in the same chunk, and then throws', async () => {
     const told: string[] = []
     const reset = (id: number, data: string): string => `event: reset\nid: ${id}\ndata: ${data}\n\n`
     const text = reset(1, '{"reason":"x"}') + reset(2, '{') + reset(3, '{"reason":"x"}')
@@ -70,17 +70,17 @@ describe('an event stream', () => {
     expect(told).toEqual(['1', 'event 1', '2'])
   })
 
-  test('may spread data over lines, and leave out the space', async () => {
+  test('may split data over lines, and omit the space after the colon', async () => {
     expect(await read('id:7\nevent:reset\ndata:{"reason":\ndata: "x"}\n\n')).toEqual([AS_READ])
   })
 
-  test('leaves out comments, events of another version, and what was cut off', async () => {
+  test('is read without comments, unknown events and an incomplete last event', async () => {
     const unknown = 'event: toString\ndata: 1\n\nevent: later\ndata: {}\n\nunknown field\n\n'
 
     expect(await read(': comment\n\n', unknown, RESET, RESET.slice(0, -1))).toEqual([AS_READ])
   })
 
-  test('is let go of when nobody reads on', async () => {
+  test('is cancelled when its reader stops', async () => {
     const { promise: cancelled, resolve } = Promise.withResolvers<void>()
     const stream = new ReadableStream<Uint8Array>({
       pull: (controller) => controller.enqueue(new TextEncoder().encode(RESET)),

@@ -10,7 +10,7 @@ interface Documented {
   readonly responses: Readonly<Record<string, { readonly description: string; readonly headers?: object }>>
 }
 
-// As whoever fetches it gets it.
+// As JSON, which is how clients receive it.
 const text = JSON.stringify(createOpenApi({ version: '0.1.0', url: '/' }))
 const document = JSON.parse(text) as {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Documented>>>>
@@ -23,19 +23,19 @@ function documentedOf(operation: Operation): Documented {
   return found
 }
 
-describe('the document', () => {
-  test('names every component that it refers to', () => {
+describe('the OpenAPI document', () => {
+  test('contains every component that it refers to', () => {
     const referred = [...text.matchAll(/#\/components\/schemas\/(\w+)/g)].map(([, id]) => id)
 
     expect(Object.keys(document.components.schemas)).toEqual(expect.arrayContaining(referred))
   })
 
-  test('holds no schema of our own making: no dialects, no ids, no patterns beside formats', () => {
+  test('contains no internals of the schemas: no dialects, no ids, no patterns beside formats', () => {
     expect(text).not.toMatch(/"\$schema"|"\$id"|"~standard"/)
     expect(text).not.toMatch(/"format":"[^"]+","pattern"/)
   })
 
-  test.each(operationIds)('describes %s with its parameters, its success and every refusal', (id) => {
+  test.each(operationIds)('describes %s with its parameters, its success and every problem', (id) => {
     const operation: Operation = operations[id]
     const documented = documentedOf(operation)
     const statuses = problemsOf(operation).map((code) => String(PROBLEM_TYPES[code].status))
@@ -49,7 +49,7 @@ describe('the document', () => {
     )
   })
 
-  test('writes headers as people do', () => {
+  test('writes the names of headers in their usual case', () => {
     const headers = Object.values(operations).flatMap((operation: Operation) =>
       documentedOf(operation).parameters.filter((parameter) => parameter.in === 'header'),
     )
@@ -57,7 +57,7 @@ describe('the document', () => {
     expect(new Set(headers.map(({ name }) => name))).toEqual(new Set(['Idempotency-Key', 'If-Match', 'Last-Event-ID']))
   })
 
-  test('says how long to wait where that helps', () => {
+  test('states a Retry-After for the problems that a client may retry', () => {
     const { responses } = documentedOf(operations.createSchedule)
 
     const withRetryAfter = Object.entries(responses).filter(([, { headers = {} }]) => 'Retry-After' in headers)
@@ -67,6 +67,6 @@ describe('the document', () => {
 })
 
 function audienceOf({ role, isForInstallation = false }: Operation): string {
-  if (isForInstallation) return 'Only with the key of the installation.'
+  if (isForInstallation) return 'Only with the admin key.'
   return role === 'admin' ? 'For admins.' : 'For members.'
 }

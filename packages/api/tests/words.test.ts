@@ -4,7 +4,7 @@ import { explainRun, RUN_REASONS, RUN_STATES, RUN_WAITS } from '../src/index.ts'
 
 const RUN = { reason: null, waitsFor: null, attemptCount: 1, cancelRequestedAt: null }
 
-describe('a run is explained', () => {
+describe('explanations of runs', () => {
   test.each([
     [{ ...RUN, state: 'succeeded' }, 'Ran.'],
     [{ ...RUN, state: 'succeeded', attemptCount: 3 }, 'Ran, after 3 attempts.'],
@@ -33,11 +33,11 @@ describe('a run is explained', () => {
       { ...RUN, state: 'failed', reason: 'grant_revoked', attemptCount: 2 },
       /^Failed after 2 attempts: the grant .* revoked; give the schedule another\.$/,
     ],
-  ] as const)('%j', (run, expected) => {
+  ] as const)('a run is explained: %j', (run, expected) => {
     expect(explainRun(run)).toMatch(expected)
   })
 
-  test('in one sentence, whatever its state and reason', () => {
+  test('an explanation is one sentence for every state and reason', () => {
     for (const state of RUN_STATES) {
       for (const reason of [null, ...RUN_REASONS]) {
         expect(explainRun({ ...RUN, state, reason })).toMatch(/^[A-Z][^.]*\.$/)

@@ -4,8 +4,8 @@
  * Each line is the median of many short batches. Batches of this package and of the library alternate, so a busy machine
  * slows both. `next` asks a parsed cadence for the slot after a moving instant within one year; `parse + next` starts from
  * JSON each time. Every kind must keep the limits, except a rule that counts its slots (`maxRuns`, `COUNT`): it pays for
- * each slot counted. Below the table: the cost of a hostile rule, and of the first use of a zone, which a process pays once
- * per zone year. Not measured: memory, other engines, instants centuries away.
+ * each slot counted. The lines below the table are the cost of a hostile rule, and of the first use of a zone,
+ * which a process pays once per zone year. The bench does not measure memory, other engines or instants centuries away.
  */
 import { Cron } from 'croner'
 import { RRuleTemporal } from 'rrule-temporal'
@@ -26,7 +26,7 @@ const ZONE = 'America/New_York'
 interface Case {
   readonly name: string
   readonly input: unknown
-  /** `parse` counts its slots one by one, so the limit does not apply. */
+  /** True if `parse` counts its slots one by one, so that the limit does not apply. */
   readonly isCounted?: true
   readonly library?: Library
 }
@@ -199,7 +199,7 @@ function hostileLines(): string[] {
   return [`${HOSTILE}: rejected in ${ours.toFixed(1)} ms, rrule-temporal gives up in ${theirs.toFixed(0)} ms`]
 }
 
-/** Zones that nothing above has used, each read once. Half of them never change their clocks. */
+/** Zones that no measurement above has used, each read once. Half of them have no DST. */
 const FRESH_ZONES = ['Europe/Rome', 'Asia/Tokyo', 'America/Chicago', 'Asia/Kolkata', 'Australia/Sydney', 'Asia/Dubai']
 
 function zoneLine(): string {

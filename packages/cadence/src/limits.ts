@@ -8,6 +8,8 @@ export const CADENCE_LIMITS = {
   intervalMaxRuns: 1_000_000_000,
   /** The most `exdates` that a rule may have, and the most `rdates`; `parse` rejects more. */
   exceptionDates: 1000,
+  /** The most problems that `parse` lists; it drops further ones. So the answer to a hostile input is short. */
+  problems: 50,
   /** The most slots that one call of `slots` returns, even if its `limit` is larger. */
   slotsPerCall: 10_000,
 } as const

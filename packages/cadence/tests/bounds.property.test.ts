@@ -16,7 +16,7 @@ function slotsOf(input: unknown, now?: number): string[] {
 }
 
 describe('startAt, endAt and maxRuns', { timeout: PROPERTY_TIMEOUT }, () => {
-  test('keep exactly the slots of the unbounded cadence that lie within them', () => {
+  test('keep exactly the slots of the unbounded cadence that are within the bounds', () => {
     const bounded = fc.record({
       expression: frequentCronExpression(),
       place: zoneAndInstant(),
@@ -57,14 +57,14 @@ describe('startAt, endAt and maxRuns', { timeout: PROPERTY_TIMEOUT }, () => {
     expect(slotsOf({ ...rule, endAt: '2026-01-09T00:00:00Z', maxRuns: 5 })).toHaveLength(5)
   })
 
-  test('maxRuns may reach decades ahead in a zone with clock changes; beyond that it is too complex', () => {
+  test('maxRuns may reach decades ahead in a zone with DST, and a cadence beyond that is too complex', () => {
     const yearly = { kind: 'cron', expression: '0 9 1 1 *', timezone: NEW_YORK, startAt: '2027-01-01T00:00:00Z' }
 
     expect(cadenceOf({ ...yearly, maxRuns: 45 }).previous(Infinity)).toBe(Date.parse('2071-01-01T14:00:00Z'))
     expect(problemsOf({ ...yearly, maxRuns: 100 })).toMatchObject([{ code: 'too_complex', field: 'maxRuns' }])
   })
 
-  test('endAt in a gap ends before the gap, endAt in a fold includes both passes', () => {
+  test('endAt in a gap ends before the gap, and endAt in a fold includes both passes', () => {
     const daily = (expression: string, startAt: string, endAt: string): string[] =>
       slotsOf({ kind: 'cron', expression, timezone: NEW_YORK, startAt, endAt, dst: { fold: 'both' } })
 
@@ -88,7 +88,7 @@ describe('startAt, endAt and maxRuns', { timeout: PROPERTY_TIMEOUT }, () => {
 describe('UNTIL as an instant', () => {
   const halfHours = { kind: 'rrule', start: '2026-11-01T00:30:00', timezone: NEW_YORK }
 
-  test('ends a rule in the pass of a repeated hour that the instant lies in', () => {
+  test('ends a rule in the pass of the repeated hour that contains the instant', () => {
     expect(slotsOf({ ...halfHours, rule: 'FREQ=MINUTELY;INTERVAL=30;UNTIL=20261101T061500Z' })).toEqual([
       '2026-11-01T04:30:00.000Z',
       '2026-11-01T05:00:00.000Z',
@@ -97,7 +97,7 @@ describe('UNTIL as an instant', () => {
     ])
   })
 
-  test('does not remove later rdates, and rdates do not extend the rule beyond it', () => {
+  test('does not remove later rdates, and earlier rdates do not extend the rule', () => {
     const rule = { ...halfHours, start: '2026-10-31T01:00:00', rule: 'FREQ=DAILY;UNTIL=20261101T051500Z' }
 
     expect(slotsOf({ ...rule, dst: { fold: 'both' }, rdates: ['2026-12-01T01:00:00'] })).toEqual([
@@ -123,7 +123,7 @@ describe('exdates and rdates as instants', () => {
     ])
   })
 
-  test('an exdate without a time removes every slot of that local day, rdates included', () => {
+  test('an exdate without a time removes every slot of that local day, including rdates', () => {
     const rule = { kind: 'rrule', rule: 'FREQ=DAILY;COUNT=2', start: '2027-01-01T09:00:00', timezone: NEW_YORK }
 
     expect(
@@ -135,7 +135,7 @@ describe('exdates and rdates as instants', () => {
 describe('rdates', () => {
   const daily = { kind: 'rrule', rule: 'FREQ=DAILY', start: '2026-01-05T09:00:00' }
 
-  test('are too close only to slots that exist', () => {
+  test('are rejected as too close only if the slot beside them exists', () => {
     const hours = { kind: 'rrule', rule: 'FREQ=MINUTELY;UNTIL=20260101T090000Z', start: '2026-01-01T08:00:00' }
 
     expect(cadenceOf({ ...hours, rdates: ['2026-01-01T09:30:30Z'] }).previous(Infinity)).toBe(
@@ -188,7 +188,7 @@ describe('an anchor', () => {
     ])
   })
 
-  test('lies within the calendar, so that the spec can be read again', () => {
+  test('is within the calendar, so that the spec can be parsed again', () => {
     const early = { startAt: '1970-01-01T00:00:00Z', timezone: NEW_YORK }
     const biweekly = cadenceOf({ kind: 'frequency', frequency: 'biweekly', dayOfWeek: 3, timeOfDay: '20:00', ...early })
 
@@ -211,7 +211,7 @@ describe('an anchor', () => {
 })
 
 describe('a wrong endAt', () => {
-  test('is the only problem: other times are not blamed', () => {
+  test('is the only problem: other times are not reported', () => {
     const rule = { kind: 'rrule', rule: 'FREQ=DAILY', timezone: NEW_YORK, start: `2027-01-01T09:00:00[${NEW_YORK}]` }
 
     expect(problemsOf({ ...rule, endAt: 'never' })).toMatchObject([{ code: 'syntax', field: 'endAt' }])
@@ -261,17 +261,17 @@ describe('the canonical spec', () => {
     { kind: 'rrule', rule: 'FREQ=DAILY', maxRuns: 3 },
     { kind: 'frequency', frequency: 'biweekly', dayOfWeek: 1, timeOfDay: '09:00' },
     { kind: 'cron', expression: '@daily', maxRuns: 3 },
-  ])('parses to a cadence with the same description: %j', (input) => {
+  ])('is parsed to a cadence with the same description: %j', (input) => {
     const written = cadenceOf(input, { now: Date.parse('2027-01-31T12:00:00Z') })
 
     expect(cadenceOf(written.spec).describe()).toBe(written.describe())
   })
 
-  test('is frozen', () => {
+  test('is a frozen object', () => {
     expect(Object.isFrozen(cadenceOf({ kind: 'cron', expression: '@daily' }).spec)).toBe(true)
   })
 
-  test('is accepted again with minimumSeconds 0, whatever its distance', () => {
+  test('is accepted again with minimumSeconds 0, whatever the distance of its slots', () => {
     const { spec } = cadenceOf({ kind: 'interval', every: 1, startAt: '2027-01-01T00:00:00Z' }, { minimumSeconds: 1 })
 
     expect(problemsOf(spec)).toMatchObject([{ code: 'too_frequent' }])

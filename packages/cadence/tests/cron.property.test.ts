@@ -10,7 +10,7 @@ import type { Policy } from './oracle/dst.ts'
 import { DAY, zone } from './oracle/zone.ts'
 import { PROPERTY_TIMEOUT, RUNS } from './runs.ts'
 
-/** The start of the range that slots may lie in. */
+/** Slots are compared from this instant on. */
 const EARLIEST = Date.UTC(1970, 0, 2)
 
 interface Case extends ZoneAndInstant {
@@ -24,7 +24,7 @@ function cases(expression: fc.Arbitrary<string>): fc.Arbitrary<Case> {
     .map(({ place, ...rest }) => ({ ...place, ...rest }))
 }
 
-/** Null if the expression names no date at all, which the oracle confirms. */
+/** Null if the expression names a date that never exists. The oracle confirms that. */
 function build({ expression, timezone, dst }: Case): { cadence: Cadence; matcher: CronMatcher } | null {
   const matcher = new CronMatcher(expression, zone(timezone), dst)
   const cadence = cadenceUnlessNever({ kind: 'cron', expression, timezone, dst })
@@ -74,7 +74,7 @@ describe('cron, against a matcher that looks at one minute at a time', { timeout
     })
   })
 
-  test('previous and next are inverse, slot by slot', () => {
+  test('next and previous are inverse, slot by slot', () => {
     check(cronExpression(), (cadence, _matcher, instant) => {
       const next = cadence.next(instant) ?? Number.NaN
       const afterNext = cadence.next(next) ?? Number.NaN

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import { cadenceOf, printAll, utc } from './cadence-of.ts'
 
-/** A Wednesday. */
+/** A Wednesday, from which slots are searched. */
 const FROM = utc('2027-09-01T00:00:00')
 
 function days(expression: string, limit = 4): string[] {

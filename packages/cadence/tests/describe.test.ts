@@ -10,7 +10,7 @@ import { PROPERTY_TIMEOUT, RUNS } from './runs.ts'
 const NEW_YORK = 'America/New_York'
 
 describe('a description', () => {
-  test('is the sentence in the README', () => {
+  test('is the sentence that the README shows', () => {
     expect(cadenceOf({ kind: 'cron', expression: '30 2 * * *', timezone: NEW_YORK }).describe()).toBe(
       'At 02:30 every day, in America/New_York',
     )
@@ -81,7 +81,7 @@ describe('a description', () => {
     for (const word of words) expect(description).toContain(word)
   })
 
-  test('differs between day of month and day of week, and day of month or day of week', () => {
+  test('distinguishes "day of month and day of week" from "day of month or day of week"', () => {
     const either = cadenceOf({ kind: 'cron', expression: '0 9 1-31/2 * MON' }).describe()
     const both = cadenceOf({ kind: 'cron', expression: '0 9 */2 * MON' }).describe()
 

@@ -40,7 +40,7 @@ function frequencyCase() {
 }
 
 describe('frequencies', { timeout: PROPERTY_TIMEOUT }, () => {
-  test('the slots are the days that the oracle accepts, with the policy applied', () => {
+  test('the slots are the days that the oracle accepts, with the policy applied to their times', () => {
     fc.assert(
       fc.property(frequencyCase(), ({ rule, input, place, dst }) => {
         const from = rule.anchor + 2 * DAY
@@ -56,7 +56,7 @@ describe('frequencies', { timeout: PROPERTY_TIMEOUT }, () => {
     )
   })
 
-  test('next, previous and the canonical form agree', () => {
+  test('next, previous and the canonical form give the same slots', () => {
     fc.assert(
       fc.property(frequencyCase(), ({ input, instant }) => {
         const cadence = cadenceOf(input)
@@ -75,11 +75,11 @@ describe('frequencies', { timeout: PROPERTY_TIMEOUT }, () => {
     )
   })
 
-  // Local days, so the time of day stays the same across clock changes.
+  // The distance is in local days, so the time of day stays the same across DST changes.
   test.each([
     { frequency: 'weekly', days: 7 },
     { frequency: 'biweekly', days: 14 },
-  ])('$frequency is every $days local days, also across clock changes', ({ frequency, days }) => {
+  ])('$frequency slots are $days local days apart, across DST changes too', ({ frequency, days }) => {
     const newYork = zone('America/New_York')
     const cadence = cadenceOf({
       kind: 'frequency',
@@ -99,7 +99,7 @@ describe('frequencies', { timeout: PROPERTY_TIMEOUT }, () => {
 })
 
 describe('a frequency', () => {
-  // Monthly means the first such weekday of each month.
+  // A monthly frequency has its slot on the first such weekday of each month.
   test.each([
     { now: '2027-03-01T08:59:59', next: '2027-03-01T09:00:00', why: 'the slot of this month is one second ahead' },
     {
@@ -110,7 +110,7 @@ describe('a frequency', () => {
     { now: '2027-02-28T00:00:00', next: '2027-03-01T09:00:00', why: 'the first of the month is a Monday' },
     { now: '2027-05-31T12:00:00', next: '2027-06-07T09:00:00', why: 'the last of the month was a Monday' },
     { now: '2027-01-01T00:00:00', next: '2027-01-04T09:00:00', why: 'a new year' },
-  ])('monthly on Monday after $now is $next: $why', ({ now, next }) => {
+  ])('the monthly slot on a Monday after $now is $next: $why', ({ now, next }) => {
     const cadence = cadenceOf(
       { kind: 'frequency', frequency: 'monthly', dayOfWeek: 1, timeOfDay: '09:00' },
       { now: utc(now) },
@@ -119,13 +119,13 @@ describe('a frequency', () => {
     expect(cadence.next(utc(now))).toBe(utc(next))
   })
 
-  test.each([0, 1, 2, 3, 4, 5, 6])('dayOfWeek %i is that day of the week, counted from Sunday as 0', (dayOfWeek) => {
+  test.each([0, 1, 2, 3, 4, 5, 6])('dayOfWeek %i is that day of the week, where 0 is Sunday', (dayOfWeek) => {
     const cadence = cadenceOf({ kind: 'frequency', frequency: 'weekly', dayOfWeek, timeOfDay: '23:59' })
 
     expect(new Date(cadence.next(utc('2027-03-01T00:00:00')) ?? 0).getUTCDay()).toBe(dayOfWeek)
   })
 
-  test('a biweekly without an anchor starts on the first such day after now, and its spec has that anchor', () => {
+  test('a biweekly frequency without an anchor starts on the first such day after now, and its spec contains that anchor', () => {
     const now = utc('2027-03-03T12:00:00')
     const cadence = cadenceOf({ kind: 'frequency', frequency: 'biweekly', dayOfWeek: 1, timeOfDay: '09:00' }, { now })
 
@@ -133,7 +133,7 @@ describe('a frequency', () => {
     expect(cadenceOf(cadence.spec).slots(now, { limit: 9 })).toEqual(cadence.slots(now, { limit: 9 }))
   })
 
-  test('a biweekly whose anchor is another day of the week starts on the first such day after it', () => {
+  test('a biweekly frequency whose anchor is another day of the week starts on the first such day after it', () => {
     const cadence = cadenceOf({
       kind: 'frequency',
       frequency: 'biweekly',
@@ -145,7 +145,7 @@ describe('a frequency', () => {
     expect(printAll(cadence.slots(0, { limit: 2 }))).toEqual(['2027-01-11T09:00:00.000Z', '2027-01-25T09:00:00.000Z'])
   })
 
-  test('a biweekly whose day is today starts today if its time is still ahead', () => {
+  test('a biweekly frequency starts today if today is its day and its time is still ahead', () => {
     const now = utc('2027-03-01T08:00:00')
     const cadence = cadenceOf({ kind: 'frequency', frequency: 'biweekly', dayOfWeek: 1, timeOfDay: '09:00' }, { now })
 

@@ -10,9 +10,9 @@ import { PROPERTY_TIMEOUT, RUNS } from './runs.ts'
 import { HOSTILE } from './vectors/hostile.ts'
 
 const NOW = Date.UTC(2027, 0, 15, 10, 20, 30)
-/** `slots` has the budget of four searches. */
+/** A call of `slots` has the budget of four searches. */
 const SLOTS_STEPS = 4 * SEARCH_STEPS
-/** `warnings` has a budget for each segment of the zone: fewer than ten in two years, the ends of zone years included. */
+/** A call of `warnings` has one budget for each segment of the zone. Two years have fewer than ten, including the ends of zone years. */
 const WARNINGS_STEPS = 10 * SEARCH_STEPS
 /** The most expensive step is a month with BYWEEKNO: it is charged 10 steps and takes about 70 units. */
 const UNITS_PER_STEP = 12
@@ -20,8 +20,8 @@ const UNITS_PER_STEP = 12
 const UNITS_PER_OFFSET = 20
 
 /**
- * Counts the work the library does, independent of what it charges to its budget: a loop that charges nothing is counted
- * too. One unit is one calendar calculation. The count does not depend on the load of the machine.
+ * Counts the work of the library, whatever it charges to its budget. So a loop that charges nothing is counted too. One unit is one
+ * calendar calculation. The count does not depend on the load of the machine.
  */
 const work = vi.hoisted(() => {
   // A test file that ran earlier in this process may have loaded the modules without the counters.

@@ -33,7 +33,7 @@ describe('the size of an input', () => {
     expect(problemsOf(input)).toMatchObject([{ code, field }])
   })
 
-  test('does not raise the number of problems above 50', () => {
+  test('does not raise the number of reported problems above 50', () => {
     const input = { kind: 'cron', expression: '@daily', ...Object.fromEntries(dates(90, '').map((name) => [name, 1])) }
 
     expect(problemsOf(input)).toHaveLength(50)
@@ -43,7 +43,7 @@ describe('the size of an input', () => {
     'may include 1,000 rdates and 1,000 exdates, written with %j',
     (suffix) => {
       const isAnnotated = suffix.endsWith(']')
-      // New York has another offset for part of the year, and a wrong offset is a conflict.
+      // New York has another offset for part of the year, and a wrong offset is a conflict. So these dates cover 60 days only.
       const written = isAnnotated ? dates(60, suffix) : dates(1000, suffix)
       const cadence = cadenceOf({
         ...daily,

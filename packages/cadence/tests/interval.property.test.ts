@@ -10,7 +10,7 @@ import { addTimes, printDuration, timeOf, type Duration } from './oracle/interva
 import { DAY, MINUTE, SECOND, printWall, wall, zone } from './oracle/zone.ts'
 import { PROPERTY_TIMEOUT, RUNS } from './runs.ts'
 
-/** An interval from some day before a transition, at a time of day near the change. */
+/** An interval that starts some days before a transition, at a time of day near it. */
 function calendarCase() {
   return (
     fc
@@ -134,8 +134,8 @@ describe('intervals', { timeout: PROPERTY_TIMEOUT }, () => {
   })
 })
 
-describe('an interval', () => {
-  test('31 January plus a month is the last of February, then 31 March', () => {
+describe('an interval in calendar units', () => {
+  test('31 January plus a month is the last day of February, and two months is 31 March', () => {
     const cadence = cadenceOf({ kind: 'interval', every: 'P1M', startAt: '2027-01-31T09:00:00Z' })
 
     expect(printAll(cadence.slots(0, { limit: 5 })).map((slot) => slot.slice(0, 10))).toEqual([
@@ -159,7 +159,7 @@ describe('an interval', () => {
     ])
   })
 
-  test('P1D is a local day, 23 hours across a gap; PT24H is always 24 hours', () => {
+  test('P1D is a local day, which has 23 hours across a gap, and PT24H is always 24 hours', () => {
     const start = { kind: 'interval', startAt: '2027-03-13T17:00:00Z', timezone: 'America/New_York' }
 
     expect(printAll(cadenceOf({ ...start, every: 'P1D' }).slots(0, { limit: 2 }))[1]).toBe('2027-03-14T16:00:00.000Z')
@@ -177,7 +177,7 @@ describe('an interval', () => {
     },
   )
 
-  test.each(['P1D', 'P1M'])('%s with maxRuns 3 runs three times and no more', (every) => {
+  test.each(['P1D', 'P1M'])('%s with maxRuns 3 has three slots', (every) => {
     const cadence = cadenceOf({ kind: 'interval', every, startAt: '2027-01-31T09:00:00Z', maxRuns: 3 })
     const slots = cadence.slots(0)
 
@@ -203,7 +203,7 @@ describe('an interval', () => {
     })
   })
 
-  test('R5/start/P1M is five slots from that start', () => {
+  test('R5/start/P1M has five slots from its start', () => {
     const cadence = cadenceOf({ kind: 'interval', every: 'R5/2026-01-01T09:00:00Z/P1M' })
 
     expect(printAll(cadence.slots(0)).map((slot) => slot.slice(0, 16))).toEqual([

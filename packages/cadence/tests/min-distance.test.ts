@@ -81,7 +81,7 @@ describe('the minimum distance between two slots', () => {
     expect(problemsOf(input, { minimumSeconds: seconds + 1 }).map(({ code }) => code)).toEqual(['too_frequent'])
   })
 
-  test('is measured in local time: a day of 23 hours counts as 24', () => {
+  test('is measured in local time, so a day of 23 hours counts as 24', () => {
     const input = { kind: 'cron', expression: '0 9 * * *', timezone: 'America/New_York' }
     const cadence = cadenceOf(input, { minimumSeconds: DAY_SECONDS })
     const [before = 0, after = 0] = cadence.slots(Date.UTC(2027, 2, 13), { limit: 2 })

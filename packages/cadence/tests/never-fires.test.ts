@@ -5,7 +5,7 @@ import { labelled } from './labelled.ts'
 
 const START = { start: '2027-01-01T09:00:00' }
 
-describe('parse rejects a cadence that never fires', () => {
+describe('a cadence that never fires', () => {
   test.each(
     labelled([
       { kind: 'cron', expression: '0 0 30 2 *' },
@@ -80,11 +80,11 @@ describe('parse rejects a cadence that never fires', () => {
         endAt: '2027-01-17T00:00:00Z',
       },
     ]),
-  )('%s', (_, input) => {
+  )('is rejected: %s', (_, input) => {
     expect(problemsOf(input).map(({ code }) => code)).toEqual(['never_fires'])
   })
 
-  // The budget may not suffice to prove that these have no slot, so either code is right.
+  // The budget may be too small to prove that these have no slot, so either code is right.
   test.each(
     labelled([
       { kind: 'rrule', rule: 'FREQ=YEARLY;INTERVAL=2;BYYEARDAY=366', ...START },
@@ -93,7 +93,7 @@ describe('parse rejects a cadence that never fires', () => {
       { kind: 'rrule', rule: 'FREQ=SECONDLY;INTERVAL=3600;BYMINUTE=30;BYSETPOS=2', ...START },
       { kind: 'rrule', rule: 'FREQ=MINUTELY;INTERVAL=30;BYMINUTE=0;BYSETPOS=2', ...START },
     ]),
-  )('%s, or it is too complex', (_, input) => {
+  )('is rejected as never firing or as too complex: %s', (_, input) => {
     const [problem, ...others] = problemsOf(input)
 
     expect(['never_fires', 'too_complex']).toContain(problem?.code)
@@ -105,14 +105,14 @@ describe('parse rejects a cadence that never fires', () => {
     { kind: 'interval', every: 'P1D', startAt: '2027-03-15T00:00:00Z', endAt: '2027-03-14T00:00:00Z' },
     { kind: 'cron', expression: '0 9 * * *', startAt: '2027-03-15T00:00:00Z', endAt: '2027-03-14T00:00:00Z' },
     { kind: 'interval', every: 'P1D', startAt: '2027-03-15T09:00:00Z', endAt: '2027-03-15T08:59:59Z' },
-  ])('an end before the start is a conflict: $kind', (input) => {
+  ])('with an end before its start is rejected as a conflict: $kind', (input) => {
     expect(problemsOf(input).map(({ code, field }) => ({ code, field }))).toEqual([
       { code: 'conflict', field: 'endAt' },
     ])
   })
 })
 
-describe('parse accepts a cadence that fires rarely', () => {
+describe('a cadence that fires rarely', () => {
   test.each(
     labelled([
       {
@@ -141,7 +141,7 @@ describe('parse accepts a cadence that fires rarely', () => {
         next: '2127-01-01T09:00:00.000Z',
       },
     ]),
-  )('%s', (_, { input, after, next }) => {
+  )('is accepted: %s', (_, { input, after, next }) => {
     expect(printAll([cadenceOf(input).next(Date.parse(after))])).toEqual([next])
   })
 })

@@ -33,13 +33,13 @@ describe('once', () => {
       slot: '2011-12-30T10:00:00.000Z',
       why: 'the day after the one that Samoa skipped',
     },
-  ])('$at is $why', ({ at, timezone, slot }) => {
+  ])('the value $at is read as $why', ({ at, timezone, slot }) => {
     const cadence = cadenceOf({ kind: 'once', at, ...(timezone === undefined ? {} : { timezone }) })
 
     expect(printAll(cadence.slots(0))).toEqual([slot])
   })
 
-  test('its slot is the next one before it, the previous one after it, and neither at it', () => {
+  test('next returns the slot before it, previous returns it after it, and neither returns it at its own instant', () => {
     const cadence = cadenceOf({ kind: 'once', at: '2026-12-24T18:00:00Z' })
     const at = Date.UTC(2026, 11, 24, 18)
 
@@ -59,7 +59,7 @@ describe('once', () => {
     { at: FOLD, dst: { fold: 'second' }, slot: '2027-11-07T06:30:00.000Z' },
     { at: `${FOLD}-04:00[America/New_York]`, dst: undefined, slot: '2027-11-07T05:30:00.000Z' },
     { at: `${FOLD}-05:00[America/New_York]`, dst: undefined, slot: '2027-11-07T06:30:00.000Z' },
-  ])('$at in New York with $dst is $slot', ({ at, dst, slot }) => {
+  ])('the value $at in New York with $dst gives the slot $slot', ({ at, dst, slot }) => {
     const cadence = cadenceOf({ kind: 'once', at, timezone: 'America/New_York', ...(dst === undefined ? {} : { dst }) })
 
     expect(printAll(cadence.slots(0))).toEqual([slot])
@@ -78,7 +78,7 @@ describe('once', () => {
   })
 
   test.each(['2026-12-24T18:00:00+02:00[Europe/Madrid]', '2026-07-24T18:00:00+01:00[Europe/Madrid]'])(
-    '%s has an offset that contradicts its zone',
+    'the value %s is rejected because its offset contradicts its zone',
     (at) => {
       expect(problemsOf({ kind: 'once', at }).map(({ code, field }) => ({ code, field }))).toEqual([
         { code: 'conflict', field: 'at' },

@@ -14,7 +14,7 @@ import { PROPERTY_TIMEOUT, RUNS } from './runs.ts'
 interface Case {
   readonly rule: string
   readonly place: Zone
-  /** DTSTART: up to six days before the instant, which mostly lies at a transition. */
+  /** DTSTART, up to six days before the instant, which is mostly at a transition. */
   readonly start: number
   readonly dst: Policy
 }
@@ -207,7 +207,7 @@ describe('the fields of an rrule', () => {
     ])
   })
 
-  test('without start the rule starts at now, to the second, and the spec contains that start', () => {
+  test('a rule without start begins at now, rounded down to the second, and its spec contains that start', () => {
     const now = Date.UTC(2027, 2, 12, 14, 30, 15, 678)
 
     const cadence = cadenceOf({ kind: 'rrule', rule: 'FREQ=DAILY', timezone: 'Asia/Kolkata' }, { now })

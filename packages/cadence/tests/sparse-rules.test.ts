@@ -35,7 +35,7 @@ describe('a rule whose slots lie very far apart', () => {
     }
   })
 
-  test('is rejected if its second slot is too far to find, even if the first is close', () => {
+  test('is rejected if its second slot is too far away to find, even if the first one is close', () => {
     const rule = 'FREQ=SECONDLY;INTERVAL=86401;BYHOUR=0;BYMINUTE=0;BYSECOND=0'
 
     expect(problemsOf({ kind: 'rrule', rule, start: '2026-01-01T00:00:00' })).toMatchObject([

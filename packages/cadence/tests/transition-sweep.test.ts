@@ -19,7 +19,7 @@ const PATTERNS = [
   '5 2 */2 * *',
 ]
 
-/** The default, and every gap and fold policy at least once. */
+/** The default policy, and every gap and fold policy at least once. */
 const POLICIES: Partial<Policy>[] = [{}, { gap: 'shift', fold: 'both' }, { gap: 'skip', fold: 'second' }]
 
 describe('every minute of the two days either side of a transition', { timeout: 60_000 }, () => {
@@ -75,7 +75,7 @@ function moments(place: Zone): number[] {
   return transitions.length > 0 ? transitions.map(({ at }) => at) : [Date.UTC(2027, 2, 21), Date.UTC(2027, 8, 23)]
 }
 
-describe('a local time that comes once a year, in the hour that is repeated', () => {
+describe('a yearly local time in the hour that is repeated', () => {
   const yearly = cadenceOf({
     kind: 'rrule',
     rule: 'FREQ=YEARLY',
@@ -86,13 +86,13 @@ describe('a local time that comes once a year, in the hour that is repeated', ()
   const first = Date.parse('2026-11-01T05:30:00Z')
   const second = Date.parse('2026-11-01T06:30:00Z')
 
-  // W4 in slot-walk.ts: the next wall time of the rule is a year ahead, but the fold repeats this one.
-  test('is found again in the second pass, however far away the next one is', () => {
+  // W4 in slot-walk.ts: the rule's next wall time is a year ahead, but the fold repeats this one.
+  test('is found again in the second pass, although the next wall time is a year ahead', () => {
     expect(yearly.next(first)).toBe(second)
     expect(yearly.next(first + 15 * 60_000)).toBe(second)
   })
 
-  test('is found in the first pass by previous, from before the second pass', () => {
+  test('is found in the first pass by previous from before the second pass', () => {
     expect(yearly.previous(second)).toBe(first)
     expect(yearly.previous(second - 15 * 60_000)).toBe(first)
   })

@@ -68,7 +68,7 @@ describe('warnings', () => {
     expect(warn(input)).toEqual(expected)
   })
 
-  test('have a message that says what happens, in which zone and when', () => {
+  test('have a message that states what happens, in which zone and when', () => {
     const [warning] = cadenceOf({ kind: 'cron', expression: '30 2 * * *', timezone: NEW_YORK }).warnings(
       utc('2027-01-01T00:00:00'),
     )
@@ -88,7 +88,7 @@ describe('warnings, against the transitions themselves', { timeout: PROPERTY_TIM
         partialPolicy(),
         (expression, { timezone, instant }, dst) => {
           const place = zone(timezone)
-          // Local times as instants in UTC, where none is skipped or repeated.
+          // The local times are computed in UTC, where no time is skipped or repeated.
           const matcher = new CronMatcher(expression, zone('UTC'))
           const touched = place.transitions(instant + 1, instant + 365 * DAY).filter(({ at, before, after }) => {
             const [low = 0, high = 0] = [at + before, at + after].toSorted((a, b) => a - b)

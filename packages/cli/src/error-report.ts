@@ -1,10 +1,10 @@
-import { ApiError, INSTALLATION_KEY_PHRASE, UnreachableError, type FieldProblem } from '@carillon/api'
+import { ApiError, ADMIN_KEY_PHRASE, messageOf, UnreachableError, type FieldProblem } from '@carillon/api'
 import type { OperatorError } from '@carillon/server'
 import { CommanderError } from 'commander'
 
 import { styled } from './output/style.ts'
 import { escapeControls } from './output/text.ts'
-import { CliError, messageOf } from './process/cli-error.ts'
+import { CliError } from './process/cli-error.ts'
 import type { Cli } from './process/cli.ts'
 import type { ErrorCode } from './process/exit-codes.ts'
 import { findKey } from './service/connect.ts'
@@ -63,8 +63,8 @@ function adviceFor({ code, message, retryAfterSeconds }: ApiError, cli: Pick<Cli
 
 /** Only the server's message says whether a role or the installation key is missing. */
 function sufficientKey(message: string): string {
-  if (message.includes(INSTALLATION_KEY_PHRASE)) {
-    return `use ${INSTALLATION_KEY_PHRASE}; no role of another key is enough`
+  if (message.includes(ADMIN_KEY_PHRASE)) {
+    return `use ${ADMIN_KEY_PHRASE}; no role of another key is enough`
   }
   return 'use a key with the role admin (`carillon keys create --role admin`)'
 }

@@ -1,3 +1,4 @@
+import { SERVICE_DEFAULTS } from '@carillon/api'
 import { Command } from 'commander'
 
 import { addAudit } from './commands/audit.ts'
@@ -19,6 +20,7 @@ import { addUp } from './commands/up.ts'
 import type { Terminal } from './output/terminal.ts'
 import { exitCodeLines } from './process/exit-codes.ts'
 import { VERSION } from './process/version.ts'
+import { URL_DEFAULT } from './service/connect.ts'
 
 export interface ProgramDeps {
   readonly define: Define
@@ -26,9 +28,9 @@ export interface ProgramDeps {
 }
 
 const ENVIRONMENT = [
-  ['CARILLON_URL', 'URL of the service (default: http://127.0.0.1:7400)'],
+  ['CARILLON_URL', `URL of the server (default: ${URL_DEFAULT})`],
   ['CARILLON_API_KEY', 'API key (default: admin.key in the data directory)'],
-  ['CARILLON_DATA_DIR', 'directory of the embedded database and the key (default: .carillon)'],
+  ['CARILLON_DATA_DIR', `directory of the embedded database and the key (default: ${SERVICE_DEFAULTS.dataDir})`],
   ['DATABASE_URL', 'your own Postgres, instead of the embedded one'],
   ['CARILLON_DEBUG', '1 prints the stack trace of an error'],
   ['NO_COLOR', 'turns colours off'],
@@ -39,7 +41,7 @@ const TERMS = [
   ['run', 'what happened to a slot: its state, its reason and its attempts'],
   ['target', 'what a run calls, such as an HTTP endpoint'],
   ['grant', 'the permission under which a schedule runs'],
-  ['installation key', 'the key in CARILLON_ADMIN_KEY or admin.key: it administers all tenants'],
+  ['admin key', 'the key in CARILLON_ADMIN_KEY or admin.key: it administers all tenants'],
 ] as const
 
 const WIDTH_MAX = 100

@@ -14,7 +14,7 @@ function bash(...args: string[]): string {
   return execFileSync('bash', args, { encoding: 'utf8' })
 }
 
-/** The words that bash offers for the last word. */
+/** The words that bash offers in place of the last word. */
 function completed(...words: string[]): string[] {
   const quoted = words.map((word) => `'${word}'`).join(' ')
   const script = [

@@ -42,7 +42,7 @@ function setup(url: string) {
 }
 
 describe('following events', () => {
-  test('reconnects after the last event when the connection breaks, with a note', async () => {
+  test('reconnects after the last event when the connection breaks, and prints a note', async () => {
     await using service = await startScriptedService((response, { headers }) => {
       const isBack = headers['last-event-id'] === '7'
       openStream(response, eventText(isBack ? '8' : '7', 'reset', { reason: isBack ? 'second' : 'first' }))
@@ -58,11 +58,11 @@ describe('following events', () => {
     expect(waits).toEqual([500])
   })
 
-  test('doubles the delay while the service is down, and starts again with the first delay after a connection', async () => {
+  test('doubles the delay while the server is down, and starts again with the first delay after a connection', async () => {
     let count = 0
     await using service = await startScriptedService((response) => {
       count++
-      // The service accepts, fails four times, accepts, closes, and accepts again.
+      // The server accepts, fails four times, accepts, closes, and accepts again.
       if (count === 1 || count === 6) {
         openStream(response)
         response.end()
@@ -79,7 +79,9 @@ describe('following events', () => {
   test('throws if the first connection fails', async () => {
     const { cli } = setup('http://127.0.0.1:1')
 
-    await expect(followEvents(cli, { signal: cli.signal }).next()).rejects.toThrow('no server answers')
+    await expect(followEvents(cli, { signal: cli.signal }).next()).rejects.toThrow(
+      'expected an answer from a Carillon server',
+    )
   })
 })
 

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '../src/process/clock.ts'
 import { runCli } from '../src/run-cli.ts'
 
-/** Needs no service: these errors are found before a request is sent. */
+/** Runs a command without a server: these errors are found before a request is sent. */
 async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   let [stdout, stderr] = ['', '']
   const exitCode = await runCli(args, {

@@ -53,18 +53,18 @@ export class Scheduler {
   }
 
   /**
-   * Creates at most once per caller and key (1 to 255 printable ASCII characters) within a day. A repeated request gets the same
-   * schedule, as it was when it was created. A different request with the same key fails with `idempotency_key_reused`. While the
-   * first request is under way, every other request with its key fails with `idempotency_in_flight`. A refused input does not use up
-   * its key.
+   * Creates at most once per caller and key within a day. A key is printable ASCII of up to `IDEMPOTENCY_KEY_MAX_LENGTH` characters. A
+   * repeated request gets the same schedule, as it was when it was created. A different request with the same key fails with
+   * `idempotency_key_reused`. While the first request is under way, every other request with its key fails with
+   * `idempotency_in_flight`. A refused input does not use up its key.
    */
   async createOnce(caller: Caller, input: ScheduleInput, idempotencyKey: string): Promise<CreatedOnce> {
     return createOnce(this.#context, caller, input, idempotencyKey)
   }
 
   /**
-   * Creates 1 to 5,000 schedules in one transaction, all or none. For imports: it costs a fraction of single creates. The path of a
-   * problem names its input, such as `schedules[17].cadence.expression`.
+   * Creates up to `INPUTS_MAX` schedules in one transaction, all or none. For imports: it costs a fraction of single creates. The path
+   * of a problem names its input, such as `schedules[17].cadence.expression`.
    * @returns their ids, in the order of the inputs
    */
   async createMany(caller: Caller, inputs: readonly ScheduleInput[]): Promise<string[]> {

@@ -11,7 +11,7 @@ import { readActingUser, WORKER_DB_ROLE } from './db/server.ts'
 import { systemClock, type Clock } from './kernel/clock.ts'
 import { CarillonError } from './kernel/errors.ts'
 import { Events } from './kernel/events.ts'
-import { FailureRecord, FORGET_AFTER_MS, type MonitoredPart } from './kernel/failure-record.ts'
+import { FailureRecord, FORGET_AFTER_MS, type FailingServices, type MonitoredPart } from './kernel/failure-record.ts'
 import { Lease } from './kernel/lease.ts'
 import type { Service } from './kernel/service.ts'
 import { BacklogWriter } from './ledger/backlogs.ts'
@@ -22,7 +22,6 @@ import { Heartbeat } from './pipeline/heartbeat.ts'
 import { InDoubtCheck } from './pipeline/in-doubt-commits.ts'
 import { PipelineLoop } from './pipeline/loop.ts'
 import { Rescuer } from './pipeline/rescuer.ts'
-import type { FailingServices } from './pipeline/workers.ts'
 import { checkedRetentionMs } from './policy/retention-days.ts'
 import { checkKeyRetention } from './policy/retry.ts'
 import type { AuthorizationPort } from './ports/authorization.ts'
@@ -35,11 +34,14 @@ export interface WorkerOptions {
   readonly targets: readonly Target[]
   /** For display, for example in `carillon doctor` and in pg_stat_activity. @default 'worker' */
   readonly name?: string
-  /** How many runs the worker holds at a time, at most. At the limit it claims nothing until a run ends. @default 200 */
+  /** How many runs the worker holds at a time, at most. At the limit it claims nothing until a run ends. @default `CONCURRENCY_DEFAULT` */
   readonly concurrency?: number
-  /** Time between two heartbeats. If the worker dies, other workers take over its runs within four heartbeats. @default 2000 */
+  /**
+   * Time between two heartbeats. If the worker dies, other workers take over its runs within four heartbeats.
+   * @default `HEARTBEAT_DEFAULT_MS`
+   */
   readonly heartbeatMs?: number
-  /** For how many days the ledger keeps runs; at least 7. @default 90 */
+  /** For how many days the ledger keeps its lines: see `RETENTION_DAYS`. */
   readonly retentionDays?: number
   /** Asked before each attempt whether the schedule's owner still has access. @default only the project's member list is checked */
   readonly authorization?: AuthorizationPort
@@ -128,6 +130,8 @@ export class Worker {
     const deps = { db: this.#db, clock, events, targets: this.#targets, lease: new Lease(clock) }
     const serviceDeps = { ...deps, db: createDb(this.#servicePool) }
     const retentionMs = checkedRetentionMs(options.retentionDays)
+    /** The loop has one of its own: what the services read must not displace what it reads all the time. */
+    const cadences = new CadenceCache()
     this.#loop = new PipelineLoop(
       { ...deps, authorization: options.authorization },
       { retentionMs, ...pick(options, 'concurrency') },
@@ -142,9 +146,9 @@ export class Worker {
       },
       { name, targetKinds, heartbeatMs },
     )
-    this.#rescuer = new Rescuer(deps, { periodMs: heartbeatMs / 2 })
+    this.#rescuer = new Rescuer({ ...deps, cadences }, { periodMs: heartbeatMs / 2 })
     this.#auditor = new Auditor(serviceDeps, { retentionMs })
-    this.#backlogs = new BacklogWriter({ ...serviceDeps, source: new CadenceCache() }, { retentionMs })
+    this.#backlogs = new BacklogWriter({ ...serviceDeps, source: cadences }, { retentionMs })
     this.#upkeep = new Upkeep(serviceDeps, { retentionMs })
     this.#gauges = new GaugeCollector(serviceDeps, { periodMs: GAUGES_EVERY_MS })
     this.#expiryWarnings = new GrantExpiryWarnings(serviceDeps, { periodMs: WARN_EVERY_MS })
@@ -173,6 +177,11 @@ export class Worker {
     countEvents(events, meter)
     gaugeRetention(this.#targets, meter)
     gaugeWorker(this, meter)
+  }
+
+  /** The names of the services in the order in which they start. `failing`, doctor and metrics report them by these names. */
+  get serviceNames(): readonly string[] {
+    return this.#services.map(({ name }) => name)
   }
 
   get gauges(): GaugeCollector['latest'] {

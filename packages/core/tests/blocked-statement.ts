@@ -2,7 +2,7 @@ import pg from 'pg'
 
 import type { Pipeline } from './pipeline.ts'
 
-/** Holds what a statement locks, in a connection of its own, while the work goes on. */
+/** Runs `work` while a separate connection holds the locks of a statement. */
 export async function whileHeld(
   { database }: Pick<Pipeline, 'database'>,
   statement: string,
@@ -20,7 +20,7 @@ export async function whileHeld(
   }
 }
 
-/** Resolves once some statements wait for a lock. */
+/** Resolves once this many statements wait for a lock. */
 export async function whenBlocked({ database }: Pick<Pipeline, 'database'>, statements = 1): Promise<void> {
   for (;;) {
     const { rowCount } = await database.pool.query(

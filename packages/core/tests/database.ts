@@ -10,12 +10,12 @@ import { createPool } from '../src/db/pool.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Of the one Postgres of this test run, as superuser; tests/database/global-setup.ts starts it. */
+    /** The superuser's URL of the Postgres that all tests of this run share. tests/database/global-setup.ts starts it. */
     readonly postgresUrl: string
   }
 }
 
-/** A database that nobody else uses. */
+/** A database that only its creator uses. */
 export interface TestDatabase extends AsyncDisposable {
   readonly name: string
   readonly url: string
@@ -31,13 +31,13 @@ interface CreateOptions {
 const TEMPLATE = 'carillon_template'
 const TEMPLATE_LOCK = 7400
 
-/** A fresh database, cloned from one that is migrated once per test run. Once per test file is enough for most. */
+/** Creates a database by cloning one that is migrated once per test run. Most test files need only one. */
 export async function createDatabase({ content = 'migrated' }: CreateOptions = {}): Promise<TestDatabase> {
   const name = `test_${randomUUID().replaceAll('-', '')}`
   await asSuperuser(async (client) => {
     if (content === 'migrated') await ensureTemplate(client)
     const template = content === 'migrated' ? TEMPLATE : 'template0'
-    // Copying files takes two thirds of what writing them through the log does.
+    // Copying files takes two thirds of the time that writing them through the WAL takes.
     await client.query(`create database ${name} template ${template} strategy file_copy`)
   })
   const url = urlOf(name)
@@ -53,13 +53,13 @@ export async function createDatabase({ content = 'migrated' }: CreateOptions = {
   }
 }
 
-/** The first file that asks makes the template; the others wait for it. */
+/** The first test file creates the template, and the others wait for it. */
 async function ensureTemplate(client: pg.Client): Promise<void> {
   if (await hasTemplate(client)) return
-  // The lock of a session: `create database` cannot run in a transaction. It ends with the connection.
+  // A session-level lock, because `create database` cannot run in a transaction. It is released with the connection.
   await client.query('select pg_advisory_lock($1)', [TEMPLATE_LOCK])
   if (await hasTemplate(client)) return
-  // Under another name until it is whole. The name is taken only if an attempt before this one failed half-way.
+  // It has another name until it is complete. A database of that name exists only if an earlier attempt failed.
   const unfinished = `${TEMPLATE}_unfinished`
   await client.query(`drop database if exists ${unfinished} with (force)`)
   await client.query(`create database ${unfinished} template template0`)

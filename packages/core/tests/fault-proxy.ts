@@ -4,66 +4,71 @@ import { setImmediate } from 'node:timers/promises'
 
 import { vi } from 'vitest'
 
-/** Stands between a client and a server, and lets the test break what is between them. */
+/** A proxy between a client and a server that lets a test break their connections. */
 export interface FaultProxy extends AsyncDisposable {
-  /** The address of the server, by way of the proxy. */
+  /** The server's URL with the address of the proxy. */
   readonly url: string
-  /** From now on nothing comes through on the connections there are, and nobody is told: as when a cable is pulled. */
+  /** Drops all traffic on the open connections without closing them, as if a cable were pulled. */
   readonly blackhole: () => void
-  /** The same for the first connection on which a client says this. */
+  /** Does the same to the first connection on which a client sends this text, from this text on. */
   readonly blackholeAt: (text: string) => void
-  /** The first connection on which a client says this is heard by the server, and never gets an answer. */
-  readonly deafenAt: (text: string) => void
-  /** Clients that get no answers lose their connection. Their server is not told, and does all that it heard. */
-  readonly hangUp: () => void
-  /** Everything that clients sent into the black hole. */
-  readonly swallowed: () => string
-  /** A client has sent this into the black hole. */
-  readonly whenSwallowed: (text: string) => Promise<void>
-  /** Every client that ever came has closed its side. */
-  readonly whenLeft: () => Promise<unknown>
+  /** Drops the answers on the first connection on which a client sends this text. The server still receives everything. */
+  readonly dropAnswersFrom: (text: string) => void
+  /** Closes connections whose answers are dropped, on the client's side only: the server executes all that it received. */
+  readonly closeUnanswered: () => void
+  /** Everything that clients sent and the proxy dropped. */
+  readonly dropped: () => string
+  /** Resolves once the proxy has dropped this text of a client. */
+  readonly whenDropped: (text: string) => Promise<void>
+  /** Resolves once every client has closed its side. */
+  readonly whenClientsClosed: () => Promise<unknown>
 }
 
 interface Pair {
   readonly client: net.Socket
   readonly upstream: net.Socket
   isCut: boolean
-  isDeaf: boolean
+  isUnanswered: boolean
 }
 
 export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
   const server = new URL(serverUrl)
   const pairs = new Set<Pair>()
-  const deafened = new Set<Pair>()
+  const unanswered = new Set<Pair>()
   const left: Promise<void>[] = []
-  const swallowed: Buffer[] = []
+  const dropped: Buffer[] = []
   let trigger: string | undefined
-  let isDeafening = false
-  // Half-open: who falls into the black hole is not even told goodbye.
+  let isDroppingAnswers = false
+  // Half-open connections are allowed, so a black-holed client does not even see the server's end of connection.
   const proxy = net.createServer({ allowHalfOpen: true }, (client) => {
-    const pair = { client, upstream: net.connect(Number(server.port), server.hostname), isCut: false, isDeaf: false }
+    const pair = {
+      client,
+      upstream: net.connect(Number(server.port), server.hostname),
+      isCut: false,
+      isUnanswered: false,
+    }
     pairs.add(pair)
     left.push(new Promise((resolve) => client.once('end', resolve).once('close', resolve)))
     client.on('data', (bytes) => {
       if (trigger !== undefined && bytes.includes(trigger)) {
         trigger = undefined
-        if (isDeafening) {
-          pair.isDeaf = true
-          deafened.add(pair)
+        if (isDroppingAnswers) {
+          pair.isUnanswered = true
+          unanswered.add(pair)
         } else pair.isCut = true
       }
-      if (pair.isCut) swallowed.push(bytes)
+      if (pair.isCut) dropped.push(bytes)
       else pair.upstream.write(bytes)
     })
     pair.upstream.on('data', (bytes) => {
-      if (!pair.isCut && !pair.isDeaf) client.write(bytes)
+      if (!pair.isCut && !pair.isUnanswered) client.write(bytes)
     })
     for (const socket of [client, pair.upstream]) socket.on('error', () => undefined)
     client.on('end', () => pair.isCut || client.destroy())
     pair.upstream.on('close', () => pair.isCut || client.destroy())
     client.on('close', () => {
       pairs.delete(pair)
-      if (!pair.isDeaf) pair.upstream.destroy()
+      if (!pair.isUnanswered) pair.upstream.destroy()
     })
   })
   proxy.listen(0, '127.0.0.1')
@@ -71,7 +76,7 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
   const url = new URL(serverUrl)
   url.hostname = '127.0.0.1'
   url.port = String((proxy.address() as net.AddressInfo).port)
-  const textSwallowed = (): string => Buffer.concat(swallowed).toString('latin1')
+  const textDropped = (): string => Buffer.concat(dropped).toString('latin1')
   return {
     url: url.href,
     blackhole: () => {
@@ -79,38 +84,38 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
     },
     blackholeAt: (text) => {
       trigger = text
-      isDeafening = false
+      isDroppingAnswers = false
     },
-    deafenAt: (text) => {
+    dropAnswersFrom: (text) => {
       trigger = text
-      isDeafening = true
+      isDroppingAnswers = true
     },
-    hangUp: () => {
-      for (const { client } of deafened) client.destroy()
+    closeUnanswered: () => {
+      for (const { client } of unanswered) client.destroy()
     },
-    swallowed: textSwallowed,
-    whenSwallowed: async (text) => {
-      while (!textSwallowed().includes(text)) await setImmediate()
+    dropped: textDropped,
+    whenDropped: async (text) => {
+      while (!textDropped().includes(text)) await setImmediate()
     },
-    whenLeft: () => Promise.all(left),
+    whenClientsClosed: () => Promise.all(left),
     async [Symbol.asyncDispose]() {
       for (const { client } of pairs) client.destroy()
-      for (const { upstream } of deafened) upstream.destroy()
+      for (const { upstream } of unanswered) upstream.destroy()
       proxy.close()
       await once(proxy, 'close')
     },
   }
 }
 
-/** The address with other settings than `createPool` and `Listener` have. */
+/** The URL with settings that override those of `createPool` and `Listener`. */
 export function withSettings(url: string, settings: Readonly<Record<string, string>>): string {
   const changed = new URL(url)
   for (const [name, value] of Object.entries(settings)) changed.searchParams.set(name, value)
   return changed.href
 }
 
-/** The timers of the driver, moved by the test: a query without an answer times out, and nobody waits for the time limit. */
-export function holdTimers(): Disposable & { readonly advance: (ms: number) => Promise<void> } {
+/** Fakes the driver's timers, so that a query without an answer times out at once when the test advances them. */
+export function fakeTimers(): Disposable & { readonly advance: (ms: number) => Promise<void> } {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   return {
     advance: async (ms) => void (await vi.advanceTimersByTimeAsync(ms)),

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 
-import { Auditor, type AuditCounts } from '../src/audit/auditor.ts'
+import type { AuditCounts } from '../src/audit/auditor.ts'
+import { CadenceCache } from '../src/cadences/cadence-cache.ts'
 import { createDb, type Db } from '../src/db/database.ts'
 import { createPool } from '../src/db/pool.ts'
 import { systemClock } from '../src/kernel/clock.ts'
@@ -16,8 +17,9 @@ import { createDatabase, type TestDatabase } from './database.ts'
 import { ManualClock } from './manual-clock.ts'
 import { DAY, HOUR } from './pipeline.ts'
 import { ScriptedTarget } from './scripted-target.ts'
+import { TestAuditor } from './test-auditor.ts'
 
-/** Statements see an instant that only the test moves; who sleeps, sleeps by the wall, as between two real workers. */
+/** A clock whose instant only the test moves, but whose sleeps and timers take real time, as in real workers. */
 class SteppedClock extends ManualClock {
   override sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return systemClock.sleep(ms, signal)
@@ -35,7 +37,7 @@ export class FleetWorker {
   readonly loop: PipelineLoop
   readonly rescuer: Rescuer
   readonly scheduler: Scheduler
-  /** With the rights of a worker, and no others. */
+  /** Has the permissions of the role carillon_worker only. */
   readonly #pool: pg.Pool
   readonly #db: Db
   readonly #schedulerPool: pg.Pool
@@ -49,13 +51,13 @@ export class FleetWorker {
     const lease = new Lease(clock)
     const deps = { db: this.#db, clock, targets, lease, events: this.events }
     this.loop = new PipelineLoop(deps, { retentionMs: 90 * DAY })
-    this.rescuer = new Rescuer(deps, { periodMs: HOUR })
+    this.rescuer = new Rescuer({ ...deps, cadences: new CadenceCache() }, { periodMs: HOUR })
     const schedulerDeps = { db: createDb(this.#schedulerPool), clock, targets, events: this.events }
     this.scheduler = new Scheduler(schedulerDeps, options)
-    const heart = { failing: () => null, onCancel: (runId: string) => this.loop.cancel(runId) }
-    // A lease that outlasts the test: nobody dies here.
+    const heartbeatDeps = { failing: () => null, onCancel: (runId: string) => this.loop.cancel(runId) }
+    // The lease outlasts the test, because no worker of a fleet dies.
     this.#heartbeat = new Heartbeat(
-      { ...deps, ...heart },
+      { ...deps, ...heartbeatDeps },
       { name: 'fleet', targetKinds: ['test'], heartbeatMs: 100 * DAY },
     )
     this.events.on('service.failed', (failure) => this.failures.push(failure))
@@ -66,7 +68,7 @@ export class FleetWorker {
     return this.#settled
   }
 
-  /** Takes a lease, or keeps it and hears of what is to be cancelled. */
+  /** Beats once: takes or extends the lease, and cancels the runs that a caller asked to cancel. */
   async beat(): Promise<void> {
     await this.#heartbeat.runOnce()
   }
@@ -102,7 +104,7 @@ export class Fleet implements AsyncDisposable {
     return this.workers.reduce((sum, { settled }) => sum + settled, 0)
   }
 
-  /** Resolves once the workers have settled so many attempts between them. */
+  /** Resolves once the workers have settled this many attempts together. */
   async whenSettled(count: number): Promise<void> {
     if (this.settled >= count) return
     await new Promise<void>((resolve) => {
@@ -110,22 +112,22 @@ export class Fleet implements AsyncDisposable {
     })
   }
 
-  /** Time moves on, and every loop looks. */
+  /** Advances the clock and wakes every pipeline loop. */
   step(ms: number): void {
     this.clock.advance(ms)
     for (const { loop } of this.workers) loop.wake()
   }
 
-  /** What an audit finds that looks at everything there is. */
+  /** Audits every schedule and every run. */
   async audit(): Promise<AuditCounts> {
     const { clock } = this
     const db = createDb(createPool({ connectionString: this.database.url, role: 'carillon_worker' }))
-    const counts = await new Auditor({ db, clock, events: new Events() }, { windowMs: 2 * HOUR }).audit()
+    const counts = await new TestAuditor({ db, clock, events: new Events() }, { windowMs: 2 * HOUR }).audit()
     await db.destroy()
     return counts
   }
 
-  /** Stops everybody. What Postgres counted of their sessions is complete only then. */
+  /** Stops all workers. Only then are the statistics that Postgres keeps of their sessions complete. */
   async stop(): Promise<void> {
     if (this.#isStopped) return
     this.#isStopped = true

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import net from 'node:net'
 
-/** Stands before a server that is sometimes away, as one that restarts. */
+/** A proxy that makes its server unreachable while it is shut, as during a restart. */
 export interface Gate extends AsyncDisposable {
-  /** The address of the server, by way of the gate. */
+  /** The server's URL with the address of the gate. */
   readonly url: string
-  /** Every connection breaks, and no new one lives, until it is opened. */
+  /** Breaks every connection, and every new one, until the gate is opened. */
   readonly shut: () => void
   readonly open: () => void
 }

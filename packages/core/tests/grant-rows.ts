@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 
 import { CALLER, type Pipeline } from './pipeline.ts'
 
-/** Writes a grant of whichever project. */
+/** Inserts a grant of any project. */
 export async function insertGrant(
   { db }: Pipeline,
   options: { tenantId?: string; projectId?: string; expiresAt?: string } = {},

@@ -9,13 +9,13 @@ export interface HeldRun {
   readonly pipeline: Pipeline
   readonly worker: TestWorker
   readonly schedule: Schedule
-  /** Ends a call of the target, the first is 0, and waits until that is settled. */
+  /** Answers a call of the target, 0 being the first, and waits until its attempt is settled. */
   readonly answer: (call: number, outcome: Outcome, worker?: TestWorker) => Promise<void>
-  /** The next slot comes due, and everybody is alive. */
+  /** Lets the next slot come due while all workers keep their leases. */
   readonly nextSlot: (...others: readonly TestWorker[]) => Promise<void>
 }
 
-/** A schedule of every minute whose 09:01 is under way, as every call will be until the test answers it. */
+/** Creates a schedule that runs every minute, and starts its run of 09:01. Each call lasts until the test answers it. */
 export async function holdRun(
   pipeline: Pipeline,
   { overlap, ...policy }: { overlap: OverlapPolicy; autoPauseThreshold?: number },
@@ -26,7 +26,7 @@ export async function holdRun(
   const { script, answers } = heldEach()
   pipeline.target.script = script
   pipeline.clock.advance(MINUTE / 2)
-  await worker.begin()
+  await worker.startDue()
   return {
     pipeline,
     worker,
@@ -38,7 +38,7 @@ export async function holdRun(
     },
     nextSlot: async (...others) => {
       await pipeline.pass(MINUTE, worker, ...others)
-      await worker.begin()
+      await worker.startDue()
     },
   }
 }

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 
-/** Everything the pipeline wrote about slots, row by row: two of these are equal if nothing was changed in between. */
+/** All rows that the pipeline writes. Two reads are equal if no row changed in between. */
 export interface LedgerRows {
   readonly runs: readonly Row[]
   readonly attempts: readonly Row[]

@@ -18,7 +18,7 @@ export function schedulerOn(db: Db, { clock, targets }: ServerParts, events = ne
   return new Scheduler({ db, clock, targets, events }, ANY_NUMBER)
 }
 
-/** Makes a change with a server that dies as soon as it is committed, so that the lines it left behind are still to be written. */
+/** Makes a change with a server that dies right after the commit, so that the lines of its backlog are still to be written. */
 export async function changeAndDie(
   pipeline: ServerParts & Pick<Pipeline, 'database'>,
   change: (scheduler: Scheduler) => Promise<unknown>,
@@ -33,12 +33,12 @@ export async function changeAndDie(
   await expect(change(schedulerOn(db, pipeline))).rejects.toThrow('the server died')
 }
 
-/** What a worker has for backlogs, with its rights unless told otherwise. */
+/** The backlog writer of a worker. By default it has the permissions of the role carillon_worker. */
 export function writerOf({ workerDb, clock, events }: Pipeline, db = workerDb): BacklogWriter {
   return new BacklogWriter({ db, clock, events, source: new CadenceCache() }, { retentionMs: RETENTION_MS })
 }
 
-/** @returns how many lines it wrote */
+/** Runs a writer until no backlog is left. @returns how many lines it wrote */
 export async function finish(writer: BacklogWriter): Promise<number> {
   for (let total = 0; ;) {
     const { lines } = await writer.runOnce()

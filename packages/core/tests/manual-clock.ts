@@ -6,8 +6,8 @@ interface Timer {
 }
 
 /**
- * Time that stands still until a test moves it. Statements take its instant for now, so nothing depends on the wall, nor on
- * how long a test takes.
+ * A clock that stands still until a test advances it. Statements use its instant as now, so no result depends on the real time
+ * or on how long a test takes.
  */
 export class ManualClock implements Clock {
   readonly #timers = new Set<Timer>()
@@ -25,7 +25,7 @@ export class ManualClock implements Clock {
     return this.#startedAt + this.#elapsedMs
   }
 
-  /** How many sleeps and callbacks wait to come due. */
+  /** The number of sleeps and callbacks that are not due yet. */
   get waiting(): number {
     return this.#timers.size
   }
@@ -39,11 +39,11 @@ export class ManualClock implements Clock {
   }
 
   /**
-   * Moves on, and stops on the way at whatever comes due, in its order: a callback sees its own instant, and what it sets up
-   * comes due as well if it lies within. Who slept goes on once the test awaits something.
+   * Advances the clock and calls the callbacks that come due, in order. Each callback sees its own instant, and may set a timer
+   * that also comes due. A sleeper continues once the test awaits something.
    */
   advance(ms: number): void {
-    if (!(ms >= 0)) throw new RangeError(`expected milliseconds to move on by, got ${ms}`)
+    if (!(ms >= 0)) throw new RangeError(`expected milliseconds to advance by, got ${ms}`)
     const untilMs = this.#elapsedMs + ms
     for (let timer = this.#nextDue(untilMs); timer !== undefined; timer = this.#nextDue(untilMs)) {
       this.#timers.delete(timer)
@@ -76,7 +76,7 @@ export class ManualClock implements Clock {
     return () => this.#timers.delete(timer)
   }
 
-  /** The earliest, and of equals the one that was set first. */
+  /** The earliest timer; of two that are due at the same time, the one that was set first. */
   #nextDue(untilMs: number): Timer | undefined {
     let next: Timer | undefined
     for (const timer of this.#timers) {

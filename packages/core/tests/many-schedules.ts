@@ -5,16 +5,16 @@ import type { Queryable } from '../src/db/database.ts'
 import type { Schedule } from '../src/ledger/records.ts'
 import { CALLER, type Pipeline } from './pipeline.ts'
 
-/** So few that a statement ends within the time limit of a pool on a busy machine too. */
+/** Small enough for a statement to end within the pool's time limit, even on a busy machine. */
 const BATCH = 2000
 
 /**
- * A schedule and so many copies of it, by one grant. Creating them one by one would take minutes.
- * @param input of the first
+ * Creates a schedule and this many copies of it, all with one grant. Creating them one by one would take minutes.
+ * @param input of the schedule that is copied
  */
 export async function createCopies(pipeline: Pipeline, copies: number, input: object): Promise<Schedule> {
   const { db, clock } = pipeline
-  // Nobody's own, so that it carries all of them.
+  // A grant that is no schedule's own permits all of them.
   const { id: grantId } = await new Grants({ db, clock }).create(CALLER, { scopes: ['test:dispatch:*'] })
   const schedule = await pipeline.create({ ...input, grantId })
   for (let done = 0; done < copies; done += BATCH) await copy(db, schedule.id, Math.min(BATCH, copies - done))

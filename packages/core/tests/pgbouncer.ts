@@ -4,20 +4,20 @@ import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Where PgBouncer is installed; undefined if it is not. */
+/** The path of PgBouncer; undefined if it is not installed. */
 export function findPgBouncer(): string | undefined {
   for (const path of ['pgbouncer', '/usr/sbin/pgbouncer', '/usr/bin/pgbouncer']) {
     try {
       execFileSync(path, ['--version'], { stdio: 'ignore' })
       return path
     } catch {
-      // Not there.
+      // Not at this path.
     }
   }
   return undefined
 }
 
-/** A PgBouncer that lends the one connection to a database per transaction, and takes no setting from a client. */
+/** A PgBouncer with one connection to the database, which it lends per transaction. It rejects settings of a client. */
 export class PgBouncer implements AsyncDisposable {
   readonly url: string
   readonly #process: ReturnType<typeof spawn>
@@ -29,7 +29,7 @@ export class PgBouncer implements AsyncDisposable {
     this.#folder = folder
   }
 
-  /** @param extra a line of its configuration */
+  /** @param extra one more line of its configuration */
   static async start(path: string, databaseUrl: string, extra = ''): Promise<PgBouncer> {
     const { hostname, port, username, password, pathname } = new URL(databaseUrl)
     const listenPort = await freePort()
@@ -67,7 +67,7 @@ export class PgBouncer implements AsyncDisposable {
   }
 }
 
-/** It says so in its log. */
+/** Resolves once the log says that PgBouncer listens. */
 function listening(child: ReturnType<typeof spawn>): Promise<void> {
   return new Promise((resolve, reject) => {
     let log = ''

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 
+import { CadenceCache } from '../src/cadences/cadence-cache.ts'
 import { createDb, type Db } from '../src/db/database.ts'
 import { createPool } from '../src/db/pool.ts'
 import { Events } from '../src/kernel/events.ts'
@@ -26,22 +27,22 @@ export const HEARTBEAT_MS = 5000
 
 export const CALLER: Caller = { tenantId: 'acme', projectId: 'web', subject: 'user:alice' }
 
-/** Every minute, in a target that does as the test says. */
+/** A schedule that calls the scripted target every minute. */
 export const EVERY_MINUTE = {
   name: 'every minute',
   cadence: { kind: 'cron', expression: '* * * * *', timezone: 'UTC' },
   target: { kind: 'test' },
 }
 
-/** For a herd of one user: more than anybody may have unless told. */
+/** No quota, for tests with more schedules than one user may have by default. */
 export const ANY_NUMBER = { maxSchedulesPerProject: null, maxSchedulesPerUser: null }
 
-/** What a worker has of its own, unless it is the pipeline's. */
+/** Parts that replace those of the pipeline in one worker. */
 interface WorkerParts {
   readonly db?: Db
   readonly authorization?: AuthorizationPort
   readonly clock?: ProcessClock
-  /** How many schedules one transaction begins at most. */
+  /** The number of schedules that one transaction begins at most. */
   readonly batchSize?: number
 }
 
@@ -52,7 +53,7 @@ export class TestWorker {
   readonly loop: PipelineLoop
   readonly heartbeat: Heartbeat
   readonly rescuer: Rescuer
-  /** Stop it, and this worker is as good as dead, or asleep. */
+  /** While it is stopped, this worker is as good as dead or suspended. */
   readonly process: ProcessClock
   readonly #targets: readonly WatchedTarget[]
 
@@ -70,20 +71,20 @@ export class TestWorker {
       { ...deps, failing: () => null, fullMsAgo: () => this.loop.fullMsAgo, onCancel },
       { name, targetKinds: [...targets.keys()], heartbeatMs: HEARTBEAT_MS },
     )
-    this.rescuer = new Rescuer(deps, { periodMs: HEARTBEAT_MS / 2 })
+    this.rescuer = new Rescuer({ ...deps, cadences: new CadenceCache() }, { periodMs: HEARTBEAT_MS / 2 })
   }
 
-  /** Begins everything that is due, takes the runs that wait, and sees all of it through. */
-  async keep(): Promise<void> {
-    await this.begin()
+  /** Begins all due slots, takes all due runs, and waits until every one of them is settled. */
+  async runDue(): Promise<void> {
+    await this.startDue()
     await this.loop.whenIdle()
   }
 
-  /** Begins everything that is due, until the target has been called; does not wait for what hangs. */
-  async begin(): Promise<void> {
+  /** Begins all due slots, takes all due runs, and waits until their targets have been called, but not until they answer. */
+  async startDue(): Promise<void> {
     await this.heartbeat.runOnce()
     for (;;) {
-      // As time would: what a claim found locked a moment ago may be free, though the test's clock stands still.
+      // A claim may have found a lane locked. Real time would make the loop look again, but the test's clock stands still.
       this.loop.wake()
       const { begun, skipped, taken } = await this.loop.runOnce()
       if (begun + skipped + taken === 0) break
@@ -91,7 +92,7 @@ export class TestWorker {
     await this.#whenCalled()
   }
 
-  /** What was begun has a right to look up first. Then it calls its target, or is refused and over. */
+  /** Resolves once each started attempt has called its target, or has ended because of its permission check. */
   async #whenCalled(): Promise<void> {
     const sum = (count: (target: WatchedTarget) => number): number =>
       this.#targets.reduce((total, target) => total + count(target), 0)
@@ -100,7 +101,7 @@ export class TestWorker {
     }
   }
 
-  /** The next settlement of this worker. */
+  /** Resolves at the next settlement of this worker. */
   whenSettled(): Promise<void> {
     return new Promise((resolve) => {
       const stop = this.events.on('attempt.settled', () => {
@@ -114,9 +115,9 @@ export class TestWorker {
 /** The whole pipeline on a database of its own, with a clock that only the test moves. */
 export class Pipeline implements AsyncDisposable {
   readonly database: TestDatabase
-  /** As superuser, past every wall: for what a test itself looks up. */
+  /** Connected as superuser, so row-level security does not apply: for the test's own queries. */
   readonly db: Db
-  /** With the rights of a worker, and no others. */
+  /** Has the permissions of the role carillon_worker only. */
   readonly workerDb: Db
   readonly clock: ManualClock
   readonly target = new ScriptedTarget()
@@ -134,12 +135,12 @@ export class Pipeline implements AsyncDisposable {
     this.scheduler = new Scheduler({ db, clock, targets, events }, options)
   }
 
-  /** @param database one of the caller's own, in which nothing is left; a fresh one unless told */
+  /** @param database an empty database; by default a new one */
   static async at(now: string, database?: TestDatabase, options: SchedulerOptions = {}): Promise<Pipeline> {
     return new Pipeline(database ?? (await createDatabase()), now, options)
   }
 
-  /** Lets time pass while these workers live: each beats as often as it should, and holds what it holds. */
+  /** Advances the clock while these workers beat at their usual pace, so that they keep their leases and runs. */
   async pass(ms: number, ...workers: readonly TestWorker[]): Promise<void> {
     for (let left = ms; left > 0; left -= HEARTBEAT_MS) {
       this.clock.advance(Math.min(left, HEARTBEAT_MS))
@@ -155,12 +156,12 @@ export class Pipeline implements AsyncDisposable {
     return this.scheduler.create(CALLER, { ...EVERY_MINUTE, ...input })
   }
 
-  /** The whole ledger of a schedule, the earliest slot first. */
+  /** All runs of a schedule, earliest slot first. */
   async ledger({ id }: { readonly id: string }): Promise<Run[]> {
     return (await this.scheduler.listRuns(CALLER, id, { limit: 200 })).toReversed()
   }
 
-  /** The ledger as one reads it: `09:01 succeeded`, `09:02 skipped overlap`. */
+  /** All runs of a schedule as text: `09:01 succeeded`, `09:02 skipped overlap`. */
   async lines(schedule: { readonly id: string }): Promise<string[]> {
     return (await this.ledger(schedule)).map(({ scheduledFor, state, reason }) =>
       [new Date(scheduledFor).toISOString().slice(11, 16), state, reason].filter((part) => part !== null).join(' '),

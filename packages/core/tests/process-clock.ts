@@ -1,6 +1,6 @@
 import type { Clock } from '../src/kernel/clock.ts'
 
-/** The clock of one process among several that share the test's time. Stopped, as by SIGSTOP, none of its timers fires. */
+/** The clock of one of several processes that share the test's time. While it is stopped, as by SIGSTOP, no timer of it fires. */
 export class ProcessClock implements Clock {
   readonly #time: Clock
   #isStopped = false
@@ -14,7 +14,7 @@ export class ProcessClock implements Clock {
     this.#isStopped = true
   }
 
-  /** As by SIGCONT: what should have fired meanwhile fires now. */
+  /** Continues, as by SIGCONT: the timers that came due meanwhile fire now. */
   cont(): void {
     this.#isStopped = false
     const missed = this.#missed

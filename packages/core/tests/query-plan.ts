@@ -23,12 +23,12 @@ export function recordingDb(pool: pg.Pool): { readonly db: Db; readonly queries:
   return { db: watchedDb(pool, (query) => void queries.push(query)), queries }
 }
 
-/** A database that calls back after each statement, before the sender gets the answer. */
+/** A database that calls `onAnswer` after each statement, before the sender gets the answer. */
 export function watchedDb(pool: pg.Pool, onAnswer: (query: CompiledQuery) => void | Promise<void>): Db {
   return createDb(pool, { log: ({ query }) => onAnswer(query) })
 }
 
-/** The plan of a statement for these parameters, and its generic plan, for the role of this connection. */
+/** The plans of a statement under the role of this connection: one for these parameters, and the generic one. */
 export async function plansOf(db: Queryable, { sql, parameters }: CompiledQuery): Promise<PlanNode[]> {
   const executor = db.getExecutor()
   const explained = [

@@ -3,17 +3,17 @@ import { sql } from 'kysely'
 import type { Db } from '../src/db/database.ts'
 
 /**
- * How many rows of the ledger some work reads.
- * @param p.db of a single connection, so that it can be made to tell what it read
- * @param p.everybody may read what was told
+ * Counts the rows of the ledger that some work reads.
+ * @param p.db has a single connection, so that its statistics can be flushed
+ * @param p.admin may read the statistics
  */
-export async function countRowsRead(p: { db: Db; everybody: Db }, work: () => Promise<unknown>): Promise<number> {
-  const tell = sql`select pg_stat_force_next_flush()`
-  await tell.execute(p.db)
-  const before = await rowsRead(p.everybody)
+export async function countRowsRead(p: { db: Db; admin: Db }, work: () => Promise<unknown>): Promise<number> {
+  const flush = sql`select pg_stat_force_next_flush()`
+  await flush.execute(p.db)
+  const before = await rowsRead(p.admin)
   await work()
-  await tell.execute(p.db)
-  return (await rowsRead(p.everybody)) - before
+  await flush.execute(p.db)
+  return (await rowsRead(p.admin)) - before
 }
 
 async function rowsRead(db: Db): Promise<number> {

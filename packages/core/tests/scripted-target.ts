@@ -1,6 +1,6 @@
+import type { RetryPolicy } from '@carillon/api'
 import { z } from 'zod'
 
-import type { RetryPolicy } from '../src/policy/retry.ts'
 import type { Outcome, Target, TargetContext } from '../src/ports/target.ts'
 
 const SPEC = z.looseObject({ kind: z.literal('test'), timeoutSeconds: z.number().optional() })
@@ -10,7 +10,7 @@ export type Script = (context: TargetContext<TestSpec>, signal: AbortSignal) => 
 
 const SUCCEED: Script = () => SUCCEEDED
 
-/** A target that does as the test says, and remembers how it was called. */
+/** A target that answers as the test's script says, and records its calls. */
 export class ScriptedTarget implements Target<TestSpec> {
   readonly kind = 'test'
   readonly schema = SPEC
@@ -33,14 +33,14 @@ export class ScriptedTarget implements Target<TestSpec> {
     return this.script(context, signal)
   }
 
-  /** Resolves once the target has been called so often. */
+  /** Resolves once the target has been called this many times. */
   async whenCalled(count: number): Promise<void> {
     if (this.calls.length >= count) return
     await new Promise<void>((resolve) => this.#waiters.push({ count, resolve }))
   }
 }
 
-/** A script that answers only when the test does, or with `cancelled` when its signal fires. */
+/** A script whose calls last until the test answers, or until their signal fires: then they answer `cancelled`. */
 export function held(): { script: Script; answer: (outcome: Outcome) => void } {
   const { promise, resolve } = Promise.withResolvers<Outcome>()
   const script: Script = (_context, signal) => {
@@ -50,7 +50,7 @@ export function held(): { script: Script; answer: (outcome: Outcome) => void } {
   return { script, answer: resolve }
 }
 
-/** The same for every call by itself: `answers[0]` ends the first. */
+/** The same with a separate answer for each call: `answers[0]` ends the first. */
 export function heldEach(): { script: Script; answers: ((outcome: Outcome) => void)[] } {
   const answers: ((outcome: Outcome) => void)[] = []
   const script: Script = (context, signal) => {

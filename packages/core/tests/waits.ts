@@ -9,16 +9,16 @@ import { takeDue } from '../src/pipeline/store/take.ts'
 import { lanesOf } from '../src/policy/lane-names.ts'
 import { DAY, type Pipeline, type TestWorker } from './pipeline.ts'
 
-/** A run that waits, as its row says. */
+/** A waiting run, as stored in its row. */
 export interface Wait {
   readonly scheduleId: string
   readonly slot: number
   readonly waitsFor: RunWait
-  /** From when it may be taken; null while another run of its schedule must end first. */
+  /** The instant from which a worker may take it; null while another run of its schedule must end first. */
   readonly dueAt: number | null
 }
 
-/** Everything that waits, the earliest slot first. */
+/** Lists all waiting runs, earliest slot first. */
 export async function listWaits({ db }: Pick<Pipeline, 'db'>): Promise<Wait[]> {
   const { rows } = await sql<{ schedule_id: string; scheduled_for: Date; waits_for: RunWait; due_at: Date | null }>`
     select schedule_id, scheduled_for, waits_for, nullif(due_at, 'infinity') as due_at
@@ -33,7 +33,7 @@ export async function listWaits({ db }: Pick<Pipeline, 'db'>): Promise<Wait[]> {
   }))
 }
 
-/** Takes whatever waits and is due in the name of a worker, which does nothing with it: as if the answer had been lost. */
+/** Takes all due runs in the name of a worker, which does not start them, as if the answer to its statement had been lost. */
 export async function takeAs(
   { workerDb, clock }: Pick<Pipeline, 'clock'> & { readonly workerDb: Db | Tx },
   worker: Pick<TestWorker, 'lease'>,
@@ -42,7 +42,7 @@ export async function takeAs(
   return (await takeDue(workerDb, asked)).runs
 }
 
-/** Begins the slots that are due in the name of a worker, before anybody takes what waits. Nobody sees through what runs. */
+/** Begins all due slots in the name of a worker, which does not start their runs. Takes no waiting run. */
 export async function beginSlotsAs({ workerDb: db, clock }: Pipeline, worker: TestWorker): Promise<BegunBatch> {
   const deps = { db, clock, cadences: new CadenceCache(), retentionMs: 90 * DAY }
   return beginBatch(deps, { lanes: LANES, perLane: 100, workerId: workerIdOf(worker), slotAt: null })

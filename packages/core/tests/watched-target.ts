@@ -4,13 +4,13 @@ interface Spec {
   readonly kind: string
 }
 
-/** A target as one worker sees it, with how many attempts are on their way to it. */
+/** The target of one worker, with counts of the attempts that are about to call it or have called it. */
 export class WatchedTarget implements Target {
   readonly kind: string
   readonly schema: Target['schema']
   readonly retry: Target['retry']
   readonly #target: Target
-  /** Attempts whose right is being looked up; also those that were refused. */
+  /** Attempts whose permission is being checked, and those that failed the check. */
   #approaching = 0
   #busy = 0
 
@@ -25,7 +25,7 @@ export class WatchedTarget implements Target {
     return this.#approaching
   }
 
-  /** Calls that have not been answered. */
+  /** The number of unanswered calls. */
   get busy(): number {
     return this.#busy
   }

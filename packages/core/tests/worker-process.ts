@@ -1,7 +1,7 @@
 import { Worker } from '../src/worker.ts'
 import { ScriptedTarget } from './scripted-target.ts'
 
-/** A worker in a process of its own, with room for one run, which never ends. Says what it does, a line each. */
+/** A worker in a process of its own, with room for one run. Its calls never end, and it prints one line per event. */
 const { DATABASE_URL: databaseUrl = '' } = process.env
 
 const target = new ScriptedTarget()

@@ -1,3 +1,5 @@
+import { setTimeout as timeout } from 'node:timers/promises'
+
 /** Calls back after `ms` unless the returned function is called first. The timer does not keep the process alive. */
 export function after(ms: number, callback: () => void): () => void {
   const timer = setTimeout(callback, ms)
@@ -9,19 +11,7 @@ export function after(ms: number, callback: () => void): () => void {
 
 /** Resolves after `ms`, or as soon as the signal aborts. Never rejects. */
 export function delay(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted === true) {
-      resolve()
-      return
-    }
-    const done = (): void => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, ms)
-    signal?.addEventListener('abort', done, { once: true })
-  })
+  return timeout(ms, undefined, { signal }).catch(() => undefined)
 }
 
 /** Monotonic milliseconds, for measuring durations. */

@@ -150,15 +150,18 @@ function requireWorkingFolder(path: string, obstacle: string): void {
   if (existsSync(WORKING_FOLDER)) return
   throw new PostgresError(
     'path_blocked',
-    `Postgres does not run as root, and the user as which it runs instead may not enter ${obstacle} on the way to ` +
-      `${path}: allow it with \`chmod o+x ${obstacle}\`, choose another place, or do not start as root`,
+    `Postgres does not run as root, and the other user that it runs as may not enter ${obstacle} on the way to ` +
+      `${path}: allow it with \`chmod o+x ${obstacle}\`, choose another data directory, or do not start as root`,
   )
 }
 
 function requireDatabaseOrNothing(path: string): void {
   const entries = entriesOf(path)
   if (entries.length === 0 || entries.some(isStaging) || hasDatabase(path)) return
-  throw new PostgresError('directory_foreign', `the data directory ${path} holds files that are no Postgres database`)
+  throw new PostgresError(
+    'directory_foreign',
+    `expected an empty folder or a Postgres database in ${path}, got other files: choose another data directory`,
+  )
 }
 
 /** The entries of a data directory without the files that Carillon keeps there. */

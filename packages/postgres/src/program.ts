@@ -44,7 +44,7 @@ export function openProgram(dataDir: string, user: ServerUser): PostgresBinaries
 /** Why the program cannot run from where npm installed it; undefined if it can. */
 function reasonToCopy(installed: string, user: ServerUser): string | undefined {
   const obstacle = findObstacle(installed, user)
-  if (user && obstacle !== undefined) return `user ${user.uid}, as which Postgres runs, may not enter ${obstacle}`
+  if (user && obstacle !== undefined) return `Postgres runs as user ${user.uid}, which may not enter ${obstacle}`
   try {
     completeProgram(installed)
   } catch {

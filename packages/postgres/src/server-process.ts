@@ -144,11 +144,11 @@ export async function runToEnd(command: string, args: readonly string[], options
   if (errorOutput.includes('could not look up effective user ID')) {
     throw new PostgresError(
       'user_unnamed',
-      `user ${options.user?.uid ?? process.geteuid?.()} has no name on this system, without which Postgres makes no ` +
-        'database: add it to /etc/passwd, or start as another user',
+      `user ${options.user?.uid ?? process.geteuid?.()} has no name on this system, and Postgres cannot create a ` +
+        'database for a user without a name: add the user to /etc/passwd, or start as another user',
     )
   }
-  throw new PostgresError('start_failed', `${command} could not make a database: ${errorOutput.trim()}`)
+  throw new PostgresError('start_failed', `${command} could not create a database: ${errorOutput.trim()}`)
 }
 
 function start(command: string, args: readonly string[], { user, cwd, inherited = [] }: SpawnOptions): ChildProcess {

@@ -13,12 +13,12 @@ interface ChildOptions {
 
 interface StartedChild {
   readonly child: ChildProcess
-  /** The URL of its Postgres, or the error. */
+  /** The URL of its Postgres, or the error message. */
   readonly said: string
   readonly copied: EmbeddedPostgres['copiedProgram']
 }
 
-/** Starts a Postgres from a child process, as another user if given one. */
+/** Starts a Postgres from a child process. With `user`, the child runs as that user. */
 export async function startInChild(dataDir: string, { user, script }: ChildOptions = {}): Promise<StartedChild> {
   const file = script ?? fileURLToPath(new URL('./start-in-child.ts', import.meta.url))
   const child = spawn(process.execPath, [file, dataDir], { ...user, cwd: '/', stdio: ['pipe', 'pipe', 'inherit'] })

@@ -53,7 +53,7 @@ describe.runIf(isRoot)('root in a folder that is closed to other users', () => {
 
     expect(copied).toEqual({
       folder: expect.stringMatching(/^\/var\/lib\/carillon-postgres\/[0-9a-f]{16}$/) as string,
-      reason: `user 65534, as which Postgres runs, may not enter ${folder}`,
+      reason: `Postgres runs as user 65534, which may not enter ${folder}`,
     })
     expect([isThere, existsSync(copy)]).toEqual([true, false])
     expect(statSync(folder).mode & 0o777).toBe(0o700)

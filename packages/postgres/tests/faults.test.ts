@@ -52,7 +52,7 @@ test.runIf(isLinux)('a zombie process is not alive', async () => {
   onTestFinished(() => void parent.kill('SIGKILL'))
   const [line] = (await once(createInterface({ input: parent.stdout as Readable }), 'line')) as [string]
   const pid = Number(line)
-  // The shell has replaced itself by a program that never waits for its child.
+  // The shell has replaced itself with a program that never waits for its child.
   while (!readFileSync(`/proc/${parent.pid}/cmdline`, 'utf8').startsWith('sleep')) await setImmediate()
   parent.stdio[3]?.destroy()
 
@@ -72,7 +72,7 @@ test.runIf(isLinux)('a process that is killed during initdb leaves a directory t
 })
 
 test.runIf(isLinux)('initdb ends with the process that started it, not when its database is complete', async () => {
-  // Stopped, initdb cannot complete its database before the signal that ends it arrives, however slow the machine is.
+  // A stopped initdb cannot complete its database before the signal that ends it arrives, however slow the machine is.
   const { dataDir, staging } = await killWhileMaking({ isStopped: true })
 
   while (listInitdbs(dataDir).length > 0) await setImmediate()
@@ -94,7 +94,7 @@ test('a database is created even if an earlier initdb still writes to its stagin
   expect(await query(postgres.url, 'select 1 as one')).toEqual({ one: 1 })
 })
 
-/** Kills a process during initdb, which is stopped first if asked, and returns the staging folder it used. */
+/** Kills a process during initdb, and returns the staging folder. With `isStopped`, initdb is stopped first. */
 async function killWhileMaking({ isStopped = false } = {}): Promise<{ dataDir: string; staging: string }> {
   const dataDir = join(createFolder(), 'data')
   const script = join(import.meta.dirname, 'start-in-child.ts')
@@ -109,7 +109,7 @@ async function killWhileMaking({ isStopped = false } = {}): Promise<{ dataDir: s
     staging = findStaging()
   }
   if (isStopped) {
-    // The child of `child` only: initdb forks, and a fork that is stopped before it becomes a Postgres would never end.
+    // Only the child of `child`: initdb forks, and a fork that is stopped before it becomes a Postgres would never end.
     const initdb = listInitdbs(dataDir, ['initdb']).find((pid) => parentOf(pid) === child.pid)
     if (initdb === undefined) throw new Error('expected initdb to be at work, got none')
     process.kill(Number(initdb), 'SIGSTOP')
@@ -120,7 +120,7 @@ async function killWhileMaking({ isStopped = false } = {}): Promise<{ dataDir: s
   return { dataDir, staging }
 }
 
-/** The shell that ends initdb has its process id as the last argument. It is started right after initdb. */
+/** True if the shell that ends this initdb runs. Its last argument is the process id. It is started right after initdb. */
 function hasWatchdog(initdb: string): boolean {
   return readdirSync('/proc').some((pid) => {
     try {
@@ -237,7 +237,7 @@ test.runIf(isRoot)('a program that was installed with a strict umask runs from a
   await once(child, 'exit')
 
   expect(one).toEqual({ one: 1 })
-  expect(copied?.reason).toMatch(/^user 65534, as which Postgres runs, may not enter /)
+  expect(copied?.reason).toMatch(/^Postgres runs as user 65534, which may not enter /)
 })
 
 test.runIf(isRoot)('a copy that another user owns is not used', async () => {

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 
 /**
  * Installs this package in `folder` as npm would, without the symbolic links that the first start creates.
- * @returns its script `start-in-child.ts`
+ * @returns the path of its script `start-in-child.ts`
  */
 export function install(folder: string): string {
   const require = createRequire(import.meta.url)

@@ -40,7 +40,7 @@ class Recorder implements RestartListener {
     return this.calls.map(({ kind }) => kind)
   }
 
-  /** Resolves with the last call once there were `count` calls of a kind. */
+  /** Resolves with the last call once there are `count` calls of a kind. */
   async waitFor<Kind extends ListenerCall['kind']>(kind: Kind, count = 1): Promise<ListenerCall & { kind: Kind }> {
     for (;;) {
       const found = this.calls.filter((call): call is ListenerCall & { kind: Kind } => call.kind === kind)[count - 1]
@@ -87,7 +87,7 @@ function inodeOf(path: string): number | undefined {
   }
 }
 
-/** Lets a connection compute for minutes without ever waiting for anything. */
+/** Makes a connection compute for minutes without a wait. */
 async function compute({ url }: EmbeddedPostgres): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   client.on('error', () => undefined)
@@ -98,7 +98,7 @@ async function compute({ url }: EmbeddedPostgres): Promise<void> {
   while (JSON.stringify(await query(url, isActive)) !== '{"active":2}');
 }
 
-test('a server that is killed repeatedly comes back on the same port with its data', async () => {
+test('a server that is killed repeatedly restarts on the same port with its data', async () => {
   const { dataDir, restarts, postgres } = await setup()
   const claimants: unknown[] = []
   restarts.hook = () => claimants.push(findClaimant(dataDir))
@@ -127,7 +127,7 @@ test('a server recovers by itself if one of its backends is killed', async () =>
   const disconnected = new Promise((resolve) => client.once('end', resolve))
   process.kill(rows[0]?.pid ?? 0, 'SIGKILL')
   await disconnected
-  // Postgres does not report when it is back, so this polls with new connections; the timeout of the test is the bound.
+  // Postgres does not report its recovery, so this polls with new connections. The test's own time limit is the bound.
   let answer: unknown
   while (answer === undefined) answer = await query(url, 'select content from kept').catch(() => undefined)
 
@@ -161,7 +161,7 @@ test.runIf(isLinux)(
   },
 )
 
-test('a database that was moved away is reported, not replaced by an empty one, and used again once it is back', async () => {
+test('a database that was moved away is reported, not replaced by an empty one, and is used again once it is there', async () => {
   const { folder, dataDir, restarts, postgres } = await setup()
   const [away, copy] = [join(folder, 'away'), join(folder, 'copy')]
   const lock = readFileSync(join(dataDir, 'postmaster.pid'), 'utf8')
@@ -253,7 +253,7 @@ test('a listener that throws does not prevent the restart', async () => {
 
 /** Points of a restart at which `stop` may be called. */
 const MOMENTS: Record<string, (setup: Awaited<ReturnType<typeof createMoment>>) => Promise<void>> = {
-  'before anybody knows': async () => undefined,
+  'before the exit is noticed': async () => undefined,
   'while it waits for the next try': async ({ restarts }) => void (await restarts.waitFor('ended')),
   'once the new server is there': async ({ dataDir, restarts, pid }) => {
     await restarts.waitFor('ended')

@@ -10,7 +10,7 @@ import { query } from './query.ts'
 
 const settings = { fsync: 'off' }
 
-test('a server is found by its folder while it runs, whatever process started it, and not after its stop', async () => {
+test('a server is found by its folder while it runs, whichever process started it, and not after its stop', async () => {
   const dataDir = join(createFolder(), 'data')
   expect(findRunningPostgres(dataDir)).toBeUndefined()
   const { child, said: url } = await startInChild(dataDir)
@@ -23,7 +23,7 @@ test('a server is found by its folder while it runs, whatever process started it
   await new Promise((resolve) => child.on('exit', resolve))
 
   expect(findRunningPostgres(dataDir)).toBeUndefined()
-  // The lock of a killed server whose process id another process has now.
+  // The lock of a killed server, with a process id that another process has now.
   writeFileSync(join(dataDir, 'postmaster.pid'), lock.replace(/^\d+/, String(process.pid)))
   expect(findRunningPostgres(dataDir)).toBeUndefined()
 })

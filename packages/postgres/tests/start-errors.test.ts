@@ -49,7 +49,7 @@ test('a directory with other files is rejected and not changed', async () => {
 
   await expect(startPostgres({ dataDir })).rejects.toMatchObject({
     code: 'directory_foreign',
-    message: `the data directory ${dataDir} holds files that are no Postgres database`,
+    message: `expected an empty folder or a Postgres database in ${dataDir}, got other files: choose another data directory`,
   })
 })
 

@@ -1,4 +1,4 @@
-import { PAGE_SIZE } from '@carillon/api'
+import { DAY_MS, PAGE_SIZE } from '@carillon/api'
 import {
   CarillonError,
   describeCadence,
@@ -43,7 +43,6 @@ interface CalendarDeps {
 }
 
 const DAYS = 30
-const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000
 const SLOTS_MAX = 2000
 const SLOTS_PER_SCHEDULE = 100

@@ -4,11 +4,11 @@ import { createHttpTarget, type HttpSpec, type HttpTargetOptions } from '../src/
 
 const SCHEDULE_ID = '01980000-0000-7000-8000-0000000000aa'
 export const RUN_ID = '01980000-0000-7000-8000-0123456789ab'
-/** Of a tenant without a list of its own. */
+/** The limits of a tenant without a host list of its own. */
 export const NO_LIMITS: TargetLimits = { allowedHosts: null }
 export const SLOT = Date.UTC(2026, 11, 24, 18, 0, 0, 7)
 
-/** The target under test, closed with the test. */
+/** The target under test. It is closed when the test disposes it. */
 export function httpTarget(options: Partial<HttpTargetOptions> = {}): Target<HttpSpec> & AsyncDisposable {
   const target = createHttpTarget({ allowedHosts: ['127.0.0.1'], ...options })
   return Object.assign(target, {
@@ -18,7 +18,7 @@ export function httpTarget(options: Partial<HttpTargetOptions> = {}): Target<Htt
   })
 }
 
-/** One attempt at one slot. What is stored is what the schema gives back, so the spec goes through it. */
+/** One attempt at one slot. Core stores the spec as the schema returns it, so the input passes through the schema. */
 export function attemptAt(
   input: Record<string, unknown>,
   overrides: Partial<TargetContext<HttpSpec>> = {},
@@ -41,7 +41,7 @@ export function attemptAt(
   }
 }
 
-/** An attempt that nothing interrupts. */
+/** Dispatches an attempt that is never cancelled. */
 export function dispatchTo(
   target: Target<HttpSpec>,
   input: Record<string, unknown>,

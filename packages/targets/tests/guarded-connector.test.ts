@@ -17,7 +17,7 @@ function resolvingTo(...addresses: readonly string[]): Resolve {
   return async () => addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
 }
 
-/** How a connection to `protocol//hostname:port` ended. */
+/** The result of a connection to `protocol//hostname:port`: a socket or an error. */
 function connectBy(
   guard: Partial<ConnectionGuard> & { readonly allowed: readonly string[] },
   options: buildConnector.Options,
@@ -29,8 +29,8 @@ function connectBy(
   return promise
 }
 
-describe('where a connection ended', () => {
-  /** A network that leads everything to one port of loopback, as a transparent proxy does. */
+describe('the address that a connection reaches', () => {
+  /** A network that connects every address to one port of loopback, as a transparent proxy does. */
   function leadingTo(port: number): (lookup: LookupFunction) => buildConnector.connector {
     return (lookup) => (options, callback) => {
       lookup(options.hostname, { all: true }, (error) => {
@@ -63,7 +63,7 @@ describe('where a connection ended', () => {
     expect(elsewhere.connectionCount).toBe(1)
   })
 
-  test('is a fault of the network if the other side is gone already', async () => {
+  test('is not checked if the other side has already closed, which is a network error', async () => {
     await using elsewhere = await startNetServer(() => undefined)
     const dial = (): buildConnector.connector => (_options, callback) => {
       const socket = connect(elsewhere.port, '127.0.0.1', () => {
@@ -80,7 +80,7 @@ describe('where a connection ended', () => {
 })
 
 describe('a connection', () => {
-  /** No network at all: tells what a socket would be given to connect to. */
+  /** No network: records the addresses that a socket would connect to. */
   function recording(given: unknown[], all: boolean): (lookup: LookupFunction) => buildConnector.connector {
     return (lookup) => (options, callback) => {
       lookup(options.hostname, { all }, (error, address, family) => {
@@ -90,7 +90,7 @@ describe('a connection', () => {
     }
   }
 
-  test('is given the addresses that were checked, whatever happens to the resolver’s list since', async () => {
+  test("goes to the addresses that were checked, even if the resolver's list changes afterwards", async () => {
     const addresses = [
       { address: PUBLIC, family: 4 },
       { address: '2606:2800:21f:cb07:6820:80da:af6b:8b2c', family: 6 },
@@ -114,9 +114,9 @@ describe('a connection', () => {
   test.each([
     ['its address is special', 'http:', '127.0.0.1', ['*']],
     ['its address is special, in IPv6', 'http:', '::1', ['*']],
-    ['its address is IPv4 in the clothes of IPv6', 'http:', '::ffff:127.0.0.1', ['*']],
+    ['its address is IPv4 inside IPv6', 'http:', '::ffff:127.0.0.1', ['*']],
     ['its address is listed for another port', 'https:', '127.0.0.1', ['*', '127.0.0.1:80']],
-  ])('is not tried if %s', async (_why, protocol, hostname, allowed) => {
+  ])('is not attempted if %s', async (_why, protocol, hostname, allowed) => {
     const given: unknown[] = []
 
     const result = await connectBy({ allowed, dial: recording(given, true) }, { hostname, protocol, port: '' })
@@ -125,7 +125,7 @@ describe('a connection', () => {
     expect(given).toEqual([])
   })
 
-  test('fails when its resolver throws', async () => {
+  test('fails if its resolver throws', async () => {
     const resolve = (): never => {
       throw new Error('broken')
     }
@@ -139,11 +139,11 @@ describe('a connection', () => {
   })
 })
 
-describe('TLS', () => {
+describe('a TLS connection', () => {
   const known = getCACertificates('default')
   afterEach(() => setDefaultCACertificates(known))
 
-  test('is spoken with the host that the URL names, whatever address is called', async () => {
+  test('uses the host name in the URL, whatever the address', async () => {
     const certificate = selfSigned('digest.internal')
     setDefaultCACertificates([...known, certificate.cert])
     const names: string[] = []
@@ -171,7 +171,7 @@ describe('TLS', () => {
     expect(server.connectionCount).toBe(1)
   })
 
-  test('is not believed with the certificate of another host', async () => {
+  test('fails if the certificate is for another host', async () => {
     const certificate = selfSigned('other.internal')
     setDefaultCACertificates([...known, certificate.cert])
     await using server = await startHttpsServer(certificate, (response) => response.end('fine'))
@@ -190,8 +190,8 @@ describe('TLS', () => {
   test.each<[string, (socket: Socket) => void]>([
     ['resets', (socket) => socket.resetAndDestroy()],
     ['closes', (socket) => socket.end()],
-    ['says something else', (socket) => socket.end('220 mail ready\r\n')],
-  ])('fails at once when the other side %s instead', async (_what, react) => {
+    ['does not speak TLS', (socket) => socket.end('220 mail ready\r\n')],
+  ])('fails at once if the other side %s', async (_what, react) => {
     await using server = await startNetServer((socket) => socket.once('data', () => react(socket)))
     await using target = httpTarget()
 
@@ -201,7 +201,7 @@ describe('TLS', () => {
     })
   })
 
-  test('under way does not hold up the end of the target', async () => {
+  test('in progress does not delay closing the target', async () => {
     const { promise: begun, resolve } = Promise.withResolvers<void>()
     await using server = await startNetServer((socket) => socket.once('data', () => resolve()))
     await using target = httpTarget()

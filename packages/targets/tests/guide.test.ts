@@ -13,7 +13,7 @@ function blocks(language: string): string[] {
 
 type IsSigned = (secret: string, headers: Record<string, string>, body: string, now: number) => boolean
 
-test('the receiver that the guide shows takes what is signed, and nothing else', async () => {
+test('the receiver in the guide accepts signed requests only', async () => {
   const [program = ''] = blocks('js')
   const { isSigned } = (await import(`data:text/javascript,${encodeURIComponent(program)}`)) as { isSigned: IsSigned }
   const secrets = [1, 2, 3].map((byte) => `whsec_${Buffer.alloc(32, byte).toString('base64')}`)
@@ -31,7 +31,7 @@ test('the receiver that the guide shows takes what is signed, and nothing else',
   expect(isSigned(first, {}, message.body, now)).toBe(false)
 })
 
-test('the refusal that the guide shows is the one that the ledger holds', () => {
+test('the refusal in the guide is the one that the ledger contains', () => {
   const [, shown = ''] = blocks('json')
 
   expect(addressRefusal(new URL('https://digest.internal/run'))).toMatchObject({ error: JSON.parse(shown) as unknown })

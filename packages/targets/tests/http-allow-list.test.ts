@@ -10,7 +10,7 @@ function isAllowed(allowedHosts: string | readonly string[], url: string, tenant
   return target.check?.(spec, { allowedHosts: tenantHosts ?? null }).length === 0
 }
 
-describe('a host', () => {
+describe('the allow list and hosts', () => {
   test.each([
     ['127.0.0.1', 'http://127.0.0.1:9000/'],
     ['127.1', 'http://127.0.0.1/'],
@@ -33,7 +33,7 @@ describe('a host', () => {
     ['*', 'http://93.184.215.14/'],
     ['*', 'http://[2606:2800:21f:cb07:6820:80da:af6b:8b2c]/'],
     ['*:8443', 'https://anything:8443/'],
-  ])('by %s may be called: %s', (pattern, url) => {
+  ])('the list %s allows %s', (pattern, url) => {
     expect(isAllowed(pattern, url)).toBe(true)
   })
 
@@ -60,17 +60,17 @@ describe('a host', () => {
     ['*', 'http://169.254.169.254/latest'],
     ['*', 'http://[::1]/'],
     ['*:80', 'http://127.0.0.1/'],
-  ])('by %s may not be called: %s', (pattern, url) => {
+  ])('the list %s does not allow %s', (pattern, url) => {
     expect(isAllowed(pattern, url)).toBe(false)
   })
 
-  test('may not be called when the list is empty', () => {
+  test('an empty list allows no host', () => {
     expect(
       createHttpTarget({ allowedHosts: [] }).check?.(attemptAt({ url: 'http://localhost/' }).spec, NO_LIMITS),
     ).toHaveLength(1)
   })
 
-  test('that may not be called is a problem of the URL, and says where hosts are listed', () => {
+  test('a host that is not allowed is a problem of the URL, which names the setting with the list', () => {
     const target = createHttpTarget({ allowedHosts: ['127.0.0.1'] })
 
     expect(target.check?.(attemptAt({ url: 'http://169.254.169.254:8080/latest/meta-data' }).spec, NO_LIMITS)).toEqual([
@@ -82,7 +82,7 @@ describe('a host', () => {
   })
 })
 
-describe('a pattern', () => {
+describe('the patterns of an allow list', () => {
   test.each([
     '',
     ' ',
@@ -119,12 +119,12 @@ describe('a pattern', () => {
     '256.256.256.256',
     'exa mple.com',
     'a,b',
-  ])('%j stops the process, not a schedule', (pattern) => {
+  ])('the invalid pattern %j makes the start fail', (pattern) => {
     expect(() => createHttpTarget({ allowedHosts: [pattern] })).toThrow(RangeError)
   })
 })
 
-describe('an address that is not public', () => {
+describe('the allow list and special addresses', () => {
   test.each([
     [['*', '10.0.0.0/8'], 'http://10.1.2.3/'],
     [['*', '10.1.2.3/32'], 'http://10.1.2.3/'],
@@ -134,7 +134,7 @@ describe('an address that is not public', () => {
     [['*', 'fd00::/8'], 'http://[fd00:ec2::254]/'],
     [['*', '::1/128'], 'http://[::1]/'],
     [['[fd00::7]'], 'http://[fd00::7]/'],
-  ])('may be called by %j: %s', (allowedHosts, url) => {
+  ])('the list %j allows %s', (allowedHosts, url) => {
     expect(isAllowed(allowedHosts, url)).toBe(true)
   })
 
@@ -147,11 +147,11 @@ describe('an address that is not public', () => {
     [['*', '10.1.2.3:443'], 'http://10.1.2.3/'],
     [['*', '0.0.0.0/0'], 'http://[::1]/'],
     [['*', '::/0'], 'http://127.0.0.1/'],
-  ])('may not be called by %j: %s', (allowedHosts, url) => {
+  ])('the list %j does not allow %s', (allowedHosts, url) => {
     expect(isAllowed(allowedHosts, url)).toBe(false)
   })
 
-  test('is told with the list that it would have to be in', () => {
+  test('an address that is not allowed is a problem that names the setting with the list', () => {
     const target = createHttpTarget({ allowedHosts: ['*'] })
 
     expect(target.check?.(attemptAt({ url: 'http://10.0.0.7:8080/' }).spec, NO_LIMITS)).toEqual([
@@ -164,12 +164,12 @@ describe('an address that is not public', () => {
   })
 })
 
-describe('an address behind a name', () => {
+describe('the allow list and resolved addresses', () => {
   test.each([
     [['*'], '93.184.215.14'],
     [['*'], '2606:2800:21f:cb07:6820:80da:af6b:8b2c'],
     [['*'], '::ffff:93.184.215.14'],
-    // As a network without IPv4 writes every IPv4 address.
+    // A network without IPv4 writes every IPv4 address like this.
     [['*'], '64:ff9b::5db8:d70e'],
     [[], '1.1.1.1'],
     [['10.0.0.0/8'], '10.0.0.1'],
@@ -177,7 +177,7 @@ describe('an address behind a name', () => {
     [['127.0.0.1'], '::ffff:7f00:1'],
     [['127.0.0.1:443'], '127.0.0.1'],
     [['[fd00::7]'], 'fd00:0:0:0:0:0:0:7'],
-  ])('may be called by %j on port 443: %s', (texts, address) => {
+  ])('the list %j allows the resolved address %s on port 443', (texts, address) => {
     expect(parseAllowedHosts(texts).allowsAddress(address, 443)).toBe(true)
   })
 
@@ -189,11 +189,11 @@ describe('an address behind a name', () => {
     [['*'], 'example.com'],
     [['*', '127.0.0.1'], '127.1'],
     [['*', '127.0.0.1'], ''],
-  ])('may not be called by %j on port 443: %j', (texts, address) => {
+  ])('the list %j does not allow the resolved address %j on port 443', (texts, address) => {
     expect(parseAllowedHosts(texts).allowsAddress(address, 443)).toBe(false)
   })
 
-  test('that is loopback is one of a fresh installation, by either name', async () => {
+  test('the list of a new installation allows loopback by name and by address', async () => {
     await using server = await startHttpServer((response) => response.end())
     await using target = httpTarget({ allowedHosts: ['127.0.0.1', 'localhost', '[::1]'] })
 
@@ -202,7 +202,7 @@ describe('an address behind a name', () => {
   })
 })
 
-describe('the list of a tenant', () => {
+describe('the allow list of a tenant', () => {
   test.each([
     [['a.example.com'], 'https://a.example.com/', true],
     [['*'], 'https://a.example.com/', true],
@@ -210,27 +210,30 @@ describe('the list of a tenant', () => {
     [['b.example.com'], 'https://a.example.com/', false],
     [['a.example.com:8443'], 'https://a.example.com/', false],
     [[], 'https://a.example.com/', false],
-    // Of these the installation lists none.
+    // The installation lists none of these.
     [['*'], 'https://evil.com/', false],
     [['evil.com'], 'https://evil.com/', false],
     [['127.0.0.1', '*'], 'http://127.0.0.1/', false],
-  ])('narrows that of its installation and never widens it: %j, %s', (tenantHosts, url, expected) => {
+  ])('narrows the list of the installation and never widens it: %j, %s', (tenantHosts, url, expected) => {
     expect(isAllowed('*.example.com', url, tenantHosts)).toBe(expected)
   })
 
-  test('does not make a special address callable', () => {
+  test('does not allow a special address', () => {
     expect(isAllowed('*', 'http://10.0.0.7/', ['10.0.0.7'])).toBe(false)
   })
 
-  test('is named when a host is not in it', () => {
+  test('is named in the problem of a host that it does not contain', () => {
     const target = createHttpTarget({ allowedHosts: ['*'] })
 
     expect(target.check?.(attemptAt({ url: 'https://a.example/' }).spec, { allowedHosts: ['b.example'] })).toEqual([
-      { path: 'url', message: 'expected a host that this tenant may call (its allowedHosts), got a.example' },
+      {
+        path: 'url',
+        message: "expected a host that this tenant may call (allowedHosts of the tenant's limits), got a.example",
+      },
     ])
   })
 
-  test('counts at dispatch, also on a connection that another tenant made', async () => {
+  test('applies at dispatch, even on a connection that another tenant opened', async () => {
     await using server = await startHttpServer((response) => response.end())
     await using target = httpTarget({ connections: 1 })
 
@@ -241,14 +244,16 @@ describe('the list of a tenant', () => {
       kind: 'failed',
       error: {
         code: 'host_not_allowed',
-        message: `This tenant may not call 127.0.0.1:${server.port}; nothing was sent.`,
+        message:
+          "expected a host that this tenant may call (allowedHosts of the tenant's limits), " +
+          `got 127.0.0.1:${server.port}; nothing was sent`,
       },
       retryable: false,
     })
     expect(server.requests).toHaveLength(1)
   })
 
-  test('that cannot be read allows nothing', async () => {
+  test('allows nothing if it cannot be parsed', async () => {
     await using server = await startHttpServer((response) => response.end())
     await using target = httpTarget()
 
@@ -259,14 +264,14 @@ describe('the list of a tenant', () => {
     expect(server.connectionCount).toBe(0)
   })
 
-  test.each(['10.0.0.0/8', 'a b', ''])('holds patterns of hosts and nothing else: %j', (text) => {
+  test.each(['10.0.0.0/8', 'a b', ''])('may contain host patterns only, not %j', (text) => {
     expect(() => parseTenantHosts(['a.example', text])).toThrow(RangeError)
     expect(() => parseTenantHosts(['a.example', text])).toThrow(`got ${JSON.stringify(text)}`)
   })
 })
 
-describe('at dispatch', () => {
-  // Spellings of loopback of which nine of twelve passed a guard that only looked at names.
+describe('the allow list at dispatch', () => {
+  // Spellings of loopback. A guard that looks at names only lets nine of the first twelve through.
   test.each([
     '127.0.0.1',
     '127.1',
@@ -294,7 +299,7 @@ describe('at dispatch', () => {
     expect(canary.connectionCount).toBe(0)
   })
 
-  test('another port than the one allowed is not connected to', async () => {
+  test('a port other than the allowed one is not connected to', async () => {
     await using canary = await startHttpServer((response) => response.end('secret'))
     await using allowed = await startHttpServer((response) => response.end('fine'))
     await using target = httpTarget({ allowedHosts: [`127.0.0.1:${allowed.port}`] })
@@ -304,7 +309,7 @@ describe('at dispatch', () => {
     expect(canary.connectionCount).toBe(0)
   })
 
-  test('what one target may call is not remembered for another', async () => {
+  test('one target does not use what another target may call', async () => {
     await using canary = await startHttpServer((response) => response.end('secret'))
     await using open = httpTarget()
     await using narrow = httpTarget({ allowedHosts: ['digest.internal'] })
@@ -318,7 +323,7 @@ describe('at dispatch', () => {
     expect(canary.requests).toHaveLength(1)
   })
 
-  test('a spec whose URL cannot be read is refused', async () => {
+  test('a stored spec with an invalid URL is refused', async () => {
     await using target = httpTarget({ allowedHosts: ['*'] })
     const attempt = attemptAt({ url: 'http://127.0.0.1/' })
 

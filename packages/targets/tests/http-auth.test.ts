@@ -10,7 +10,7 @@ const SIGNING_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 const BEARER = { kind: 'bearer', secretRef: 'digest-token' }
 const HMAC = { kind: 'hmac', secretRef: 'digest-key' }
 
-/** A store that knows these names in the project of the attempts, and tells what it was asked. */
+/** A store with these secrets in every project, and a record of the requests for them. */
 function storeOf(secrets: Readonly<Record<string, string>>): SecretStore & { readonly asked: readonly SecretName[] } {
   const asked: SecretName[] = []
   return {
@@ -30,8 +30,8 @@ function webhookHeadersOf(headers: Readonly<Record<string, unknown>> = {}): Reco
   )
 }
 
-describe('a request', () => {
-  test('with a bearer token carries it, under the name in its own tenant and project', async () => {
+describe('the credentials of a request', () => {
+  test('a bearer token is read from the store for the tenant and the project of the schedule', async () => {
     await using server = await startHttpServer((response) => response.end())
     const secrets = storeOf({ 'digest-token': TOKEN })
     await using target = httpTarget({ secrets })
@@ -43,7 +43,7 @@ describe('a request', () => {
   })
 
   test.each([undefined, { kind: 'none' }])(
-    'with %j carries no credential, and no secret is asked for',
+    'a request with the auth %j carries no credential, and reads no secret',
     async (auth) => {
       await using server = await startHttpServer((response) => response.end())
       const secrets = storeOf({})
@@ -60,7 +60,7 @@ describe('a request', () => {
   test.each([
     ['a payload', { payload: { é: ['😀', 1.5], z: null } }],
     ['no body', { method: 'GET' }],
-  ])('with %s is signed so that the reference library takes the bytes that came', async (_what, input) => {
+  ])('a request with %s is signed, and the reference library accepts its signature', async (_what, input) => {
     await using server = await startHttpServer((response) => response.end())
     await using target = httpTarget({ secrets: SECRETS })
 
@@ -74,7 +74,7 @@ describe('a request', () => {
     expect(request?.headers).not.toHaveProperty('authorization')
   })
 
-  test('of every attempt has the same id and the time of that attempt', async () => {
+  test('all attempts have the same signed id, and each has the time of its own attempt', async () => {
     await using server = await startHttpServer((response) => response.end())
     const times = [1_798_135_200_999, 1_798_135_230_000]
     await using target = httpTarget({ secrets: SECRETS, now: () => times.shift() ?? 0 })
@@ -87,7 +87,7 @@ describe('a request', () => {
     expect(new Set(sent.map((headers) => headers['webhook-signature'])).size).toBe(2)
   })
 
-  test('has the secret of the moment, so that a new one counts on the next attempt', async () => {
+  test('a new value of a secret is used from the next attempt on', async () => {
     await using server = await startHttpServer((response) => response.end())
     const values = ['first-token', 'second-token']
     await using target = httpTarget({ secrets: { resolve: async () => values.shift() } })
@@ -99,23 +99,29 @@ describe('a request', () => {
   })
 })
 
-describe('nothing is sent', () => {
+describe('no request is sent', () => {
   const unable: SecretStore = {
     resolve: () => Promise.reject(new Error('vault at 10.0.0.7 said hunter2')),
   }
 
   test.each([
     ['there is no such secret', storeOf({}), BEARER, 'secret_missing', false],
-    ['the store cannot be asked', unable, HMAC, 'secret_unavailable', true],
+    ['the store fails', unable, HMAC, 'secret_unavailable', true],
     ['a worker was started without a store', undefined, BEARER, 'secret_unavailable', true],
     ['a token has a line end', storeOf({ 'digest-token': 'hunter2\r\nHost: evil' }), BEARER, 'secret_unusable', false],
     ['a token has a blank', storeOf({ 'digest-token': 'hunter2 ' }), BEARER, 'secret_unusable', false],
     ['a token is not ASCII', storeOf({ 'digest-token': 'hunter2é' }), BEARER, 'secret_unusable', false],
-    ['a token is too short to be withheld', storeOf({ 'digest-token': 'hunter2' }), BEARER, 'secret_unusable', false],
+    [
+      'a token is too short to be recognised in an answer',
+      storeOf({ 'digest-token': 'hunter2' }),
+      BEARER,
+      'secret_unusable',
+      false,
+    ],
     ['a token is empty', storeOf({ 'digest-token': '' }), BEARER, 'secret_unusable', false],
     ['a token is too long', storeOf({ 'digest-token': 'x'.repeat(8193) }), BEARER, 'secret_unusable', false],
-    ['a secret holds no signing key', storeOf({ 'digest-key': 'hunter2' }), HMAC, 'secret_unusable', false],
-  ])('when %s', async (_what, secrets, auth, code, retryable) => {
+    ['a secret contains no signing key', storeOf({ 'digest-key': 'hunter2' }), HMAC, 'secret_unusable', false],
+  ])('no request is sent if %s', async (_what, secrets, auth, code, retryable) => {
     await using server = await startHttpServer((response) => response.end())
     await using target = httpTarget(secrets === undefined ? {} : { secrets })
 
@@ -127,7 +133,7 @@ describe('nothing is sent', () => {
     expect(server.connectionCount).toBe(0)
   })
 
-  test('when the signal fires while the store is asked, which is not waited for', async () => {
+  test('no request is sent if the attempt is cancelled while the store is read, and the store is not awaited', async () => {
     await using server = await startHttpServer((response) => response.end())
     const controller = new AbortController()
     const { promise: never } = Promise.withResolvers<string>()
@@ -143,7 +149,7 @@ describe('nothing is sent', () => {
     expect(server.connectionCount).toBe(0)
   })
 
-  test('to a host that may not be called, and no secret is asked for', async () => {
+  test('no secret is read for a host that may not be called', async () => {
     const secrets = storeOf({ 'digest-token': TOKEN })
     await using target = httpTarget({ secrets })
 
@@ -170,7 +176,7 @@ describe('a token that the answer repeats', () => {
     ],
     ['in a refusal', 401, 'text/plain', `bad token: ${TOKEN}`],
     ['where the ledger cuts it', 200, 'text/plain', `${'x'.repeat(4096 - 12)}${TOKEN}`],
-  ])('%s is not kept in the ledger', async (_how, status, type, body) => {
+  ])('is not stored in the ledger: %s', async (_how, status, type, body) => {
     await using server = await startHttpServer((response) =>
       response.writeHead(status, { 'Content-Type': type, Location: `/?token=${TOKEN}` }).end(body),
     )
@@ -183,7 +189,7 @@ describe('a token that the answer repeats', () => {
     expect(outcome).not.toContain(TOKEN.slice(-6))
   })
 
-  test('leaves the rest of the answer as it was', async () => {
+  test('is replaced without a change to the rest of the answer', async () => {
     await using server = await startHttpServer((response) =>
       response.writeHead(200, { 'Content-Type': 'application/json' }).end(`{"a":[1,null,true,"x"],"t":"<${TOKEN}>"}`),
     )
@@ -229,7 +235,7 @@ describe('a token that the answer repeats in another form', () => {
       plain,
       base64Of(`${user}:${plain}:${user}`),
     ]),
-  ])('%s is not kept in the ledger', async (_how, token, repeated) => {
+  ])('is not stored in the ledger: %s', async (_how, token, repeated) => {
     const answers = [
       `<${repeated}>`,
       JSON.stringify({ said: `<${repeated}>` }),
@@ -245,7 +251,7 @@ describe('a token that the answer repeats in another form', () => {
       const outcome = await dispatchTo(target, { url: server.origin, auth: BEARER }, { attempt })
       const kept = JSON.stringify(outcome)
       expect(kept).toContain('(withheld)')
-      // What is left beside it may be the user of Basic, and bits of the characters at either end.
+      // The rest may contain the user of Basic, and bits of the characters at either end.
       const rest = kept.slice(kept.indexOf('"body"')).replaceAll('(withheld)', '')
       expect(rest).not.toContain(repeated.slice(6, 12))
       expect(rest).not.toContain(repeated.slice(-12, -6))
@@ -253,10 +259,10 @@ describe('a token that the answer repeats in another form', () => {
   })
 
   test.each([
-    ['a piece of it', 'k3y-4-the-diges, and more'],
-    ['what only begins like it', 'k3y-4-the-digits'],
-    ['escapes of something else', String.raw`\u006b3y %6b3y &#x6b;3y`],
-  ])('is not seen in %s', async (_what, body) => {
+    ['a part of the token', 'k3y-4-the-diges, and more'],
+    ['a text that begins like the token', 'k3y-4-the-digits'],
+    ['other escapes', String.raw`\u006b3y %6b3y &#x6b;3y`],
+  ])('is not found in %s', async (_what, body) => {
     await using server = await startHttpServer((response) =>
       response.writeHead(200, { 'Content-Type': 'text/plain' }).end(body),
     )
@@ -267,16 +273,16 @@ describe('a token that the answer repeats in another form', () => {
 })
 
 describe('without a store of secrets', () => {
-  test.each([BEARER, HMAC])('a spec with %j is refused, with what to do', (auth) => {
+  test.each([BEARER, HMAC])('a spec with %j is refused with a remedy', (auth) => {
     const { spec } = attemptAt({ url: 'http://127.0.0.1/', auth })
 
     expect(httpTarget().check?.(spec, NO_LIMITS)).toEqual([
-      { path: 'auth', message: expect.stringMatching(/^expected no auth, .+ set up a store of secrets$/) as string },
+      { path: 'auth', message: expect.stringMatching(/^expected no auth, .+ set up a secret store$/) as string },
     ])
     expect(httpTarget({ secrets: SECRETS }).check?.(spec, NO_LIMITS)).toEqual([])
   })
 
-  test('a spec without a secret is fine', () => {
+  test('a spec without a secret is accepted', () => {
     const { spec } = attemptAt({ url: 'http://127.0.0.1/', auth: { kind: 'none' } })
 
     expect(httpTarget().check?.(spec, NO_LIMITS)).toEqual([])

@@ -9,24 +9,28 @@ import { closedPort, startHttpServer, startNetServer } from './local-server.ts'
 
 const NETWORK = { kind: 'failed', error: { code: 'network' }, retryable: true }
 
-describe('a network error may pass', () => {
-  test('when nobody listens', async () => {
+describe('a network error is retried', () => {
+  test('the attempt is retried if the port is closed', async () => {
     await using target = httpTarget()
 
     expect(await dispatchTo(target, { url: `http://127.0.0.1:${await closedPort()}` })).toEqual({
       kind: 'failed',
-      error: { code: 'network', message: 'No answer came: ECONNREFUSED.', detail: { cause: 'ECONNREFUSED' } },
+      error: {
+        code: 'network',
+        message: 'expected a complete answer, got a network error: ECONNREFUSED',
+        detail: { cause: 'ECONNREFUSED' },
+      },
       retryable: true,
     })
   })
 
-  test('when the name is unknown', async () => {
+  test('the attempt is retried if the host name is unknown', async () => {
     await using target = httpTarget({ allowedHosts: ['*.invalid'] })
 
     expect(await dispatchTo(target, { url: 'http://nowhere.invalid/' })).toMatchObject(NETWORK)
   })
 
-  test('when TLS meets none', async () => {
+  test('the attempt is retried if the server does not use TLS', async () => {
     await using server = await startHttpServer((response) => response.end())
     await using target = httpTarget()
 
@@ -42,7 +46,7 @@ describe('a network error may pass', () => {
       'answers 101 unasked',
       (socket) => socket.write('HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'),
     ],
-  ])('when the other side %s once it has the request', async (_what, react) => {
+  ])('the attempt is retried if the other side %s after it received the request', async (_what, react) => {
     await using server = await startNetServer((socket) => socket.once('data', () => react(socket)))
     await using target = httpTarget()
 
@@ -50,7 +54,7 @@ describe('a network error may pass', () => {
     expect(server.connectionCount).toBe(1)
   })
 
-  test('when a success breaks off before its body is complete', async () => {
+  test('the attempt is retried if a success breaks off before its body is complete', async () => {
     await using server = await startNetServer((socket) =>
       socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf')),
     )
@@ -59,7 +63,7 @@ describe('a network error may pass', () => {
     expect(await dispatchTo(target, { url: server.origin })).toMatchObject(NETWORK)
   })
 
-  test('but a refusal stays one when its body breaks off', async () => {
+  test('the attempt is not retried if the body of a final failure breaks off', async () => {
     await using server = await startNetServer((socket) =>
       socket.once('data', () => socket.end('HTTP/1.1 413 Too Large\r\nContent-Length: 100\r\n\r\nhalf')),
     )
@@ -73,7 +77,7 @@ describe('a network error may pass', () => {
 })
 
 describe('connections', () => {
-  test('are used again', async () => {
+  test('are reused', async () => {
     await using server = await startHttpServer((response) => response.end('ok'))
     await using target = httpTarget({ connections: 1 })
 
@@ -84,7 +88,7 @@ describe('connections', () => {
   })
 
   test.each(['GET', 'POST'])(
-    'that break under a second %s fail that attempt, which is not sent again',
+    'that break during a later %s fail that attempt, and its request is not sent again',
     async (method) => {
       let requestCount = 0
       await using server = await startNetServer((socket) =>
@@ -104,7 +108,7 @@ describe('connections', () => {
     },
   )
 
-  test('to one origin are bounded, and the other attempts wait', async () => {
+  test('to one origin are limited, and further attempts wait', async () => {
     const held: ServerResponse[] = []
     const { promise: areHeld, resolve } = Promise.withResolvers<void>()
     await using server = await startHttpServer((response) => {
@@ -124,7 +128,7 @@ describe('connections', () => {
     expect(server.connectionCount).toBe(2)
   })
 
-  test('are let go on close, with what is still under way', async () => {
+  test('are closed with the target, and their attempts end', async () => {
     const { promise: arrived, resolve } = Promise.withResolvers<ServerResponse>()
     await using server = await startHttpServer(resolve)
     await using target = httpTarget()
@@ -138,8 +142,8 @@ describe('connections', () => {
   })
 })
 
-describe('a body without end', () => {
-  test.each([200, 500])('is cut after 64 kB and the connection with it: %i', async (status) => {
+describe('an answer with a very large body', () => {
+  test.each([200, 500])('is cut after 64 kB, and its connection is closed: %i', async (status) => {
     const { promise: closed, resolve: onClose } = Promise.withResolvers<number>()
     await using server = await startHttpServer((response) => {
       let written = 0
@@ -159,11 +163,11 @@ describe('a body without end', () => {
     const answer = { status, body: 'x'.repeat(4096), truncated: true }
     if (status === 200) expect(outcome).toEqual({ kind: 'succeeded', result: answer })
     else expect(outcome).toMatchObject({ kind: 'failed', error: { detail: answer }, retryable: true })
-    // What lies in the buffers of both sides' sockets was written too.
+    // The server has also written what is in the buffers of both sockets.
     expect(await closed).toBeLessThan(20_000_000)
   })
 
-  test('is read to its end if that lies within, so that the connection lives', async () => {
+  test('is read to its end up to that size, so that its connection can be reused', async () => {
     await using server = await startHttpServer((response) => response.end('x'.repeat(65_536)))
     await using target = httpTarget({ connections: 1 })
 
@@ -173,7 +177,7 @@ describe('a body without end', () => {
     expect(server.connectionCount).toBe(1)
   })
 
-  test('is cut where the installation says', async () => {
+  test('is cut at the size that the installation sets', async () => {
     await using server = await startHttpServer((response) => response.end('x'.repeat(100)))
     await using target = httpTarget({ maxBodyBytes: 10 })
 
@@ -184,11 +188,11 @@ describe('a body without end', () => {
   })
 })
 
-describe('when the signal fires', () => {
+describe('cancelling an attempt', () => {
   test.each<[string, (response: ServerResponse) => void]>([
     ['before the headers', () => undefined],
     ['in the middle of the body', (response) => response.writeHead(200, { 'Content-Length': '10' }).write('half')],
-  ])('%s, the attempt ends and the socket with it', async (_when, hang) => {
+  ])('a cancellation %s ends the attempt and closes its socket', async (_when, hang) => {
     const { promise: arrived, resolve } = Promise.withResolvers<ServerResponse>()
     await using server = await startHttpServer((response) => {
       hang(response)
@@ -206,7 +210,7 @@ describe('when the signal fires', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  test('beforehand, nothing is sent', async () => {
+  test('a cancellation before the dispatch sends nothing', async () => {
     await using server = await startHttpServer((response) => response.end())
     await using target = httpTarget()
 
@@ -214,7 +218,7 @@ describe('when the signal fires', () => {
     expect(server.connectionCount).toBe(0)
   })
 
-  test('while the attempt waits for a connection, it ends at once and is never sent', async () => {
+  test('a cancellation while the attempt waits for a connection ends it at once, and its request is never sent', async () => {
     const { promise: arrived, resolve } = Promise.withResolvers<ServerResponse>()
     await using server = await startHttpServer((response, _request, count) => {
       if (count === 1) resolve(response)
@@ -236,7 +240,7 @@ describe('when the signal fires', () => {
     expect(server.connectionCount).toBe(1)
   })
 
-  test('after the answer, nothing changes', async () => {
+  test('a cancellation after the answer changes nothing', async () => {
     await using server = await startHttpServer((response) => response.end())
     await using target = httpTarget({ connections: 1 })
     const controller = new AbortController()

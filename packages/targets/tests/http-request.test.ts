@@ -37,7 +37,7 @@ describe('a request', () => {
     expect(request).toMatchObject({ method: 'POST', path: '/run?a=1&b=%20' })
   })
 
-  test('shares its trace with the other attempts at the run, and each is a span of its own', async () => {
+  test('shares its trace with the other attempts of its run, and has a span of its own', async () => {
     const { requests } = await received({}, [1, 2, 3])
 
     const parts = requests.map(({ headers }) => String(headers['traceparent']).split('-'))
@@ -45,7 +45,7 @@ describe('a request', () => {
     expect(new Set(parts.map(([, , spanId]) => spanId)).size).toBe(3)
   })
 
-  test('says its own slot, whichever was sent before', async () => {
+  test('has the header of its own slot, whichever slot was sent before', async () => {
     await using server = await startHttpServer((response) => response.end())
     await using target = httpTarget()
     for (const scheduledFor of [SLOT, SLOT + 1, SLOT]) {
@@ -59,7 +59,7 @@ describe('a request', () => {
     ])
   })
 
-  test('lets a schedule say another Content-Type and User-Agent, once each', async () => {
+  test('may have another Content-Type and User-Agent, once each', async () => {
     const headers = { 'content-TYPE': 'application/cloudevents+json', 'user-agent': 'Digest/2' }
     const { requests } = await received({ payload: {}, headers })
 
@@ -71,7 +71,7 @@ describe('a request', () => {
     expect(new Set(names).size).toBe(names?.length)
   })
 
-  test('of every attempt has the same key and the same bytes, keys in the order they were written (I5)', async () => {
+  test('of each attempt has the same key and the same body, with the fields in their original order (I5)', async () => {
     const text = '{"z":1,"a":{"y":[1.5,-0.25,"é😀"],"b":null},"__proto__":{"x":true},"":"\\t"}'
     const { requests } = await received({ payload: JSON.parse(text) as unknown }, [1, 2, 3])
 
@@ -92,20 +92,23 @@ describe('a request', () => {
     expect(requests[0]?.headers['content-type']).toBe('application/json')
   })
 
-  test.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])('may be a %s without a body', async (method) => {
-    const { requests } = await received({ method })
+  test.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])(
+    'with the method %s may have no body',
+    async (method) => {
+      const { requests } = await received({ method })
 
-    expect(requests[0]).toMatchObject({ method, body: Buffer.alloc(0) })
-    expect(requests[0]?.headers).not.toHaveProperty('content-type')
-  })
+      expect(requests[0]).toMatchObject({ method, body: Buffer.alloc(0) })
+      expect(requests[0]?.headers).not.toHaveProperty('content-type')
+    },
+  )
 
-  test.each(['PUT', 'PATCH', 'DELETE'])('may be a %s with a body', async (method) => {
+  test.each(['PUT', 'PATCH', 'DELETE'])('with the method %s may have a body', async (method) => {
     const { requests } = await received({ method, payload: { a: 1 } })
 
     expect(requests[0]?.body.toString()).toBe('{"a":1}')
   })
 
-  test('that a stored spec makes impossible is malformed, and nothing is sent', async () => {
+  test('that cannot be built from a stored spec is malformed, and nothing is sent', async () => {
     await using server = await startHttpServer((response) => response.end())
     await using target = httpTarget()
     const attempt = attemptAt({ url: server.origin })

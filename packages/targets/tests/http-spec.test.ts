@@ -7,7 +7,7 @@ import { createHttpTarget } from '../src/index.ts'
 const target = createHttpTarget({ allowedHosts: ['*'] })
 const URL_GIVEN = 'https://digest.internal/run'
 
-/** The problems as core tells them: the field at fault and a sentence. */
+/** The problems of an input as core reports them: the field at fault and a message. */
 function problemsOf(input: Record<string, unknown>): { path: string; message: string }[] {
   const parsed = target.schema.safeParse({ kind: 'http', url: URL_GIVEN, ...input })
   return parsed.success ? [] : parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
@@ -17,8 +17,8 @@ function pathsOf(input: Record<string, unknown>): string[] {
   return problemsOf(input).map(({ path }) => path)
 }
 
-describe('a spec', () => {
-  test('needs only a URL; the rest is filled in and stored', () => {
+describe('the spec of an HTTP target', () => {
+  test('needs only a URL, and the other fields get their defaults', () => {
     expect(target.schema.parse({ kind: 'http', url: URL_GIVEN })).toEqual({
       kind: 'http',
       url: URL_GIVEN,
@@ -27,7 +27,7 @@ describe('a spec', () => {
     })
   })
 
-  test('comes back the same when it is read again', () => {
+  test('stays the same when it is parsed again', () => {
     const spec = target.schema.parse({
       kind: 'http',
       url: 'HTTP://EXAMPLE.com:80/a b?'.replace(' ', '%20'),
@@ -40,32 +40,32 @@ describe('a spec', () => {
 
   test.each([
     ['an unknown field', { colour: 'blue' }, ''],
-    ['the retention, which is the installation’s to say', { idempotencyRetentionSeconds: 1 }, ''],
+    ['the retention, which only the installation sets', { idempotencyRetentionSeconds: 1 }, ''],
     ['another kind', { kind: 'graph' }, 'kind'],
     ['no URL', { url: undefined }, 'url'],
-    ['a URL that is no text', { url: 7 }, 'url'],
+    ['a URL that is not a string', { url: 7 }, 'url'],
     ['an unknown method', { method: 'BREW' }, 'method'],
     ['a method in lower case', { method: 'post' }, 'method'],
     ['CONNECT', { method: 'CONNECT' }, 'method'],
     ['no time', { timeoutSeconds: 0 }, 'timeoutSeconds'],
     ['too much time', { timeoutSeconds: 301 }, 'timeoutSeconds'],
     ['half a second', { timeoutSeconds: 1.5 }, 'timeoutSeconds'],
-    ['time as a text', { timeoutSeconds: '30' }, 'timeoutSeconds'],
+    ['time as a string', { timeoutSeconds: '30' }, 'timeoutSeconds'],
     ['a payload with GET', { method: 'GET', payload: {} }, 'payload'],
     ['a payload with HEAD', { method: 'HEAD', payload: null }, 'payload'],
-  ])('with %s is refused, naming the field', (_what, input, path) => {
+  ])('with %s is refused with the name of the field', (_what, input, path) => {
     const problems = problemsOf(input)
 
     expect(problems.map((problem) => problem.path)).toEqual([path])
   })
 
-  test('has the timeout that it says', () => {
+  test('has the timeout that its field states', () => {
     expect(target.timeoutMs(target.schema.parse({ kind: 'http', url: URL_GIVEN }))).toBe(30_000)
     expect(target.timeoutMs(target.schema.parse({ kind: 'http', url: URL_GIVEN, timeoutSeconds: 300 }))).toBe(300_000)
   })
 })
 
-describe('a URL', () => {
+describe('the URL of a spec', () => {
   test.each([
     ['http://example.com', 'http://example.com/'],
     ['HTTPS://Example.COM:443/a/../b?q=1', 'https://example.com/b?q=1'],
@@ -136,7 +136,7 @@ describe('a URL', () => {
   })
 })
 
-describe('an address', () => {
+describe('an address in a URL', () => {
   test.each([
     ['http://127.1/', '127.0.0.1'],
     ['http://0x7f000001:8080/', '127.0.0.1'],
@@ -150,14 +150,14 @@ describe('an address', () => {
     ['http://[::ffff:7f00:1]/', '127.0.0.1'],
     ['http://[2001:DB8:0::1]/', '[2001:db8::1]'],
     ['http://[0:0:0:0:0:0:0:1]:80/', '[::1]'],
-  ])('spelt %s is refused, and its plain form is told', (url, plain) => {
+  ])('that is written as %s is refused, and the message shows its plain form', (url, plain) => {
     expect(problemsOf({ url })).toEqual([
       { path: 'url', message: `expected the address in its plain form (${plain}), got "${url}"` },
     ])
   })
 })
 
-describe('the scope that a grant must carry', () => {
+describe('the scope that a grant needs', () => {
   test.each([
     ['https://example.com/run?list=a', 'http:dispatch:example.com'],
     ['https://EXAMPLE.com.:443/', 'http:dispatch:example.com'],
@@ -171,13 +171,13 @@ describe('the scope that a grant must carry', () => {
   })
 })
 
-describe('auth', () => {
+describe('the auth of a spec', () => {
   test.each([
     { kind: 'none' },
     { kind: 'bearer', secretRef: 'a' },
     { kind: 'hmac', secretRef: `0${'x'.repeat(99)}` },
     { kind: 'bearer', secretRef: 'Digest.prod_2-b' },
-  ])('is kept as it is: %j', (auth) => {
+  ])('%j is stored unchanged', (auth) => {
     expect(target.schema.parse({ kind: 'http', url: URL_GIVEN, auth }).auth).toEqual(auth)
   })
 
@@ -192,22 +192,22 @@ describe('auth', () => {
     ['a name that begins with a dot', { kind: 'hmac', secretRef: '.env' }, 'auth.secretRef'],
     ['a path', { kind: 'hmac', secretRef: 'a/../b' }, 'auth.secretRef'],
     ['a line end', { kind: 'hmac', secretRef: 'a\n' }, 'auth.secretRef'],
-    ['a name that is no text', { kind: 'bearer', secretRef: 7 }, 'auth.secretRef'],
+    ['a name that is not a string', { kind: 'bearer', secretRef: 7 }, 'auth.secretRef'],
     ['the secret itself', { kind: 'bearer', secretRef: 'a', value: 'hunter2' }, 'auth'],
-    ['a secret for none', { kind: 'none', secretRef: 'a' }, 'auth'],
-  ])('with %s is refused, naming the field', (_what, auth, path) => {
+    ['a secret for the kind none', { kind: 'none', secretRef: 'a' }, 'auth'],
+  ])('with %s is refused with the name of the field', (_what, auth, path) => {
     const problems = problemsOf({ auth })
 
     expect(problems.map((problem) => problem.path)).toEqual([path])
   })
 
-  test('does not repeat what may be the secret itself', () => {
+  test('is not quoted in a problem, because it may be the secret itself', () => {
     const [problem] = problemsOf({ auth: { kind: 'bearer', secretRef: 'hunter2 hunter2' } })
 
     expect(problem?.message).toMatch(/^expected the name of a secret: .+, got another text$/)
   })
 
-  test('names its secret, and where it does', () => {
+  test('names its secrets and their fields', () => {
     const spec = (auth?: unknown) => target.schema.parse({ kind: 'http', url: URL_GIVEN, auth })
 
     expect(target.secretRefs?.(spec({ kind: 'hmac', secretRef: 'digest' }))).toEqual([
@@ -218,11 +218,11 @@ describe('auth', () => {
   })
 })
 
-describe('a header', () => {
+describe('the headers of a spec', () => {
   const examples = Object.keys(RESERVED_HEADERS).map((name) => name.replace('*', 'anything'))
 
   test.each(examples.flatMap((name) => [name, name.toUpperCase(), name.replaceAll('-', '_')]))(
-    '%s is reserved',
+    'may not include the reserved header %s',
     (name) => {
       const problems = problemsOf({ headers: { 'X-Fine': '1', [name]: 'x' } })
 
@@ -255,12 +255,12 @@ describe('a header', () => {
     'webhook-id',
     'X-Forwarded-For',
     'Accept-Encoding',
-  ])('%s is among those', (name) => {
+  ])('may not include the well-known header %s', (name) => {
     expect(pathsOf({ headers: { [name]: 'x' } })).toEqual([`headers.${name}`])
   })
 
   test.each(['Authorization', 'Cookie', 'X-Api-Key'])(
-    '%s is refused with a word on secrets, and is not repeated',
+    'may not include %s: the message refers to secrets, and does not quote the value',
     (name) => {
       const [problem] = problemsOf({ headers: { [name]: 'hunter2' } })
 
@@ -275,32 +275,32 @@ describe('a header', () => {
     ['a colon in its name', { 'X:A': 'x' }, 'headers.X:A'],
     ['a line break in its name', { 'X\r\nHost': 'x' }, 'headers.X\r\nHost'],
     ['a letter beyond ASCII in its name', { 'X-É': 'x' }, 'headers.X-É'],
-    ['a name without end', { ['x'.repeat(129)]: 'x' }, `headers.${'x'.repeat(129)}`],
+    ['a name that is too long', { ['x'.repeat(129)]: 'x' }, `headers.${'x'.repeat(129)}`],
     ['a line break in its value', { 'X-A': 'x\r\nHost: evil' }, 'headers.X-A'],
     ['a lone line feed in its value', { 'X-A': 'x\ny' }, 'headers.X-A'],
     ['U+0000 in its value', { 'X-A': 'x\0' }, 'headers.X-A'],
     ['a letter beyond ASCII in its value', { 'X-A': 'é' }, 'headers.X-A'],
     ['a blank around its value', { 'X-A': ' x' }, 'headers.X-A'],
-    ['a value without end', { 'X-A': 'x'.repeat(4097) }, 'headers.X-A'],
-    ['a value that is no text', { 'X-A': 1 }, 'headers.X-A'],
+    ['a value that is too long', { 'X-A': 'x'.repeat(4097) }, 'headers.X-A'],
+    ['a value that is not a string', { 'X-A': 1 }, 'headers.X-A'],
     ['a list of values', { 'X-A': ['x'] }, 'headers.X-A'],
-    ['a twin in other letters', { 'X-A': 'x', 'x-a': 'y' }, 'headers.x-a'],
-    ['a list in place of an object', [['X-A', 'x']], 'headers'],
-    ['null in place of an object', null, 'headers'],
-    ['51 of its kind', Object.fromEntries(Array.from({ length: 51 }, (_, n) => [`X-${n}`, 'x'])), 'headers'],
-    ['too much in all', { 'X-A': 'x'.repeat(4096), 'X-B': 'x'.repeat(4096) }, 'headers'],
-  ])('with %s is refused', (_what, headers, path) => {
+    ['the same name twice in different case', { 'X-A': 'x', 'x-a': 'y' }, 'headers.x-a'],
+    ['a list instead of an object', [['X-A', 'x']], 'headers'],
+    ['null instead of an object', null, 'headers'],
+    ['51 of them', Object.fromEntries(Array.from({ length: 51 }, (_, n) => [`X-${n}`, 'x'])), 'headers'],
+    ['too many bytes in all', { 'X-A': 'x'.repeat(4096), 'X-B': 'x'.repeat(4096) }, 'headers'],
+  ])('are refused with %s', (_what, headers, path) => {
     expect(pathsOf({ headers })).toEqual([path])
   })
 
   test.each([{}, { 'X-Empty': '' }, { 'X-A': 'a b\tc' }, { Accept: 'application/json', 'X-Tenant': '~' }])(
-    'such as %j is fine',
+    'may be %j',
     (headers) => {
       expect(target.schema.parse({ kind: 'http', url: URL_GIVEN, headers }).headers).toEqual(headers)
     },
   )
 
-  test('named __proto__ is a header like any other', () => {
+  test('may include one that is named __proto__', () => {
     const headers = JSON.parse('{"__proto__":"x"}') as unknown
 
     expect(JSON.stringify(target.schema.parse({ kind: 'http', url: URL_GIVEN, headers }).headers)).toBe(
@@ -309,7 +309,7 @@ describe('a header', () => {
   })
 })
 
-describe('a payload', () => {
+describe('the payload of a spec', () => {
   const cyclic: unknown[] = []
   cyclic.push(cyclic)
 
@@ -336,11 +336,11 @@ describe('a payload', () => {
     ['half a character in a key', { '\udc00': 1 }, 'payload'],
     ['10,000 levels', nested(10_000), 'payload'],
     ['101 levels', nested(101), 'payload'],
-    ['a circle', cyclic, 'payload'],
+    ['a cycle', cyclic, 'payload'],
     ['more than 256 kB', 'x'.repeat(262_143), 'payload'],
     ['more than 256 kB once written in UTF-8', 'é'.repeat(131_072), 'payload'],
-    ['more than 256 kB of small things', Array.from({ length: 200_000 }, () => 1), 'payload'],
-  ])('with %s is refused', (_what, payload, path) => {
+    ['more than 256 kB of small values', Array.from({ length: 200_000 }, () => 1), 'payload'],
+  ])('is refused with %s', (_what, payload, path) => {
     expect(pathsOf({ payload })).toEqual([path])
   })
 
@@ -352,11 +352,11 @@ describe('a payload', () => {
     ['characters of all planes', { 'é😀\u2028': '\t\u0001\uFFFF' }],
     ['an object without a prototype', Object.assign(Object.create(null) as object, { a: 1 })],
     ['null', null],
-  ])('with %s is fine, and passes as it is', (_what, payload) => {
+  ])('is accepted with %s, and stored unchanged', (_what, payload) => {
     expect(target.schema.parse({ kind: 'http', url: URL_GIVEN, payload }).payload).toBe(payload)
   })
 
-  test('is written the same after it was stored and read, with whatever keys', () => {
+  test('is written in the same way after it was stored and read, whatever its keys', () => {
     const text = '{"constructor":1,"__proto__":{"polluted":true},"b":2,"a":3}'
     const spec = target.schema.parse({ kind: 'http', url: URL_GIVEN, payload: JSON.parse(text) as unknown })
 
@@ -365,8 +365,8 @@ describe('a payload', () => {
   })
 })
 
-describe('the target', () => {
-  test('retries for 2 h 15 min, within 6 h whatever its base, within the time of its keys', () => {
+describe('the HTTP target', () => {
+  test('retries for 2 h 15 min, for at most 6 h with any base, and within the retention of its keys', () => {
     const { maxAttempts, baseSeconds, capSeconds } = target.retry
     const waits = Array.from({ length: maxAttempts - 1 }, (_, n) => Math.min(baseSeconds * 2 ** n, capSeconds))
 
@@ -386,7 +386,7 @@ describe('the target', () => {
     expect(() => createHttpTarget({ allowedHosts: [], [name]: value })).toThrow(`expected \`${name}\` to be`)
   })
 
-  test('knows the methods that it takes', () => {
+  test('accepts every documented method', () => {
     expect(HTTP_METHODS.filter((method) => pathsOf({ method }).length > 0)).toEqual([])
   })
 })

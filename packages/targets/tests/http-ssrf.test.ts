@@ -15,7 +15,7 @@ const resolveHostile: Resolve = async (hostname) => {
   return addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
 }
 
-// As open as an installation can be without naming an address.
+// The most open list that an installation can have without special addresses.
 const target = httpTarget({ allowedHosts: ['*'], resolve: resolveHostile })
 let canary: LocalServer
 
@@ -28,7 +28,7 @@ afterAll(async () => {
   await canary[Symbol.asyncDispose]()
 })
 
-/** Past schema and check, as a spec would be that was stored before they were so strict. */
+/** Dispatches a URL without parsing and checking its spec, as if it had been stored under weaker rules. */
 function dispatchUnchecked(url: string): Promise<Outcome> {
   const attempt = attemptAt({ url: 'http://example.com/' })
   const spec: HttpSpec = { ...attempt.spec, url: URL.parse(url)?.href ?? url }
@@ -43,7 +43,7 @@ function problemsOf(url: string) {
   return target.check?.(attemptAt({ url }).spec, NO_LIMITS)
 }
 
-test('the canary counts, or 0 would prove nothing', async () => {
+test('the canary counts connections, so that a count of 0 proves something', async () => {
   await using server = await startCanary()
   await using open = httpTarget({ allowedHosts: ['*', '127.0.0.0/8'], resolve: resolveHostile })
 
@@ -53,25 +53,28 @@ test('the canary counts, or 0 would prove nothing', async () => {
   expect(server.connectionCount).toBe(1)
 })
 
-test('there are at least 150 spellings, each another', () => {
+test('the corpus has at least 150 different spellings', () => {
   const spellings = [...SPECIAL_ADDRESSES, ...ODD_HOSTS, ...ODD_URLS, ...Object.keys(HOSTILE_NAMES)]
 
   expect(new Set(spellings).size).toBe(spellings.length)
   expect(spellings.length).toBeGreaterThanOrEqual(150)
 })
 
-describe('with every host allowed, nothing is connected to', () => {
-  test.each(SPECIAL_ADDRESSES)('that is the special address %s, at save and at dispatch alike', async (host) => {
-    const url = `http://${host}:${canary.port}/`
+describe('a list that allows every host', () => {
+  test.each(SPECIAL_ADDRESSES)(
+    'does not allow the special address %s, neither at save nor at dispatch',
+    async (host) => {
+      const url = `http://${host}:${canary.port}/`
 
-    expect(problemsOf(url)).toEqual([
-      { path: 'url', message: expect.stringContaining('expected a public address, or one that') as string },
-    ])
-    expect(await dispatchUnchecked(url)).toMatchObject(ADDRESS_REFUSED)
-    expect(canary.connectionCount).toBe(0)
-  })
+      expect(problemsOf(url)).toEqual([
+        { path: 'url', message: expect.stringContaining('expected a public address, or one that') as string },
+      ])
+      expect(await dispatchUnchecked(url)).toMatchObject(ADDRESS_REFUSED)
+      expect(canary.connectionCount).toBe(0)
+    },
+  )
 
-  test.each(ODD_HOSTS)('that is spelt oddly: %s', async (host) => {
+  test.each(ODD_HOSTS)('does not allow the spelling %s', async (host) => {
     const url = `http://${host}:${canary.port}/`
 
     expect(isReadable(url)).toBe(false)
@@ -79,7 +82,7 @@ describe('with every host allowed, nothing is connected to', () => {
     expect(canary.connectionCount).toBe(0)
   })
 
-  test.each(ODD_URLS)('that hides in an odd URL: %j', async (text) => {
+  test.each(ODD_URLS)('does not allow the URL %j', async (text) => {
     const url = text.replace('PORT', String(canary.port))
 
     expect(isReadable(url)).toBe(false)
@@ -87,33 +90,36 @@ describe('with every host allowed, nothing is connected to', () => {
     expect(canary.connectionCount).toBe(0)
   })
 
-  test.each(Object.keys(HOSTILE_NAMES))('that %s resolves to, and it is not told which that is', async (name) => {
-    const url = `http://${name}:${canary.port}/`
+  test.each(Object.keys(HOSTILE_NAMES))(
+    'does not allow the addresses of the name %s, and the error does not show them',
+    async (name) => {
+      const url = `http://${name}:${canary.port}/`
 
-    expect(problemsOf(url)).toEqual([])
-    const outcome = await dispatchTo(target, { url })
-    expect(outcome).toEqual({
-      kind: 'failed',
-      error: {
-        code: 'address_not_allowed',
-        message:
-          `The host ${name.toLowerCase()}:${canary.port} leads to an address that this installation does not call; ` +
-          'nothing was sent. Addresses that are not public must be listed (CARILLON_ALLOWED_TARGETS).',
-      },
-      retryable: false,
-    })
-    expect(canary.connectionCount).toBe(0)
-  })
+      expect(problemsOf(url)).toEqual([])
+      const outcome = await dispatchTo(target, { url })
+      expect(outcome).toEqual({
+        kind: 'failed',
+        error: {
+          code: 'address_not_allowed',
+          message:
+            `expected the host ${name.toLowerCase()}:${canary.port} to resolve to a public address, ` +
+            'or one that this installation lists (CARILLON_ALLOWED_TARGETS), got another; nothing was sent',
+        },
+        retryable: false,
+      })
+      expect(canary.connectionCount).toBe(0)
+    },
+  )
 })
 
-describe('a name that changes what it resolves to', () => {
+describe('a host name with changing addresses', () => {
   const PRIVATE = { address: '127.0.0.1', family: 4 }
   const PRIVATE6 = { address: '::1', family: 6 }
-  // Listed, so that it stands for a public one; no connection to it can be made, so nothing leaves the machine.
+  // The list contains this address, so that it stands for a public one. No connection to it is possible, so nothing leaves the machine.
   const ALLOWED = { address: '255.255.255.255', family: 4 }
   const failure = Object.assign(new Error('SERVFAIL'), { code: 'EAI_AGAIN' })
 
-  // What each further question is answered.
+  // The answers to the first, second and later lookups of a name.
   const answers: readonly (readonly (Awaited<ReturnType<Resolve>> | Error)[])[] = [
     [[ALLOWED], [PRIVATE]],
     [[PRIVATE], [ALLOWED]],
@@ -125,7 +131,7 @@ describe('a name that changes what it resolves to', () => {
     [failure, [ALLOWED], failure, [PRIVATE]],
   ]
 
-  test('never leads to a private address, in 100 tries', async () => {
+  test('never leads to a private address in 100 attempts', async () => {
     let questions = 0
     const asked = new Map<string, number>()
     const resolve: Resolve = async (hostname) => {
@@ -148,7 +154,7 @@ describe('a name that changes what it resolves to', () => {
     }
 
     expect(outcomes).toHaveLength(100)
-    // One question per connection: what was checked is what is called.
+    // There is one lookup per connection, so the address that was checked is the one that is called.
     expect(questions).toBe(100)
     expect(canary.connectionCount).toBe(0)
     const codes = outcomes.map((outcome) => (outcome.kind === 'failed' ? outcome.error.code : outcome.kind))
@@ -158,7 +164,7 @@ describe('a name that changes what it resolves to', () => {
   test.each([
     ['fails', failure, 'EAI_AGAIN'],
     ['gives no address', [], 'ENOTFOUND'],
-  ])('may be tried again when resolving it %s', async (_what, answer, cause) => {
+  ])('is retried if the lookup %s', async (_what, answer, cause) => {
     const resolve: Resolve = async () => {
       if (answer instanceof Error) throw answer
       return answer
@@ -171,7 +177,7 @@ describe('a name that changes what it resolves to', () => {
     })
   })
 
-  test('is resolved once for a connection that is used again', async () => {
+  test('is looked up once for a connection that is reused', async () => {
     await using server = await startHttpServer((response) => response.end())
     let questions = 0
     const resolve: Resolve = async () => {

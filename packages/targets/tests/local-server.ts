@@ -10,11 +10,11 @@ import {
 } from 'node:net'
 import { networkInterfaces } from 'node:os'
 
-/** What a server received, whole. */
+/** A complete request that a server received. */
 interface ReceivedRequest {
   readonly method: string
   readonly path: string
-  /** Names as they were written, in order. */
+  /** Names and values as they were written, in their order. */
   readonly rawHeaders: readonly string[]
   readonly headers: IncomingMessage['headers']
   readonly body: Buffer
@@ -24,7 +24,7 @@ export interface LocalServer extends AsyncDisposable {
   /** `http://127.0.0.1:<port>` */
   readonly origin: string
   readonly port: number
-  /** Accepted so far, used or not. */
+  /** How many connections the server has accepted, whether they were used or not. */
   readonly connectionCount: number
 }
 
@@ -34,13 +34,13 @@ export interface LocalHttpServer extends LocalServer {
 
 type GiveAnswer = (response: ServerResponse, request: ReceivedRequest, count: number) => void
 
-/** A real HTTP server on loopback; it answers after the whole request has come. */
+/** A real HTTP server on loopback. It answers once the whole request has arrived. */
 export async function startHttpServer(answer: GiveAnswer): Promise<LocalHttpServer> {
   const requests: ReceivedRequest[] = []
   return Object.assign(await listen(createHttpServer(receiver(requests, answer))), { requests })
 }
 
-/** The same with TLS. */
+/** Like `startHttpServer`, with TLS. */
 export async function startHttpsServer(options: ServerOptions, answer: GiveAnswer): Promise<LocalHttpServer> {
   const requests: ReceivedRequest[] = []
   return Object.assign(await listen(createHttpsServer(options, receiver(requests, answer))), { requests })
@@ -60,7 +60,7 @@ function receiver(requests: ReceivedRequest[], answer: GiveAnswer) {
   }
 }
 
-/** A server that says whatever a socket can. */
+/** A server that can send any bytes. */
 export async function startNetServer(onConnection: (socket: Socket) => void): Promise<LocalServer> {
   return listen(
     createNetServer((socket) => {
@@ -70,7 +70,7 @@ export async function startNetServer(onConnection: (socket: Socket) => void): Pr
   )
 }
 
-/** Listens on every address that this machine has, counts who comes and sends them away. */
+/** Listens on every address of this machine, counts connections and closes them. */
 export async function startCanary(): Promise<LocalServer> {
   const ipv4 = await listen(createNetServer(sendAway), { port: 0, host: '0.0.0.0' })
   if (!hasIpv6()) return ipv4
@@ -96,7 +96,7 @@ function hasIpv6(): boolean {
   return Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ family }) => family === 'IPv6'))
 }
 
-/** A port of loopback on which nobody listens. */
+/** A port of loopback on which no program listens. */
 export async function closedPort(): Promise<number> {
   await using server = await startNetServer(() => undefined)
   return server.port

@@ -5,18 +5,18 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 
-/** Its package.json and lockfile name the version. It is no workspace, so `npm install` does not bring its 216 MB. */
+/** Its package.json and lockfile state the version. It is not a workspace, so `npm install` does not download its 216 MB. */
 const MANIFEST_FOLDER = resolve(import.meta.dirname, '../../../tests/restate')
 
 const PACKAGE = '@restatedev/restate-server'
 
-/** For a hook or a test that may be the first to need Restate, and then waits for the download. */
+/** The time limit of a hook or test that may be the first to need Restate, and then waits for the download. */
 export const FETCH_LIMIT_MS = 10 * 60_000
 
-/** The binary itself and not the script that npm links, which would stand between us and its process id. */
+/** The binary itself, because the script that npm links would be a process between this one and Restate. */
 export async function findRestate(): Promise<string> {
   const version = readManifest(join(MANIFEST_FOLDER, 'package.json')).dependencies?.[PACKAGE] ?? ''
-  // In the checkout, or beside it where the checkout cannot be written to.
+  // The install is in the checkout, or beside it if the checkout cannot be written to.
   const folders = [MANIFEST_FOLDER, join(tmpdir(), `carillon-restate-${version}-${process.geteuid?.() ?? 0}`)]
   const found = folders.map((folder) => binaryIn(folder, version)).find((binary) => binary !== undefined)
   return found ?? fetchRestate(folders, version)
@@ -32,7 +32,7 @@ async function fetchRestate(folders: readonly string[], version: string): Promis
         cpSync(join(MANIFEST_FOLDER, file), join(staging, file))
       }
       await promisify(execFile)('npm', ['ci', '--no-audit', '--no-fund'], { cwd: staging })
-      // As a whole, or not at all. Should two fetch at once, one of them comes too late and is not needed.
+      // The rename is atomic. If two processes download at once, the later one discards its copy.
       if (!existsSync(join(folder, 'node_modules'))) {
         renameSync(join(staging, 'node_modules'), join(folder, 'node_modules'))
       }
@@ -45,7 +45,7 @@ async function fetchRestate(folders: readonly string[], version: string): Promis
   throw new Error(`expected Restate ${version} for ${process.platform}-${process.arch} from npm, got none`)
 }
 
-/** A folder for an install; undefined where this user may not write. */
+/** A folder for an install. Undefined if this user may not write there. */
 function tryMake(folder: string): string | undefined {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })

@@ -10,16 +10,16 @@ import { findRestate } from './restate-binary.ts'
 export { FETCH_LIMIT_MS } from './restate-binary.ts'
 
 export interface RestateServer extends AsyncDisposable {
-  /** Where services are called: `<ingressUrl>/<service>/<handler>`. */
+  /** The URL under which services are called: `<ingressUrl>/<service>/<handler>`. */
   readonly ingressUrl: string
   readonly adminUrl: string
-  /** Makes the services known that an endpoint serves. */
+  /** Registers the services of an endpoint. */
   register(serviceUrl: string): Promise<void>
 }
 
 /**
- * A real Restate, from npm, on ports that the system chooses and in a folder of its own, so any number may run side by
- * side. Ready when this resolves.
+ * A real Restate from npm, on ports that the system chooses and in a folder of its own, so several can run side by side. It is ready when
+ * this resolves.
  */
 export async function startRestate(): Promise<RestateServer> {
   const folder = await mkdtemp(join(tmpdir(), 'carillon-restate-'))
@@ -32,18 +32,18 @@ export async function startRestate(): Promise<RestateServer> {
       RESTATE_ADMIN__DISABLE_WEB_UI: 'true',
       RESTATE_LOG_FORMAT: 'json',
       RESTATE_LOG_FILTER: 'warn,restate=info',
-      // One partition and little memory: it starts in half a second.
+      // With one partition and little memory it starts in half a second.
       RESTATE_DEFAULT_NUM_PARTITIONS: '1',
       RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE: '64MB',
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  // A test that is cut leaves no server behind.
+  // A test that is interrupted leaves no server behind.
   const kill = (): boolean => server.kill('SIGKILL')
   process.once('exit', kill)
   const stop = async (): Promise<void> => {
     process.off('exit', kill)
-    // It holds nothing that outlives it, so there is nothing to shut down in order.
+    // Its data is temporary, so no orderly shutdown is needed.
     if (server.exitCode === null && server.signalCode === null && kill()) await once(server, 'exit')
     await rm(folder, { recursive: true, force: true })
   }
@@ -67,7 +67,7 @@ interface LogLine {
   readonly span?: { readonly server_name?: string; readonly 'server.port'?: number }
 }
 
-/** Reads the log until all that a call needs is there: both ports, and a leader of the one partition. */
+/** Reads the log until a call is possible: both ports are open, and the one partition has a leader. */
 function portsOf(server: ChildProcess): Promise<{ ingressPort: number; adminPort: number }> {
   const { stdout, stderr } = server
   if (stdout === null || stderr === null) throw new Error('expected pipes')
@@ -88,7 +88,7 @@ function portsOf(server: ChildProcess): Promise<{ ingressPort: number; adminPort
     if (hasLeader && ingressPort !== undefined && adminPort !== undefined) resolve({ ingressPort, adminPort })
   }
 
-  // To the end, also once it is ready: a pipe that nobody reads stops who writes.
+  // Reads to the end, even once the server is ready: a full pipe would block it.
   createInterface({ input: stdout }).on('line', read)
   createInterface({ input: stderr }).on('line', read)
   server.once('error', reject)

@@ -19,7 +19,7 @@ const invocations: Digest[] = []
 const digest = restate.service({
   name: 'digest',
   handlers: {
-    // Not inside `ctx.run`: counted is how often the handler is entered.
+    // Not inside `ctx.run`, because the test counts how often the handler is entered.
     send: async (_context: restate.Context, payload: Digest) => {
       invocations.push(payload)
       return { list: payload.list, count: invocations.length }
@@ -41,8 +41,8 @@ afterAll(async () => {
   services.close()
 })
 
-describe('Restate, called by the HTTP target', () => {
-  // Restate remembers keys over tests, so each has a schedule of its own.
+describe('a Restate service that the HTTP target calls', () => {
+  // Restate remembers keys across tests, so each test has a schedule of its own.
   let scheduleId: string
   let count = 0
 
@@ -55,7 +55,7 @@ describe('Restate, called by the HTTP target', () => {
     return { url: `${server.ingressUrl}/digest/send`, payload: { list } }
   }
 
-  test('runs its handler once for two attempts at a slot, and answers both the same (I5)', async () => {
+  test('runs its handler once for two attempts at a slot, and gives both the same answer (I5)', async () => {
     await using target = httpTarget()
 
     const first = await dispatchTo(target, spec('a'), { scheduleId, attempt: 1 })
@@ -76,7 +76,7 @@ describe('Restate, called by the HTTP target', () => {
     expect(invocations).toHaveLength(2)
   })
 
-  test('runs its handler once for 20 attempts at a slot at the same time', async () => {
+  test('runs its handler once for 20 concurrent attempts at a slot', async () => {
     await using target = httpTarget()
 
     const outcomes = await Promise.all(
@@ -88,7 +88,7 @@ describe('Restate, called by the HTTP target', () => {
     expect(invocations).toHaveLength(1)
   })
 
-  test('ignores another body under the same key, so every attempt must send the same one (I5)', async () => {
+  test('ignores a different body under the same key, so every attempt must send the same body (I5)', async () => {
     await using target = httpTarget()
 
     await dispatchTo(target, spec('a'), { scheduleId, attempt: 1 })

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 
 export interface Certificate {
-  /** PEM. */
+  /** In PEM. */
   readonly key: string
   readonly cert: string
 }
@@ -18,7 +18,7 @@ const ECDSA_WITH_SHA256 = Buffer.from('06082a8648ce3d040302', 'hex')
 const COMMON_NAME = Buffer.from('0603550403', 'hex')
 const SUBJECT_ALT_NAME = Buffer.from('0603551d11', 'hex')
 
-/** A certificate of one host name that vouches for itself (RFC 5280), since Node can make keys but no certificates. */
+/** A self-signed certificate for one host name (RFC 5280). Node can create keys but no certificates. */
 export function selfSigned(hostname: string): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const algorithm = der(SEQUENCE, ECDSA_WITH_SHA256)

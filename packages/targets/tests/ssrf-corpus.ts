@@ -1,4 +1,4 @@
-/** Hosts that are special addresses in their plain form: the spelling is fine, the address is not. */
+/** Hosts that are special addresses in their plain form: the spelling is valid, the address is not allowed. */
 export const SPECIAL_ADDRESSES: readonly string[] = [
   // "This network" and loopback.
   '0.0.0.0',
@@ -28,7 +28,7 @@ export const SPECIAL_ADDRESSES: readonly string[] = [
   // Carrier-grade NAT.
   '100.64.0.1',
   '100.127.255.255',
-  // Set aside: protocols, documents, benchmarks, relays, the future.
+  // Reserved for protocols, documentation, benchmarks, relays and the future.
   '192.0.0.1',
   '192.0.0.170',
   '192.0.2.1',
@@ -46,7 +46,7 @@ export const SPECIAL_ADDRESSES: readonly string[] = [
   '224.0.0.1',
   '239.255.255.250',
   '255.255.255.255',
-  // The same in IPv6.
+  // The same kinds of address in IPv6.
   '[::]',
   '[::1]',
   '[::2]',
@@ -72,7 +72,7 @@ export const SPECIAL_ADDRESSES: readonly string[] = [
   '[2620:4f:8000::1]',
   '[5f00::1]',
   '[4000::1]',
-  // IPv4 inside of IPv6: compatible, translated, NAT64, 6to4, Teredo.
+  // IPv4 addresses inside IPv6: compatible, translated, NAT64, 6to4, Teredo.
   '[::7f00:1]',
   '[::a9fe:a9fe]',
   '[::a00:1]',
@@ -95,9 +95,9 @@ export const SPECIAL_ADDRESSES: readonly string[] = [
   '[2001:0:4136:e378:8000:63bf:5601:5601]',
 ]
 
-/** Other ways to write such addresses, and hosts that one reader takes for a name and another for an address. */
+/** Other spellings of such addresses, and hosts that one parser reads as a name and another one as an address. */
 export const ODD_HOSTS: readonly string[] = [
-  // Short, octal, hexadecimal, one number, and any mixture.
+  // Short, octal, hexadecimal, one number, and mixtures of these.
   '0',
   '00',
   '0x0',
@@ -136,14 +136,14 @@ export const ODD_HOSTS: readonly string[] = [
   '025177524776',
   '0251.0376.0251.0376',
   '100.6553601',
-  // Ends that a parser drops.
+  // Endings that a parser drops.
   '127.0.0.1.',
   '0x7f.1.',
   '2130706433.',
   '169.254.169.254.',
   '127.0.0.1..',
   '.127.0.0.1',
-  // Other alphabets that fold to digits, dots and letters.
+  // Characters of other alphabets that are normalised to digits, dots and letters.
   '１２７.0.0.1',
   '１２７．０．０．１',
   '127。0。0。1',
@@ -188,19 +188,19 @@ export const ODD_HOSTS: readonly string[] = [
   '[64:FF9B::7F00:1]',
   '[FE80::1]',
   '[FD00::1]',
-  // Zones.
+  // Zone ids.
   '[fe80::1%eth0]',
   '[fe80::1%25eth0]',
   '[::1%25lo]',
   '[::1%lo]',
-  // Hosts that are none.
+  // Texts that are not hosts.
   '*',
   'localhost*',
   '127.0.0.1,example.com',
   '(127.0.0.1)',
 ]
 
-/** Whole URLs in which a careless reader finds another host. `PORT` stands for the canary's. */
+/** Whole URLs in which a careless parser finds another host. `PORT` is replaced by the canary's port. */
 export const ODD_URLS: readonly string[] = [
   'http://example.com@127.0.0.1:PORT/',
   'http://example.com:80@127.0.0.1:PORT/',
@@ -226,7 +226,7 @@ export const ODD_URLS: readonly string[] = [
   '127.0.0.1:PORT',
 ]
 
-/** Names that are fine to write, and what they resolve to. */
+/** Valid names, and the addresses that they resolve to. */
 export const HOSTILE_NAMES: Readonly<Record<string, readonly string[]>> = {
   localhost: ['127.0.0.1'],
   LocalHost: ['127.0.0.1'],

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 
 import { readSigningKeys, webhookHeaders } from '../src/http/auth/webhook-signature.ts'
 
-// The example that the reference libraries are tested with.
+// The example in the tests of the reference libraries.
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const MESSAGE = { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', timestamp: 1_614_265_330, body: '{"test": 2432232314}' }
 const OTHER_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
@@ -15,7 +15,7 @@ function sign(secret: string, message = MESSAGE): Record<string, string> {
 }
 
 describe('a signature', () => {
-  test('is that of the published example', () => {
+  test('equals that of the published example', () => {
     expect(sign(SECRET)).toEqual({
       'webhook-id': 'msg_p5jXN8AQM9LWM0D4loKWxJek',
       'webhook-timestamp': '1614265330',
@@ -23,17 +23,14 @@ describe('a signature', () => {
     })
   })
 
-  test.each(['', '{"a":1}', '{"é":"😀"}', 'x'.repeat(100_000)])(
-    'is the one that the reference library makes',
-    (body) => {
-      const message = { ...MESSAGE, body }
+  test.each(['', '{"a":1}', '{"é":"😀"}', 'x'.repeat(100_000)])('equals that of the reference library', (body) => {
+    const message = { ...MESSAGE, body }
 
-      const expected = new Webhook(OTHER_SECRET).sign(message.id, new Date(message.timestamp * 1000), body)
-      expect(sign(OTHER_SECRET, message)['webhook-signature']).toBe(expected)
-    },
-  )
+    const expected = new Webhook(OTHER_SECRET).sign(message.id, new Date(message.timestamp * 1000), body)
+    expect(sign(OTHER_SECRET, message)['webhook-signature']).toBe(expected)
+  })
 
-  test('changes with every byte of id, time, body and key', () => {
+  test('changes with every byte of the id, the time, the body and the key', () => {
     const signatures = [
       sign(SECRET),
       sign(OTHER_SECRET),
@@ -45,7 +42,7 @@ describe('a signature', () => {
     expect(new Set(signatures).size).toBe(5)
   })
 
-  test('is refused by the reference library when a byte of the body was altered, or after five minutes', () => {
+  test('is refused by the reference library if a byte of the body was altered, or after five minutes', () => {
     const message = { id: 'run', timestamp: Math.floor(Date.now() / 1000), body: '{"amount":1}' }
     const receiver = new Webhook(SECRET)
 
@@ -55,7 +52,7 @@ describe('a signature', () => {
     expect(() => receiver.verify(old.body, sign(SECRET, old))).toThrow('too old')
   })
 
-  test('is made with each key while one takes the place of another, so that a receiver with either can tell', () => {
+  test('is made with each key during a rotation, so that a receiver with either key can verify it', () => {
     const message = { ...MESSAGE, timestamp: Math.floor(Date.now() / 1000) }
     const headers = sign(`${SECRET} ${OTHER_SECRET}`, message)
 
@@ -70,7 +67,7 @@ describe('a signature', () => {
     expect(() => new Webhook(stranger).verify(message.body, headers)).toThrow('No matching signature')
   })
 
-  test('is HMAC-SHA256 over id, time and body with dots between', () => {
+  test('is the HMAC-SHA256 of the id, the time and the body, joined by dots', () => {
     const key = Buffer.alloc(32, 7)
     const digest = createHmac('sha256', key).update(`${MESSAGE.id}.${MESSAGE.timestamp}.${MESSAGE.body}`)
 
@@ -78,7 +75,7 @@ describe('a signature', () => {
   })
 })
 
-describe('a secret', () => {
+describe('a signing secret', () => {
   const key = (bytes: number): string => `whsec_${Buffer.alloc(bytes, 5).toString('base64')}`
 
   test.each([
@@ -93,14 +90,14 @@ describe('a secret', () => {
   test.each([
     ['nothing', ''],
     ['blanks', '  '],
-    ['a key without its mark', key(32).slice('whsec_'.length)],
-    ['the mark of another kind of key', key(32).replace('whsec_', 'whsk_')],
+    ['a key without its prefix', key(32).slice('whsec_'.length)],
+    ['a key with another prefix', key(32).replace('whsec_', 'whsk_')],
     ['too short a key', key(23)],
     ['too long a key', key(65)],
     ['no base64', `whsec_${'!'.repeat(32)}`],
     ['base64 for URLs', `whsec_${'-_'.repeat(16)}`],
-    ['base64 that breaks off', key(32).slice(0, -1)],
-    ['base64 with loose bits at its end', `whsec_${'A'.repeat(42)}B=`],
+    ['base64 that is cut off', key(32).slice(0, -1)],
+    ['base64 with unused bits at its end', `whsec_${'A'.repeat(42)}B=`],
     ['six keys', Array.from({ length: 6 }, () => key(24)).join(' ')],
     ['a key and something else', `${key(32)} hunter2`],
     ['keys with a comma between', `${key(24)},${key(24)}`],

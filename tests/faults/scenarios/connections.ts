@@ -7,17 +7,17 @@ import type { Inflicted, Rig, Scenario } from '../scenario.ts'
 const WARM_UP_STEPS = 4
 const WARM_UP_STEP_MS = 5000
 const LOOK_EVERY_MS = 500
-/** In looks. */
+/** How often progress is printed and `provoke` is called, counted in looks. */
 const SAY_EVERY = 20
 const PROVOKE_EVERY = 6
-/** The minimum of faults after every cell has been tried, as a share of those wanted. */
+/** The share of the wanted faults that must happen after every statement was cut at every moment. */
 const AGAIN_SHARE = 0.3
 const AGAIN_LIMIT_MS = 90_000
 const ROUNDS_MAX = 3
 const CUT_GAP_MS = 300
 const SILENCE_GAP_MS = 800
 const SILENCES_AT_A_TIME = 6
-/** Until the short silences have ended. */
+/** The time after which the short silences have ended. */
 const LAST_SILENCE_MS = 10_000
 
 export const cuts: Scenario = {
@@ -48,7 +48,7 @@ async function breakConnections(rig: Rig, plan: FaultPlan): Promise<Inflicted> {
   const wanted = plan.moments.includes('silence') ? settings.silences : settings.cuts
   await warmUp(rig, plan)
   say(`the warm-up saw ${plan.rows.length} statements`)
-  // A rare statement may reach the required count only late in a round. Then there is one more round for it.
+  // A rare statement may reach the required count late in a round. In that case there is one more round.
   for (let round = 1; round === 1 || (plan.missing.length > 0 && round <= ROUNDS_MAX); round += 1) {
     await breakEach(rig, plan)
     await breakAgain(rig, plan, Math.max(wanted, plan.total + Math.ceil(AGAIN_SHARE * wanted)))
@@ -68,7 +68,7 @@ async function warmUp(rig: Rig, plan: FaultPlan): Promise<void> {
   }
 }
 
-/** Every statement at every moment, once. */
+/** Cuts every statement at every moment once. */
 async function breakEach(rig: Rig, plan: FaultPlan): Promise<void> {
   const limit = AbortSignal.timeout(1000 * rig.settings.searchSeconds)
   plan.aimAt('each')
@@ -81,7 +81,7 @@ async function breakEach(rig: Rig, plan: FaultPlan): Promise<void> {
   }
 }
 
-/** More faults while no worker is started or stopped: a restart would repair what a fault left behind in a living worker. */
+/** Causes more faults while no worker is started or stopped, because a restart would repair the damage in a living worker. */
 async function breakAgain({ say, workload }: Rig, plan: FaultPlan, wanted: number): Promise<void> {
   plan.aimAt('again')
   say(`${plan.missing.length} cells are missing; ${wanted - plan.total} more faults while the workers live on`)

@@ -30,7 +30,7 @@ export const kills: Scenario = {
   },
 }
 
-/** How long Postgres is up between two crashes, and down after one. */
+/** For how long Postgres is up between two crashes, and down after one. */
 const UP_MS = { least: 1500, most: 6000 }
 const DOWN_MS = { least: 0, most: 2000 }
 /** Each crash comes within this time after the workload requested many runs. */
@@ -57,7 +57,7 @@ const MIX_EVERY_MS = 2500
 const MIX_DOWN_MAX_MS = 1000
 const MIX_GAP_MS = 800
 const MIX_SILENCES_AT_A_TIME = 2
-/** By then the short silences have ended. */
+/** The time after which the short silences have ended. */
 const MIX_LAST_SILENCE_MS = 10_000
 
 export const mix: Scenario = {

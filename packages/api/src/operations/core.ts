@@ -55,7 +55,11 @@ export const coreOperations = {
     description: 'Refuses what a create would refuse, and creates nothing.',
     role: 'member',
     body: checkedByCore(scheduleInput),
-    success: { status: 200, description: 'Every default filled in, and the next slots.', schema: schedulePreview },
+    success: {
+      status: 200,
+      description: 'The schedule with every default filled in, and its next slots.',
+      schema: schedulePreview,
+    },
     problems: [],
   },
   createSchedules: {
@@ -64,14 +68,14 @@ export const coreOperations = {
     tag: 'schedules',
     summary: 'Create many schedules',
     description:
-      'All of them in one transaction, or none: for imports. A problem names its field, such as ' +
+      'Creates all of them in one transaction, or none: for imports. A problem names its field, such as ' +
       '`schedules[17].cadence.expression`.',
     role: 'admin',
     headers: mayBeRepeated,
     body: scheduleBatch,
     success: {
       status: 201,
-      description: 'Their ids.',
+      description: 'The ids of the schedules.',
       schema: createdBatch,
       headers: REPLAYED,
     },
@@ -85,7 +89,7 @@ export const coreOperations = {
     description: 'Refuses what the create would refuse, and creates nothing. It does not check quotas.',
     role: 'member',
     body: scheduleBatch,
-    success: { status: 200, description: 'Each schedule as it would be.', schema: previewedBatch },
+    success: { status: 200, description: 'Each schedule as the create would make it.', schema: previewedBatch },
     problems: [],
   },
   listSchedules: {
@@ -125,7 +129,7 @@ export const coreOperations = {
     tag: 'schedules',
     summary: 'Edit a schedule, or preview an edit',
     description:
-      'Takes effect at once. A run that has begun continues with the revision that it began with. Requires If-Match.',
+      'The edit takes effect at once. A run that has begun continues with the revision that it began with. Requires If-Match.',
     role: 'admin',
     params: idParams,
     query: editQuery,
@@ -168,7 +172,7 @@ export const coreOperations = {
     path: '/schedules/{id}/resume',
     tag: 'schedules',
     summary: 'Resume a schedule',
-    description: 'Continues with the next slot ahead. Slots that passed during the pause do not run.',
+    description: 'The schedule continues with the next future slot. Slots that passed during the pause do not run.',
     role: 'admin',
     params: idParams,
     headers: mayMatch,
@@ -180,7 +184,7 @@ export const coreOperations = {
     path: '/schedules/{id}/run',
     tag: 'schedules',
     summary: 'Run a schedule now',
-    description: 'Also while it is paused. The slots of the cadence stay as they are.',
+    description: 'A paused schedule runs too. The slots of the cadence stay as they are.',
     role: 'admin',
     params: idParams,
     success: { status: 201, description: 'The run.', schema: run, headers: { Location: 'The URL of the run.' } },
@@ -190,8 +194,8 @@ export const coreOperations = {
     method: 'post',
     path: '/schedules/{id}/skip',
     tag: 'schedules',
-    summary: 'Skip one slot ahead',
-    description: 'When it comes due, the ledger records it as `skipped` with the reason `excluded`.',
+    summary: 'Skip one future slot',
+    description: 'When the slot comes due, the ledger records it as `skipped` with the reason `excluded`.',
     role: 'admin',
     params: idParams,
     body: slotRequest,
@@ -224,7 +228,7 @@ export const coreOperations = {
     method: 'get',
     path: '/schedules/{id}/slots',
     tag: 'schedules',
-    summary: 'List slots ahead',
+    summary: 'List future slots',
     role: 'member',
     params: idParams,
     query: slotsQuery,
@@ -270,7 +274,7 @@ export const coreOperations = {
     summary: 'Preview a cadence',
     role: 'member',
     body: previewRequest,
-    success: { status: 200, description: 'In words, slots and warnings.', schema: preview },
+    success: { status: 200, description: 'The cadence in plain English, its slots and its warnings.', schema: preview },
     problems: [],
   },
   followEvents: {
@@ -284,10 +288,14 @@ export const coreOperations = {
       'either order; the data shows its present state. Without a Last-Event-ID the stream begins now.',
     role: 'member',
     headers: z.object({
-      'last-event-id': lastEventId.optional().meta({ description: 'Continue after this event. Browsers send it.' }),
+      'last-event-id': lastEventId
+        .optional()
+        .meta({ description: 'The stream continues after this event. Browsers send the header when they reconnect.' }),
     }),
     query: z.strictObject({
-      after: lastEventId.optional().meta({ description: 'The same, for clients that cannot set headers.' }),
+      after: lastEventId
+        .optional()
+        .meta({ description: 'The same as `Last-Event-ID`, for clients that cannot set headers.' }),
     }),
     success: {
       status: 200,
@@ -303,7 +311,8 @@ export const coreOperations = {
     tag: 'audit',
     summary: 'Get the report of the latest audit',
     description:
-      'Findings in the caller’s own project, and how far the audit has got. Only the key of the installation gets counts over all projects.',
+      'The report has the findings in the caller’s own project, and how far the audit has got. Only the admin key gets ' +
+      'counts over all projects.',
     role: 'member',
     success: { status: 200, description: 'The report.', schema: auditReport },
     problems: [],
@@ -314,11 +323,11 @@ export const coreOperations = {
     tag: 'audit',
     summary: 'Request an audit',
     description:
-      'A worker begins within seconds. It compares every slot within the retention of the ledger with its schedule, and ' +
+      'A worker begins the audit within seconds. It compares every slot within the retention of the ledger with its schedule, and ' +
       'every run with its attempts, and repairs what it can.',
     role: 'admin',
     isForInstallation: true,
-    success: { status: 202, description: 'A worker will do it.', schema: auditRequested },
+    success: { status: 202, description: 'The audit is requested; a worker will begin it.', schema: auditRequested },
     problems: [],
   },
 } as const satisfies Readonly<Record<string, Operation>>

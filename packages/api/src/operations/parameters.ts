@@ -33,7 +33,8 @@ export const mayMatch = z.object({
     )
     .optional()
     .meta({
-      description: 'The ETag that was read; refused with 412 if the schedule has changed since. `*` matches any.',
+      description:
+        'The ETag that the client read. If the schedule has changed since, the answer is 412. `*` matches any.',
     }),
 })
 
@@ -41,7 +42,7 @@ const scopeQuery = z
   .string(expected(NAME_SHAPE))
   .regex(NAME_PATTERN, expected(NAME_SHAPE))
   .optional()
-  .meta({ description: 'The caller’s if absent.' })
+  .meta({ description: 'The default is the one of the caller.' })
 
 /** Names the project whose API keys a request lists or revokes. */
 export const keyScope = { tenant: scopeQuery, project: scopeQuery }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 import { component } from '../component.ts'
-import { FINDING_KINDS, INSTALLATION_KEY_PHRASE } from '../words.ts'
+import { ADMIN_KEY_PHRASE, FINDING_KINDS } from '../words.ts'
 import { instant } from './fields.ts'
 
 const finding = z.object({
@@ -19,7 +19,7 @@ const total = (what: string) =>
   z
     .int()
     .nullable()
-    .meta({ description: `${what} Over all projects; null unless the request has ${INSTALLATION_KEY_PHRASE}.` })
+    .meta({ description: `${what} Counted over all projects; null unless the request has ${ADMIN_KEY_PHRASE}.` })
 
 export const auditReport = component(
   'AuditReport',
@@ -44,7 +44,7 @@ export const auditReport = component(
       .nullable()
       .meta({
         description:
-          'The latest audit. Its counts are over all projects, and null unless the request has the key of the installation. Null before the first audit.',
+          'The latest audit. Its counts are over all projects, and null unless the request has the admin key. Null before the first audit.',
       }),
     auditedUntil: instant.nullable().meta({
       description:
@@ -52,7 +52,7 @@ export const auditReport = component(
     }),
     findings: z.array(finding).meta({
       description:
-        'Findings in the caller’s project, the newest first; with the key of the installation also those of no project. A healthy system has none.',
+        'Findings in the caller’s project, the newest first; with the admin key also those of no project. A healthy system has none.',
     }),
   }),
   'Whether every slot that came due has its row in the ledger.',

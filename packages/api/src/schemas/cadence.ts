@@ -11,7 +11,7 @@ const zoned = {
   timezone: z
     .string()
     .optional()
-    .meta({ description: 'IANA name. UTC if absent.', examples: ['Europe/Madrid'] }),
+    .meta({ description: 'The IANA name of the time zone. The default is UTC.', examples: ['Europe/Madrid'] }),
   dst: z
     .object({
       gap: z.enum(GAP_POLICIES).optional(),
@@ -23,9 +23,13 @@ const zoned = {
 
 const recurring = {
   ...zoned,
-  startAt: moment.optional().meta({ description: 'No slot before. An instant, or a local time in `timezone`.' }),
-  endAt: moment.optional().meta({ description: 'No slot after.' }),
-  maxRuns: wholeNumber(CADENCE_MAX_RUNS).optional().meta({ description: 'At most this many slots.' }),
+  startAt: moment
+    .optional()
+    .meta({ description: 'The cadence has no slot before this time: an instant, or a local time in `timezone`.' }),
+  endAt: moment
+    .optional()
+    .meta({ description: 'The cadence has no slot after this time: an instant, or a local time in `timezone`.' }),
+  maxRuns: wholeNumber(CADENCE_MAX_RUNS).optional().meta({ description: 'The cadence has at most this many slots.' }),
 }
 
 const once = component(
@@ -48,7 +52,7 @@ const rrule = component(
     start: z
       .string()
       .optional()
-      .meta({ description: 'DTSTART in local time.', examples: ['2026-01-05T09:00:00'] }),
+      .meta({ description: 'DTSTART, as a local time in `timezone`.', examples: ['2026-01-05T09:00:00'] }),
     exdates: z.array(z.string()).optional(),
     rdates: z.array(z.string()).optional(),
     ...recurring,
@@ -62,13 +66,13 @@ const interval = component(
     kind: z.literal('interval'),
     every: z
       .union([z.string(), z.number()])
-      .meta({ description: 'ISO 8601 duration, or seconds.', examples: ['PT15M'] }),
+      .meta({ description: 'An ISO 8601 duration, or a number of seconds.', examples: ['PT15M'] }),
     anchor: moment.optional().meta({ description: 'Slots lie at whole multiples of `every` from this instant.' }),
     ...recurring,
     maxRuns: wholeNumber(INTERVAL_MAX_RUNS)
       .optional()
       .meta({
-        description: `At most this many slots. An interval of days or longer has at most ${CADENCE_MAX_RUNS.max}.`,
+        description: `The cadence has at most this many slots; for an interval of days or longer at most ${CADENCE_MAX_RUNS.max}.`,
       }),
   }),
   'At a fixed interval.',
@@ -79,7 +83,7 @@ const frequency = component(
   z.object({
     kind: z.literal('frequency'),
     frequency: z.enum(FREQUENCIES),
-    dayOfWeek: z.int().min(0).max(6).meta({ description: '0 is Sunday.' }),
+    dayOfWeek: z.int().min(0).max(6).meta({ description: 'The day of the week: 0 is Sunday, 6 is Saturday.' }),
     timeOfDay: z.string().meta({ examples: ['09:00'] }),
     anchor: z.string().optional(),
     ...recurring,

@@ -11,7 +11,7 @@ export const liveEvents = {
     'RunEvent',
     z.object({
       change: z.enum(RUN_STATES).meta({ description: 'The state that the run changed to.' }),
-      run: run.meta({ description: 'As it is now.' }),
+      run: run.meta({ description: 'The run as it is now.' }),
     }),
     'A run began, went on or ended.',
   ),
@@ -20,7 +20,7 @@ export const liveEvents = {
     z.object({
       change: z.string().meta({ examples: ['paused'] }),
       scheduleId: z.uuid(),
-      schedule: schedule.nullable().meta({ description: 'As it is now; null if deleted.' }),
+      schedule: schedule.nullable().meta({ description: 'The schedule as it is now; null if it was deleted.' }),
     }),
     'A caller changed a schedule, or the schedule completed or paused itself.',
   ),

@@ -21,6 +21,15 @@ export const instantInput = z.iso.datetime({ offset: true, ...INSTANT }).refine(
 /** Not `z.json()`: its JSON schema refers to itself, which many client generators cannot read. */
 export const json = component('Json', z.unknown(), 'Any JSON value.')
 
+/** JSON with sorted fields: equal values have equal text. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, part: unknown) =>
+    typeof part === 'object' && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  )
+}
+
 /** A whole number within a range. `alternative` ends the one message about any other value, such as `, or null`. */
 export function wholeNumber({ min, max }: { readonly min: number; readonly max: number }, alternative = '') {
   const range = expected(`a whole number from ${min} to ${max}${alternative}`)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 import { component } from '../component.ts'
 import { expected } from '../expected.ts'
-import { BILLING_ACCOUNT_MAX_LENGTH, GRANT_SCOPE_MAX_LENGTH, GRANT_SCOPES } from '../limits.ts'
+import { BILLING_ACCOUNT_MAX_LENGTH, GRANT_SCOPE_MAX_LENGTH, GRANT_SCOPES, GRANT_WARNING_DAYS } from '../limits.ts'
 import { GRANT_WARNINGS } from '../words.ts'
 import { instant, instantInput, isStorable, storableText, typedSubject } from './fields.ts'
 import { pageOf } from './page.ts'
@@ -21,7 +21,7 @@ export const grantInput = component(
     {
       subject: typedSubject
         .optional()
-        .meta({ description: 'The subject that runs act as. The caller if absent.', examples: ['user:alice'] }),
+        .meta({ description: 'The subject that runs act as. The default is the caller.', examples: ['user:alice'] }),
       scopes: z
         .array(z.string(SCOPE_SHAPE).refine(isScope, SCOPE_SHAPE), SCOPES_SHAPE)
         .min(GRANT_SCOPES.min, SCOPES_SHAPE)
@@ -31,7 +31,10 @@ export const grantInput = component(
         .nullable()
         .optional()
         .meta({ description: 'The account that pays.' }),
-      expiresAt: instantInput.nullable().optional().meta({ description: 'Never if absent or null.' }),
+      expiresAt: instantInput
+        .nullable()
+        .optional()
+        .meta({ description: 'When the grant expires. If absent or null, it never does.' }),
     },
     expected('an object'),
   ),
@@ -41,12 +44,14 @@ export const grantInput = component(
 export const grantWarning = z
   .enum(GRANT_WARNINGS)
   .nullable()
-  .meta({ description: '`expires_soon` within 7 days; renew it. Null: the grant is in order.' })
+  .meta({
+    description: `\`expires_soon\` means that the grant expires within ${GRANT_WARNING_DAYS} days: renew it. Null if it is in order.`,
+  })
 
 export const grantRenewal = component(
   'GrantRenewal',
   z.strictObject(
-    { expiresAt: instantInput.nullable().meta({ description: 'When the grant expires. Null: never.' }) },
+    { expiresAt: instantInput.nullable().meta({ description: 'When the grant expires. If null, it never does.' }) },
     expected('an object'),
   ),
   'The new expiry of a grant.',

@@ -22,7 +22,7 @@ export const keyInput = component(
   'KeyInput',
   z.strictObject(
     {
-      tenant: scopeName.optional().meta({ description: 'The caller’s if absent.' }),
+      tenant: scopeName.optional().meta({ description: 'The default is the tenant of the caller.' }),
       project: scopeName,
       subject: typedSubject.meta({ examples: ['user:alice'] }),
       role: role.meta({ description: 'A member reads, an admin also writes.' }),
@@ -36,7 +36,7 @@ export const apiKey = component('ApiKey', z.object(fields), 'An API key: the sub
 
 export const newApiKey = component(
   'NewApiKey',
-  z.object({ ...fields, key: z.string().meta({ description: 'Shown only in this answer.' }) }),
+  z.object({ ...fields, key: z.string().meta({ description: 'The key itself. Only this answer holds it.' }) }),
 )
 
 export const apiKeyPage = component('ApiKeyPage', pageOf(apiKey))

@@ -20,7 +20,7 @@ export const pageQuery = {
     .meta({ description: 'The `nextCursor` of the page before.' }),
   limit: countInput(PAGE_SIZE)
     .optional()
-    .meta({ description: `At most this many, 1 to ${PAGE_SIZE.max}. ${PAGE_SIZE.default} if absent.` }),
+    .meta({ description: `The most items of the page, 1 to ${PAGE_SIZE.max}. The default is ${PAGE_SIZE.default}.` }),
 }
 
 /** A page of a list. */

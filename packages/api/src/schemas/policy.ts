@@ -33,11 +33,17 @@ const fields = {
   }),
 }
 
-/** Does not check that `capSeconds` is at least `baseSeconds`, because a request may leave either to its default. */
+/**
+ * How often a run is tried, and how long it waits in between. Does not check that `capSeconds` is at least `baseSeconds`, because a
+ * request may leave either to its default.
+ */
 export const retryPolicy = z.object(
   {
+    /** How often a run is tried, the first time included. */
     maxAttempts: wholeNumber(RETRY_ATTEMPTS),
+    /** The backoff before the second attempt; it doubles with each further one. */
     baseSeconds: wholeNumber(BACKOFF_SECONDS),
+    /** The longest backoff. */
     capSeconds: wholeNumber(BACKOFF_SECONDS),
   },
   OBJECT,
@@ -63,4 +69,6 @@ export const policyInput = component(
  */
 export const strictPolicyInput = policyInput.extend({ retry: retryPolicy.partial().strict().optional() }).strict()
 
+export type RetryPolicy = Readonly<z.infer<typeof retryPolicy>>
+export type Policy = z.infer<typeof policy>
 export type PolicyInput = z.input<typeof policyInput>

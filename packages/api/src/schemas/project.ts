@@ -13,7 +13,10 @@ export const purgeCounts = component(
     revisions: z.int(),
     grants: z.int(),
     secrets: z.int(),
-    members: z.int().meta({ description: 'Only members whose entry takes no permission away. The others stay.' }),
+    members: z.int().meta({
+      description:
+        'Admins that were not removed. The entries of other members stay, because they limit what a subject may do.',
+    }),
     idempotentAnswers: z.int(),
   }),
   'How many rows of a project a purge would remove, or removed.',

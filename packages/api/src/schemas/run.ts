@@ -12,9 +12,12 @@ const fields = {
   revision: z.int().meta({ description: 'The revision of the schedule when the run began.' }),
   trigger: z.enum(RUN_TRIGGERS),
   state: z.enum(RUN_STATES),
-  reason: z.enum(RUN_REASONS).nullable().meta({ description: 'Why it did not run, or did not go on.' }),
+  reason: z
+    .enum(RUN_REASONS)
+    .nullable()
+    .meta({ description: 'Why the slot did not run, or why the run did not go on.' }),
   explanation: z.string().meta({ description: 'State and reason in a sentence.' }),
-  latenessMs: z.int().meta({ description: 'From the slot to its row in the ledger.' }),
+  latenessMs: z.int().meta({ description: 'The time from the slot to its row in the ledger.' }),
   attemptCount: z.int(),
   begunAt: instant,
   startedAt: instant.nullable(),
@@ -27,7 +30,7 @@ const fields = {
         'backoff (`retry`), the instant that its target named (`deferred`), or a completion from elsewhere (`completion`). ' +
         'Null while a worker holds the run, and once it has ended.',
     }),
-  retryAt: instant.nullable().meta({ description: 'When its backoff ends; null unless the run waits for that.' }),
+  retryAt: instant.nullable().meta({ description: 'When the backoff ends; null unless the run waits for that.' }),
   cancelRequestedAt: instant.nullable(),
   completedAt: instant.nullable(),
   error: json.meta({ description: 'The error of the last attempt; null if there is none.' }),

@@ -35,12 +35,12 @@ export const scheduleInput = component(
       policy: policyInput.optional(),
       grantId: z.uuid().nullable().optional().meta({
         description:
-          'The grant that its runs act by. Absent or null: a grant of its own, which ends with the schedule.',
+          'The grant that its runs act by. If absent or null, the schedule gets a grant of its own, which ends with it.',
       }),
       ownerSubject: z
         .string()
         .optional()
-        .meta({ description: 'The owner. The caller if absent.', examples: ['user:alice'] }),
+        .meta({ description: 'The owner of the schedule. The default is the caller.', examples: ['user:alice'] }),
     })
     .meta({ examples: [EXAMPLE] }),
   'A schedule to create.',
@@ -53,7 +53,8 @@ export const scheduleEdit = component(
       ...content,
       policy: policyInput,
       grantId: z.uuid().nullable().meta({
-        description: 'Null: a grant of its own. A new one is created unless the schedule has one in force.',
+        description:
+          'Null gives the schedule a grant of its own: the one that it has if that is in force, otherwise a new one.',
       }),
     })
     .partial(),
@@ -69,17 +70,19 @@ export const schedule = component(
     ownerSubject: z.string(),
     name: z.string(),
     state: scheduleState,
-    revision: z.int().meta({ description: 'Grows with every edit; the ETag.' }),
+    revision: z
+      .int()
+      .meta({ description: 'The number of the revision. It grows with every edit, and it is the ETag.' }),
     cadence,
     description: z.string().meta({ description: 'The cadence in plain English.' }),
     target,
     policy,
     grantId: z.uuid().meta({ description: 'The grant that its runs act by.' }),
-    grantExpiresAt: instant.nullable().meta({ description: 'Null: never.' }),
+    grantExpiresAt: instant.nullable().meta({ description: 'When the grant expires; null if it never does.' }),
     grantWarning,
-    nextSlotAt: instant.nullable().meta({ description: 'Null unless active.' }),
+    nextSlotAt: instant.nullable().meta({ description: 'The next slot; null unless the schedule is active.' }),
     dueAt: instant.nullable().meta({ description: 'The next slot plus the schedule’s offset within its spread.' }),
-    skippedSlots: z.array(instant).meta({ description: 'Slots ahead that a caller skipped.' }),
+    skippedSlots: z.array(instant).meta({ description: 'Future slots that a caller skipped.' }),
     runCount: z.int(),
     failureCount: z.int(),
     consecutiveFailures: z.int(),
@@ -102,7 +105,10 @@ export const schedulePage = component('SchedulePage', pageOf(schedule))
 export const scheduleQuery = z.strictObject({
   state: scheduleState.optional(),
   targetKind: z.string(expected('a kind of target')).optional(),
-  q: z.string(expected('a part of a name')).optional().meta({ description: 'A part of the name, in any case.' }),
+  q: z
+    .string(expected('a part of a name'))
+    .optional()
+    .meta({ description: 'A part of the name, in upper or lower case.' }),
   ...pageQuery,
 })
 
@@ -113,7 +119,7 @@ export const schedulePreview = component(
     cadence,
     target,
     policy,
-    grantId: z.uuid().nullable().meta({ description: 'Null: a grant of its own.' }),
+    grantId: z.uuid().nullable().meta({ description: 'Null if the schedule would get a grant of its own.' }),
     ownerSubject: z.string(),
     ...outlook,
   }),
@@ -138,12 +144,12 @@ export const scheduleBatch = component(
 
 export const createdBatch = component(
   'CreatedBatch',
-  z.object({ ids: z.array(z.uuid()).meta({ description: 'In the order of the request.' }) }),
+  z.object({ ids: z.array(z.uuid()).meta({ description: 'The ids, in the order of the request.' }) }),
 )
 
 export const previewedBatch = component(
   'PreviewedBatch',
-  z.object({ items: z.array(schedulePreview).meta({ description: 'In the order of the request.' }) }),
+  z.object({ items: z.array(schedulePreview).meta({ description: 'The schedules, in the order of the request.' }) }),
 )
 
 export const editPlan = component(
@@ -152,16 +158,18 @@ export const editPlan = component(
     schedule: schedule.meta({ description: 'The schedule after the edit.' }),
     added: z.array(slot),
     removed: z.array(slot),
-    comparedUntil: instant.nullable().meta({ description: 'Slots after it were not compared; null if all were.' }),
+    comparedUntil: instant
+      .nullable()
+      .meta({ description: 'Slots after this instant were not compared; null if all were.' }),
   }),
-  'What an edit would do to the slots ahead.',
+  'What an edit would do to the future slots.',
 )
 
 export const editQuery = z.strictObject({
   dryRun: z
     .enum(['true', 'false'], expected('true or false'))
     .optional()
-    .meta({ description: 'True: answers what would change, and changes nothing.' }),
+    .meta({ description: 'If true, the answer shows what the edit would change, and nothing is changed.' }),
 })
 
 export const pauseRequest = component(

@@ -11,7 +11,7 @@ import { countInput } from './page.ts'
 /** One slot, as an instant and as local time. */
 export const slot = z.object({
   scheduledFor: instant,
-  local: z.string().meta({ description: 'With offset and zone, as in RFC 9557.' }),
+  local: z.string().meta({ description: 'The local time with offset and zone, as in RFC 9557.' }),
 })
 
 export const upcomingSlots = component(
@@ -25,11 +25,13 @@ export const upcomingSlots = component(
 )
 
 export const slotsQuery = z.strictObject({
-  from: instantInput.optional().meta({ description: 'Now if absent.' }),
+  from: instantInput.optional().meta({ description: 'The slots begin at this instant. The default is now.' }),
   to: instantInput.optional(),
   limit: countInput(SLOT_COUNT)
     .optional()
-    .meta({ description: `At most this many, 1 to ${SLOT_COUNT.max}. ${SLOT_COUNT.default} if absent.` }),
+    .meta({
+      description: `The most slots of the answer, 1 to ${SLOT_COUNT.max}. The default is ${SLOT_COUNT.default}.`,
+    }),
 })
 
 export const slotRequest = component(
@@ -43,10 +45,10 @@ export const previewRequest = component(
   z.strictObject(
     {
       cadence: checkedByCore(cadence),
-      from: instantInput.optional().meta({ description: 'Now if absent.' }),
+      from: instantInput.optional().meta({ description: 'The slots begin at this instant. The default is now.' }),
       count: wholeNumber(PREVIEW_COUNT)
         .optional()
-        .meta({ description: `${PREVIEW_COUNT.default} if absent.` }),
+        .meta({ description: `The most slots of the answer. The default is ${PREVIEW_COUNT.default}.` }),
     },
     expected('an object'),
   ),
@@ -60,14 +62,14 @@ export const outlook = {
     .array(
       z.object({
         code: z.enum(DST_WARNING_CODES),
-        at: instant.meta({ description: 'When the clocks change.' }),
+        at: instant.meta({ description: 'When daylight saving begins or ends.' }),
         local: z.string().meta({ description: 'The first local time that is affected.' }),
         count: z.int(),
         effect: z.enum(DST_EFFECTS),
         message: z.string(),
       }),
     )
-    .meta({ description: 'Clock changes in the next two years that affect the cadence.' }),
+    .meta({ description: 'The changes of daylight saving in the next two years that affect the cadence.' }),
 }
 
 export const preview = component('Preview', z.object(outlook), 'What a cadence would do.')

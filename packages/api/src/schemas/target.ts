@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { component } from '../component.ts'
 import { expected, foundText } from '../expected.ts'
 import { HTTP_TIMEOUT_SECONDS } from '../limits.ts'
-import { HTTP_METHODS } from '../words.ts'
+import { HTTP_METHOD_DEFAULT, HTTP_METHODS } from '../words.ts'
 import { json, NAME_PATTERN, NAME_SHAPE, wholeNumber } from './fields.ts'
 
 const SECRET_REF_SHAPE = `the name of a secret: ${NAME_SHAPE}`
@@ -43,16 +43,16 @@ const httpTarget = component(
     method: z
       .enum(HTTP_METHODS, expected(`one of ${HTTP_METHODS.join(', ')}`))
       .optional()
-      .meta({ description: 'POST if absent.' }),
+      .meta({ description: `The method. The default is ${HTTP_METHOD_DEFAULT}.` }),
     headers: z
       .record(z.string(), z.string())
       .optional()
-      .meta({ description: 'In addition to those that Carillon sets; no credentials.' }),
-    payload: json.optional().meta({ description: 'Sent unchanged as the JSON body.' }),
-    auth: httpAuth.optional().meta({ description: 'How the request proves its origin. Absent: it does not.' }),
+      .meta({ description: 'Headers in addition to those that Carillon sets. They must not contain credentials.' }),
+    payload: json.optional().meta({ description: 'Carillon sends the payload unchanged as the JSON body.' }),
+    auth: httpAuth.optional().meta({ description: 'How the request proves its origin. If absent, it does not.' }),
     timeoutSeconds: wholeNumber(HTTP_TIMEOUT_SECONDS)
       .optional()
-      .meta({ description: `Of one attempt. ${HTTP_TIMEOUT_SECONDS.default} if absent.` }),
+      .meta({ description: `The time limit of one attempt. The default is ${HTTP_TIMEOUT_SECONDS.default}.` }),
   }),
   'An HTTP request. The slot, the attempt and the Idempotency-Key are in its headers.',
 )

@@ -5,9 +5,10 @@ import { expected } from '../expected.ts'
 import {
   ALLOWED_HOST_MAX_LENGTH,
   ALLOWED_HOSTS_MAX,
-  TENANT_SLOT_DISTANCE_SECONDS,
+  PROJECT_SCHEDULES,
   TENANT_REQUESTS_PER_MINUTE,
-  TENANT_SCHEDULES,
+  TENANT_SLOT_DISTANCE_SECONDS,
+  USER_SCHEDULES,
 } from '../limits.ts'
 import { instant, storableText, wholeNumber } from './fields.ts'
 
@@ -15,22 +16,23 @@ const OR_NULL = ', or null'
 const HOSTS = expected(`a list of 0 to ${ALLOWED_HOSTS_MAX} hosts`)
 
 const limits = {
-  maxSchedulesPerProject: wholeNumber(TENANT_SCHEDULES, OR_NULL).nullable(),
-  maxSchedulesPerUser: wholeNumber(TENANT_SCHEDULES, OR_NULL)
+  maxSchedulesPerProject: wholeNumber(PROJECT_SCHEDULES, OR_NULL).nullable(),
+  maxSchedulesPerUser: wholeNumber(USER_SCHEDULES, OR_NULL)
     .nullable()
-    .meta({ description: 'Of one `user:…` in a project.' }),
+    .meta({ description: 'The most schedules of one `user:…` in a project.' }),
   minimumSeconds: wholeNumber(TENANT_SLOT_DISTANCE_SECONDS, OR_NULL)
     .nullable()
     .meta({ description: 'The least distance between two slots of a cadence.' }),
-  requestsPerMinute: wholeNumber(TENANT_REQUESTS_PER_MINUTE, OR_NULL)
-    .nullable()
-    .meta({ description: 'Of each key, or of each subject with a token. A change takes effect within 10 seconds.' }),
+  requestsPerMinute: wholeNumber(TENANT_REQUESTS_PER_MINUTE, OR_NULL).nullable().meta({
+    description: 'The limit of each key, or of each subject with a token. A change takes effect within 10 seconds.',
+  }),
   allowedHosts: z
     .array(storableText(ALLOWED_HOST_MAX_LENGTH).meta({ minLength: 1, maxLength: ALLOWED_HOST_MAX_LENGTH }), HOSTS)
     .max(ALLOWED_HOSTS_MAX, HOSTS)
     .nullable()
     .meta({
-      description: 'Host patterns that HTTP targets may call, within those that the installation allows; empty: none.',
+      description:
+        'Host patterns that HTTP targets may call, within those that the installation allows. An empty list allows none.',
       examples: [['*.example.com']],
     }),
 }
@@ -38,7 +40,7 @@ const limits = {
 export const tenantInput = component(
   'TenantInput',
   z.strictObject(limits, expected('an object')).partial(),
-  'The limits of a tenant. One that is null or absent is the installation’s.',
+  'The limits of a tenant. The installation’s limit applies where one is null or absent.',
 )
 
 export const tenant = component(
@@ -46,10 +48,13 @@ export const tenant = component(
   z.object({
     tenant: z.string(),
     ...limits,
-    updatedBy: z.string().nullable().meta({ description: 'Null if the tenant never had limits of its own.' }),
+    updatedBy: z
+      .string()
+      .nullable()
+      .meta({ description: 'Who set the limits last; null if the tenant never had limits of its own.' }),
     updatedAt: instant.nullable(),
   }),
-  'The limits of a tenant, where they differ from the installation’s. Null: the installation’s.',
+  'The limits of a tenant. The installation’s limit applies where one is null.',
 )
 
 export type TenantInput = z.input<typeof tenantInput>

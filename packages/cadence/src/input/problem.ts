@@ -1,3 +1,5 @@
+import { CADENCE_LIMITS } from '../limits.ts'
+
 /** The closed list of codes: clients may switch on it. */
 export const PROBLEM_CODES = [
   'missing_field',
@@ -57,15 +59,12 @@ export function escapeText(text: string): string {
   )
 }
 
-// The most problems in one list; further ones are dropped. The limit bounds the answer to a hostile input.
-const PROBLEMS_MAX = 50
-
 /** Collects problems while an input is read, so one answer reports all of them. */
 export class ProblemList {
   readonly #problems: Problem[] = []
 
   add(code: ProblemCode, field: string, expected: string, found: string, position?: number): void {
-    if (this.#problems.length >= PROBLEMS_MAX) return
+    if (this.#problems.length >= CADENCE_LIMITS.problems) return
     const at = position === undefined ? '' : ` at position ${position}`
     const message = `expected ${expected}, got ${found}${at}`
     this.#problems.push({ code, field, ...(position === undefined ? {} : { position }), expected, found, message })

@@ -21,7 +21,7 @@ function minute(): fc.Arbitrary<string> {
 }
 
 function hour(): fc.Arbitrary<string> {
-  // Small hours, because that is when clocks change.
+  // Mostly small hours, because that is when DST changes.
   return fc.oneof(number(0, 4), field(0, 23, number(0, 23), number(0, 23)))
 }
 
@@ -51,7 +51,7 @@ function dayOfWeek(): fc.Arbitrary<string> {
   )
 }
 
-/** `bound` is what may stand at either end of a range, `single` what may stand alone. */
+/** `bound` gives the values at either end of a range, `single` the values outside of ranges. */
 function field(
   lowest: number,
   highest: number,

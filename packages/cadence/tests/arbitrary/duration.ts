@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { NOTHING, timeOf, type Duration } from '../oracle/interval.ts'
 import { MINUTE } from '../oracle/zone.ts'
 
-/** Hours, minutes and seconds only, at least a minute in all. */
+/** A duration of hours, minutes and seconds, at least a minute in all. */
 export function elapsedDuration(): fc.Arbitrary<Duration> {
   return fc
     .record({ hours: fc.nat({ max: 50 }), minutes: fc.nat({ max: 90 }), seconds: fc.nat({ max: 90 }) })
@@ -11,7 +11,7 @@ export function elapsedDuration(): fc.Arbitrary<Duration> {
     .filter((duration) => timeOf(duration) >= MINUTE)
 }
 
-/** Years, months, weeks or days, sometimes with hours and minutes. */
+/** A duration of years, months, weeks or days, sometimes with hours and minutes. */
 export function calendarDuration(): fc.Arbitrary<Duration> {
   const dates = fc.record({ years: rarely(3), months: rarely(14), weeks: rarely(3), days: rarely(40) })
   const some = dates.filter(({ years, months, weeks, days }) => years + months + weeks + days > 0)

@@ -58,7 +58,7 @@ export function mutatedInput(): fc.Arbitrary<Fields> {
   })
 }
 
-/** A string where each kind takes one. */
+/** Input whose main field is an arbitrary string. */
 export function stringInput(): fc.Arbitrary<Fields> {
   const shells = fc.constantFrom<[Fields, string]>(
     [{ kind: 'once' }, 'at'],
@@ -76,7 +76,7 @@ export function stringInput(): fc.Arbitrary<Fields> {
   return fc.tuple(shells, text()).map(([[shell, field], value]) => ({ ...shell, [field]: value }))
 }
 
-/** Anything at all, with and without prototypes, dates, maps, sparse arrays and proxies of JSON. */
+/** Any value, with and without prototypes, including dates, maps, sparse arrays, and proxies of JSON. */
 export function anything(): fc.Arbitrary<unknown> {
   return fc.anything({
     withBigInt: true,

@@ -4,7 +4,7 @@ import { DAY, printWall, SECOND } from '../oracle/zone.ts'
 
 export interface RuleAndStart {
   readonly rule: string
-  /** DTSTART as a wall time. */
+  /** DTSTART as a wall time, encoded as in oracle/zone.ts. */
   readonly start: number
 }
 
@@ -18,7 +18,7 @@ function openRule(): fc.Arbitrary<RuleAndStart> {
   return freq().chain((chosen) => fc.record({ rule: ruleOf(chosen), start: startWall() }))
 }
 
-/** The same, half of them with COUNT or UNTIL. */
+/** Like `openRule`, but half of the rules have COUNT or UNTIL. */
 export function anyRule(): fc.Arbitrary<RuleAndStart> {
   return fc.tuple(openRule(), end()).map(([{ rule, start }, ending]) => ({ rule: rule + ending(start), start }))
 }
@@ -98,7 +98,7 @@ function end(): fc.Arbitrary<(start: number) => string> {
   return fc.oneof({ weight: 2, arbitrary: fc.constant(() => '') }, { weight: 1, arbitrary: count }, until, untilDate)
 }
 
-/** `20270314T030000` */
+/** A wall time as iCalendar writes it, such as `20270314T030000`. */
 export function basic(wall: number): string {
   return printWall(wall).replaceAll(/[-:]/g, '')
 }
@@ -125,7 +125,7 @@ function list(name: string, value: fc.Arbitrary<string>, maxLength: number): fc.
   return fc.uniqueArray(value, { minLength: 1, maxLength }).map((values) => `${name}=${values.join(',')}`)
 }
 
-/** A rule with a slot at least weekly, mostly in the small hours, when clocks change. */
+/** A rule with at least one slot a week, mostly in the small hours, when DST changes. */
 export function frequentRule(): fc.Arbitrary<string> {
   const hours = fc.uniqueArray(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 4 })
   const minutes = fc.uniqueArray(fc.constantFrom(0, 1, 15, 29, 30, 45, 59), { minLength: 1, maxLength: 3 })

@@ -7,7 +7,7 @@ import { fileName, printZone, readTzdata, type Variant } from './vector-text.ts'
 
 export interface Report {
   readonly timezoneOfProcess: string
-  /** Proves that the process runs in the zone that the test set. */
+  /** Noon in UTC, as local text. It proves that the process runs in the zone that the test set. */
   readonly noonInUtc: string
   readonly tzdata: string
   readonly tzdataOfVectors: string

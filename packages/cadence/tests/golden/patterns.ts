@@ -7,16 +7,16 @@ import { DAY, HOUR, MINUTE, wall, zone, type Zone } from '../oracle/zone.ts'
 
 export interface Pattern {
   readonly input: Record<string, unknown>
-  /** How far before and after a clock change the vectors reach. */
+  /** How far before and after a DST change the vectors reach, in milliseconds. */
   readonly reach: number
-  /** True if the pattern names local times, so the policy matters. */
+  /** True if the pattern names local times, so that the policy matters. */
   readonly isLocal: boolean
-  /** Its default policy by the README. */
+  /** The default policy of the pattern, as the README defines it. */
   readonly byDefault: Policy
   readonly slots: (place: Zone, policy: Policy, from: number, to: number) => number[]
 }
 
-/** Before the oldest window, and not a transition in any of the zones. */
+/** This start is before the oldest window, and is not a transition in any of the zones. */
 const START = '2011-12-01T02:30:00'
 const END = Date.UTC(2036, 0, 8)
 const A_DAY = 26 * HOUR

@@ -3,7 +3,7 @@ import { DAY, zone, type Zone } from '../oracle/zone.ts'
 import { PATTERNS, type Pattern } from './patterns.ts'
 
 /**
- * One file per zone, one section per pattern, one line per clock change:
+ * One file per zone, one section per pattern, one line per DST change:
  *
  *     2027-03-14T07:00Z  shift* -05:00 13T02:30 -04:00 14T03:00 15T02:30  skip -05:00 13T02:30 -04:00 15T02:30
  *
@@ -48,7 +48,7 @@ function printLine(place: Zone, pattern: Pattern, middle: number, slotsOf: Slots
   return [`${new Date(middle).toISOString().slice(0, 16)}Z`, ...variants].join('  ')
 }
 
-/** Both gap policies if the clocks go forward, all fold policies if they go back, else the default only. */
+/** Both gap policies at a spring-forward, all fold policies at a fall-back, else the default policy only. */
 function variantsOf(place: Zone, { isLocal, byDefault }: Pattern, middle: number): Variant[] {
   const change = place.offsetAt(middle) - place.offsetAt(middle - 1)
   if (!isLocal || change === 0) return [{ label: '*', dst: {}, policy: byDefault }]

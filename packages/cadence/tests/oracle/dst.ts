@@ -5,14 +5,14 @@ export interface Policy {
   readonly fold: 'first' | 'second' | 'both'
 }
 
-/** All times more than 60 minutes apart. */
+/** All times are more than 60 minutes apart. */
 const FIXED_TIME: Policy = { gap: 'shift', fold: 'first' }
-/** Some times of a day 60 minutes or less apart. */
+/** Some times of a day are 60 minutes or less apart. */
 const REPEATING: Policy = { gap: 'shift', fold: 'both' }
-/** All times 60 minutes or less apart, around the clock. */
+/** All times are 60 minutes or less apart, around the clock. */
 const CONTINUOUS: Policy = { gap: 'skip', fold: 'both' }
 
-/** Turns wall times into instants by the README's table "When the clocks change": ascending, without duplicates. */
+/** Turns wall times into instants by the README's table "Daylight saving changes": ascending, without duplicates. */
 export function resolve(walls: Iterable<number>, zone: Zone, policy: Policy): number[] {
   const slots = new Set<number>()
   for (const wall of walls) for (const instant of resolveWall(wall, zone, policy)) slots.add(instant)

@@ -78,7 +78,7 @@ export class Zone {
     return [...found].toSorted((a, b) => a - b)
   }
 
-  /** The wall times that a clock change at this instant skips, if there is one: from inclusive, to exclusive. */
+  /** The wall times that a spring-forward at this instant skips: from inclusive, to exclusive. Null if nothing is skipped. */
   gapEndingAt(instant: number): { from: number; to: number } | null {
     const before = this.offsetAt(instant - 1)
     const after = this.offsetAt(instant)
@@ -96,7 +96,7 @@ export class Zone {
     return found
   }
 
-  /** `2027-03-14T03:00:00-04:00`, for messages and golden vectors. */
+  /** An instant as local time with its offset, such as `2027-03-14T03:00:00-04:00`, for messages and golden vectors. */
   print(instant: number): string {
     const offset = this.offsetAt(instant)
     const sign = offset < 0 ? '-' : '+'
@@ -142,7 +142,7 @@ export class Zone {
   }
 }
 
-/** `2027-03-14T03:00:00` */
+/** A wall time as text, such as `2027-03-14T03:00:00`. */
 export function printWall(wall: number): string {
   return new Date(wall).toISOString().slice(0, 19)
 }

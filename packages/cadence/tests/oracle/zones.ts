@@ -1,4 +1,4 @@
-/** The twelve zones of the golden vectors. Each is listed for the clock change in its comment. */
+/** The twelve zones of the golden vectors. Each comment states the DST change for which the zone is listed. */
 export const GOLDEN_ZONES = [
   'America/New_York', // one hour at 02:00
   'Europe/London', // one hour at 01:00 UTC; offset 0 in winter

@@ -177,9 +177,9 @@ export const HOSTILE: readonly Hostile[] = [
   rrule('FREQ=SECONDLY', 'too_frequent'),
   rrule('FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=30', 'never_fires'),
   rrule('FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30', 'never_fires'),
-  // The second slot comes 86,401 days after the first.
+  // The second slot is 86,401 days after the first.
   rrule('FREQ=SECONDLY;INTERVAL=86401;BYHOUR=0;BYMINUTE=0;BYSECOND=0', 'too_complex', { start: '2026-01-01T00:00:00' }),
-  // Positions that no year has, looked for in each.
+  // No year has these positions, and the search tries each year.
   rrule('FREQ=YEARLY;BYWEEKNO=5;BYMONTHDAY=12,17;BYSETPOS=3', 'never_fires'),
   rrule(7, 'wrong_type'),
   rrule(undefined, 'missing_field'),
@@ -230,7 +230,7 @@ export const HOSTILE: readonly Hostile[] = [
   interval('R5/2026-01-01T09:00:00Z/P1D', 'conflict', { startAt: START_AT }, 'startAt'),
   interval('R5/2026-01-01T09:00:00Z/P1D', 'conflict', { maxRuns: 4 }, 'maxRuns'),
   interval('P1D', 'missing_field', {}, 'startAt'),
-  // The clocks change twice in each of 7,900 years.
+  // DST changes twice in each of 7,900 years.
   interval('P1Y', 'too_complex', { startAt: START_AT, maxRuns: 7900, timezone: 'Europe/Madrid' }, 'maxRuns'),
 
   // Once.
@@ -319,7 +319,7 @@ export const HOSTILE: readonly Hostile[] = [
   bounded({ seconds: 5 }, 'unknown_field', 'seconds'),
   bounded(JSON.parse('{"__proto__": {"polluted": true}}') as object, 'unknown_field', '__proto__'),
 
-  // The whole.
+  // Input that is not an object, or has the wrong fields.
   whole('nothing', undefined, 'wrong_type'),
   whole('null', null, 'wrong_type'),
   whole('a string', '0 9 * * *', 'wrong_type'),
@@ -343,7 +343,7 @@ export const HOSTILE: readonly Hostile[] = [
   whole('an object that cannot be read', throwing(), 'wrong_type'),
 ]
 
-/** Every look at it throws, as a revoked proxy does. */
+/** A proxy that throws at every access, as a revoked proxy does. */
 function throwing(): unknown {
   const { proxy, revoke } = Proxy.revocable({}, {})
   revoke()

@@ -4,7 +4,7 @@ export interface RfcExample {
   readonly start: string
   readonly rule: string
   readonly dates: readonly string[]
-  /** Whether `dates` are all of the recurrence, or only its beginning. */
+  /** True if `dates` are the whole recurrence. False if they are only its beginning. */
   readonly isComplete: boolean
 }
 
@@ -12,7 +12,7 @@ function example(title: string, start: string, rule: string, dates: string, end:
   return { title, start, rule, dates: dates.split(' ').flatMap(readDates), isComplete: end === 'complete' }
 }
 
-/** `1997-09-02,09..11` is the second and the ninth to eleventh of September; a time may follow. */
+/** Reads a list of dates: `1997-09-02,09..11` is the second and the ninth to eleventh of September. A time may follow. */
 function readDates(text: string): string[] {
   const [, month = '', days = '', times = '09:00'] = /^(\d{4}-\d{2})-([\d,.]+)(?:T([\d:,]+))?$/.exec(text) ?? []
   return days.split(',').flatMap((span) => {

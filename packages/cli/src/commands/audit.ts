@@ -1,4 +1,4 @@
-import type { AuditReport, Client } from '@carillon/api'
+import { LOST_SLOT_SHOWN_MS, type AuditReport, type Client } from '@carillon/api'
 import { Option, type Command } from 'commander'
 
 import { durationMs } from '../options/option-values.ts'
@@ -11,11 +11,6 @@ import { examples, type Define } from './define.ts'
 
 const POLL_INTERVAL_MS = 500
 const TIMEOUT_DEFAULT_MS = 60_000
-/**
- * How long a repaired lost slot still counts as a finding, as in `latest.findings`: the ledger has its line by now, but its work
- * was not done.
- */
-const LOST_SLOT_SHOWN_MS = 86_400_000
 
 type LatestAudit = NonNullable<AuditReport['latest']>
 type Findings = AuditReport['findings']
@@ -29,7 +24,7 @@ export function addAudit(program: Command, define: Define): void {
   const audit = program
     .command('audit')
     .description('check that every due slot has a run, and that the stored runs are consistent')
-    .option('--run', 'start an audit now and wait for it; needs the installation key')
+    .option('--run', 'start an audit now and wait for it; needs the admin key')
     .addOption(
       new Option('--timeout <duration>', 'time limit of --run')
         .argParser(durationMs)
@@ -41,7 +36,7 @@ export function addAudit(program: Command, define: Define): void {
     const report = options.run === true ? await auditNow(cli, client, options.timeout) : await client.audit.get()
     show(report, () => reportLines(cli, report))
     if (report.latest === null) {
-      note('no audit yet: start one with `carillon audit --run` and the installation key')
+      note('no audit yet: start one with `carillon audit --run` and the admin key')
     }
     const findings = currentFindings(report, cli.clock.now())
     const others = countElsewhere(report, findings)
@@ -85,12 +80,12 @@ function reportLines({ terminal, clock }: Cli, report: AuditReport): string[] {
   const own = currentFindings(report, clock.now())
   const summary = fieldLines(terminal, [
     ['Audited', `${latest.from} to ${latest.to}`],
-    ['Slots until', auditedUntil === null ? '' : `${auditedUntil} (${formatRelative(auditedUntil, clock.now())})`],
+    ['Audited until', auditedUntil === null ? '' : `${auditedUntil} (${formatRelative(auditedUntil, clock.now())})`],
     ['Completed', `${latest.completedAt} (${formatRelative(latest.completedAt, clock.now())})`],
     ['Schedules', countText(latest.schedules)],
     ['Slots', countText(latest.slots)],
     ['Unreadable schedules', countText(latest.unreadable || null)],
-    ['Partly checked', countText(latest.truncated || null)],
+    ['Schedules partly checked', countText(latest.truncated || null)],
     ['Findings', findingsText(latest, own)],
   ])
   if (findings.length === 0) return summary

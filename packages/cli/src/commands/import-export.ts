@@ -1,3 +1,4 @@
+import { canonicalJson } from '@carillon/api'
 import { Option, type Command } from 'commander'
 
 import { checkEntries } from '../import/check-entries.ts'
@@ -18,7 +19,7 @@ import {
   type ImportOutcome,
   type ImportPlan,
 } from '../import/import-report.ts'
-import { canonicalJson, toPortable } from '../import/portable-schedule.ts'
+import { toPortable } from '../import/portable-schedule.ts'
 import { IMPORT_FORMATS, readImportFile, type ImportFormat } from '../import/read-import-file.ts'
 import { escapeControls } from '../output/text.ts'
 import type { Cli } from '../process/cli.ts'

@@ -23,7 +23,7 @@ function addCreate(keys: Command, define: Define): void {
     .addOption(
       new Option('--role <role>', 'a member can read, an admin can also change').choices(ROLES).default('member'),
     )
-    .option('--tenant <id>', 'tenant of the project (default: yours); another one needs the installation key')
+    .option('--tenant <id>', 'tenant of the project (default: yours); another one needs the admin key')
   examples(create, 'carillon keys create --project default --subject user:alice --role admin')
   define<KeyInput>(create, async ({ cli, options, show, note }) => {
     const { project, subject, role, tenant } = options
@@ -49,8 +49,8 @@ interface ScopeOptions {
 
 function addScopeOptions(command: Command): void {
   command
-    .option('--project <id>', 'another project; needs the installation key')
-    .option('--tenant <id>', 'another tenant; needs the installation key')
+    .option('--project <id>', 'another project; needs the admin key')
+    .option('--tenant <id>', 'another tenant; needs the admin key')
 }
 
 function addList(keys: Command, define: Define): void {
@@ -75,7 +75,7 @@ function addList(keys: Command, define: Define): void {
         page.items,
       ),
     )
-    notePage(page, note, 'no keys besides the installation key')
+    notePage(page, note, 'no keys besides the admin key')
   })
 }
 

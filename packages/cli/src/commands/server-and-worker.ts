@@ -1,3 +1,4 @@
+import { SERVICE_DEFAULTS } from '@carillon/api'
 import { Option, type Command } from 'commander'
 
 import { dropUndefined, list, wholeNumber } from '../options/option-values.ts'
@@ -5,12 +6,19 @@ import { fieldLines } from '../output/table.ts'
 import { readServiceSettings, runService, type AddressOptions } from '../service/run-service.ts'
 import { examples, type Define } from './define.ts'
 
+const { host: HOST, port: PORT, metricsPort: METRICS_PORT } = SERVICE_DEFAULTS
+
+/** Adds the options for the address of the API. */
+export function addAddressOptions(command: Command): Command {
+  return command
+    .addOption(new Option('--port <port>', `port (default: CARILLON_PORT or ${PORT})`).argParser(wholeNumber))
+    .option('--host <address>', `address to listen on (default: CARILLON_HOST or ${HOST})`)
+}
+
 export function addServer(program: Command, define: Define): void {
-  const server = program
-    .command('server')
-    .description('run only the API, on the Postgres in DATABASE_URL')
-    .addOption(new Option('--port <port>', 'port (default: CARILLON_PORT or 7400)').argParser(wholeNumber))
-    .option('--host <address>', 'address to listen on (default: CARILLON_HOST or 127.0.0.1)')
+  const server = addAddressOptions(
+    program.command('server').description('run only the API, on the Postgres in DATABASE_URL'),
+  )
   examples(server, 'DATABASE_URL=postgres://carillon@db/carillon carillon server --host 0.0.0.0')
   define<AddressOptions>(server, async ({ cli, options, isJson }) => {
     const { startServer } = await import('@carillon/server')
@@ -42,9 +50,9 @@ export function addWorker(program: Command, define: Define): void {
     .addOption(new Option('--targets <kinds>', 'kinds of targets to run').argParser(list).default(['http'], 'http'))
     .addOption(new Option('--concurrency <count>', 'number of concurrent runs').argParser(wholeNumber))
     .option('--name <name>', 'name of this worker in logs and runs')
-    .option('--host <address>', 'address of the health and metrics server (default: CARILLON_HOST or 127.0.0.1)')
+    .option('--host <address>', `address of the health and metrics server (default: CARILLON_HOST or ${HOST})`)
     .addOption(
-      new Option('--metrics-port <port>', 'port of the health and metrics server (default: 7401)').argParser(
+      new Option('--metrics-port <port>', `port of the health and metrics server (default: ${METRICS_PORT})`).argParser(
         wholeNumber,
       ),
     )

@@ -17,7 +17,7 @@ export function addTenants(program: Command, define: Define): void {
 function addGet(tenants: Command, define: Define): void {
   const get = tenants
     .command('get')
-    .description("show a tenant's limits; another tenant than yours needs the installation key")
+    .description("show a tenant's limits; another tenant than yours needs the admin key")
     .argument('<tenant>', 'id of the tenant')
   examples(get, 'carillon tenants get acme')
   define(get, async ({ cli, args, show }) => {
@@ -36,7 +36,7 @@ function addSet(tenants: Command, define: Define): void {
     new Option(flags, `${description}, or default`).argParser(countOrDefault)
   const set = tenants
     .command('set')
-    .description("set a tenant's limits; limits that are not passed keep their values. Needs the installation key")
+    .description("set a tenant's limits; limits that are not passed keep their values. Needs the admin key")
     .argument('<tenant>', 'id of the tenant')
     .addOption(count('--max-schedules-per-project <count>', 'schedules per project'))
     .addOption(count('--max-schedules-per-user <count>', 'schedules per user in a project'))

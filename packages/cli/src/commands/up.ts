@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 
+import { SERVICE_DEFAULTS } from '@carillon/api'
 import type { RunningCarillon, Settings } from '@carillon/server'
 import { Option, type Command } from 'commander'
 
@@ -9,21 +10,20 @@ import { fieldLines } from '../output/table.ts'
 import type { Cli } from '../process/cli.ts'
 import { watchParent } from '../process/interrupts.ts'
 import { VERSION } from '../process/version.ts'
-import { DATA_DIR_DEFAULT, serviceUrl } from '../service/connect.ts'
+import { serviceUrl } from '../service/connect.ts'
 import { readServiceSettings, runService, shortPath, type AddressOptions } from '../service/run-service.ts'
 import { examples, type Define } from './define.ts'
+import { addAddressOptions } from './server-and-worker.ts'
 
 interface UpOptions extends AddressOptions {
   readonly parent?: number
 }
 
 export function addUp(program: Command, define: Define): void {
-  const up = program
-    .command('up')
-    .description('run everything in one process: database, API and worker')
-    .addOption(new Option('--port <port>', 'port (default: CARILLON_PORT or 7400)').argParser(wholeNumber))
-    .option('--host <address>', 'address to listen on (default: CARILLON_HOST or 127.0.0.1)')
-    .option('--data-dir <path>', 'data directory (default: CARILLON_DATA_DIR or .carillon)')
+  const up = addAddressOptions(
+    program.command('up').description('run everything in one process: database, API and worker'),
+  )
+    .option('--data-dir <path>', `data directory (default: CARILLON_DATA_DIR or ${SERVICE_DEFAULTS.dataDir})`)
     // For `npm start`: a signal that kills npm does not reach the processes that npm started.
     .addOption(new Option('--parent <pid>', 'stop when this process ends').argParser(wholeNumber))
   examples(up, 'carillon up', 'carillon up --port 8400 --data-dir /var/lib/carillon')
@@ -86,7 +86,7 @@ function postgresText({ copiedProgram }: RunningCarillon): string {
 
 /** A command that the user can run in another shell as it is: it sets the variables that differ from their defaults. */
 function nextCommand({ env, cwd }: Cli, { adminKey, dataDir }: Settings, { url }: RunningCarillon): string {
-  const isDefaultDir = adminKey === null && dataDir === join(cwd, DATA_DIR_DEFAULT)
+  const isDefaultDir = adminKey === null && dataDir === join(cwd, SERVICE_DEFAULTS.dataDir)
   const variables = [
     ...(adminKey !== null && (env['CARILLON_ADMIN_KEY'] ?? '') !== ''
       ? ['CARILLON_API_KEY="$CARILLON_ADMIN_KEY"']

@@ -52,7 +52,7 @@ describe('a crontab', () => {
     expect(parse(line).entries[0]?.input.cadence).toMatchObject({ expression })
   })
 
-  test('changes its time zone at every line with CRON_TZ or TZ', () => {
+  test('may set another time zone with CRON_TZ or TZ for the lines below it', () => {
     const text = [
       '@daily curl http://a',
       'CRON_TZ=Europe/Madrid',
@@ -68,7 +68,7 @@ describe('a crontab', () => {
     ])
   })
 
-  test('loses its other variables, each with a note', () => {
+  test('gives a note for each other variable, which is ignored', () => {
     expect(parse('MAILTO=ops@example.com\nPATH=/bin\n').notes).toEqual([
       'line 1: MAILTO is ignored: a schedule has no environment',
       'line 2: PATH is ignored: a schedule has no environment',
@@ -121,7 +121,7 @@ describe('a crontab', () => {
   })
 
   test.each(['7z a backup.7z', 'nice curl http://a', 'sudo wget http://a', 'root-check --all'])(
-    'takes the first word of %s for a program, not for a time field or a user',
+    'is read with the first word of %s as a program, not as a time field or a user',
     (command) => {
       expect(parse(`0 9 * * * ${command}`, HOOK).entries[0]?.input.target).toMatchObject({ payload: { command } })
     },
@@ -145,7 +145,7 @@ describe('a crontab', () => {
     expect(notes).toEqual(['line 1: the text after % is standard input in cron; the hook receives it as stdin'])
   })
 
-  test('notes the parts of a call that it ignores', () => {
+  test('gives a note for the parts of a call that are ignored', () => {
     expect(parse('@daily curl http://a >>/var/log/a.log 2>&1').notes).toEqual([
       'line 1: the response is stored with the run, not in /var/log/a.log',
     ])

@@ -28,7 +28,7 @@ describe('a JSON file', () => {
     ])
   })
 
-  test('with an automatic pause gets a reason that the service accepts', () => {
+  test('with an automatic pause gets a reason that the server accepts', () => {
     const text = JSON.stringify([{ ...SCHEDULE, paused: { reason: 'auto:consecutive_failures' } }])
 
     expect(parseJson(text).entries).toMatchObject([{ pausedReason: 'paused automatically: consecutive_failures' }])
@@ -48,11 +48,14 @@ describe('a JSON file', () => {
     expect(parseJson(JSON.stringify([SCHEDULE, value])).refusals).toMatchObject([{ place: 'schedules[1]', reason }])
   })
 
-  test.each(['{', '1', '"a"', '{}', '{"schedules": 1}'])('%s is refused: it contains no list of schedules', (text) => {
-    expect(() => parseJson(text)).toThrow('expected')
-  })
+  test.each(['{', '1', '"a"', '{}', '{"schedules": 1}'])(
+    'with the content %s is refused because it contains no list of schedules',
+    (text) => {
+      expect(() => parseJson(text)).toThrow('expected')
+    },
+  )
 
-  test('with one schedule per line names the line at fault', () => {
+  test('with one schedule per line is refused with the line at fault', () => {
     const { entries, refusals } = parseNdjson(`${JSON.stringify(SCHEDULE)}\n\nnonsense\n${JSON.stringify(SCHEDULE)}\n`)
 
     expect(entries.map(({ place }) => place)).toEqual(['line 1', 'line 4'])

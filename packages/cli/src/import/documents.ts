@@ -1,7 +1,7 @@
-import { PAUSE_REASON_MAX_LENGTH, SCHEDULE_FIELDS, SKIPPED_SLOTS_MAX } from '@carillon/api'
+import { messageOf, PAUSE_REASON_MAX_LENGTH, SCHEDULE_FIELDS, SKIPPED_SLOTS_MAX } from '@carillon/api'
 
 import { uncheckedInput } from '../options/schedule-body.ts'
-import { CliError, messageOf } from '../process/cli-error.ts'
+import { CliError } from '../process/cli-error.ts'
 import type { ImportEntry, ImportFile, RefusedEntry } from './import-entry.ts'
 
 /** One value of the list in a file, not yet checked. */
@@ -31,7 +31,7 @@ export function parseNdjson(text: string): ImportFile {
     try {
       items.push({ place, value: JSON.parse(line) })
     } catch (error) {
-      refusals.push({ place, name: null, reason: `expected JSON: ${messageOf(error)}` })
+      refusals.push({ place, name: null, reason: `expected JSON, got invalid JSON: ${messageOf(error)}` })
     }
   }
   const file = readItems(items)
@@ -42,7 +42,7 @@ function parseWhole(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new CliError('file_invalid', `expected JSON: ${messageOf(error)}`, { cause: error })
+    throw new CliError('file_invalid', `expected JSON, got invalid JSON: ${messageOf(error)}`, { cause: error })
   }
 }
 

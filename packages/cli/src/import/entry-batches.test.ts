@@ -16,7 +16,7 @@ function namesOf(batches: readonly (readonly ImportEntry[])[]): string[][] {
   return batches.map((batch) => batch.map(({ input }) => input.name))
 }
 
-test('the cuts between batches depend on the file only, not on which entries are left', () => {
+test('the boundaries of batches depend on the file only, not on the entries that are left to import', () => {
   const all = batchesOf(FILE, FILE)
   const rest = batchesOf(FILE.slice(500), FILE)
 
@@ -24,14 +24,14 @@ test('the cuts between batches depend on the file only, not on which entries are
   expect(namesOf(rest)).toEqual(namesOf(all.slice(1)))
 })
 
-test('no batch is larger than a request may be, and an entry that is larger by itself goes alone', () => {
+test('no batch exceeds the size limit of a request, and an entry that exceeds it alone gets a batch of its own', () => {
   const large = ['a', 'b', 'c', 'd'].map((name) => entryOf(name, 'x'.repeat(400_000)))
   const huge = entryOf('huge', 'x'.repeat(1_000_000))
 
   expect(namesOf(batchesOf([...large, huge], [...large, huge]))).toEqual([['a', 'b'], ['c', 'd'], ['huge']])
 })
 
-test('the entries that a refusal names are found by their index, and none if it names none', () => {
+test('a refused entry is found by its index in the problem, and no entry if the problem has no index', () => {
   const refusal = (...fields: string[]): ApiError =>
     new ApiError(
       {

@@ -17,7 +17,7 @@ function entryOf(name: string, url = 'http://a', more: Partial<ImportEntry> = {}
   return { place: 'line 1', input, pausedReason: null, skippedSlots: [], ...more }
 }
 
-/** A schedule as the service returns it, with its defaults. Only the fields that matching compares. */
+/** A schedule as the server returns it, with the fields that matching compares. */
 function scheduleOf(id: string, name: string, url = 'http://a', state: Schedule['state'] = 'active'): Schedule {
   return {
     id,
@@ -43,8 +43,8 @@ function matched(entries: readonly ImportEntry[], schedules: readonly Schedule[]
   }
 }
 
-describe('an entry is matched with an existing schedule', () => {
-  test('by its exact name', () => {
+describe('matching an entry with the existing schedules', () => {
+  test('an entry is matched by its exact name', () => {
     expect(matched([entryOf('a'), entryOf('b')], [scheduleOf('1', 'a'), scheduleOf('2', 'B')])).toEqual({
       existing: [[0, '1', 'same']],
       missing: [1],
@@ -59,26 +59,26 @@ describe('an entry is matched with an existing schedule', () => {
       entryOf('a', 'http://a', PAUSED),
       scheduleOf('1', 'a', 'http://a', 'completed'),
     ],
-  ])('as different: %s', (_what, entry, schedule) => {
+  ])('an existing schedule is different: %s', (_what, entry, schedule) => {
     expect(matched([entry], [schedule])).toEqual({ existing: [[0, '1', 'different']], missing: [] })
   })
 
   test.each<[string, Partial<ImportEntry>]>([
     ['a pause', PAUSED],
     ['a skipped slot', { skippedSlots: ['2026-12-24T18:00:00Z'] }],
-  ])('as lacking %s', (_what, more) => {
+  ])('an existing schedule lacks %s', (_what, more) => {
     const entry = entryOf('a', 'http://a', more)
 
     expect(matched([entry], [scheduleOf('1', 'a')])).toEqual({ existing: [[0, '1', 'lacking']], missing: [] })
   })
 
-  test('as the same if a skipped slot is in the past', () => {
+  test('an existing schedule is the same if the skipped slot is in the past', () => {
     const entry = entryOf('a', 'http://a', { skippedSlots: ['2026-12-23T18:00:00Z'] })
 
     expect(matched([entry], [scheduleOf('1', 'a')])).toEqual({ existing: [[0, '1', 'same']], missing: [] })
   })
 
-  test('by its content first and by its order then, if several have the same name', () => {
+  test('entries are matched by content first and by order second if several schedules have the same name', () => {
     const entries = [entryOf('a', 'http://1'), entryOf('a', 'http://2'), entryOf('a', 'http://3')]
 
     expect(matched(entries, [scheduleOf('x', 'a', 'http://2'), scheduleOf('y', 'a', 'http://9')])).toEqual({
@@ -92,7 +92,7 @@ describe('an entry is matched with an existing schedule', () => {
 })
 
 describe('the idempotency key of an entry', () => {
-  test('depends on its content, not on the order of its fields', () => {
+  test('depends on the content of the entry, not on the order of its fields', () => {
     const entry = entryOf('a')
     const { name, cadence, target } = entry.input
     const reordered = { ...entry, place: 'line 7', input: { target, name, cadence } }

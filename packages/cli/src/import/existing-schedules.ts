@@ -1,10 +1,10 @@
-import type { Schedule } from '@carillon/api'
+import { canonicalJson, type Schedule } from '@carillon/api'
 
 import type { Cli } from '../process/cli.ts'
 import { ENTRY_CONCURRENCY, mapConcurrently } from './entry-batches.ts'
 import { applyState, isUntouched, missingState } from './entry-state.ts'
 import type { ImportEntry } from './import-entry.ts'
-import { canonicalJson, toPortable } from './portable-schedule.ts'
+import { toPortable } from './portable-schedule.ts'
 
 /**
  * `same`: the schedule has every value that the entry gives. `lacking`: the same, but its pause or skipped slots are missing.

@@ -8,7 +8,7 @@ function translate(command: string) {
   return program === 'curl' ? translateCurl(words) : translateWget(words)
 }
 
-describe('a call of curl or wget as an HTTP target', () => {
+describe('translating curl and wget', () => {
   test.each<[string, object]>([
     ['curl http://a/x', { target: { url: 'http://a/x', method: 'GET' } }],
     ['curl a.example', { target: { url: 'http://a.example', method: 'GET' } }],
@@ -41,7 +41,7 @@ describe('a call of curl or wget as an HTTP target', () => {
       `wget --post-data '{"a":[]}' --tries=2 http://a`,
       { target: { url: 'http://a', method: 'POST', payload: { a: [] } }, policy: { retry: { maxAttempts: 2 } } },
     ],
-  ])('%s', (command, { target, policy }: { target?: object; policy?: object }) => {
+  ])('the call %s becomes an HTTP target', (command, { target, policy }: { target?: object; policy?: object }) => {
     expect(translate(command)).toMatchObject({
       ok: true,
       content: { target: { kind: 'http', ...target }, ...(policy === undefined ? {} : { policy }) },
@@ -68,7 +68,7 @@ describe('a call of curl or wget as an HTTP target', () => {
       'wget: expected flags that a schedule can express, got --no-check-certificate: remove it',
     ],
     ['wget --tries=0 http://a', 'wget: expected a number of tries of 1 or more, got "0"'],
-  ])('%s is refused: %s', (command, reason) => {
+  ])('the call %s is refused: %s', (command, reason) => {
     expect(translate(command)).toEqual({ ok: false, reason })
   })
 

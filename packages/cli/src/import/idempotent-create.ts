@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto'
 
-import type { Client } from '@carillon/api'
+import { canonicalJson, type Client } from '@carillon/api'
 
 import type { Cli } from '../process/cli.ts'
 import { connect, retryWhileBusy } from '../service/connect.ts'
 import type { ImportEntry } from './import-entry.ts'
-import { canonicalJson } from './portable-schedule.ts'
 
 /**
  * An idempotency key per entry, made from its content. Importing the same file again within a day creates no schedule twice,

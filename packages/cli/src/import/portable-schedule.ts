@@ -19,12 +19,3 @@ export function toPortable(schedule: Schedule): PortableSchedule {
     ...(skippedSlots.length === 0 ? {} : { skippedSlots }),
   }
 }
-
-/** JSON with sorted fields: equal values have equal text. */
-export function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, part: unknown) =>
-    typeof part === 'object' && part !== null && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  )
-}

@@ -62,12 +62,16 @@ describe('a YAML file', () => {
   })
 
   test.each([
-    ['is not closed', 'a: [', /^expected YAML: .*line 1/],
-    ['multiplies its aliases', ALIAS_BOMB, /^expected YAML: Excessive alias count/],
-    ['names an unknown alias', 'schedules: *nowhere', /^expected YAML: .*nowhere/],
-    ['contains itself', 'schedules: &a [*a]', /^expected YAML: .*circular/],
-    ['merges a value that is no map', 'schedules: [{ <<: 1, name: a }]', /^expected YAML: Merge sources must be maps/],
-    ['is nested too deeply', '['.repeat(100_000), /^expected YAML: /],
+    ['is not closed', 'a: [', /^expected YAML, got a text that cannot be read: .*line 1/],
+    ['multiplies its aliases', ALIAS_BOMB, /^expected YAML, got a text that cannot be read: Excessive alias count/],
+    ['names an unknown alias', 'schedules: *nowhere', /^expected YAML, got a text that cannot be read: .*nowhere/],
+    ['contains itself', 'schedules: &a [*a]', /^expected YAML, got a text that cannot be read: .*circular/],
+    [
+      'merges a value that is no map',
+      'schedules: [{ <<: 1, name: a }]',
+      /^expected YAML, got a text that cannot be read: Merge sources must be maps/,
+    ],
+    ['is nested too deeply', '['.repeat(100_000), /^expected YAML, got a text that cannot be read: /],
   ])('that %s is refused with the reason', async (_what, text, message) => {
     await expect(parseYaml(text)).rejects.toMatchObject({
       code: 'file_invalid',

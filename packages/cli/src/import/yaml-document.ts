@@ -1,6 +1,7 @@
+import { messageOf } from '@carillon/api'
 import type { Document } from 'yaml'
 
-import { CliError, messageOf } from '../process/cli-error.ts'
+import { CliError } from '../process/cli-error.ts'
 import { itemsOf, readItems } from './documents.ts'
 import type { ImportFile } from './import-entry.ts'
 
@@ -44,5 +45,5 @@ function orNotYaml<Result>(read: () => Result): Result {
 
 function notYaml(error: unknown): CliError {
   const [reason = ''] = messageOf(error).split('\n')
-  return new CliError('file_invalid', `expected YAML: ${reason}`, { cause: error })
+  return new CliError('file_invalid', `expected YAML, got a text that cannot be read: ${reason}`, { cause: error })
 }

@@ -37,11 +37,11 @@ describe('the cadence options', () => {
       { kind: 'cron', expression: '@daily', startAt: '2027-01-01', endAt: '2028-01-01' },
     ],
     [[], undefined],
-  ])('%j describe %j', (args, cadence) => {
+  ])('%j give the cadence %j', (args, cadence) => {
     expect(readCadence(optionsOf(...args), NOW)).toEqual(cadence)
   })
 
-  test('accept only one rule', () => {
+  test('are refused if they name more than one rule', () => {
     expect(() => readCadence(optionsOf('--in', '5s', '--cron', '@daily'), NOW)).toThrow('got --in and --cron')
   })
 
@@ -81,7 +81,7 @@ describe('an edit of a cadence', () => {
       { kind: 'once', at: '2026-12-24T18:00[Asia/Tokyo]' },
     ],
     ['changes nothing without options', [], undefined],
-  ])('%s', (_what, args, cadence) => {
+  ])('replaces the fields that its options name: %s', (_what, args, cadence) => {
     expect(editedCadence(current, optionsOf(...args), NOW)).toEqual(cadence)
   })
 })

@@ -46,8 +46,8 @@ export function addCadenceOptions(command: Command): Command {
     option(bounds, '--start-at <time>', 'no slots before this time', moment),
     option(bounds, '--end-at <time>', 'no slots after this time', moment),
     option(bounds, '--max-runs <count>', 'stop after this many slots', wholeNumber),
-    option(bounds, '--gap <effect>', 'for a local time that daylight saving skips').choices(GAP_POLICIES),
-    option(bounds, '--fold <effect>', 'for a local time that occurs twice').choices(FOLD_POLICIES),
+    option(bounds, '--gap <effect>', 'what to do at a local time that daylight saving skips').choices(GAP_POLICIES),
+    option(bounds, '--fold <effect>', 'what to do at a local time that occurs twice').choices(FOLD_POLICIES),
   ]
   for (const each of options) command.addOption(each)
   return command

@@ -21,7 +21,7 @@ describe('a duration', () => {
     expect({ ms: readDurationMs(text), iso: readIsoDuration(text) }).toEqual({ ms, iso })
   })
 
-  test('of months has no fixed length, and is passed to the service as it is', () => {
+  test('of months has no fixed length, and is passed to the server unchanged', () => {
     expect({ ms: readDurationMs('P1M'), iso: readIsoDuration('P1M') }).toEqual({ ms: undefined, iso: 'P1M' })
   })
 

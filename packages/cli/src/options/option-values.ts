@@ -1,3 +1,4 @@
+import { messageOf } from '@carillon/api'
 import { InvalidArgumentError } from 'commander'
 
 /*
@@ -18,7 +19,7 @@ export function json(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new InvalidArgumentError(`expected JSON: ${error instanceof Error ? error.message : String(error)}`)
+    throw new InvalidArgumentError(`expected JSON, got invalid JSON: ${messageOf(error)}`)
   }
 }
 

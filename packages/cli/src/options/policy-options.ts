@@ -2,8 +2,10 @@ import {
   AUTO_PAUSE_THRESHOLD,
   HTTP_RETRY,
   MISSED_POLICIES,
+  OVERLAP_DEFAULT,
   OVERLAP_POLICIES,
   RETRY_ATTEMPTS,
+  SPREAD_SECONDS,
   STARTING_DEADLINE_SECONDS,
   type ScheduleInput,
 } from '@carillon/api'
@@ -24,15 +26,16 @@ export interface PolicyOptions {
 }
 
 export function addPolicyOptions(command: Command): Command {
+  const overlap = `what to do if the previous run is still running (default: ${OVERLAP_DEFAULT})`
   const deadline = `how late a slot may start (default: ${STARTING_DEADLINE_SECONDS.default / 60}m)`
   const retries = `attempts after the first one, 0 to ${RETRY_ATTEMPTS.max - 1} (default: ${HTTP_RETRY.maxAttempts - 1})`
   const autoPause = `pause after this many failed runs in a row, 0 for never (default: ${AUTO_PAUSE_THRESHOLD.default})`
-  const spread = 'spread schedules that share a slot over this duration (default: 0)'
+  const spread = `spread schedules that share a slot over this duration (default: ${SPREAD_SECONDS.default})`
   const options = [
-    new Option('--overlap <policy>', 'if the previous run is still running (default: forbid)').choices(
-      OVERLAP_POLICIES,
+    new Option('--overlap <policy>', overlap).choices(OVERLAP_POLICIES),
+    new Option('--missed <policy>', 'what to do with a slot that could not start before its deadline').choices(
+      MISSED_POLICIES,
     ),
-    new Option('--missed <policy>', 'for a slot that could not start before its deadline').choices(MISSED_POLICIES),
     new Option('--deadline <duration>', deadline).argParser(durationSeconds),
     new Option('--retries <count>', retries).argParser(wholeNumber),
     new Option('--auto-pause <count>', autoPause).argParser(wholeNumber),

@@ -1,6 +1,6 @@
-import type { Schedule, ScheduleEdit, ScheduleInput } from '@carillon/api'
+import { messageOf, type Schedule, type ScheduleEdit, type ScheduleInput } from '@carillon/api'
 
-import { CliError, messageOf, usageError } from '../process/cli-error.ts'
+import { CliError, usageError } from '../process/cli-error.ts'
 import type { Cli } from '../process/cli.ts'
 import { readText } from '../process/input.ts'
 import { editedCadence, getCadence, hasBounds, readCadence, type CadenceOptions } from './cadence-options.ts'
@@ -95,7 +95,9 @@ async function readJsonObject(file: string, context: Context): Promise<Record<st
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
   } catch (error) {
-    throw new CliError('file_invalid', `expected JSON in ${file}: ${messageOf(error)}`, { cause: error })
+    throw new CliError('file_invalid', `expected JSON in ${file}, got invalid JSON: ${messageOf(error)}`, {
+      cause: error,
+    })
   }
   throw new CliError('file_invalid', `expected a JSON object in ${file}, got another value`)
 }

@@ -1,4 +1,10 @@
-import { HTTP_METHODS, HTTP_TIMEOUT_SECONDS, SECRET_AUTH_KINDS, type ScheduleInput } from '@carillon/api'
+import {
+  HTTP_METHOD_DEFAULT,
+  HTTP_METHODS,
+  HTTP_TIMEOUT_SECONDS,
+  SECRET_AUTH_KINDS,
+  type ScheduleInput,
+} from '@carillon/api'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 
 import { usageError } from '../process/cli-error.ts'
@@ -27,7 +33,7 @@ export interface TargetOptions {
 
 export function addTargetOptions(command: Command): Command {
   const { min, max, default: seconds } = HTTP_TIMEOUT_SECONDS
-  const methods = `HTTP method: ${HTTP_METHODS.join(', ')} (default: POST)`
+  const methods = `HTTP method: ${HTTP_METHODS.join(', ')} (default: ${HTTP_METHOD_DEFAULT})`
   const auth = `${authForms('name')} of a secret in the project, or none`
   const timeout = `time limit of one attempt, ${min}s to ${max}s (default: ${seconds}s)`
   const options = [

@@ -13,11 +13,11 @@ describe('an instant', () => {
     ['2026-07-24T18:00:00.000Z', 'Europe/London', '2026-07-24 19:00:00+01:00'],
     ['2026-12-24T18:00:00.000Z', 'Europe/London', '2026-12-24 18:00:00+00:00'],
     ['2026-12-24T18:00:00.000Z', 'Mars/Olympus', '2026-12-24 18:00:00+00:00'],
-  ])('%s in %s is %s', (instant, zone, local) => {
+  ])('%s is printed in %s as %s', (instant, zone, local) => {
     expect(formatLocal(instant, zone)).toBe(local)
   })
 
-  test('that occurs twice in local time is distinguished by its offset', () => {
+  test('that occurs twice in local time is printed with its offset', () => {
     expect(formatLocal('2026-10-25T00:30:00.000Z', 'Europe/Madrid')).toBe('2026-10-25 02:30:00+02:00')
     expect(formatLocal('2026-10-25T01:30:00.000Z', 'Europe/Madrid')).toBe('2026-10-25 02:30:00+01:00')
   })
@@ -31,7 +31,7 @@ describe('an instant', () => {
     [18_000_000, 'in 5 h'],
     [-86_400_000, '24 h ago'],
     [864_000_000, 'in 10 d'],
-  ])('%d ms from now is %s', (ms, text) => {
+  ])('that is %d ms from now is printed as %s', (ms, text) => {
     expect(formatRelative(1_000_000_000_000 + ms, 1_000_000_000_000)).toBe(text)
   })
 })
@@ -41,6 +41,6 @@ test.each([
   [9999, '9999 ms'],
   [12_400, '12 s'],
   [3_600_000, '60 min'],
-])('a span of %d ms is %s', (ms, text) => {
+])('a span of %d ms is printed as %s', (ms, text) => {
   expect(formatMs(ms)).toBe(text)
 })

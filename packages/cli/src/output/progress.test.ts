@@ -18,7 +18,7 @@ function terminal(canRedraw: boolean): { terminal: Terminal; written: string[] }
   }
 }
 
-describe('progress', () => {
+describe('the progress of an import', () => {
   test('is a bar on a terminal, and is removed at the end', () => {
     const { terminal: screen, written } = terminal(true)
     const progress = new Progress(screen, 'importing', 2)

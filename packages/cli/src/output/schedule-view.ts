@@ -1,4 +1,4 @@
-import type { Preview, Schedule } from '@carillon/api'
+import { HTTP_METHOD_DEFAULT, type Preview, type Schedule } from '@carillon/api'
 
 import { formatLocal, formatRelative } from './format-time.ts'
 import { styled, styleOfState } from './style.ts'
@@ -75,7 +75,7 @@ export function isHttpTarget(target: Target): target is HttpTarget {
 
 /** `POST https://…` for an http target, the whole JSON for any other. */
 export function targetText(target: Target): string {
-  return isHttpTarget(target) ? `${target.method ?? 'POST'} ${target.url}` : JSON.stringify(target)
+  return isHttpTarget(target) ? `${target.method ?? HTTP_METHOD_DEFAULT} ${target.url}` : JSON.stringify(target)
 }
 
 function stateText({ state, pausedReason }: Schedule): string {

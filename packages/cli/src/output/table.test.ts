@@ -54,7 +54,7 @@ describe('a table', () => {
     expect(line).toBe('longe…  0123456789')
   })
 
-  test('is not cut if the output is no terminal', () => {
+  test('is not cut if the output is not a terminal', () => {
     const name = 'x'.repeat(500)
 
     expect(tableLines(PLAIN, COLUMNS, [{ name, id: '1' }])[1]).toBe(`${name}  1`)
@@ -66,7 +66,7 @@ describe('a table', () => {
     expect(line).toBe('\\u{1b}[2Jgone\\u{202e}txt next  1')
   })
 
-  test('has colours only if the terminal has', () => {
+  test('has colours only if the terminal supports them', () => {
     const rows = [{ name: 'a', id: '1' }]
 
     expect(tableLines(PLAIN, COLUMNS, rows).join('')).not.toContain('\u001B')
@@ -78,7 +78,7 @@ describe('a table', () => {
   })
 })
 
-test('fields are aligned, and fields without a value are left out', () => {
+test('a list of fields is aligned, and fields without a value are omitted', () => {
   expect(
     fieldLines(PLAIN, [
       ['Name', 'x'],

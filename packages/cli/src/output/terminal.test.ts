@@ -4,7 +4,7 @@ import { createTerminal } from './terminal.ts'
 
 type Streams = Parameters<typeof createTerminal>[0]
 
-/** Only the members that createTerminal reads. */
+/** The members of the streams that createTerminal reads. */
 function streams(isTTY: boolean): Streams {
   const stream = { isTTY, columns: 80, write: () => true }
   return { stdin: stream, stdout: stream, stderr: stream } as unknown as Streams

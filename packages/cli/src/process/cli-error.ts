@@ -39,8 +39,3 @@ export class CliError extends Error {
 export function usageError(message: string, advice?: string): CliError {
   return new CliError('usage', message, advice === undefined ? {} : { advice })
 }
-
-/** The text of anything that was thrown. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}

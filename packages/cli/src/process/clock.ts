@@ -1,3 +1,5 @@
+import { setTimeout as timeout } from 'node:timers/promises'
+
 /** The time and the timers of this process. Tests pass their own. */
 export interface Clock {
   /** Epoch milliseconds, for "in 4 s" and `--in`. The database's clock decides what is due, never this one. */
@@ -15,20 +17,7 @@ const TIMEOUT_MAX_MS = 2 ** 31 - 1
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  sleep: (ms, signal) =>
-    new Promise((resolve) => {
-      if (signal?.aborted === true) {
-        resolve()
-        return
-      }
-      const done = (): void => {
-        clearTimeout(timer)
-        signal?.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = setTimeout(done, Math.min(ms, TIMEOUT_MAX_MS))
-      signal?.addEventListener('abort', done, { once: true })
-    }),
+  sleep: (ms, signal) => timeout(Math.min(ms, TIMEOUT_MAX_MS), undefined, { signal }).catch(() => undefined),
   after: (ms, callback) => {
     const timer = setTimeout(callback, Math.min(ms, TIMEOUT_MAX_MS))
     return () => clearTimeout(timer)

@@ -4,7 +4,9 @@ import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 
-import { CliError, messageOf } from './cli-error.ts'
+import { messageOf } from '@carillon/api'
+
+import { CliError } from './cli-error.ts'
 import type { Cli } from './cli.ts'
 
 /** Reads a file, or standard input if the path is `-`. */

@@ -59,6 +59,6 @@ test.each([
   [undefined, false],
   ['systemd', true],
   ['docker-init', true],
-])('a parent that runs %s has adopted an orphaned process: %s', (program, isOrphan) => {
+])('a process whose parent runs %s is orphaned: %s', (program, isOrphan) => {
   expect(watchedChild(NPM, program).signal.aborted).toBe(isOrphan)
 })

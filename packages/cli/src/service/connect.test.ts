@@ -7,7 +7,7 @@ function refusal(code: ProblemCode, retryAfterSeconds: number | null): ApiError 
   return new ApiError({ code, status: 429, detail: code, errors: [] }, retryAfterSeconds)
 }
 
-/** A service that gives these answers one after the other, and a clock that records each wait. */
+/** A server that gives these answers one after another, and a clock that records each wait. */
 function setup(...answers: (ApiError | string)[]) {
   const waits: number[] = []
   const clock = {
@@ -24,8 +24,8 @@ function setup(...answers: (ApiError | string)[]) {
   return { waits, ask: () => retryWhileBusy({ clock, signal: new AbortController().signal }, request) }
 }
 
-describe('a request to a busy service', () => {
-  test('is repeated after the time that the service names, or after a second', async () => {
+describe('a request to a busy server', () => {
+  test('is repeated after the time that the server states, or after a second', async () => {
     const { waits, ask } = setup(refusal('rate_limited', 7), refusal('unavailable', null), 'done')
 
     await expect(ask()).resolves.toBe('done')

@@ -1,24 +1,31 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
-import { ApiError, createClient, RETRY_AFTER_PROBLEMS, type Client, type ClientOptions } from '@carillon/api'
+import {
+  ApiError,
+  createClient,
+  RETRY_AFTER_PROBLEMS,
+  SERVICE_DEFAULTS,
+  type Client,
+  type ClientOptions,
+} from '@carillon/api'
 
 import { CliError } from '../process/cli-error.ts'
 import type { Cli, Environment } from '../process/cli.ts'
 
-const PORT_DEFAULT = '7400'
-export const DATA_DIR_DEFAULT = '.carillon'
+const { host: HOST, port: PORT, dataDir: DATA_DIR } = SERVICE_DEFAULTS
+export const URL_DEFAULT = `http://${HOST}:${PORT}`
 
 /** The URL of the Carillon server, from the environment. */
 export function serviceUrl({ CARILLON_URL: url, CARILLON_PORT: port }: Environment): string {
-  return isSet(url) ? url : `http://127.0.0.1:${isSet(port) ? port : PORT_DEFAULT}`
+  return isSet(url) ? url : `http://${HOST}:${isSet(port) ? port : PORT}`
 }
 
 /** A client for the Carillon server, with the API key that this shell or folder has. */
 export function connect(cli: Cli, options: Pick<ClientOptions, 'fetch' | 'signal'> = {}): Client {
   const url = serviceUrl(cli.env)
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
-    throw new CliError('usage', `expected a URL such as http://127.0.0.1:7400 in CARILLON_URL, got ${url}`)
+    throw new CliError('usage', `expected a URL such as ${URL_DEFAULT} in CARILLON_URL, got ${url}`)
   }
   return createClient(url, findKey(cli).key, { signal: cli.signal, ...options })
 }
@@ -39,11 +46,11 @@ export function findKey({ env, cwd }: Pick<Cli, 'env' | 'cwd'>): Key {
     if (isSet(key)) return { key, source: name }
   }
   const { CARILLON_DATA_DIR: dataDir } = env
-  const file = join(resolve(cwd, isSet(dataDir) ? dataDir : DATA_DIR_DEFAULT), 'admin.key')
+  const file = join(resolve(cwd, isSet(dataDir) ? dataDir : DATA_DIR), 'admin.key')
   const key = readKeyFile(file)
   if (key !== undefined) return { key, source: file }
   throw new CliError('key_missing', `expected an API key in CARILLON_API_KEY or in ${file}, got none`, {
-    advice: 'start the service with `npm start`, which creates a key in its folder, or set CARILLON_API_KEY',
+    advice: 'start the server with `npm start`, which creates a key in its folder, or set CARILLON_API_KEY',
   })
 }
 

@@ -1,4 +1,4 @@
-import { expected, expectedText, grantInputSchema, LAST_INSTANT_MS } from '@carillon/api'
+import { expected, expectedText, grantInputSchema, grantRenewalSchema, LAST_INSTANT_MS } from '@carillon/api'
 import { z } from 'zod'
 
 import type { Db, Tx } from '../db/database.ts'
@@ -15,24 +15,12 @@ import { findGrant, insertGrant, listGrants, renewGrant, revokeGrant, type Grant
 
 export { findGrant, findGrants, revokeOwnGrants } from './store/grants.ts'
 export type { Grant } from './store/grants.ts'
+export { nameOfMember, readPermissions } from './store/permissions.ts'
+export type { Permissions, RunOfGrant } from './store/permissions.ts'
 
 export interface GrantsDeps {
   readonly db: Db
   readonly clock?: Clock
-}
-
-export interface GrantInput {
-  /** The subject that runs act for. @default the caller */
-  readonly subject?: string | undefined
-  /**
-   * 1 to 50 scopes `<kind>:<verb>:<object>`, such as `http:dispatch:example.com`. The object `*` covers every object, `*.example.com`
-   * covers every subdomain of example.com.
-   */
-  readonly scopes: readonly string[]
-  /** The account that pays. */
-  readonly billingAccountId?: string | null | undefined
-  /** Epoch milliseconds. @default never */
-  readonly expiresAt?: number | null | undefined
 }
 
 const INSTANT_SHAPE = 'an instant in epoch milliseconds'
@@ -42,15 +30,15 @@ const expiry = z
   .min(0, expected(INSTANT_SHAPE))
   .max(LAST_INSTANT_MS, expected(INSTANT_SHAPE))
 
-/** The schema of the contract, except that instants are epoch milliseconds here. */
+/** The input of the contract, except that instants are epoch milliseconds here. */
 const GRANT_INPUT = grantInputSchema.extend({ expiresAt: expiry.nullish() })
 
-/** The new expiry of a grant; null: it never expires. */
-export interface GrantRenewal {
-  readonly expiresAt: number | null
-}
+export type GrantInput = z.input<typeof GRANT_INPUT>
 
-const RENEWAL = z.strictObject({ expiresAt: expiry.nullable() }, expected('an object'))
+const RENEWAL = grantRenewalSchema.extend({ expiresAt: expiry.nullable() })
+
+/** The new expiry of a grant; null: it never expires. */
+export type GrantRenewal = z.input<typeof RENEWAL>
 
 /**
  * Durable, scoped, revocable permissions to execute (I8). A slot that its schedule's grant does not allow is skipped.

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 
-import { expected, expectedText, roleSchema, scopeNameSchema, typedSubject, type Role } from '@carillon/api'
+import { expected, expectedText, roleSchema, scopeNameSchema, typedSubject } from '@carillon/api'
 import { z } from 'zod'
 
 import type { Db } from '../db/database.ts'
@@ -21,18 +21,14 @@ export interface KeysDeps {
   readonly clock?: Clock
 }
 
-/** The project of a new key, the subject that it acts for, and its role. */
-export interface KeyInput {
-  readonly tenantId: string
-  readonly projectId: string
-  readonly subject: string
-  readonly role: Role
-}
-
+/** The contract's `KeyInput`, except that the scope has the field names of `Scope`, and the tenant has no default. */
 const KEY_INPUT = z.strictObject(
   { tenantId: scopeNameSchema, projectId: scopeNameSchema, subject: typedSubject, role: roleSchema },
   expected('an object'),
 )
+
+/** The project of a new key, the subject that it acts for, and its role. */
+export type KeyInput = z.input<typeof KEY_INPUT>
 
 /**
  * API keys. This class does not check whether the caller may create a key for a subject: the code that uses the class must.

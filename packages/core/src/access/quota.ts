@@ -42,7 +42,7 @@ function refused(error: unknown): unknown {
   return new CarillonError('quota_exceeded', message, { cause: error })
 }
 
-/** The detail that the database function `carillon.require_room` attaches to its error. */
+/** The detail that the database function `carillon.check_quota` attaches to its error. */
 function detailOf(error: unknown): { readonly scope: string; readonly limit: number } {
   const { detail } = error as { readonly detail: string }
   return JSON.parse(detail) as { scope: string; limit: number }

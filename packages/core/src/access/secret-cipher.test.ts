@@ -22,12 +22,12 @@ function thrownBy(work: () => unknown): CarillonError {
   throw new Error('expected a CarillonError, got none')
 }
 
-/** Everything that somebody who logs an error may get to see. */
-function told(error: CarillonError): string {
+/** Everything of an error that may appear in a log. */
+function loggedText(error: CarillonError): string {
   return [error.message, error.stack, JSON.stringify(error.problems), String(error.cause)].join('\n')
 }
 
-test('a value opens for what it was sealed for', () => {
+test('a value is decrypted with the binding with which it was encrypted', () => {
   const cipher = new SecretCipher([KEY])
   const value = fc.string({ maxLength: 200 })
   const name = fc.string({ minLength: 1, maxLength: 20 })
@@ -40,7 +40,7 @@ test('a value opens for what it was sealed for', () => {
   )
 })
 
-test('what is kept holds nothing of the value, and its tag is at its end', () => {
+test('the ciphertext does not contain the value, and ends with its tag', () => {
   const sealed = new SecretCipher([KEY]).seal(BINDING, VALUE, NONCE)
 
   expect(sealed.ciphertext).toHaveLength(Buffer.byteLength(VALUE) + 16)
@@ -48,7 +48,7 @@ test('what is kept holds nothing of the value, and its tag is at its end', () =>
   expect(sealed.nonce).toEqual(NONCE)
 })
 
-test('a key is known by sixteen digits of a hash that is made for that alone', () => {
+test('the id of a key is sixteen hex digits of a hash that is used for nothing else', () => {
   const { keyId } = new SecretCipher([KEY, OTHER_KEY])
 
   expect(keyId).toMatch(/^[0-9a-f]{16}$/)
@@ -56,7 +56,7 @@ test('a key is known by sixteen digits of a hash that is made for that alone', (
   expect(keyId).not.toBe(new SecretCipher([OTHER_KEY]).keyId)
 })
 
-test('the first key encrypts, and any of them opens', () => {
+test('the first key encrypts, and each of the keys decrypts', () => {
   const before = new SecretCipher([KEY])
   const both = new SecretCipher([OTHER_KEY, KEY])
 
@@ -64,7 +64,7 @@ test('the first key encrypts, and any of them opens', () => {
   expect(both.seal(BINDING, VALUE, NONCE).keyId).toBe(new SecretCipher([OTHER_KEY]).keyId)
 })
 
-test('a key that is changed after it was given changes nothing', () => {
+test('a cipher copies its keys, so a later change of the given buffer has no effect', () => {
   const key = Buffer.from(KEY)
   const cipher = new SecretCipher([key])
   const sealed = new SecretCipher([KEY]).seal(BINDING, VALUE, NONCE)
@@ -74,14 +74,14 @@ test('a key that is changed after it was given changes nothing', () => {
   expect(cipher.open(BINDING, sealed)).toBe(VALUE)
 })
 
-describe('a value does not open', () => {
+describe('a value is not decrypted', () => {
   test.each<[what: string, binding: Partial<typeof BINDING>]>([
     ['for another tenant', { tenantId: 'globex' }],
     ['for another project', { projectId: 'shop' }],
     ['for another name', { name: 'other' }],
     ['for another version', { version: 2 }],
-    ['where the same letters are cut elsewhere', { tenantId: 'acmew', projectId: 'eb' }],
-    ['where a digit of the version is taken for one of the name', { name: 'hook3', version: 3 }],
+    ['if tenant and project have the same letters, divided differently', { tenantId: 'acmew', projectId: 'eb' }],
+    ['if the name ends with a digit of the version', { name: 'hook3', version: 3 }],
   ])('%s', (_what, changes) => {
     const cipher = new SecretCipher([KEY])
     const sealed = cipher.seal(BINDING, VALUE, NONCE)
@@ -89,24 +89,24 @@ describe('a value does not open', () => {
     const error = thrownBy(() => cipher.open({ ...BINDING, ...changes }, sealed))
 
     expect(error.code).toBe('secrets_unavailable')
-    expectNothingTold(error, sealed)
+    expectNoSecrets(error, sealed)
   })
 
-  test('with any bit of it turned', () => {
+  test('if any of its bits is flipped', () => {
     const cipher = new SecretCipher([KEY])
     const sealed = cipher.seal(BINDING, VALUE, NONCE)
 
     for (let bit = 0; bit < sealed.ciphertext.length * 8; bit += 1) {
-      const ciphertext = turned(sealed.ciphertext, bit)
+      const ciphertext = flipped(sealed.ciphertext, bit)
       expect(thrownBy(() => cipher.open(BINDING, { ...sealed, ciphertext })).code).toBe('secrets_unavailable')
     }
     for (let bit = 0; bit < NONCE_BYTES * 8; bit += 1) {
-      const nonce = turned(sealed.nonce, bit)
+      const nonce = flipped(sealed.nonce, bit)
       expect(thrownBy(() => cipher.open(BINDING, { ...sealed, nonce })).code).toBe('secrets_unavailable')
     }
   })
 
-  test.each([0, 1, 4, 15, 16])('cut to %i bytes', (length) => {
+  test.each([0, 1, 4, 15, 16])('if it is truncated to %i bytes', (length) => {
     const cipher = new SecretCipher([KEY])
     const sealed = cipher.seal(BINDING, VALUE, NONCE)
     const cut = { ...sealed, ciphertext: sealed.ciphertext.subarray(0, length) }
@@ -114,7 +114,7 @@ describe('a value does not open', () => {
     expect(thrownBy(() => cipher.open(BINDING, cut)).code).toBe('secrets_unavailable')
   })
 
-  test('without the key that it was sealed with, whatever name that key is given', () => {
+  test('without its key, even under the id of another key', () => {
     const sealed = new SecretCipher([KEY]).seal(BINDING, VALUE, NONCE)
     const other = new SecretCipher([OTHER_KEY])
 
@@ -123,12 +123,12 @@ describe('a value does not open', () => {
 
     expect([unknown.code, renamed.code]).toEqual(['secrets_unavailable', 'secrets_unavailable'])
     expect(unknown.message).toContain(sealed.keyId)
-    expectNothingTold(unknown, sealed)
-    expectNothingTold(renamed, sealed)
+    expectNoSecrets(unknown, sealed)
+    expectNoSecrets(renamed, sealed)
   })
 })
 
-test.each([0, 16, 31, 33, 64])('a key of %i bytes is refused and not shown', (length) => {
+test.each([0, 16, 31, 33, 64])('a key of %i bytes is rejected, and the error does not contain it', (length) => {
   const key = Buffer.alloc(length, 'k')
 
   const error = thrownBy(() => new SecretCipher([KEY, key]))
@@ -137,18 +137,18 @@ test.each([0, 16, 31, 33, 64])('a key of %i bytes is refused and not shown', (le
   expect(error.message).toBe(`keys[1]: expected a key of 32 bytes, got ${length}`)
 })
 
-test('no key at all is refused', () => {
+test('an empty list of keys is rejected', () => {
   expect(thrownBy(() => new SecretCipher([])).code).toBe('invalid_input')
 })
 
-function turned(bytes: Buffer, bit: number): Buffer {
+function flipped(bytes: Buffer, bit: number): Buffer {
   const copy = Buffer.from(bytes)
   copy.writeUInt8(copy.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3)
   return copy
 }
 
-function expectNothingTold(error: CarillonError, sealed: SealedSecret): void {
-  const text = told(error)
+function expectNoSecrets(error: CarillonError, sealed: SealedSecret): void {
+  const text = loggedText(error)
   for (const bytes of [Buffer.from(VALUE), KEY, OTHER_KEY, sealed.nonce, sealed.ciphertext]) {
     for (const encoding of ['utf8', 'hex', 'base64'] as const) expect(text).not.toContain(bytes.toString(encoding))
   }

@@ -107,8 +107,8 @@ function bytesOf({ tenantId, projectId, name, version }: SecretBinding): Buffer 
 function unknownKey({ name }: SecretBinding, keyId: string): CarillonError {
   return new CarillonError(
     'secrets_unavailable',
-    `expected the key ${keyId}, with which the secret ${name} was encrypted, got others: ` +
-      'add it to CARILLON_SECRETS_KEY, or put the secret again',
+    `expected the key ${keyId}, which encrypted the secret ${name}, got only other keys: ` +
+      'append it to CARILLON_SECRETS_KEY, separated by a comma, or put the secret again',
   )
 }
 

@@ -1,4 +1,4 @@
-import { tenantInputSchema } from '@carillon/api'
+import { tenantInputSchema, type TenantInput } from '@carillon/api'
 
 import type { Db } from '../db/database.ts'
 import { transactScoped } from '../db/transact.ts'
@@ -16,20 +16,6 @@ export interface TenantsDeps {
   readonly clock?: Clock
   /** Returns the problems of a list of allowed hosts, with paths such as `allowedHosts.2`. @default accepts every list */
   readonly checkHosts?: (hosts: readonly string[]) => readonly Problem[]
-}
-
-/** The limits of a tenant. Null or absent: the installation's limit applies. */
-export interface TenantLimitsInput {
-  /** 1..1,000,000 */
-  readonly maxSchedulesPerProject?: number | null | undefined
-  /** 1..1,000,000 */
-  readonly maxSchedulesPerUser?: number | null | undefined
-  /** 1..86,400 */
-  readonly minimumSeconds?: number | null | undefined
-  /** For each credential. 1..1,000,000,000 */
-  readonly requestsPerMinute?: number | null | undefined
-  /** 0 to 200 hosts of 1 to 300 characters each; an empty list allows no host. */
-  readonly allowedHosts?: readonly string[] | null | undefined
 }
 
 /**
@@ -61,7 +47,7 @@ export class Tenants {
    * Replaces all limits of the tenant. They apply to the next create, request and attempt. No existing schedule is changed or deleted.
    * @param actor the typed subject that makes the change
    */
-  async put(actor: string, tenantId: string, input: TenantLimitsInput): Promise<TenantLimits> {
+  async put(actor: string, tenantId: string, input: TenantInput): Promise<TenantLimits> {
     const scope = anyProjectOf(tenantId)
     const limits = limitsOf(tenantId, checkedObject(input, tenantInputSchema))
     const problems = limits.allowedHosts === null ? [] : this.#checkHosts(limits.allowedHosts)
@@ -76,7 +62,7 @@ function anyProjectOf(tenantId: string): Scope {
   return scopeOf({ tenantId, projectId: 'default' })
 }
 
-function limitsOf(tenantId: string, input: TenantLimitsInput): Omit<TenantLimits, 'updatedBy' | 'updatedAt'> {
+function limitsOf(tenantId: string, input: TenantInput): Omit<TenantLimits, 'updatedBy' | 'updatedAt'> {
   return {
     tenantId,
     maxSchedulesPerProject: input.maxSchedulesPerProject ?? null,

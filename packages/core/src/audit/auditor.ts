@@ -1,11 +1,10 @@
 import { type Tx } from '../db/database.ts'
-import { readTransactionTime } from '../db/now.ts'
-import { transact } from '../db/transact.ts'
-import { type ClaimedTurn, readCursor, type Slice, TurnService, type TurnServiceDeps } from '../jobs/turn-service.ts'
+import { type ClaimedTurn, type Slice, TurnService, type TurnServiceDeps } from '../jobs/turn-service.ts'
 import { identifierAt } from '../kernel/ids.ts'
+import { checkedRetentionMs } from '../policy/retention-days.ts'
 import { currentFullAudit, readAuditCursor, restMsAfter, restUntilAfter, type AuditCursor } from './audit-cursor.ts'
 import { addCounts, AuditReport, type AuditCounts } from './findings.ts'
-import { FullAudit, newFullAudit, type FullAuditPosition, type FullAuditState } from './full-audit.ts'
+import { FullAudit, type FullAuditPosition, type FullAuditState } from './full-audit.ts'
 import { RecentAudit, type ReadChanges } from './recent-audit.ts'
 import { RunAudit } from './run-audit.ts'
 import { SlotAudit } from './slot-audit.ts'
@@ -19,20 +18,17 @@ export type AuditorDeps = TurnServiceDeps
 export interface AuditorOptions {
   /**
    * How far back slots are compared even if an older version of Carillon wrote their lines; never beyond the retention. Lines that this
-   * version wrote are compared for the whole retention. @default 26 hours
+   * version wrote are compared for the whole retention. @default `WINDOW_DEFAULT_MS`
    */
   readonly windowMs?: number
-  /** For how long the ledger keeps lines. @default 90 days */
+  /** For how long the ledger keeps lines. @default `checkedRetentionMs()` */
   readonly retentionMs?: number
-  /** The most runs, and the most attempts, that one page of a full audit reads. @default 5000 */
+  /** The most runs, and the most attempts, that one page of a full audit reads. @default `LINES_PER_PAGE` */
   readonly linesPerPage?: number
 }
 
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
 /** A day, an hour for the longest spread (a slot may come due that much after its instant), and an hour for an audit that starts late. */
-const WINDOW_DEFAULT_MS = 26 * HOUR_MS
-const RETENTION_DEFAULT_MS = 90 * DAY_MS
+const WINDOW_DEFAULT_MS = 26 * 3_600_000
 const LOOK_MS = 2000
 const PAUSE_AFTER_FAILURE_MS = 1000
 /** After this time a slice starts no further page. */
@@ -67,22 +63,10 @@ export class Auditor extends TurnService<AuditCounts> {
   constructor(deps: AuditorDeps, options: AuditorOptions = {}) {
     super(deps, { turn: AUDIT_TURN, lookMs: LOOK_MS, pauseAfterFailureMs: PAUSE_AFTER_FAILURE_MS })
     this.#deps = deps
-    this.#options = { windowMs: WINDOW_DEFAULT_MS, retentionMs: RETENTION_DEFAULT_MS, ...options }
+    this.#options = { windowMs: WINDOW_DEFAULT_MS, retentionMs: checkedRetentionMs(), ...options }
     const slots = new SlotAudit(deps)
     this.#recent = new RecentAudit({ ...deps, slots })
     this.#full = new FullAudit({ ...deps, slots, runs: new RunAudit(deps) }, this.#options)
-  }
-
-  /** Runs a full audit in one call, even if another worker has the turn. For tests: workers call `runOnce`. */
-  async audit(): Promise<AuditCounts> {
-    const { db, clock } = this.#deps
-    const now = await readTransactionTime(db, clock.databaseNow())
-    const { legacyUntil } = readAuditCursor(await readCursor(db, { name: AUDIT_TURN }))
-    const report = new AuditReport(now, this.#reported)
-    const full = await this.#continueFull(newFullAudit(now, now), report, { legacyUntil, isOver: () => false })
-    await transact(db, clock, (tx) => this.#insert(tx, report, full))
-    this.#emit(report, full)
-    return report.toCounts(true)
   }
 
   protected override onTurnLost(): void {

@@ -19,7 +19,7 @@ export interface AuditContext {
 }
 
 export interface FindingPage {
-  /** @default 50 */
+  /** At most `PAGE_SIZE.max`. @default `PAGE_SIZE.default` */
   readonly limit?: number
 }
 

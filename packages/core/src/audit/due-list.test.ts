@@ -4,7 +4,7 @@ import { DueList, UnlistedSpan } from './due-list.ts'
 
 const SECOND = 1000
 
-test('schedules are taken when their time of comparison has come, the earliest first', () => {
+test('take returns the schedules whose time of comparison has come, earliest first', () => {
   const list = new DueList(10)
   list.add({ id: 'late', from: 5, dueAt: 50 }, 200 * SECOND)
   list.add({ id: 'early', from: 3, dueAt: 30 }, 100 * SECOND)
@@ -17,7 +17,7 @@ test('schedules are taken when their time of comparison has come, the earliest f
   expect([list.size, list.earliestDueAt]).toEqual([0, Infinity])
 })
 
-test('at most the limit is taken, and the rest stays on the list', () => {
+test('take returns no more schedules than its limit, and the rest stays on the list', () => {
   const list = new DueList(10)
   for (const id of ['a', 'b', 'c']) list.add({ id, from: 0, dueAt: 0 }, 0)
 
@@ -26,7 +26,7 @@ test('at most the limit is taken, and the rest stays on the list', () => {
   expect(list.take(60 * SECOND, 2).map(({ id }) => id)).toEqual(['c'])
 })
 
-test('a schedule is listed once, from the earliest of its slots on', () => {
+test('a schedule is listed once, from its earliest slot', () => {
   const list = new DueList(10)
   list.add({ id: 'a', from: 20, dueAt: 25 }, 0)
   list.add({ id: 'a', from: 10, dueAt: 15 }, 90 * SECOND)
@@ -46,7 +46,7 @@ test('add returns false for a schedule that does not fit', () => {
   expect([list.size, list.earliestDueAt]).toEqual([0, Infinity])
 })
 
-test('a span stays until a full audit that began after its end is over', () => {
+test('a span stays until a full audit that began after its end has finished', () => {
   const span = new UnlistedSpan()
   expect(span.since()).toBe(Infinity)
 
@@ -54,7 +54,7 @@ test('a span stays until a full audit that began after its end is over', () => {
   span.add(300, 400)
   expect([span.since(), span.since(99), span.since(150), span.since(400)]).toEqual([100, 100, 150, Infinity])
 
-  // Reading changes nothing; covering does.
+  // A read does not change the span.
   expect(span.since()).toBe(100)
   span.cover(250)
   expect(span.since()).toBe(250)

@@ -17,7 +17,7 @@ const HALF_PAST = JSON.stringify({ kind: 'cron', expression: '30 * * * *', timez
 function policyOf(spreadSeconds = 0): string {
   const retry = { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 }
   const result = resolvePolicy({ spreadSeconds }, { cadenceKind: 'cron', retry })
-  if (!result.ok) throw new Error('expected a policy')
+  if (!result.ok) throw new Error('expected a policy, got problems')
   return JSON.stringify(result.policy)
 }
 
@@ -50,23 +50,23 @@ function lostHours({ lost }: SlotVerdict): number[] {
   return lost.map(({ slot }) => (slot - FROM) / HOUR)
 }
 
-describe('which slots are expected', () => {
-  test('none without a history', () => {
+describe('expected slots', () => {
+  test('are none without a history', () => {
     expect(verdictOf({})).toEqual({ expected: 0, lost: [], unknown: [], until: WINDOW.to })
   })
 
-  test('those from the first one awaited to the end of the window, both included', () => {
+  test('are those from the first next slot to the end of the window, both included', () => {
     const verdict = verdictOf({ spans: [spanOf({ nextSlotAt: at(7) })] })
 
     expect(lostHours(verdict)).toEqual([7, 8, 9, 10])
     expect(verdict.expected).toBe(4)
   })
 
-  test('none before the window, however long they are awaited', () => {
+  test('are none before the window, even if an older slot was next', () => {
     expect(lostHours(verdictOf({ spans: [spanOf({ nextSlotAt: at(-50), endsAt: at(1) })] }))).toEqual([0, 1])
   })
 
-  test('those due when the next change came, and of which revision', () => {
+  test('include those that were due at the next change, each with its revision', () => {
     const { lost } = verdictOf({
       spans: [
         spanOf({ nextSlotAt: at(1), endsAt: at(3) }),
@@ -83,7 +83,7 @@ describe('which slots are expected', () => {
     ])
   })
 
-  test('each once, by the span in which it came due first', () => {
+  test('include each slot once, by the span in which it came due first', () => {
     const { expected, lost } = verdictOf({
       spans: [spanOf({ nextSlotAt: at(9), endsAt: at(9) }), spanOf({ revision: 2, nextSlotAt: at(9) })],
     })
@@ -92,7 +92,7 @@ describe('which slots are expected', () => {
     expect(lost.map(({ revision }) => revision)).toEqual([1, 2])
   })
 
-  test('those whose spread has passed, too', () => {
+  test('include only those that came due by their spread', () => {
     const spreadSeconds = 3600
     const offset = spreadOffsetMs(ID, spreadSeconds)
     const span = { nextSlotAt: at(1), policy: policyOf(spreadSeconds) }
@@ -104,14 +104,14 @@ describe('which slots are expected', () => {
   })
 })
 
-describe('what is held against the schedule', () => {
-  test('a slot that an active schedule still awaits is not lost', () => {
+describe('the comparison with the lines', () => {
+  test('does not report the next slot of an active schedule as lost', () => {
     expect(lostHours(verdictOf({ nextSlotAt: at(9), dueAt: at(9), spans: [spanOf({ nextSlotAt: at(7) })] }))).toEqual([
       7, 8,
     ])
   })
 
-  test('a line of any trigger is a line, but only one of the schedule can be unknown', () => {
+  test('accepts a line of any trigger, but reports only lines of the trigger schedule as unknown', () => {
     const verdict = verdictOf(
       { spans: [spanOf({ nextSlotAt: at(8) })] },
       { scheduled: [at(8), at(9) + 1], manual: [at(9), at(9) + 2] },
@@ -121,7 +121,7 @@ describe('what is held against the schedule', () => {
     expect(verdict.unknown).toEqual([at(9) + 1])
   })
 
-  test('a line of a slot due just after a change is neither expected nor unknown, later ones are unknown', () => {
+  test('ignores a line that came due right after a change, and reports later ones as unknown', () => {
     const endsAt = at(4) - CHANGE_RACE_MS
     const lines = { scheduled: [at(3), at(4)] }
 
@@ -134,8 +134,8 @@ describe('what is held against the schedule', () => {
   })
 })
 
-describe('what is still to be written', () => {
-  test('slots of a backlog are expected and not lost, those beside it are', () => {
+describe('a backlog', () => {
+  test('has slots that are expected and not lost, while slots beside it are lost', () => {
     const spans = [spanOf({ nextSlotAt: at(2), endsAt: at(8) })]
 
     const verdict = verdictOf({ spans }, { scheduled: [at(2)] }, { backlogs: [{ from: at(4), to: at(6) }] })
@@ -145,8 +145,8 @@ describe('what is still to be written', () => {
   })
 })
 
-describe('what is too much is looked at in part', () => {
-  test('of slots', () => {
+describe('a comparison is cut off at its limit', () => {
+  test('of expected slots', () => {
     const verdict = verdictOf({ spans: [spanOf({})] }, { scheduled: [at(0), at(9), at(9) + 1] }, { slotsMax: 3 })
 
     expect(verdict).toMatchObject({ expected: 3, unknown: [], until: at(2) })
@@ -161,9 +161,9 @@ describe('what is too much is looked at in part', () => {
 })
 
 test.each([
-  { spec: 'a cadence that is none', span: spanOf({ cadence: '{"kind":"cron","expression":"whenever"}' }) },
-  { spec: 'a policy that is none', span: spanOf({ policy: '{}' }) },
-  { spec: 'a revision that is gone', span: spanOf({ cadence: null, policy: null }) },
+  { spec: 'an invalid cadence', span: spanOf({ cadence: '{"kind":"cron","expression":"whenever"}' }) },
+  { spec: 'an invalid policy', span: spanOf({ policy: '{}' }) },
+  { spec: 'a missing revision', span: spanOf({ cadence: null, policy: null }) },
 ])('$spec cannot be audited', ({ span }) => {
   expect(() => verdictOf({ spans: [span] })).toThrow(Error)
 })

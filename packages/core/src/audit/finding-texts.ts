@@ -27,9 +27,10 @@ export function lostSlotFinding(
   const what = `the slot came due under revision ${revision} and left no line`
   const remedy =
     state === undefined
-      ? 'its line is there by now; nothing is left to do'
+      ? 'its line was written in the meantime; nothing is left to do'
       : state === 'skipped'
-        ? 'it has the line skipped: missed now, and was not run; run the schedule by hand if the work is still wanted'
+        ? 'the audit wrote the line as skipped (missed), because the slot did not run; ' +
+          'run the schedule by hand if the work is still wanted'
         : `its attempts say that it ran, so its line was restored as ${state}; nothing is left to do`
   const isRepaired = state !== undefined
   return { kind: 'slot_lost', scheduleId, scheduledFor, detail: `${what}: ${remedy}`, isRepaired }
@@ -64,9 +65,9 @@ export function missingRevisionFinding(
   revision: number,
   runs: number,
 ): NewFinding {
-  const effect = revision === current ? 'no slot can begin' : 'runs that it began cannot be tried again'
+  const effect = revision === current ? 'no slot can begin' : 'its runs cannot be tried again'
   const detail =
-    `revision ${revision}, under which ${runs} runs began, is gone, and ${effect}: restore it from a backup` +
+    `revision ${revision} is missing, so ${effect} (runs that began under it: ${runs}): restore it from a backup` +
     (revision === current ? ', or edit the schedule' : '')
   return { kind: 'revision_missing', scheduleId: id, scheduledFor: null, detail, isRepaired: false }
 }

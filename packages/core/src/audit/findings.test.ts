@@ -21,7 +21,7 @@ test('a report counts every finding and keeps the first ones', () => {
   expect(report.kept.map(({ kind }) => kind)).toEqual(['slot_lost', 'count_wrong'])
 })
 
-test('a report leaves out what is reported already, and does not change the set that it was given', () => {
+test('a report leaves out faults that are reported already, and does not change the given set', () => {
   const reported = new Set(['slot_lost s 1'])
   const report = new AuditReport(0, reported)
   const lost = { ...FINDING, kind: 'slot_lost', scheduleId: 's', isRepaired: false } as const

@@ -2,18 +2,8 @@ import { FINDING_KINDS, type FindingKind } from '@carillon/api'
 
 import type { Tx } from '../db/database.ts'
 import { identifierAt } from '../kernel/ids.ts'
-import { insertAudit } from './store/audits.ts'
+import { insertAudit, type ComparedCounts } from './store/audits.ts'
 import { insertFindings, type NewFinding } from './store/findings.ts'
-
-/** How much an audit has compared. */
-export interface ComparedCounts {
-  readonly schedules: number
-  readonly slots: number
-  /** Schedules whose spec cannot be read, or whose slots cannot be found. */
-  readonly unreadable: number
-  /** Schedules with more slots than one audit compares: only the earliest slots were compared. */
-  readonly truncated: number
-}
 
 export const NO_COUNTS: ComparedCounts = { schedules: 0, slots: 0, unreadable: 0, truncated: 0 }
 

@@ -1,11 +1,13 @@
 import type { Db } from '../db/database.ts'
 import { listPartitions } from '../db/months.ts'
+import { NIL_UUID } from '../kernel/ids.ts'
 import type { AuditWindow } from './expected-slots.ts'
 import { runWithoutScheduleFinding } from './finding-texts.ts'
-import { addCounts, NO_COUNTS, type ComparedCounts } from './findings.ts'
+import { addCounts, NO_COUNTS } from './findings.ts'
 import type { RunAudit } from './run-audit.ts'
 import { NO_SUMS, type LedgerSums } from './run-counts.ts'
 import type { SlotAudit } from './slot-audit.ts'
+import type { ComparedCounts } from './store/audits.ts'
 import type { NewFinding } from './store/findings.ts'
 import { findLedgerPage, type LedgerPosition } from './store/ledger-pages.ts'
 import { listRunsWithoutSchedule } from './store/open-runs.ts'
@@ -21,7 +23,7 @@ export interface FullAuditOptions {
   readonly windowMs: number
   /** For how long the ledger keeps lines. */
   readonly retentionMs: number
-  /** The most runs, and the most attempts, that one page reads. @default 5000 */
+  /** The most runs, and the most attempts, that one page reads. @default `LINES_PER_PAGE` */
   readonly linesPerPage?: number
 }
 
@@ -61,7 +63,7 @@ interface Segment {
   readonly before: number | null
 }
 
-const FIRST: LedgerPosition = { scheduleId: '00000000-0000-0000-0000-000000000000', slot: null }
+const FIRST: LedgerPosition = { scheduleId: NIL_UUID, slot: null }
 const SCHEDULES_PER_PAGE = 200
 const LINES_PER_PAGE = 5000
 const OPEN_RUNS_PER_PAGE = 2000

@@ -8,8 +8,9 @@ import { identifierAt } from '../kernel/ids.ts'
 import { LONG_OVERDUE_MS, OVERDUE_MS } from '../policy/overdue.ts'
 import { CHANGE_RACE_MS, compareWithLedger, type AuditWindow, type SlotVerdict } from './expected-slots.ts'
 import { lockedLostSlotFinding, lostSlotFinding, pastDueFinding, unknownSlotFinding } from './finding-texts.ts'
-import { insertRepairs, type ComparedCounts } from './findings.ts'
+import { insertRepairs } from './findings.ts'
 import { OverdueCheck } from './overdue.ts'
+import type { ComparedCounts } from './store/audits.ts'
 import type { NewFinding } from './store/findings.ts'
 import {
   listAuditedLines,

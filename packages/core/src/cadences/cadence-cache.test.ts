@@ -10,7 +10,7 @@ const RETRY = { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 }
 const cronSpec = (expression: string): CadenceSpec => ({ kind: 'cron', expression, timezone: 'UTC' })
 const cron = (expression: string): string => JSON.stringify(cronSpec(expression))
 
-/** As the cadence itself says, one after the other. */
+/** The slots of a cadence without the cache, one after the other. */
 function slotsOf(text: string, from: number, to: number): number[] {
   const cadence = readCadence(JSON.parse(text))
   const slots: number[] = []
@@ -22,7 +22,7 @@ describe('slots between two instants', () => {
   test.each([
     ['every minute', '* * * * *', START + 7, START + 2 * DAY],
     ['daily', '30 5 * * *', START, START + 40 * DAY],
-    ['at the edges of the spans that are kept', '*/30 * * * *', START, START + 3 * DAY],
+    ['at the edges of the cached spans', '*/30 * * * *', START, START + 3 * DAY],
     ['once a year', '0 0 1 1 *', START, START + 90 * DAY],
   ])('all slots of a cadence are found, once each: %s', (_what, expression, from, to) => {
     const cadences = new CadenceCache()
@@ -30,11 +30,11 @@ describe('slots between two instants', () => {
 
     const expected = slotsOf(cron(expression), from, to)
     expect(cadences.slotsBetween(cron(expression), range).slots).toEqual(expected)
-    // And again, from the cache.
+    // A second time, from the cache.
     expect(cadences.slotsBetween(cron(expression), range).slots).toEqual(expected)
   })
 
-  test('no more slots are found than the limit, and the next one is named', () => {
+  test('no more slots than the limit are found, and the next one is returned', () => {
     const cadences = new CadenceCache()
 
     const { slots, next } = cadences.slotsBetween(cron('0 * * * *'), { from: START, to: START + DAY, limit: 8 })
@@ -52,8 +52,8 @@ describe('slots between two instants', () => {
   })
 })
 
-describe('what is parsed or searched once', () => {
-  test('a stored cadence and a stored policy are parsed once', () => {
+describe('the cache', () => {
+  test('parses a stored cadence and a stored policy once', () => {
     const cadences = new CadenceCache()
     const result = cadences.parsePolicyInput(undefined, { cadenceKind: 'cron', retry: RETRY })
     const policy = result.ok ? result.policy.json : ''
@@ -62,7 +62,7 @@ describe('what is parsed or searched once', () => {
     expect(cadences.policy(policy)).toBe(cadences.policy(policy))
   })
 
-  test('the next slot is searched once for all schedules that ask between two slots', () => {
+  test('searches the next slot once for all schedules that ask between two slots', () => {
     const cadences = new CadenceCache()
     const hourly = cron('0 * * * *')
     const search = vi.spyOn(cadences.read(hourly).rule, 'next')
@@ -75,15 +75,15 @@ describe('what is parsed or searched once', () => {
 
   test.each([
     ['the next slot', START + HOUR, START + 2 * HOUR],
-    ['an instant before the last question', START - 1, START],
-  ])('the next slot is searched again after %s', (_what, after, next) => {
+    ['an instant before that of the last search', START - 1, START],
+  ])('searches the next slot again after %s', (_what, after, next) => {
     const cadence = new CadenceCache().read(cron('0 * * * *'))
     cadence.next(START)
 
     expect(cadence.next(after)).toBe(next)
   })
 
-  test('inputs that say the same share one cadence and one policy', () => {
+  test('shares one cadence and one policy between equal inputs', () => {
     const cadences = new CadenceCache()
     const parseCadence = () => cadences.parseInput(cronSpec('0 9 * * *'), { now: START, minimumSeconds: 60 })
     const parsePolicy = () => cadences.parsePolicyInput({ overlap: 'allow' }, { cadenceKind: 'cron', retry: RETRY })
@@ -96,7 +96,7 @@ describe('what is parsed or searched once', () => {
   })
 })
 
-describe('the bounds', () => {
+describe('the bounded cache', () => {
   const options = { now: START, minimumSeconds: 60 }
   const parse = (cadences: CadenceCache, spec: CadenceSpec) => {
     const result = cadences.parseInput(spec, options)
@@ -104,7 +104,7 @@ describe('the bounds', () => {
     return result.cadence
   }
   const numbersTo = (end: number): string => Array.from({ length: end }, (_, n) => n).join(',')
-  /** One slot a day, chosen from 57,600 listed times. */
+  /** A cadence with one slot a day, picked from a list of 57,600 times. */
   const heavy = (n: number): CadenceSpec => ({
     kind: 'rrule',
     rule: `FREQ=DAILY;BYHOUR=${numbersTo(24)};BYMINUTE=${numbersTo(60)};BYSECOND=${numbersTo(40)};BYSETPOS=${n + 1}`,
@@ -112,7 +112,7 @@ describe('the bounds', () => {
     timezone: 'UTC',
   })
 
-  test('a hundred inputs stay parsed if they are simple, and not if each lists 57,600 times', () => {
+  test('keeps a hundred simple inputs, but not a hundred that list 57,600 times each', () => {
     const cadences = new CadenceCache()
     const simple = Array.from({ length: 100 }, (_, n) => cronSpec(`${n % 60} ${n % 24} * * *`))
 
@@ -123,7 +123,7 @@ describe('the bounds', () => {
     expect(parse(cadences, heavy(0))).not.toBe(firstHeavy)
   })
 
-  test('no number of inputs displaces a stored cadence', () => {
+  test('never evicts a stored cadence because of inputs', () => {
     const cadences = new CadenceCache()
     const stored = cadences.read(cron('0 9 * * *'))
 
@@ -133,8 +133,8 @@ describe('the bounds', () => {
   })
 })
 
-describe('what is not shared', () => {
-  test('an input that one minimum accepts is refused by a longer one', () => {
+describe('the cache does not share', () => {
+  test('an input between different minimum intervals', () => {
     const cadences = new CadenceCache()
     const everyMinute = cronSpec('* * * * *')
 
@@ -143,7 +143,7 @@ describe('what is not shared', () => {
     expect(cadences.parseInput(everyMinute, { now: START, minimumSeconds: 60 }).ok).toBe(true)
   })
 
-  test('an interval without a start begins at the instant of its own request', () => {
+  test('an interval without a start, which begins at the instant of its own request', () => {
     const cadences = new CadenceCache()
     const hourly = { kind: 'interval', every: 'PT1H', timezone: 'UTC' }
 
@@ -155,7 +155,7 @@ describe('what is not shared', () => {
     expect(new Set(firstSlots).size).toBe(2)
   })
 
-  test('an input whose JSON leaves a part of it out is judged as it is', () => {
+  test('an input whose toJSON differs from its fields', () => {
     const cadences = new CadenceCache()
     const options = { now: START, minimumSeconds: 60 }
     class Cron {
@@ -179,7 +179,7 @@ test.each<[spec: CadenceSpec, words: string]>([
     { kind: 'cron', expression: '0 9 * * 1-5', timezone: 'Europe/Madrid' },
     'At 09:00 on Monday through Friday, in Europe/Madrid',
   ],
-  // More frequent than any service accepts today: a stored cadence is still described.
+  // This interval is shorter than any input may be today, but a stored cadence is still described.
   [{ kind: 'interval', every: 'PT1S', timezone: 'UTC', startAt: '2026-03-02T09:00:00Z' }, 'Every second'],
 ])('a stored cadence is described in plain English: %j', (spec, words) => {
   expect(describeCadence(spec)).toContain(words)
@@ -187,9 +187,9 @@ test.each<[spec: CadenceSpec, words: string]>([
 
 test.each<[what: string, spec: unknown]>([
   ['a kind of a later version', { kind: 'moon', phase: 'full' }],
-  ['a zone that is gone', { kind: 'cron', expression: '0 9 * * *', timezone: 'Mars/Olympus' }],
+  ['a zone that does not exist', { kind: 'cron', expression: '0 9 * * *', timezone: 'Mars/Olympus' }],
   ['nothing', null],
-  ['a text', 'daily'],
+  ['a string', 'daily'],
 ])('a stored cadence that cannot be read is described as such: %s', (_what, spec) => {
   expect(describeCadence(spec as CadenceSpec)).toBe('A cadence that this version cannot read')
 })

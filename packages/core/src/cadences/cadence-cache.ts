@@ -262,7 +262,8 @@ export function searchSlots<Result>(path: string, search: () => Result): Result 
     return search()
   } catch (error) {
     if (!(error instanceof SearchLimitError)) throw error
-    const message = 'expected a cadence whose next slot can be found, got one that is too sparse from there on'
+    const message =
+      'expected a cadence whose next slot can be found, got one whose later slots are too sparse to search'
     throw invalidInput([{ path, message: `${message}: simplify it, or ask for an earlier time` }])
   }
 }
@@ -292,7 +293,9 @@ export function dueOf(
 
 /** The error for a new cadence whose slots are all in the past. */
 export function noSlotAhead(): CarillonError {
-  return invalidInput([{ path: 'cadence', message: 'expected a slot ahead, got none' }])
+  return invalidInput([
+    { path: 'cadence', message: 'expected a cadence with a slot in the future, got one whose slots are all past' },
+  ])
 }
 
 function toProblems(problems: readonly { readonly field: string; readonly message: string }[]): Problem[] {

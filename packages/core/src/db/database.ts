@@ -18,23 +18,3 @@ export type Queryable = Db | Tx
 export function createDb(pool: pg.Pool, { log }: Pick<KyselyConfig, 'log'> = {}): Db {
   return new Kysely<unknown>({ dialect: new PoolDialect(pool), ...(log && { log }) })
 }
-
-/**
- * A list as the text of a Postgres array. Only for values that need no quotes, such as ids, numbers and names of states. The
- * driver's own conversion checks every element for characters to escape, which is slow for large batches.
- */
-export function plainArray(values: readonly (string | number | null)[]): string {
-  return `{${values.map((value) => value ?? 'NULL').join(',')}}`
-}
-
-/** Like `plainArray`, for any text. Adjacent values are often equal, so a repeated value is quoted only once. */
-export function quotedArray(values: readonly string[]): string {
-  let last: string | undefined
-  let quoted = ''
-  const quote = (value: string): string => {
-    if (value !== last) quoted = `"${value.replaceAll(/["\\]/g, '\\$&')}"`
-    last = value
-    return quoted
-  }
-  return `{${values.map(quote).join(',')}}`
-}

@@ -4,9 +4,9 @@ import { expect, test } from 'vitest'
 
 import { parseInstant } from './instant-parser.ts'
 
-const driverReads = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ) as (text: string) => Date
+const parseByDriver = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ) as (text: string) => Date
 
-test('every instant of the years 100 to 9999 is read as the driver reads it, whatever its decimals', () => {
+test('parseInstant parses every instant of the years 100 to 9999 like the driver, with any number of decimals', () => {
   const instants = fc.date({
     min: new Date('0100-01-01T00:00:00Z'),
     max: new Date('9999-12-31T23:59:59Z'),
@@ -17,7 +17,7 @@ test('every instant of the years 100 to 9999 is read as the driver reads it, wha
     fc.property(instants, decimals, (instant, digits) => {
       const seconds = instant.toISOString().slice(0, 19).replace('T', ' ')
       const text = `${seconds}${digits === '' ? '' : `.${digits}`}+00`
-      expect(parseInstant(text), text).toEqual(driverReads(text))
+      expect(parseInstant(text), text).toEqual(parseByDriver(text))
     }),
   )
 })
@@ -30,6 +30,6 @@ test.each([
   '2026-03-29 03:30:00.5+05:30',
   'infinity',
   '-infinity',
-])('what is said otherwise is left to the driver: %s', (text) => {
-  expect(parseInstant(text)).toEqual(driverReads(text))
+])('parseInstant leaves other formats to the driver: %s', (text) => {
+  expect(parseInstant(text)).toEqual(parseByDriver(text))
 })

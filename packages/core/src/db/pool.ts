@@ -33,8 +33,10 @@ export const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 
 /**
  * Settings for statements that are planned once. Every statement here is meant to use an index, whatever its parameters.
- * - force_generic_plan: Postgres would otherwise plan a statement over partitions again on each call.
- * - jit=off: these statements are short, and compiling a plan takes time.
+ * - force_generic_plan: Postgres would otherwise plan four statements of every slot again on each execution, because it expects a plan
+ *   for a small batch to be cheaper than the generic one. tests/db/prepared-plans.test.ts counts the plans.
+ * - jit=off: these statements are short, and compiling a plan takes time. Postgres 15 to 17 would compile some of them because of
+ *   enable_seqscan=off, which adds 10^10 to the cost of a scan without an alternative. tests/db/prepared-plans.test.ts shows one.
  * - enable_material=off: Postgres expects ten rows of a batch parameter, and would join it by comparing each row with each.
  *   tests/pipeline/batch-plans.test.ts fails without this setting.
  * - enable_seqscan=off: a plan made while a month was empty would read the whole month once it is full. Behind row-level security

@@ -13,14 +13,14 @@ function drift(change: (schema: string) => string): ReturnType<typeof compareDum
   return compareDumps(SCHEMA, changed)
 }
 
-test('a schema does not differ from itself, whatever its line ends and header', () => {
+test('a schema does not differ from itself with other line endings or another header', () => {
   const none = { missing: [], unexpected: [] }
 
   expect(drift((schema) => schema.replaceAll('\n', '\r\n'))).toEqual(none)
   expect(drift((schema) => `-- Another header.\n${schema}`)).toEqual(none)
 })
 
-test('a line is told with its table, though other tables have the same', () => {
+test('a missing line is reported with its table, even if other tables have the same line', () => {
   const column = '  tenant_id text collate "C" not null,\n'
   const from = SCHEMA.indexOf(column, SCHEMA.indexOf('create table carillon.runs '))
 
@@ -30,7 +30,7 @@ test('a line is told with its table, though other tables have the same', () => {
   })
 })
 
-test('the last line of a table is no difference when another one follows it', () => {
+test('a line that is added to a table does not make the previous last line a difference', () => {
   const last = 'constraint workers_pkey PRIMARY KEY (id)'
 
   expect(drift((schema) => schema.replace(last, `${last},\n  constraint more CHECK (true)`))).toEqual({
@@ -39,7 +39,7 @@ test('the last line of a table is no difference when another one follows it', ()
   })
 })
 
-test('a statement that lacks is told by its first line, a type that differs on both sides', () => {
+test('a missing statement is reported by its first line, and a changed type as both missing and unexpected', () => {
   const index = /CREATE INDEX schedules_agenda_idx.*;\n\n/
   expect(drift((schema) => schema.replace(index, ''))).toMatchObject({
     missing: [expect.stringContaining('CREATE INDEX schedules_agenda_idx') as string],
@@ -52,7 +52,7 @@ test('a statement that lacks is told by its first line, a type that differs on b
   })
 })
 
-test('a changed line of a function is told with its name', () => {
+test('a changed line of a function is reported with the name of the function', () => {
   expect(
     drift((schema) => schema.replace("project_id, 'run', array_agg", "project_id, 'run', array_agg_")),
   ).toMatchObject({

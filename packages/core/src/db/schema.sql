@@ -346,7 +346,7 @@ create table carillon.service_turns (
   constraint service_turns_holder_has_limit CHECK (((worker_id IS NULL) = (until IS NULL))),
   constraint service_turns_name_check CHECK (((length(name) >= 1) AND (length(name) <= 100))),
   constraint service_turns_pkey PRIMARY KEY (name)
-) with (fillfactor=50);
+);
 
 create table carillon.slot_backlogs (
   schedule_id uuid not null,
@@ -432,6 +432,24 @@ CREATE INDEX schedules_agenda_idx ON carillon.schedules USING btree (lane, due_a
 
 CREATE INDEX schedules_deleted_idx ON carillon.schedules USING btree (deleted_at) WHERE (state = 'deleted'::carillon.schedule_state);
 
+CREATE OR REPLACE FUNCTION carillon.add_live_schedules()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  insert into carillon.live_schedules (tenant_id, project_id, owner_subject, schedule_id)
+  select added.tenant_id, added.project_id, added.owner_subject, added.id
+  from added
+  where added.state in ('active', 'paused');
+  perform carillon.check_quotas(added.tenant_id, added.project_id, added.owner_subject, count(*)::integer)
+  from added
+  where added.state in ('active', 'paused')
+  group by added.tenant_id, added.project_id, added.owner_subject;
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION carillon.assign_lane()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -447,7 +465,67 @@ begin
 end
 $function$;
 
-CREATE OR REPLACE FUNCTION carillon.count_live(tenant text, project text, owner text, most integer)
+CREATE OR REPLACE FUNCTION carillon.check_quota(tenant text, project text, owner text, most integer, added integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  space constant integer := 211947794;
+  lock constant integer := hashtext(concat_ws('/', tenant, project, owner));
+  is_alone boolean := added > 1 or current_setting('carillon.counts_alone', true) = 'on';
+  live bigint;
+begin
+  if most is null then
+    return;
+  end if;
+  if is_alone then
+    perform pg_advisory_xact_lock(space, lock);
+  else
+    perform pg_advisory_xact_lock_shared(space, lock);
+  end if;
+  loop
+    -- After the lock is granted: a statement sees what was committed when the statement began.
+    live := carillon.count_live_schedules(tenant, project, owner, most + 1);
+    if live > most then
+      raise exception 'expected at most % schedules', most using
+        errcode = 'CA001',
+        detail = json_build_object('limit', most, 'scope', case when owner is null then 'project' else 'user' end);
+    end if;
+    exit when is_alone or live <= most - current_setting('max_connections')::integer;
+    if not pg_try_advisory_xact_lock(space, lock) then
+      raise exception 'others are adding schedules as well' using errcode = 'CA002';
+    end if;
+    is_alone := true;
+  end loop;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION carillon.check_quotas(tenant text, project text, owner text, added integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  in_project integer;
+  of_user integer;
+begin
+  select
+    coalesce(
+      tenants.max_schedules_per_project, nullif(current_setting('carillon.max_schedules_per_project', true), '')::integer
+    ),
+    case when owner like 'user:%' then coalesce(
+      tenants.max_schedules_per_user, nullif(current_setting('carillon.max_schedules_per_user', true), '')::integer
+    ) end
+  into in_project, of_user
+  from (select) as one
+  left join carillon.tenants on tenants.tenant_id = tenant;
+  perform carillon.check_quota(tenant, project, null, in_project, added);
+  perform carillon.check_quota(tenant, project, owner, of_user, added);
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION carillon.count_live_schedules(tenant text, project text, owner text, most integer)
  RETURNS bigint
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -501,12 +579,26 @@ begin
   -- A plain table that is attached. `create table … partition of` would lock the parent against every reader and writer;
   -- attaching only keeps other changes of the table away. `like` brings the checks and indexes that attaching expects.
   execute format('create table carillon.%I (like carillon.%I including all) with (%s)', child, parent, storage);
-  perform carillon.wall_in(child);
+  perform carillon.enable_row_security(child);
   execute format(
     'alter table carillon.%I attach partition carillon.%I for values from (%L) to (%L)', parent, child,
     to_char(month, 'YYYY-MM-DD"T00:00:00Z"'), to_char(month + interval '1 month', 'YYYY-MM-DD"T00:00:00Z"')
   );
   return true;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION carillon.delete_live_schedules()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  delete from carillon.live_schedules as live
+  using gone
+  where live.tenant_id = gone.tenant_id and live.project_id = gone.project_id
+    and live.owner_subject = gone.owner_subject collate "C" and live.schedule_id = gone.id;
+  return null;
 end
 $function$;
 
@@ -539,17 +631,20 @@ begin
 end
 $function$;
 
-CREATE OR REPLACE FUNCTION carillon.forget_live()
- RETURNS trigger
+CREATE OR REPLACE FUNCTION carillon.enable_row_security(relation text)
+ RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
-  delete from carillon.live_schedules as live
-  using gone
-  where live.tenant_id = gone.tenant_id and live.project_id = gone.project_id
-    and live.owner_subject = gone.owner_subject collate "C" and live.schedule_id = gone.id;
-  return null;
+  execute format('alter table carillon.%I enable row level security', relation);
+  execute format('alter table carillon.%I force row level security', relation);
+  execute format(
+    'create policy tenant_wall on carillon.%I to carillon_api using (%2$s) with check (%2$s)', relation,
+    $policy$tenant_id = nullif(current_setting('carillon.tenant_id', true), '')
+      and project_id = nullif(current_setting('carillon.project_id', true), '')$policy$
+  );
+  execute format('create policy pipeline on carillon.%I to carillon_worker using (true) with check (true)', relation);
 end
 $function$;
 
@@ -582,24 +677,6 @@ AS $function$
 begin
   perform set_config('lock_timeout', '1000', true);
   perform pg_advisory_xact_lock(211947792, 2);
-end
-$function$;
-
-CREATE OR REPLACE FUNCTION carillon.note_life()
- RETURNS trigger
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-begin
-  if new.state in ('active', 'paused') then
-    insert into carillon.live_schedules (tenant_id, project_id, owner_subject, schedule_id)
-    values (new.tenant_id, new.project_id, new.owner_subject, new.id);
-  else
-    delete from carillon.live_schedules as live
-    where live.tenant_id = old.tenant_id and live.project_id = old.project_id and live.owner_subject = old.owner_subject
-      and live.schedule_id = old.id;
-  end if;
-  return null;
 end
 $function$;
 
@@ -651,98 +728,21 @@ begin
 end
 $function$;
 
-CREATE OR REPLACE FUNCTION carillon.require_place(tenant text, project text, owner text, added integer)
- RETURNS void
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-declare
-  in_project integer;
-  of_user integer;
-begin
-  select
-    coalesce(
-      tenants.max_schedules_per_project, nullif(current_setting('carillon.max_schedules_per_project', true), '')::integer
-    ),
-    case when owner like 'user:%' then coalesce(
-      tenants.max_schedules_per_user, nullif(current_setting('carillon.max_schedules_per_user', true), '')::integer
-    ) end
-  into in_project, of_user
-  from (select) as one
-  left join carillon.tenants on tenants.tenant_id = tenant;
-  perform carillon.require_room(tenant, project, null, in_project, added);
-  perform carillon.require_room(tenant, project, owner, of_user, added);
-end
-$function$;
-
-CREATE OR REPLACE FUNCTION carillon.require_places()
+CREATE OR REPLACE FUNCTION carillon.update_live_schedule()
  RETURNS trigger
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
-  insert into carillon.live_schedules (tenant_id, project_id, owner_subject, schedule_id)
-  select added.tenant_id, added.project_id, added.owner_subject, added.id
-  from added
-  where added.state in ('active', 'paused');
-  perform carillon.require_place(added.tenant_id, added.project_id, added.owner_subject, count(*)::integer)
-  from added
-  where added.state in ('active', 'paused')
-  group by added.tenant_id, added.project_id, added.owner_subject;
-  return null;
-end
-$function$;
-
-CREATE OR REPLACE FUNCTION carillon.require_room(tenant text, project text, owner text, most integer, added integer)
- RETURNS void
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-declare
-  space constant integer := 211947794;
-  lock constant integer := hashtext(concat_ws('/', tenant, project, owner));
-  is_alone boolean := added > 1 or current_setting('carillon.counts_alone', true) = 'on';
-  live bigint;
-begin
-  if most is null then
-    return;
-  end if;
-  if is_alone then
-    perform pg_advisory_xact_lock(space, lock);
+  if new.state in ('active', 'paused') then
+    insert into carillon.live_schedules (tenant_id, project_id, owner_subject, schedule_id)
+    values (new.tenant_id, new.project_id, new.owner_subject, new.id);
   else
-    perform pg_advisory_xact_lock_shared(space, lock);
+    delete from carillon.live_schedules as live
+    where live.tenant_id = old.tenant_id and live.project_id = old.project_id and live.owner_subject = old.owner_subject
+      and live.schedule_id = old.id;
   end if;
-  loop
-    -- Not before the lock was had: a statement sees what was committed when it began.
-    live := carillon.count_live(tenant, project, owner, most + 1);
-    if live > most then
-      raise exception 'expected at most % schedules', most using
-        errcode = 'CA001',
-        detail = json_build_object('limit', most, 'scope', case when owner is null then 'project' else 'user' end);
-    end if;
-    exit when is_alone or live <= most - current_setting('max_connections')::integer;
-    if not pg_try_advisory_xact_lock(space, lock) then
-      raise exception 'others are adding schedules as well' using errcode = 'CA002';
-    end if;
-    is_alone := true;
-  end loop;
-end
-$function$;
-
-CREATE OR REPLACE FUNCTION carillon.wall_in(relation text)
- RETURNS void
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-begin
-  execute format('alter table carillon.%I enable row level security', relation);
-  execute format('alter table carillon.%I force row level security', relation);
-  execute format(
-    'create policy tenant_wall on carillon.%I to carillon_api using (%2$s) with check (%2$s)', relation,
-    $policy$tenant_id = nullif(current_setting('carillon.tenant_id', true), '')
-      and project_id = nullif(current_setting('carillon.project_id', true), '')$policy$
-  );
-  execute format('create policy pipeline on carillon.%I to carillon_worker using (true) with check (true)', relation);
+  return null;
 end
 $function$;
 
@@ -752,17 +752,17 @@ CREATE TRIGGER runs_updated AFTER UPDATE ON carillon.runs REFERENCING NEW TABLE 
 
 CREATE TRIGGER schedule_changes_inserted AFTER INSERT ON carillon.schedule_changes REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION carillon.note_schedules();
 
-CREATE TRIGGER schedules_inserted AFTER INSERT ON carillon.schedules REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION carillon.require_places();
+CREATE TRIGGER schedules_inserted AFTER INSERT ON carillon.schedules REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION carillon.add_live_schedules();
 
 CREATE TRIGGER schedules_lane BEFORE INSERT OR UPDATE OF target_kind ON carillon.schedules FOR EACH ROW EXECUTE FUNCTION carillon.assign_lane();
 
-CREATE TRIGGER schedules_lived AFTER UPDATE OF state ON carillon.schedules FOR EACH ROW WHEN (((old.state = ANY (ARRAY['active'::carillon.schedule_state, 'paused'::carillon.schedule_state])) <> (new.state = ANY (ARRAY['active'::carillon.schedule_state, 'paused'::carillon.schedule_state])))) EXECUTE FUNCTION carillon.note_life();
+CREATE TRIGGER schedules_lived AFTER UPDATE OF state ON carillon.schedules FOR EACH ROW WHEN (((old.state = ANY (ARRAY['active'::carillon.schedule_state, 'paused'::carillon.schedule_state])) <> (new.state = ANY (ARRAY['active'::carillon.schedule_state, 'paused'::carillon.schedule_state])))) EXECUTE FUNCTION carillon.update_live_schedule();
 
-CREATE TRIGGER schedules_removed AFTER DELETE ON carillon.schedules REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION carillon.forget_live();
+CREATE TRIGGER schedules_removed AFTER DELETE ON carillon.schedules REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION carillon.delete_live_schedules();
+
+create policy key_by_hash on carillon.api_keys as permissive for select to carillon_api using ((hash = decode(NULLIF(current_setting('carillon.key_hash'::text, true), ''::text), 'hex'::text)));
 
 create policy pipeline on carillon.api_keys as permissive for all to carillon_worker using (true) with check (true);
-
-create policy shown_key on carillon.api_keys as permissive for select to carillon_api using ((hash = decode(NULLIF(current_setting('carillon.key_hash'::text, true), ''::text), 'hex'::text)));
 
 create policy tenant_wall on carillon.api_keys as permissive for all to carillon_api using (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text)))) with check (((tenant_id = NULLIF(current_setting('carillon.tenant_id'::text, true), ''::text)) AND (project_id = NULLIF(current_setting('carillon.project_id'::text, true), ''::text))));
 
@@ -900,7 +900,11 @@ grant select on carillon.tenants to carillon_worker;
 
 grant delete, insert, select, update on carillon.workers to carillon_worker;
 
-grant execute on function carillon.count_live(text,text,text,integer) to carillon_api;
+grant execute on function carillon.check_quota(text,text,text,integer,integer) to carillon_api;
+
+grant execute on function carillon.check_quotas(text,text,text,integer) to carillon_api;
+
+grant execute on function carillon.count_live_schedules(text,text,text,integer) to carillon_api;
 
 grant execute on function carillon.create_month(text,date) to carillon_api;
 
@@ -915,7 +919,3 @@ grant execute on function carillon.lane_of(text,text) to carillon_worker;
 grant execute on function carillon.list_unowned_findings(integer) to carillon_api;
 
 grant execute on function carillon.request_audit(timestamp with time zone) to carillon_api;
-
-grant execute on function carillon.require_place(text,text,text,integer) to carillon_api;
-
-grant execute on function carillon.require_room(text,text,text,integer,integer) to carillon_api;

@@ -4,7 +4,7 @@ import type { MigrationStatus } from '../db/migrate.ts'
 import type { SchemaDrift } from '../db/schema-check.ts'
 import type { PostgresInfo } from '../db/server.ts'
 import type { Json } from '../kernel/json.ts'
-import type { WorkerRecord } from '../pipeline/workers.ts'
+import type { WorkerRecord } from '../pipeline/store/workers.ts'
 import type { ActiveKind, WaitingKind } from './store/target-kinds.ts'
 
 /** The result of one check. */
@@ -41,11 +41,11 @@ export function checkDatabase({ version, versionNumber }: PostgresInfo, answered
   const answered = `answered in ${Math.ceil(answeredInMs)} ms`
   const detail = { version, answeredInMs }
   if (versionNumber < VERSION_LEAST * 10_000) {
-    const message = `expected Postgres ${VERSION_LEAST} or later, got ${version}: upgrade the server`
+    const message = `expected Postgres ${VERSION_LEAST} or later, got ${version}: upgrade Postgres`
     return { name: 'database', status: 'failed', message, detail }
   }
   if (answeredInMs > ANSWER_SLOW_MS) {
-    const message = `Postgres ${version} ${answered}: slots will be as late; look at its load and the network`
+    const message = `Postgres ${version} ${answered}, so slots start at least that late: check the database's load and the network`
     return { name: 'database', status: 'warning', message, detail }
   }
   return { name: 'database', status: 'ok', message: `Postgres ${version} ${answered}`, detail }
@@ -62,7 +62,12 @@ export function checkSchema({ applied, pending }: MigrationStatus, drift: Schema
   const detail = { applied: latest, pending, missing, unexpected }
   const lines = [...missing.map((line) => `missing ${line}`), ...unexpected.map((line) => `unexpected ${line}`)]
   if (lines.length === 0) {
-    return { name: 'schema', status: 'ok', message: `as the ${applied.length} migrations made it`, detail }
+    return {
+      name: 'schema',
+      status: 'ok',
+      message: `matches the ${count(applied.length, 'applied migration')}`,
+      detail,
+    }
   }
   const rest = lines.length > DRIFT_NAMED_MAX ? ` (and ${lines.length - DRIFT_NAMED_MAX} more)` : ''
   const message = `changed by hand since it was migrated: ${lines.slice(0, DRIFT_NAMED_MAX).join('; ')}${rest}`
@@ -78,7 +83,8 @@ export function checkSkew(skewMs: number): Check {
   const advice =
     status === 'ok'
       ? ''
-      : ": what is due the database's clock decides, so no slot is early, but logs and lines disagree; set the clocks by NTP"
+      : "; slots follow the database's clock, so none starts early, but this machine's log times are off: " +
+        'synchronize the clocks by NTP'
   return { name: 'clock', status, message: `this machine's clock is ${distance}${advice}`, detail: { skewMs } }
 }
 
@@ -88,7 +94,7 @@ export function checkTzdata(own: string | null, workers: readonly WorkerRecord[]
   const others = alive.filter(({ tzdataVersion }) => tzdataVersion !== null && tzdataVersion !== own)
   if (others.length === 0) {
     const same = alive.filter(({ tzdataVersion }) => tzdataVersion === own).length
-    const silent = alive.length > same ? `; ${alive.length - same} do not say` : ''
+    const silent = alive.length > same ? `; ${count(alive.length - same, 'worker')} with no reported version` : ''
     const message = `time zone rules ${own ?? 'of an unknown version'}, the same in ${count(same, 'living worker')}${silent}`
     return { name: 'tzdata', status: 'ok', message, detail }
   }
@@ -111,7 +117,7 @@ export function checkWorkers(workers: readonly WorkerRecord[], active: readonly 
   }
   const named = unserved.map(({ targetKind, schedules }) => `${targetKind} (${schedules})`).join(', ')
   if (alive.length === 0 && active.length > 0) {
-    const message = `no worker lives, and there are active schedules of ${named}: start one`
+    const message = `no worker is alive, but schedules of ${named} are active: start a worker`
     return { name: 'workers', status: 'warning', message, detail }
   }
   if (unserved.length > 0) {
@@ -154,7 +160,7 @@ export function checkRuns(
   if (backlogAgeMs !== null && backlogAgeMs > BACKLOG_OVERDUE_MS) {
     const message =
       `slots that came due before a change have waited for their lines for ${formatMs(backlogAgeMs)}: ` +
-      'start a worker if none lives, and see what its backlog writer logs'
+      'start a worker if none is alive, and see what its backlog writer logs'
     return { name: 'runs', status: 'warning', message, detail }
   }
   return { name: 'runs', status: 'ok', message: said, detail }
@@ -206,7 +212,7 @@ export function checkAudit({ latest, auditedUntil, findings, workers, now }: Aud
         `${number} ${kind} in ${tenantId === null ? 'no project' : `${tenantId}/${projectId ?? ''}`}`,
     )
     const message =
-      `the audit of ${at} found ${count(latest.findings, 'fault')}, ${latest.repaired} of them mended` +
+      `the audit of ${at} found ${count(latest.findings, 'fault')}, ${latest.repaired} of them repaired` +
       `${kinds.length === 0 ? '' : ` (${kinds.join(', ')})`}: read its findings with \`carillon audit\`, each says what to do`
     return { name: 'audit', status: 'failed', message, detail }
   }
@@ -222,7 +228,7 @@ export function checkAudit({ latest, auditedUntil, findings, workers, now }: Aud
   }
   if ((latest === undefined || now - latest.completedAt > AUDIT_DUE_MS) && hasServed(AUDIT_DUE_MS)) {
     const found = latest === undefined ? 'none at all' : `the latest of ${at}`
-    const message = `expected a whole audit within the last ${formatMs(AUDIT_DUE_MS)}, got ${found}: see what the workers log`
+    const message = `expected a full audit within the last ${formatMs(AUDIT_DUE_MS)}, got ${found}: see what the workers log`
     return { name: 'audit', status: 'warning', message, detail }
   }
   if (latest === undefined) {
@@ -242,8 +248,7 @@ export function checkSecrets({ kept, unreadable }: { readonly kept: number; read
   }
   const message =
     `expected the keys that ${count(kept, 'secret')} were encrypted with, got none that opens ${unreadable} of them: ` +
-    'restore secrets.key, or put the lost key into CARILLON_SECRETS_KEY, after a comma behind the present one; ' +
-    'or put these secrets again'
+    'restore secrets.key, or append the lost key to CARILLON_SECRETS_KEY, separated by a comma, or put these secrets again'
   return { name: 'secrets', status: 'warning', message, detail }
 }
 

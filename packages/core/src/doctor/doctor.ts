@@ -11,7 +11,7 @@ import { readReached } from '../jobs/turn-service.ts'
 import { type Clock, machineNow, systemClock } from '../kernel/clock.ts'
 import { TZDATA_VERSION } from '../kernel/version.ts'
 import { ageOfOldestBacklog } from '../ledger/backlogs.ts'
-import { listWorkers, type WorkerRecord } from '../pipeline/workers.ts'
+import { listWorkers, type WorkerRecord } from '../pipeline/store/workers.ts'
 import {
   checkAudit,
   checkDatabase,
@@ -25,6 +25,8 @@ import {
   type Check,
 } from './checks.ts'
 import { countActiveKinds, listWaitingKinds } from './store/target-kinds.ts'
+
+export type { WorkerRecord } from '../pipeline/store/workers.ts'
 
 type Pool = Parameters<typeof createDb>[0]
 
@@ -145,7 +147,7 @@ async function examined(name: Check['name'], examine: () => Promise<Check>): Pro
   try {
     return await examine()
   } catch (error) {
-    return { name, status: 'failed', message: `could not be examined: ${errorText(error)}` }
+    return { name, status: 'failed', message: `could not be checked: ${errorText(error)}` }
   }
 }
 

@@ -49,30 +49,30 @@ describe('a text that is not a cursor is refused', () => {
   })
 })
 
-test('the tail is after everything that has ended, and before the oldest open transaction', () => {
+test('the tail is after every ended transaction and before the oldest open one', () => {
   expect(tailOf(BOUNDS)).toEqual({ xactId: '999', id: '120', ordinal: 2147483647, at: NOW })
   expect(isExpired(tailOf(BOUNDS), BOUNDS)).toBe(false)
 })
 
 describe('a position is expired when entries after it may be gone', () => {
   test.each<[what: string, position: Partial<EventLogPosition>, bounds: Partial<EventLogBounds>, expected: boolean]>([
-    ['its own entry is there', {}, {}, false],
+    ['its own entry exists', {}, {}, false],
     ['its own entry is the oldest', {}, { deletedId: '99' }, false],
-    ['its own entry is deleted, the next one is not', {}, { deletedId: '100' }, false],
-    ['the next one is deleted, too', {}, { deletedId: '101' }, true],
-    ['all are deleted', {}, { deletedId: '120' }, true],
-    ['all are deleted, but none came after it', {}, { deletedId: '100', lastId: '100' }, false],
+    ['its own entry is deleted and the next one is not', {}, { deletedId: '100' }, false],
+    ['the next entry is deleted too', {}, { deletedId: '101' }, true],
+    ['all entries are deleted', {}, { deletedId: '120' }, true],
+    ['all entries are deleted and none came after it', {}, { deletedId: '100', lastId: '100' }, false],
     ['it is before the first entry', { id: '0' }, { deletedId: '0' }, false],
     ['it is before the first entry, which is deleted', { id: '0' }, { deletedId: '1' }, true],
     [
-      'as numbers the two ids would be the same',
+      'the two ids are equal as JavaScript numbers',
       { id: '9007199254740992' },
       { ...HUGE, deletedId: '9007199254740993' },
       true,
     ],
-    ['it is younger than what may be deleted', { at: NOW - EVENT_LOG_KEPT_MS + 300_000 }, {}, false],
-    ['it is as old as what may be deleted', { at: NOW - EVENT_LOG_KEPT_MS + 299_999 }, {}, true],
-    ['its id was not drawn yet', { id: '121' }, {}, true],
+    ['it is younger than entries that may be deleted', { at: NOW - EVENT_LOG_KEPT_MS + 300_000 }, {}, false],
+    ['it is as old as entries that may be deleted', { at: NOW - EVENT_LOG_KEPT_MS + 299_999 }, {}, true],
+    ['its id has not been assigned yet', { id: '121' }, {}, true],
     ['its transaction has not ended yet', { xactId: '1000' }, {}, true],
   ])('%s', (_what, position, bounds, expected) => {
     expect(isExpired({ ...POSITION, ...position }, { ...BOUNDS, ...bounds })).toBe(expected)

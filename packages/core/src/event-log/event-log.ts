@@ -58,7 +58,7 @@ export class EventLog {
 
   /**
    * @param after a cursor from `tail` or an earlier page
-   * @param options limit: 1 to 500 entries @default 100
+   * @param options limit: at most `LIMIT_MAX` entries @default `LIMIT_DEFAULT`
    * @throws CarillonError `invalid_input` for a text that is not a cursor
    */
   async read(caller: Caller, after: string, options: { readonly limit?: number } = {}): Promise<EventLogPage> {

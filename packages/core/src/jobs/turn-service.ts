@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto'
-
 import { type Db, type Tx } from '../db/database.ts'
 import { transact } from '../db/transact.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -8,15 +6,15 @@ import type { Lease } from '../kernel/lease.ts'
 import { Service } from '../kernel/service.ts'
 import { claimTurn, releaseTurn, storeTurn, type ClaimedTurn } from './store/turns.ts'
 
-export { readCursor, readReached } from './store/turns.ts'
+export { readReached } from './store/turns.ts'
 export type { ClaimedTurn } from './store/turns.ts'
 
 export interface TurnServiceDeps {
   readonly db: Db
   readonly clock: Clock
   readonly events: Events
-  /** The lease of the worker that claims turns. Without a valid lease it claims none. @default a random id, for use outside of a worker */
-  readonly lease?: Pick<Lease, 'workerId'>
+  /** The lease of the worker that claims turns. Without a valid lease it claims none. */
+  readonly lease: Pick<Lease, 'workerId'>
 }
 
 export interface TurnServiceOptions {
@@ -67,7 +65,6 @@ const HOLD_MS = 10_000
 export abstract class TurnService<Counts> extends Service<Counts | undefined> {
   readonly #deps: TurnServiceDeps
   readonly #options: TurnServiceOptions
-  readonly #lease: Pick<Lease, 'workerId'>
   /** The age of the instant up to which the work is done, and when this was read. */
   #lag: { readonly ms: number; readonly knownAtMs: number } | null = null
   #heldBy: string | undefined
@@ -80,7 +77,6 @@ export abstract class TurnService<Counts> extends Service<Counts | undefined> {
     super(deps, { firstMs, ...(pauseMaxMs !== undefined && { maxMs: pauseMaxMs }) })
     this.#deps = deps
     this.#options = options
-    this.#lease = deps.lease ?? { workerId: randomUUID() }
   }
 
   /** Does a bounded part of the work, beginning at the cursor of the turn. */
@@ -105,9 +101,9 @@ export abstract class TurnService<Counts> extends Service<Counts | undefined> {
   async runOnce(): Promise<Counts | undefined> {
     this.#restMs = this.#options.lookMs
     this.#restAfterFailureMs = 0
-    const { workerId } = this.#lease
+    const { db, clock, lease } = this.#deps
+    const { workerId } = lease
     if (workerId === undefined) return undefined
-    const { db, clock } = this.#deps
     const { turn: name } = this.#options
     const claim = await claimTurn(db, { name, workerId, forMs: SLICE_LIMIT_MS, now: clock.databaseNow() })
     this.#noteReached(claim.reachedAt, claim.now)

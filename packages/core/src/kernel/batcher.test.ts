@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { Batcher } from './batcher.ts'
 
-/** A batcher whose writes end when the test says so. */
+/** A batcher whose writes last until the test ends them. */
 function setUp(
   options: {
     writers?: number
@@ -32,7 +32,7 @@ function setUp(
   return { batcher, written, idle, failures, endWrite }
 }
 
-/** Lets every promise that can go on go on. */
+/** Lets all promises settle that can. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve()
 }
@@ -47,7 +47,7 @@ test('items that are added together are written in one batch', async () => {
   expect(written).toEqual([[1, 2]])
 })
 
-test('items that come while a batch is written wait for it, and share the next one up to its limit', async () => {
+test('items that are added during a write wait for it and share the next batch, up to its limit', async () => {
   const { batcher, written, endWrite } = setUp()
   batcher.add(1)
   await settle()
@@ -62,7 +62,7 @@ test('items that come while a batch is written wait for it, and share the next o
   expect(written).toEqual([[1], [2, 3, 4], [5]])
 })
 
-test('as many batches are written at the same time as there are writers', async () => {
+test('each writer writes one batch at a time, concurrently with the other writers', async () => {
   const { batcher, written } = setUp({ writers: 2 })
   batcher.add(1)
   await settle()
@@ -75,7 +75,7 @@ test('as many batches are written at the same time as there are writers', async 
   expect(batcher.waiting).toBe(1)
 })
 
-test('an item that cannot be claimed stays until the batcher is woken, and keeps no other item back', async () => {
+test('an item that cannot be claimed waits until the batcher is woken, and does not hold up other items', async () => {
   const blocked = new Set([1])
   const { batcher, written, endWrite } = setUp({ claim: (item) => !blocked.has(item) })
   batcher.add(1)
@@ -91,7 +91,7 @@ test('an item that cannot be claimed stays until the batcher is woken, and keeps
   expect(written).toEqual([[2], [1]])
 })
 
-test('the batcher says that it is idle once everything is written, not before', async () => {
+test('the batcher calls onIdle once everything is written, and not earlier', async () => {
   const { batcher, idle, endWrite } = setUp({ batchMax: 1 })
   batcher.add(1)
   batcher.add(2)
@@ -104,7 +104,7 @@ test('the batcher says that it is idle once everything is written, not before', 
   expect(idle).toEqual([2])
 })
 
-test('a write that rejects is reported, and the next item is written all the same', async () => {
+test('a write that rejects is reported, and the next item is written', async () => {
   const failures: unknown[] = []
   const written: number[] = []
   const batcher = new Batcher<number>({
@@ -125,7 +125,7 @@ test('a write that rejects is reported, and the next item is written all the sam
   expect(failures).toEqual([new Error('refused')])
 })
 
-test('a writer pauses after each batch, by its size, before it takes the next one', async () => {
+test('a writer pauses after each batch, depending on its size, before it takes the next one', async () => {
   const pauses: number[] = []
   let endPause = (): void => undefined
   const pause = (size: number): Promise<void> => {
@@ -144,7 +144,7 @@ test('a writer pauses after each batch, by its size, before it takes the next on
   expect(written).toEqual([[1, 2], [3]])
 })
 
-test('two writers are idle once both have ended', async () => {
+test('a batcher with two writers calls onIdle once both have ended', async () => {
   const { batcher, idle, endWrite } = setUp({ writers: 2 })
   batcher.add(1)
   await settle()

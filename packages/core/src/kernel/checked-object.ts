@@ -29,44 +29,36 @@ export function checkedObject<Value>(
   )
 }
 
-/** One page of a list that is ordered by id, newest first. */
-export interface PageOptions {
-  /** The last id of the previous page. */
-  readonly before?: string
-  /** 1..200 @default 50 */
-  readonly limit?: number
-}
-
 const idShape = expected('the id of the last item of the page before')
 
 const PAGE = z.strictObject(
   {
+    /** The last id of the previous page. */
     before: z.string(idShape).refine(isUuid, idShape).optional(),
     limit: wholeNumber(PAGE_SIZE).optional(),
   },
   expected('an object'),
 )
 
+/** One page of a list that is ordered by id, newest first. */
+export type PageOptions = z.input<typeof PAGE>
+
 export function checkedPage(options: PageOptions): { before: string | null; limit: number } {
   const { before = null, limit = PAGE_SIZE.default } = checkedObject(options, PAGE)
   return { before, limit }
 }
 
-/** One page of a list that is ordered by name. */
-export interface NamePageOptions {
-  /** The last name of the previous page. */
-  readonly after?: string
-  /** 1..200 @default 50 */
-  readonly limit?: number
-}
-
 const NAME_PAGE = z.strictObject(
   {
+    /** The last name of the previous page. */
     after: storableText(PAGE_POSITION_MAX_LENGTH).optional(),
     limit: wholeNumber(PAGE_SIZE).optional(),
   },
   expected('an object'),
 )
+
+/** One page of a list that is ordered by name. */
+export type NamePageOptions = z.input<typeof NAME_PAGE>
 
 export function checkedNamePage(options: NamePageOptions): { after: string | null; limit: number } {
   const { after = null, limit = PAGE_SIZE.default } = checkedObject(options, NAME_PAGE)
@@ -78,6 +70,8 @@ function copied(input: unknown): unknown {
     return structuredClone(input)
   } catch (error) {
     const why = error instanceof Error ? error.message : 'it throws'
-    throw invalidInput([{ path: '', message: `expected plain data, got what cannot be copied: ${why.slice(0, 200)}` }])
+    throw invalidInput([
+      { path: '', message: `expected plain data, got a value that cannot be copied: ${why.slice(0, 200)}` },
+    ])
   }
 }

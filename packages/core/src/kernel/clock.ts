@@ -1,3 +1,5 @@
+import { setTimeout as timeout } from 'node:timers/promises'
+
 /** Time for all of core. Tests inject their own clock, so no test waits for real time. */
 export interface Clock {
   /** The current time for SQL statements. Null in production: Postgres' own clock decides (I10). Tests return an instant. */
@@ -20,20 +22,7 @@ const BATCH_DELAY_MS = 10
 export const systemClock: Clock = {
   databaseNow: () => null,
   monotonicMs: () => performance.now(),
-  sleep: (ms, signal) =>
-    new Promise((resolve) => {
-      if (signal?.aborted === true) {
-        resolve()
-        return
-      }
-      const done = (): void => {
-        clearTimeout(timer)
-        signal?.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = setTimeout(done, Math.min(ms, TIMEOUT_MAX_MS))
-      signal?.addEventListener('abort', done, { once: true })
-    }),
+  sleep: (ms, signal) => timeout(Math.min(ms, TIMEOUT_MAX_MS), undefined, { signal }).catch(() => undefined),
   batchDelay: () =>
     new Promise((resolve) => {
       setTimeout(resolve, BATCH_DELAY_MS)

@@ -1,3 +1,5 @@
+import { PROBLEMS_MAX } from '@carillon/api'
+
 /** One thing that is wrong with an input: the field at fault, what was expected and found. */
 export interface Problem {
   /** From the input's root: `target.headers.Host`, `policy.retry.maxAttempts`. Empty for the input itself. */
@@ -50,9 +52,7 @@ export class CarillonError extends Error {
   }
 }
 
-const PROBLEMS_MAX = 50
-
-/** The error for a refused input: nothing was written. It lists at most 50 problems, so that a person can work through them. */
+/** The error for a refused input: nothing was written. It lists at most `PROBLEMS_MAX` problems. */
 export function invalidInput(problems: readonly Problem[]): CarillonError {
   const [first] = problems
   const rest = problems.length > 1 ? ` (and ${problems.length - 1} more)` : ''

@@ -6,13 +6,13 @@ import { FailureRecord } from './failure-record.ts'
 
 function setup(forgetAfterMs?: number) {
   const [clock, events] = [new ManualClock('2026-03-02T09:00:00Z'), new Events()]
-  const told: EventMap['service.failed'][] = []
-  events.on('service.failed', (failure) => told.push(failure))
-  return { clock, told, record: new FailureRecord({ clock, events }, { name: 'pool' }, forgetAfterMs) }
+  const emitted: EventMap['service.failed'][] = []
+  events.on('service.failed', (failure) => emitted.push(failure))
+  return { clock, emitted, record: new FailureRecord({ clock, events }, { name: 'pool' }, forgetAfterMs) }
 }
 
 test('a record counts consecutive failures, emits each, and is empty after a success', () => {
-  const { clock, told, record } = setup()
+  const { clock, emitted, record } = setup()
   const errors = [new Error('first'), 'second']
 
   expect(record.failure).toBeUndefined()
@@ -21,12 +21,12 @@ test('a record counts consecutive failures, emits each, and is empty after a suc
   expect(record.failed(errors[1])).toBe(2)
 
   expect(record).toMatchObject({ name: 'pool', failure: { failures: 2, forMs: 1500, error: 'second' } })
-  expect(told).toEqual(errors.map((error) => ({ service: 'pool', error })))
+  expect(emitted).toEqual(errors.map((error) => ({ service: 'pool', error })))
   record.succeeded()
   expect(record.failure).toBeUndefined()
 })
 
-test('a record of a part that works only when it is asked to forgets a failure that does not recur', () => {
+test('a record with a time limit forgets a failure that does not recur within it', () => {
   const { clock, record } = setup(60_000)
 
   record.failed(new Error('once'))
@@ -42,13 +42,13 @@ test('a record of a part that works only when it is asked to forgets a failure t
   expect(record.failure).toMatchObject({ failures: 1, forMs: 0 })
 })
 
-test('a record owns a promise that no code awaits: a rejection is a failure, and ends nothing', async () => {
+test('a record owns a promise that no code awaits: its rejection is recorded as a failure and does not end the process', async () => {
   const { record } = setup()
   const { promise, reject } = Promise.withResolvers<never>()
 
   record.own(promise)
-  reject(new Error('nobody waits'))
+  reject(new Error('not awaited'))
   await Promise.allSettled([promise])
 
-  expect(record.failure).toMatchObject({ failures: 1, error: 'nobody waits' })
+  expect(record.failure).toMatchObject({ failures: 1, error: 'not awaited' })
 })

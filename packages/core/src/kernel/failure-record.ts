@@ -1,3 +1,5 @@
+import { messageOf } from '@carillon/api'
+
 import type { Clock } from './clock.ts'
 import type { Events } from './events.ts'
 
@@ -10,6 +12,9 @@ export interface ServiceFailure {
   /** The message of the last error. */
   readonly error: string
 }
+
+/** The services and parts of a worker that fail at the moment, by name. */
+export type FailingServices = Readonly<Record<string, ServiceFailure>>
 
 /** Something in a worker that can fail. `doctor` and the metrics report it by its name. */
 export interface MonitoredPart {
@@ -77,7 +82,7 @@ export class FailureRecord implements MonitoredPart {
       failures: failures + 1,
       sinceMs,
       lastMs,
-      error: error instanceof Error ? error.message : String(error),
+      error: messageOf(error),
     }
     return failures + 1
   }

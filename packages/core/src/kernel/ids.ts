@@ -3,6 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { v7 } from 'uuid'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+/** Before every id. No row has it. */
+export const NIL_UUID = '00000000-0000-0000-0000-000000000000'
 const ID_BYTES = 16
 const SEQUENCES = 2 ** 31
 const RESERVE_BYTES = 4096

@@ -10,7 +10,7 @@ import { own, PeriodicService, Service } from './service.ts'
 const PAUSE_MS = 250
 const REST_MS = 1000
 
-/** A clock that remembers for how long it was slept by. */
+/** A clock that records how long its users slept. */
 class WatchedClock extends ManualClock {
   readonly sleeps: number[] = []
 
@@ -23,7 +23,7 @@ class WatchedClock extends ManualClock {
 class Scripted extends Service<number> {
   override readonly name = 'scripted'
   readonly #clock: ManualClock
-  /** What the next times come to; then all goes well. */
+  /** The outcomes of the next calls of runOnce: an error, or undefined for a success. Later calls succeed. */
   readonly outcomes: (Error | undefined)[]
   times = 0
 
@@ -48,17 +48,17 @@ class Scripted extends Service<number> {
 
 function setup(outcomes: readonly (Error | undefined)[], pause: FailurePause = { firstMs: PAUSE_MS }) {
   const [clock, events] = [new WatchedClock('2026-03-02T09:00:00Z'), new Events()]
-  const told: EventMap['service.failed'][] = []
-  events.on('service.failed', (failure) => told.push(failure))
+  const emitted: EventMap['service.failed'][] = []
+  events.on('service.failed', (failure) => emitted.push(failure))
   const service = new Scripted(clock, events, outcomes, pause)
-  /** Lets it work once, and then once more, until it sleeps again. */
+  /** Lets the service run once and waits until it sleeps again. */
   const next = async (): Promise<void> => {
     const { times } = service
     if (times === 0) service.start()
     else clock.advance(clock.sleeps.at(-1) ?? 0)
     while (service.times === times || clock.waiting === 0) await setImmediate()
   }
-  return { clock, events, told, service, next }
+  return { clock, events, emitted, service, next }
 }
 
 function failures(count: number): Error[] {
@@ -75,7 +75,7 @@ describe('a service that fails (I13)', () => {
     expect(clock.sleeps).toEqual([250, 500, 1000, 2000, 4000, 5000, 5000, 5000])
   })
 
-  test('says how often it failed in a row, for how long by now, and why, until it goes well again', async () => {
+  test('reports the number of consecutive failures, their duration and the last error until it succeeds', async () => {
     const { clock, service, next } = setup([undefined, ...failures(3)])
     expect(service.failure).toBeUndefined()
 
@@ -93,19 +93,19 @@ describe('a service that fails (I13)', () => {
     await service.stop()
   })
 
-  test('is told each time, under its name', async () => {
+  test('emits an event with its name for each failure', async () => {
     const errors = failures(2)
-    const { service, next, told } = setup(errors)
+    const { service, next, emitted } = setup(errors)
 
     await next()
     await next()
     await next()
     await service.stop()
 
-    expect(told).toEqual(errors.map((error) => ({ service: 'scripted', error })))
+    expect(emitted).toEqual(errors.map((error) => ({ service: 'scripted', error })))
   })
 
-  test('pauses for a short time again once it has gone well in between', async () => {
+  test('pauses for a short time again after a success', async () => {
     const { clock, service, next } = setup([...failures(3), undefined, ...failures(2)])
 
     for (let times = 0; times < 6; times += 1) await next()
@@ -126,7 +126,7 @@ describe('a service that fails (I13)', () => {
     expect(clock.sleeps).toEqual(sleeps)
   })
 
-  test('stops in the midst of its pause, without waiting for its end', async () => {
+  test('stops during a pause without waiting for its end', async () => {
     const { clock, service, next } = setup(failures(6))
     for (let times = 0; times < 6; times += 1) await next()
 
@@ -136,7 +136,7 @@ describe('a service that fails (I13)', () => {
     expect(service.times).toBe(6)
   })
 
-  test('tells what is no error, too', async () => {
+  test('reports a thrown string too', async () => {
     const { service, next } = setup(['no' as unknown as Error])
 
     await next()
@@ -146,7 +146,7 @@ describe('a service that fails (I13)', () => {
   })
 })
 
-describe('a service that works at a steady pace', () => {
+describe('a periodic service', () => {
   class Beating extends PeriodicService<number> {
     override readonly name = 'beating'
     readonly #failing: readonly number[]
@@ -163,7 +163,7 @@ describe('a service that works at a steady pace', () => {
     }
   }
 
-  /** For how long it sleeps after each of these times. */
+  /** How long the service sleeps after each call of runOnce. */
   async function sleepsOf(periodMs: number, failing: readonly number[], times: number): Promise<number[]> {
     const clock = new WatchedClock('2026-03-02T09:00:00Z')
     await using service = new Beating(clock, failing, periodMs)
@@ -175,12 +175,12 @@ describe('a service that works at a steady pace', () => {
     return clock.sleeps
   }
 
-  test('rests for its period, and is tried again soon after a failure, however long the period', async () => {
+  test('rests for its period, and runs again soon after a failure, however long the period', async () => {
     expect(await sleepsOf(3_600_000, [2, 3], 4)).toEqual([3_600_000, 1000, 2000, 3_600_000])
     expect(await sleepsOf(100, [2, 3], 4)).toEqual([100, 100, 200, 100])
   })
 
-  test('pauses for a minute at most if it goes on failing, and for five seconds if its period is short', async () => {
+  test('pauses for at most a minute if it keeps failing, and for at most five seconds if its period is short', async () => {
     const always = Array.from({ length: 9 }, (_, n) => n + 1)
 
     expect((await sleepsOf(3_600_000, always, 9)).slice(-3)).toEqual([60_000, 60_000, 60_000])
@@ -188,12 +188,12 @@ describe('a service that works at a steady pace', () => {
   })
 })
 
-test('a promise that nobody waits for has an owner: what it is rejected with is told, and ends nothing', async () => {
+test('own reports the rejection of a promise that no code awaits, which does not end the process', async () => {
   const events = new Events()
-  const told = new Promise<EventMap['service.failed']>((resolve) => events.on('service.failed', resolve))
-  const error = new Error('nobody waits')
+  const emitted = new Promise<EventMap['service.failed']>((resolve) => events.on('service.failed', resolve))
+  const error = new Error('not awaited')
 
   own({ events }, 'settle queue', Promise.reject(error))
 
-  expect(await told).toEqual({ service: 'settle queue', error })
+  expect(await emitted).toEqual({ service: 'settle queue', error })
 })

@@ -14,7 +14,7 @@ import {
 import { CADENCE_KINDS } from '@carillon/cadence/words'
 import { expect, test } from 'vitest'
 
-/** What all migrations together create; a test compares the file with a migrated database. */
+/** The schema that all migrations create. Another test compares this file with a migrated database. */
 const SCHEMA = readFileSync(new URL('../db/schema.sql', import.meta.url), 'utf8')
 
 /** The values of every enumerated type of the database, in their order. */

@@ -4,7 +4,7 @@ import { linesOf, stepsOf, type DueSlotSource } from './backlog-slots.ts'
 
 const CADENCE = 'every second'
 
-/** A slot every second. The search fails for what comes after `last`. */
+/** A source with a slot every second. The search for a slot after `last` fails. */
 function source({ last = Infinity }: { last?: number } = {}): DueSlotSource {
   return {
     dueSlots: (_cadence, { first, until, limit }) => {
@@ -29,7 +29,7 @@ function steps(
   return { slots: all.flatMap(({ due }) => due), sizes: all.map(({ due }) => due.length), next: all.at(-1)?.next }
 }
 
-test('slots are computed a hundred at a time, up to the last one that is due', () => {
+test('slots are computed a hundred at a time, up to the last due one', () => {
   const { slots, sizes, next } = steps({ nextSlotAt: 1000, until: 250_500 })
 
   expect(slots).toEqual(Array.from({ length: 250 }, (_, index) => (index + 1) * 1000))
@@ -40,11 +40,11 @@ test('slots are computed a hundred at a time, up to the last one that is due', (
 test.each([
   { limit: 250, sizes: [100, 100, 50], next: 251_000 },
   { limit: 1, sizes: [1], next: 2000 },
-])('no more than $limit are computed, and the first of the rest is returned', ({ limit, sizes, next }) => {
+])('no more than $limit slots are computed, and the next one is returned', ({ limit, sizes, next }) => {
   expect(steps({ nextSlotAt: 1000, until: 900_000 }, { limit })).toMatchObject({ sizes, next })
 })
 
-test('without room for a line nothing is computed, so the backlog stays where it is', () => {
+test('without room for a line no slot is computed, so the backlog does not change', () => {
   expect(steps({ nextSlotAt: 1000, until: 900_000 }, { limit: 0 })).toEqual({ slots: [], sizes: [], next: undefined })
 })
 
@@ -55,7 +55,7 @@ test('slots that are older than the retention are skipped', () => {
   expect(steps(backlog, { ledgerFrom: 9500 })).toMatchObject({ slots: [], next: null })
 })
 
-test('if the cadence cannot be read, the one slot that is known gets its line', () => {
+test('if the cadence cannot be read, only the stored slot gets its line', () => {
   const unreadable = {
     dueSlots: () => {
       throw new Error('the cadence can no longer be read')
@@ -71,14 +71,14 @@ test('if the cadence cannot be read, the one slot that is known gets its line', 
   expect(steps(backlog, { cadence: null })).toMatchObject({ slots: [1000], next: null })
 })
 
-test('where the search for a later slot fails, every slot before it gets its line all the same (I6)', () => {
+test('if the search for a later slot fails, every slot before it still gets its line (I6)', () => {
   const { slots, next } = steps({ nextSlotAt: 1000, until: 900_000 }, { source: source({ last: 173_000 }) })
 
   expect(slots).toEqual(Array.from({ length: 173 }, (_, index) => (index + 1) * 1000))
   expect(next).toBeNull()
 })
 
-test('a line says why its slot did not run, and of an excluded slot that it was excluded', () => {
+test('each line has the reason of the backlog, except that an excluded slot has the reason excluded', () => {
   const backlog = {
     scheduleId: 's',
     revision: 3,

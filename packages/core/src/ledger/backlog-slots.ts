@@ -1,4 +1,5 @@
-import { newLine, type NewLine } from './lines.ts'
+import type { NewLine } from '../db/new-lines.ts'
+import { newLine } from './lines.ts'
 import type { NewBacklog } from './store/backlogs.ts'
 
 /** Computes the slots of a cadence. */

@@ -1,5 +1,6 @@
 import { type Db, type Tx } from '../db/database.ts'
 import { lockFreeSchedules } from '../db/locks.ts'
+import type { NewLine } from '../db/new-lines.ts'
 import { readTransactionTime } from '../db/now.ts'
 import { isConnectionInDoubt } from '../db/sqlstate.ts'
 import { transact } from '../db/transact.ts'
@@ -8,7 +9,7 @@ import { EventLoopYield } from '../kernel/event-loop-yield.ts'
 import type { Events } from '../kernel/events.ts'
 import { PeriodicService } from '../kernel/service.ts'
 import { linesOf, stepsOf, type DueSlotSource } from './backlog-slots.ts'
-import { ensureMonthsOf, insertLines, MissingMonthError, type NewLine } from './lines.ts'
+import { insertLines, withMonths } from './lines.ts'
 import { listBacklogs, moveBacklogs, type BacklogKey, type BacklogMove, type SlotBacklog } from './store/backlogs.ts'
 
 export { ageOfOldestBacklog, insertBacklogs, type NewBacklog } from './store/backlogs.ts'
@@ -158,17 +159,9 @@ export class BacklogPortions {
     return made
   }
 
-  /** Upkeep creates the months of the ledger, but it may have failed, or no worker may have started yet. */
-  async #writeWithMonths(moves: readonly PlannedMove[]): Promise<readonly PlannedMove[]> {
+  #writeWithMonths(moves: readonly PlannedMove[]): Promise<readonly PlannedMove[]> {
     const { transact } = this.#deps
-    const attempt = (): Promise<readonly PlannedMove[]> => transact((tx) => this.#write(tx, moves))
-    try {
-      return await attempt()
-    } catch (error) {
-      if (!(error instanceof MissingMonthError)) throw error
-      await transact((tx) => ensureMonthsOf(tx, error.slots))
-      return attempt()
-    }
+    return withMonths(() => transact((tx) => this.#write(tx, moves)), transact)
   }
 
   /**

@@ -2,11 +2,9 @@ import type { RunReason } from '@carillon/api'
 
 import type { Db, Tx } from '../db/database.ts'
 import { ensurePartitions } from '../db/months.ts'
+import { linesInsert, type LinesStatement, type NewLine, type NewLines, type NewWait } from '../db/new-lines.ts'
 import { SQLSTATE, sqlStateOf } from '../db/sqlstate.ts'
 import { identifierAt } from '../kernel/ids.ts'
-import { linesInsert, type LinesStatement, type NewLines, type NewLine, type NewWait } from './store/lines.ts'
-
-export { runsInsert, stampTable, toIso, type NewLines, type NewLine } from './store/lines.ts'
 
 interface LineOf {
   readonly id: string
@@ -62,14 +60,14 @@ export async function writeLines(tx: Tx, { runs }: NewLines, statement: LinesSta
   return new Set(rows.map(({ id }) => id))
 }
 
-/** The ledger lacks the partition of a month. Call `ensureMonthsOf`, and repeat the transaction. */
-export class MissingMonthError extends Error {
+/** The ledger lacks the partition of a month. `withMonths` creates it, and repeats the transaction. */
+class MissingMonthError extends Error {
   override readonly name = 'MissingMonthError'
   /** One slot of each month that the lines need. */
   readonly slots: readonly number[]
 
   constructor(runs: readonly NewLine[], cause: unknown) {
-    super('the ledger has no month for a slot', { cause })
+    super('the ledger has no partition for the month of a slot', { cause })
     const byMonth = new Map(runs.map(({ scheduledFor }) => [monthOf(scheduledFor), scheduledFor]))
     this.slots = [...byMonth.values()]
   }
@@ -88,10 +86,26 @@ export async function namingMissingMonths<Result>(
 }
 
 /**
- * Creates the month of each slot, not the months in between: one slot may be years late. Call outside of the transaction that failed,
- * which held locks that others wait for.
+ * Runs a transaction that may write lines. If the ledger lacks a month, this creates it and runs the transaction once more. Upkeep creates
+ * months in advance, but it may have failed, no worker may have started yet, or a slot may be years late. A transaction writes its lines
+ * with one statement, so the error names every month that is missing.
+ * @param transact opens another transaction: the one that failed held locks that others wait for
  */
-export async function ensureMonthsOf(db: Db | Tx, slots: readonly number[]): Promise<void> {
+export async function withMonths<Result>(
+  attempt: () => Promise<Result>,
+  transact: (work: (db: Db | Tx) => Promise<void>) => Promise<void>,
+): Promise<Result> {
+  try {
+    return await attempt()
+  } catch (error) {
+    if (!(error instanceof MissingMonthError)) throw error
+    await transact((db) => ensureMonthsOf(db, error.slots))
+    return attempt()
+  }
+}
+
+/** Creates the month of each slot, not the months in between: one slot may be years late. */
+async function ensureMonthsOf(db: Db | Tx, slots: readonly number[]): Promise<void> {
   for (const slot of slots) await ensurePartitions(db, { from: new Date(slot), to: new Date(slot) })
 }
 

@@ -223,7 +223,7 @@ async function refuseWhileInUse(tx: Tx, scope: Scope): Promise<void> {
   if (!obstacles.hasOpenRuns) return
   throw new CarillonError(
     'state_conflict',
-    'expected a project in which nothing runs, got one with runs that are not over: wait for them, or cancel them',
+    'expected a project without open runs, got one that has some: wait for them, or cancel them',
   )
 }
 

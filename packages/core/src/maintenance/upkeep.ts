@@ -1,3 +1,4 @@
+import { SPREAD_SECONDS } from '@carillon/api'
 import { z } from 'zod'
 
 import { deleteAudits } from '../audit/audits.ts'
@@ -5,15 +6,19 @@ import { dropPartitions, ensurePartitions, listPartitions } from '../db/months.t
 import { readTransactionTime } from '../db/now.ts'
 import { deleteEventLogEntries, EVENT_LOG_KEPT_MS } from '../event-log/event-log.ts'
 import { type ClaimedTurn, type Slice, TurnService, type TurnServiceDeps } from '../jobs/turn-service.ts'
+import { checkedRetentionMs } from '../policy/retention-days.ts'
 import { ANSWERS_KEPT_MS, deleteAnswers } from '../schedules/create-once.ts'
 import { findOldestDue, deleteExpiredSchedules } from './store/upkeep.ts'
 
 export type UpkeepDeps = TurnServiceDeps
 
 export interface UpkeepOptions {
-  /** For how long the ledger keeps lines. Whole months are dropped, so some lines stay up to a month longer. @default 90 days */
+  /**
+   * For how long the ledger keeps lines. Whole months are dropped, so some lines stay up to a month longer.
+   * @default `checkedRetentionMs()`
+   */
   readonly retentionMs?: number
-  /** How many months are created ahead of the current one: the ledger works for that long if upkeep fails. @default 2 */
+  /** How many months are created ahead: the ledger works for that long if upkeep fails. @default `MONTHS_AHEAD_DEFAULT` */
   readonly monthsAhead?: number
 }
 
@@ -28,14 +33,11 @@ export interface UpkeepCounts {
   readonly forgotten: number
 }
 
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
-const RETENTION_DEFAULT_MS = 90 * DAY_MS
 const MONTHS_AHEAD_DEFAULT = 2
 /** Time from the end of one round to the start of the next. */
-const ROUND_EVERY_MS = HOUR_MS
-/** The longest spread: a slot may come due that much after its instant. */
-const SPREAD_MAX_MS = HOUR_MS
+const ROUND_EVERY_MS = 3_600_000
+/** A slot comes due at most that much after its instant. */
+const SPREAD_MAX_MS = SPREAD_SECONDS.max * 1000
 /** How often a worker tries to claim the turn. */
 const LOOK_MS = 60_000
 /** Time until the next round if a step failed, for example because a query was reading a month that was to be dropped. */
@@ -96,7 +98,7 @@ export class Upkeep extends TurnService<UpkeepCounts> {
     })
     this.#deps = deps
     this.#options = {
-      retentionMs: options.retentionMs ?? RETENTION_DEFAULT_MS,
+      retentionMs: options.retentionMs ?? checkedRetentionMs(),
       monthsAhead: options.monthsAhead ?? MONTHS_AHEAD_DEFAULT,
     }
   }

@@ -1,4 +1,6 @@
-import type { Permissions } from '../access/permissions.ts'
+import { foundText, messageOf } from '@carillon/api'
+
+import type { Permissions } from '../access/grants.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { idempotencyKey } from '../kernel/ids.ts'
 import type { HeldRun } from '../ledger/held-run.ts'
@@ -103,7 +105,7 @@ async function dispatch(
       },
       signal,
     )
-    return isOutcome(outcome) ? outcome : malformed('unreadable_outcome', 'the target returned something else')
+    return isOutcome(outcome) ? outcome : unreadableOutcome(outcome)
   } catch (error) {
     return { kind: 'failed', error: { code: 'target_threw', message: messageOf(error) }, retryable: true }
   }
@@ -120,6 +122,11 @@ function isOutcome(value: unknown): value is Outcome {
   return !isRefusal || ('error' in value && typeof value.error === 'object' && value.error !== null)
 }
 
+function unreadableOutcome(value: unknown): Malformed {
+  const found = typeof value === 'object' && value !== null ? 'an object of another shape' : foundText(value)
+  return malformed('unreadable_outcome', `expected an outcome from the target, got ${found}`)
+}
+
 /** A target that succeeded before it saw the signal has succeeded. */
 function endingOfAbort(reason: AbortReason, outcome: Outcome): Ending | null {
   if (reason === 'lease_lost') return null
@@ -130,7 +137,7 @@ function endingOfAbort(reason: AbortReason, outcome: Outcome): Ending | null {
     case 'hand_back':
       return { kind: 'handed_back' }
     case 'timeout':
-      return { kind: 'failed', error: { code: 'timeout', message: 'cut at its time limit' }, retryable: true }
+      return { kind: 'failed', error: { code: 'timeout', message: 'aborted at its time limit' }, retryable: true }
   }
 }
 
@@ -146,8 +153,4 @@ type FailedOutcome = Extract<Outcome, { readonly kind: 'failed' }>
 
 export function malformed(code: string, message: string): Malformed {
   return { kind: 'malformed', error: { code, message } }
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,7 +1,8 @@
-import { type Refusal, type ScheduleState, isRefusal } from '@carillon/api'
+import { isRefusal, messageOf, type Refusal, type ScheduleState } from '@carillon/api'
 
 import type { DueSlots, CadenceCache } from '../cadences/cadence-cache.ts'
-import { newLine, type NewLine } from '../ledger/lines.ts'
+import type { NewLine } from '../db/new-lines.ts'
+import { newLine } from '../ledger/lines.ts'
 import { decideBegin, type BeginDecision } from '../policy/begin.ts'
 import { checkGrant } from '../policy/grant.ts'
 import { countSuperseded, type SupersededRun } from '../policy/overlap.ts'
@@ -214,7 +215,7 @@ function planPause(schedule: ClaimedSchedule, slots: DueSlots, offset: number, n
 }
 
 function planUnreadable(schedule: ClaimedSchedule, error: unknown, now: number): BeginPlan {
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   const text = JSON.stringify({ code: 'unreadable_spec', message })
   const run = newLine(schedule, { slot: schedule.nextSlotAt, state: 'failed', error: text }, now)
   return { ...paused(schedule, [run], UNREADABLE_REASON), failureCount: 1 }

@@ -1,4 +1,4 @@
-import { readPermissions, type Permissions } from '../access/permissions.ts'
+import { readPermissions, type Permissions } from '../access/grants.ts'
 import type { CadenceCache } from '../cadences/cadence-cache.ts'
 import type { Db, Tx } from '../db/database.ts'
 import { insertChanges } from '../db/schedule-changes.ts'
@@ -7,7 +7,7 @@ import { type Sent, transactPipelined, waitUntil } from '../db/transact.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
 import type { HeldRun } from '../ledger/held-run.ts'
-import { ensureMonthsOf, MissingMonthError } from '../ledger/lines.ts'
+import { withMonths } from '../ledger/lines.ts'
 import { endOpenRuns, skipWaitingSlots } from '../ledger/open-runs.ts'
 import { isSingleRun, planBegin, withoutWritten, type BeginPlan } from './begin-plan.ts'
 import { advanceSchedules, advanceSingleRuns, findWritten } from './store/begin.ts'
@@ -67,7 +67,6 @@ export async function beginBatch(deps: BeginDeps, options: BeginOptions): Promis
   }
 }
 
-/** Upkeep creates the ledger's months in advance. If it failed, or a slot is very old, BEGIN creates the month. */
 async function beginWithMonths(
   deps: BeginDeps,
   options: BeginOptions,
@@ -82,13 +81,7 @@ async function beginWithMonths(
     })
     return { ...result, permissions: seen ?? null }
   }
-  try {
-    return await attempt()
-  } catch (error) {
-    if (!(error instanceof MissingMonthError)) throw error
-    await ensureMonthsOf(db, error.slots)
-    return attempt()
-  }
+  return withMonths(attempt, (create) => create(db))
 }
 
 async function begin(

@@ -3,10 +3,11 @@ import { randomUUID } from 'node:crypto'
 import type { Db } from '../db/database.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
+import type { FailingServices } from '../kernel/failure-record.ts'
 import type { Lease } from '../kernel/lease.ts'
 import { PeriodicService } from '../kernel/service.ts'
 import { findCancelRequests } from '../ledger/open-runs.ts'
-import { endLease, extendLease, registerWorker, removeDeadWorkers, type FailingServices } from './store/workers.ts'
+import { endLease, extendLease, registerWorker, removeDeadWorkers } from './store/workers.ts'
 
 export interface HeartbeatDeps {
   readonly db: Db

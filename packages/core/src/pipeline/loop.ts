@@ -1,4 +1,4 @@
-import type { Permissions } from '../access/permissions.ts'
+import type { Permissions } from '../access/grants.ts'
 import { CadenceCache } from '../cadences/cadence-cache.ts'
 import type { Db } from '../db/database.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -34,9 +34,9 @@ export interface PipelineLoopDeps {
 }
 
 export interface PipelineLoopOptions {
-  /** How many runs this worker holds at most. @default 200 */
+  /** How many runs this worker holds at most. @default `CONCURRENCY_DEFAULT` */
   readonly concurrency?: number
-  /** How many schedules one transaction begins at most. @default 500 */
+  /** How many schedules one transaction begins at most. @default `BATCH_SIZE_DEFAULT` */
   readonly batchSize?: number
   /** For how long the ledger keeps its lines. */
   readonly retentionMs: number

@@ -1,6 +1,6 @@
 import { INSTALLATION_SUBJECT, type Refusal } from '@carillon/api'
 
-import { nameOfMember, type Permissions, readPermissions, type RunOfGrant } from '../access/permissions.ts'
+import { nameOfMember, readPermissions, type Permissions, type RunOfGrant } from '../access/grants.ts'
 import type { Db } from '../db/database.ts'
 import { Batcher } from '../kernel/batcher.ts'
 import type { Clock } from '../kernel/clock.ts'

@@ -1,9 +1,11 @@
+import type { RetryPolicy } from '@carillon/api'
+
+import type { CadenceCache } from '../cadences/cadence-cache.ts'
 import type { Db } from '../db/database.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
 import { PeriodicService } from '../kernel/service.ts'
-import { NO_RETRY, type RetryPolicy } from '../policy/retry.ts'
-import { readPolicy } from '../policy/schedule-policy.ts'
+import { NO_RETRY } from '../policy/retry.ts'
 import { emitSettled, settleApart, settlementOf } from './settle.ts'
 import type { Settlement } from './store/settle.ts'
 import { findDeadWorkers, findOrphanedRuns, removeDeadWorkers, type OrphanedRun } from './store/workers.ts'
@@ -12,6 +14,7 @@ export interface RescuerDeps {
   readonly db: Db
   readonly clock: Clock
   readonly events: Events
+  readonly cadences: Pick<CadenceCache, 'policy'>
 }
 
 export interface RescueCounts {
@@ -77,7 +80,8 @@ export class Rescuer extends PeriodicService<RescueCounts> {
     // A batch settles at most one run per schedule, as `settleRuns` requires. The next batch finds the others.
     const batch = [...new Map(orphans.map((run) => [run.scheduleId, run])).values()]
     const { events } = this.#deps
-    const settled = await settleApart(this.#deps, batch.map(settlementOfOrphan), {
+    const settlements = batch.map((run) => this.#settlementOf(run))
+    const settled = await settleApart(this.#deps, settlements, {
       ifHeld: 'leave',
       onFailure: (error) => failures.push(error),
     })
@@ -88,18 +92,18 @@ export class Rescuer extends PeriodicService<RescueCounts> {
     }
     return settled.length
   }
-}
 
-function settlementOfOrphan(run: OrphanedRun): Settlement {
-  const ending = run.isCancelRequested ? ({ kind: 'cancelled' } as const) : ({ kind: 'lost' } as const)
-  return settlementOf(run, ending, { retry: retryOf(run) })
-}
+  #settlementOf(run: OrphanedRun): Settlement {
+    const ending = run.isCancelRequested ? ({ kind: 'cancelled' } as const) : ({ kind: 'lost' } as const)
+    return settlementOf(run, ending, { retry: this.#retryOf(run) })
+  }
 
-/** A run whose policy can no longer be read gets no further attempt. */
-function retryOf({ policy }: OrphanedRun): RetryPolicy {
-  try {
-    return readPolicy(JSON.parse(policy)).retry
-  } catch {
-    return NO_RETRY
+  /** A run whose policy can no longer be read gets no further attempt. */
+  #retryOf({ policy }: OrphanedRun): RetryPolicy {
+    try {
+      return this.#deps.cadences.policy(policy).retry
+    } catch {
+      return NO_RETRY
+    }
   }
 }

@@ -50,7 +50,7 @@ function decided(fields: Partial<BeginDecision>): BeginDecision {
   return { skipped: [], run: null, supersede: [], cancel: [], ...fields }
 }
 
-test('a slot in time, with nothing in its way, runs', () => {
+test('a slot that is in time and not blocked runs', () => {
   expect(begin({ next: T4 + MINUTE })).toEqual(decided({ run: { slot: T4, state: 'running' } }))
 })
 
@@ -59,7 +59,7 @@ describe('excluded slots', () => {
     expect(begin({ excluded: new Set([T4]) })).toEqual(decided({ skipped: [{ slot: T4, reason: 'excluded' }] }))
   })
 
-  test('are excluded rather than missed, and leave the run to the latest of the others', () => {
+  test('are excluded rather than missed, and the latest other slot runs', () => {
     expect(begin({ due: [T1, T2, T3, T4], excluded: new Set([T2, T4]) })).toEqual(
       decided({
         skipped: [
@@ -72,17 +72,17 @@ describe('excluded slots', () => {
     )
   })
 
-  test('that are not due yet change nothing', () => {
+  test('do not affect other slots before they are due', () => {
     expect(begin({ excluded: new Set([T4 + MINUTE]) }).run).toEqual({ slot: T4, state: 'running' })
   })
 
-  test('begin nothing, so a run that waits to retry goes on', () => {
+  test('do not supersede a run that waits for its retry', () => {
     expect(begin({ excluded: new Set([T4]), open: [RETRYING] }).supersede).toEqual([])
   })
 })
 
 describe('missed slots', () => {
-  test('I6, I11: are recorded; only the latest due slot runs', () => {
+  test('I6, I11: are recorded, and only the latest due slot runs', () => {
     expect(begin({ due: [T1, T2, T4] })).toEqual(
       decided({
         skipped: [
@@ -94,7 +94,7 @@ describe('missed slots', () => {
     )
   })
 
-  test('I11: of an outage longer than the deadline none runs, unless the policy says run_once', () => {
+  test('I11: do not run after an outage longer than the deadline, except the latest one under run_once', () => {
     const now = T4 + 300_001
 
     expect(begin({ due: [T3, T4], now }).run).toBeNull()
@@ -102,7 +102,7 @@ describe('missed slots', () => {
     expect(begin({ due: [T3, T4], now, policy: { missed: 'run_once' } }).run).toEqual({ slot: T4, state: 'running' })
   })
 
-  test('I11: of a portion whose next slot is due as well none runs, however close', () => {
+  test('I11: do not run if the next slot after their portion is due too, however close it is', () => {
     expect(begin({ due: [T2, T3], next: T4, now: T4, policy: { missed: 'run_once' } })).toEqual(
       decided({
         skipped: [
@@ -114,26 +114,26 @@ describe('missed slots', () => {
     expect(begin({ due: [T2, T3], next: T4, now: T4 - 1 }).run).toEqual({ slot: T3, state: 'running' })
   })
 
-  test('the spread counts for the next slot too', () => {
+  test('count as followed by a due slot only when that slot comes due by its spread', () => {
     expect(begin({ due: [T3], next: T4, now: T4 + 29_999, spreadOffsetMs: 30_000 }).run?.slot).toBe(T3)
     expect(begin({ due: [T3], next: T4, now: T4 + 30_000, spreadOffsetMs: 30_000 }).run).toBeNull()
   })
 
-  test('the deadline counts from the spread instant', () => {
+  test('are missed only when the deadline after the instant at which they came due has passed', () => {
     expect(begin({ now: T4 + 330_000, spreadOffsetMs: 30_000 }).run).not.toBeNull()
     expect(begin({ now: T4 + 330_001, spreadOffsetMs: 30_000 }).run).toBeNull()
   })
 
-  test('are missed rather than without a right', () => {
+  test('are missed rather than skipped for a missing permission', () => {
     expect(begin({ now: T4 + 300_001, grantRefusal: 'grant_expired' }).skipped).toEqual([
       { slot: T4, reason: 'missed' },
     ])
   })
 })
 
-describe('the right to act', () => {
+describe('permission', () => {
   test.each(['grant_expired', 'grant_revoked', 'grant_scope', 'access_lost'] as const)(
-    'I8: a slot without it is skipped as %s, whatever is open',
+    'I8: a slot without permission is skipped as %s, whatever runs are open',
     (grantRefusal) => {
       const states = [RUNNING, QUEUED, RETRYING]
 
@@ -152,29 +152,29 @@ describe('the right to act', () => {
 })
 
 describe('overlap', () => {
-  test('I6, forbid: the slot is skipped and says so, and what waits to retry goes on', () => {
+  test('I6, forbid: the slot is skipped as overlap, and a run that waits for its retry is not superseded', () => {
     expect(begin({ open: [RUNNING, RETRYING] })).toEqual(decided({ skipped: [{ slot: T4, reason: 'overlap' }] }))
   })
 
-  test('forbid: a run that waits to retry ends when the next slot begins', () => {
+  test('forbid: a run that waits for its retry is superseded when the next slot begins', () => {
     expect(begin({ open: [RETRYING] })).toEqual(
       decided({ run: { slot: T4, state: 'running' }, supersede: [{ id: 'retrying', isTried: true }] }),
     )
   })
 
-  test('queue: the slot waits for the running one', () => {
+  test('queue: the slot waits for the running run', () => {
     expect(begin({ open: [RUNNING], policy: { overlap: 'queue' } })).toEqual(
       decided({ run: { slot: T4, state: 'pending' } }),
     )
   })
 
-  test('queue: the slot waits for the one that no worker has taken yet', () => {
+  test('queue: the slot waits for a run that no worker has taken yet', () => {
     expect(begin({ open: [UNTAKEN], policy: { overlap: 'queue' } })).toEqual(
       decided({ run: { slot: T4, state: 'pending' } }),
     )
   })
 
-  test('allow: the slot runs beside the others', () => {
+  test('allow: the slot runs beside other runs', () => {
     const states = [RUNNING, RETRYING]
 
     expect(begin({ open: states, policy: { overlap: 'allow' } })).toEqual(
@@ -182,7 +182,7 @@ describe('overlap', () => {
     )
   })
 
-  test('replace: the slot waits until the cancelled one is over', () => {
+  test('replace: the slot waits until the cancelled run has ended', () => {
     const states = [RUNNING, QUEUED, RETRYING]
 
     expect(begin({ open: states, policy: { overlap: 'replace' } })).toEqual(
@@ -198,7 +198,7 @@ describe('overlap', () => {
   })
 })
 
-describe('whatever is due, open and said', () => {
+describe('for random due slots, open runs and policies', () => {
   const situations = fc.record({
     due: fc
       .uniqueArray(fc.integer({ min: -600, max: 0 }), { minLength: 1, maxLength: 12 })
@@ -216,8 +216,8 @@ describe('whatever is due, open and said', () => {
     grantRefusal: fc.option(fc.constantFrom('grant_expired', 'access_lost'), { nil: null }),
   })
 
-  /** The situation as it is handed over, with its parts at hand. */
-  function claimed({
+  /** The input of decideBegin for a situation. */
+  function inputOf({
     due,
     nextMinute,
     excludedIndexes,
@@ -232,10 +232,10 @@ describe('whatever is due, open and said', () => {
     return { ...fields, due, next, now, excluded, open: runs }
   }
 
-  test('I6, I11: every due slot is accounted for exactly once, in order, with at most one run', () => {
+  test('I6, I11: every due slot is skipped or run exactly once, in order, and at most one runs', () => {
     fc.assert(
       fc.property(situations, (situation) => {
-        const input = claimed(situation)
+        const input = inputOf(situation)
         const { skipped, run } = begin(input)
 
         const slots = skipped.map(({ slot }) => slot)
@@ -251,10 +251,10 @@ describe('whatever is due, open and said', () => {
     )
   })
 
-  test('nothing runs beside another unless the policy says allow, and nothing ends unless a slot begins', () => {
+  test('runs overlap only under allow, and open runs are ended only if a slot begins', () => {
     fc.assert(
       fc.property(situations, (situation) => {
-        const input = claimed(situation)
+        const input = inputOf(situation)
         const { run, supersede, cancel } = begin(input)
 
         const superseded = new Set(supersede.map(({ id }) => id))
@@ -265,7 +265,7 @@ describe('whatever is due, open and said', () => {
           return
         }
         const left = input.open.filter(({ id }) => !superseded.has(id))
-        // At most one waits for its turn, and none is left whose retry would come beside the new run.
+        // No run is left that waits for its turn or its retry, which would overlap with the new run.
         expect(left.every(({ waitsFor }) => waitsFor === null || waitsFor === 'worker')).toBe(true)
         expect(run.state).toBe(left.length > 0 ? 'pending' : 'running')
       }),
@@ -273,7 +273,7 @@ describe('whatever is due, open and said', () => {
     )
   })
 
-  test('I11: an outage handed over in portions brings at most one run, of its latest slot', () => {
+  test('I11: of an outage that is begun in portions at most one slot runs, the latest', () => {
     fc.assert(
       fc.property(situations, fc.integer({ min: 1, max: 5 }), (situation, size) => {
         const { due, policy, spreadOffsetMs } = situation

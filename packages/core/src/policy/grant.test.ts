@@ -15,7 +15,7 @@ describe('I8: the time of a grant', () => {
     ['expires in a millisecond', NOW + 1, null],
     ['expires at this instant', NOW, 'grant_expired'],
     ['expired long ago', NOW - 86_400_000, 'grant_expired'],
-  ])('one that %s', (_, expiresAt, problem) => {
+  ])('a grant that %s', (_, expiresAt, problem) => {
     expect(check({ expiresAt })).toBe(problem)
   })
 
@@ -23,15 +23,15 @@ describe('I8: the time of a grant', () => {
     ['before', NOW - 1],
     ['at', NOW],
     ['after', NOW + 1],
-  ])('one that was revoked %s the instant of the decision is revoked', (_, revokedAt) => {
+  ])('a grant that was revoked %s the instant of the decision is revoked', (_, revokedAt) => {
     expect(check({ revokedAt })).toBe('grant_revoked')
   })
 
-  test('a revoked grant stays revoked when it also expires, and whatever its scopes', () => {
+  test('a revoked grant counts as revoked even if it has expired too, whatever its scopes', () => {
     expect(check({ revokedAt: NOW, expiresAt: NOW, scopes: [] })).toBe('grant_revoked')
   })
 
-  test('an expired grant is expired whatever its scopes', () => {
+  test('an expired grant counts as expired whatever its scopes', () => {
     expect(check({ expiresAt: NOW, scopes: [] })).toBe('grant_expired')
   })
 })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 
 import { judgeSlot, type LedgerSlot } from './ledger-slot.ts'
 
-/** How the attempts at a run ended, in their order. */
+/** The outcome of an attempt of a run. */
 type Ended = 'failed' | 'lost' | 'succeeded' | 'cancelled' | 'malformed'
 
 const DECISIVE: readonly Ended[] = ['succeeded', 'cancelled', 'malformed']
@@ -28,7 +28,7 @@ function slotOf(state: RunState, ended: readonly Ended[], changes: Partial<Ledge
   }
 }
 
-describe('what begin, take, settle and rescue write follows', () => {
+describe('the audit accepts what begin, take, settle and rescue write', () => {
   test.each<[what: string, slot: LedgerSlot]>([
     ['a slot that begins', slotOf('running', [])],
     ['a second attempt', slotOf('running', ['failed'])],
@@ -37,12 +37,12 @@ describe('what begin, take, settle and rescue write follows', () => {
     ['a retry', slotOf('retrying', ['failed'])],
     ['a run that lost its worker', slotOf('retrying', ['failed', 'lost'])],
     ['a success', slotOf('succeeded', ['succeeded'])],
-    ['a success at last', slotOf('succeeded', ['failed', 'lost', 'succeeded'])],
+    ['a success after other attempts', slotOf('succeeded', ['failed', 'lost', 'succeeded'])],
     ['a failure', slotOf('failed', ['failed'])],
-    ['an answer that makes no sense', slotOf('failed', ['failed', 'malformed'])],
+    ['a malformed answer', slotOf('failed', ['failed', 'malformed'])],
     ['a run that lost its last worker', slotOf('failed', ['lost'])],
     ['a retry that the next slot superseded', slotOf('failed', ['failed'], { reason: 'superseded' })],
-    ['a retry that lost its right', slotOf('failed', ['failed'], { reason: 'grant_revoked' })],
+    ['a retry that lost its permission', slotOf('failed', ['failed'], { reason: 'grant_revoked' })],
     ['a slot whose spec could not be read', slotOf('failed', [], { isUnreadable: true })],
     ['a run that was cancelled while it ran', slotOf('cancelled', ['cancelled'])],
     ['a run that was cancelled before it ran', slotOf('cancelled', [])],
@@ -56,19 +56,19 @@ describe('what begin, take, settle and rescue write follows', () => {
 describe('attempts that do not match their count', () => {
   test.each<[what: string, slot: LedgerSlot, problem: string]>([
     [
-      'the only one is gone',
+      'the only one is missing',
       slotOf('succeeded', [], { attemptCount: 1 }),
       'expected attempt 1 of a run that is succeeded, got none',
     ],
     [
-      'the last one is gone',
+      'the last one is missing',
       slotOf('failed', ['failed'], { attemptCount: 2 }),
       'expected attempts 1 to 2 of a run that is failed, got attempt 1',
     ],
     [
-      'one in the middle is gone',
+      'one in the middle is missing',
       slotOf('failed', ['failed', 'failed'], { attemptCount: 3, lastAttempt: 3 }),
-      'expected attempts 1 to 3 of a run that is failed, got 2, up to 3',
+      'expected attempts 1 to 3 of a run that is failed, got 2 attempts numbered from 1 to 3',
     ],
     [
       'the first one has another number',
@@ -76,12 +76,12 @@ describe('attempts that do not match their count', () => {
       'expected attempt 1 of a run that is retrying, got attempt 2',
     ],
     [
-      'the one under way has a row already',
+      'the running one has a row already',
       slotOf('running', ['failed'], { attemptCount: 1 }),
       'expected no attempts of a run that is running, got attempt 1',
     ],
     [
-      'one was made of a slot that did not run',
+      'a skipped slot has one',
       slotOf('skipped', ['succeeded'], { attemptCount: 0 }),
       'expected no attempts of a run that is skipped, got attempt 1',
     ],
@@ -126,12 +126,12 @@ describe('a state that does not follow from the attempts', () => {
     [
       'an attempt after a success',
       slotOf('failed', ['succeeded', 'failed']),
-      'attempts follow one that ended the run: of 2 attempts 1 did, the last of them number 1',
+      'expected only the last attempt, 2, to end the run, got attempt 1',
     ],
     [
       'two successes',
       slotOf('succeeded', ['succeeded', 'succeeded']),
-      'attempts follow one that ended the run: of 2 attempts 2 did, the last of them number 2',
+      'expected only the last attempt, 2, to end the run, got 2 attempts, the last of them attempt 2',
     ],
     [
       'an end before the end of its attempt',
@@ -144,7 +144,7 @@ describe('a state that does not follow from the attempts', () => {
       'it is succeeded with the reason missed',
     ],
     [
-      'a failure that was skipped',
+      'a failure with the reason of a skipped slot',
       slotOf('failed', ['failed'], { reason: 'overlap' }),
       'it is failed with the reason overlap',
     ],
@@ -153,22 +153,22 @@ describe('a state that does not follow from the attempts', () => {
   })
 })
 
-describe('what older versions wrote is history', () => {
+describe('the audit accepts a line of an older version', () => {
   test.each<[what: string, slot: LedgerSlot]>([
-    ['a run that was given up untried', slotOf('failed', [], { reason: 'superseded' })],
-    ['an end by the start of its transaction', slotOf('failed', ['failed'], { endsBeforeAttempt: true })],
+    ['a failed run that was never tried', slotOf('failed', [], { reason: 'superseded' })],
+    ['a run that ended at the start of its transaction', slotOf('failed', ['failed'], { endsBeforeAttempt: true })],
     ['a cancelled run with a reason', slotOf('cancelled', [], { reason: 'superseded' })],
   ])('%s', (_what, slot) => {
     expect(judgeSlot(slot)?.kind).toBe('run_contradicted')
     expect(judgeSlot({ ...slot, isLegacy: true })).toBeNull()
   })
 
-  test('but an attempt that is gone is gone', () => {
+  test('unless an attempt is missing', () => {
     expect(judgeSlot(slotOf('succeeded', [], { attemptCount: 1, isLegacy: true }))?.kind).toBe('attempt_missing')
   })
 })
 
-test('every state has its rule: what it may end with, and whether it may have a reason', () => {
+test('each state allows certain last outcomes and reasons', () => {
   const ends = [[], ['failed'], ['lost'], ['succeeded'], ['cancelled'], ['malformed']] as const
   const table = RUN_STATES.map((state) => [
     state,

@@ -57,7 +57,11 @@ function missingAttempts({ state, attemptCount, attempts, firstAttempt, lastAtte
   if (isComplete) return null
   const wanted = expected === 0 ? 'no attempts' : expected === 1 ? 'attempt 1' : `attempts 1 to ${expected}`
   const found =
-    attempts === 0 ? 'none' : attempts === 1 ? `attempt ${lastAttempt}` : `${attempts}, up to ${lastAttempt}`
+    attempts === 0
+      ? 'none'
+      : attempts === 1
+        ? `attempt ${lastAttempt}`
+        : `${attempts} attempts numbered from ${firstAttempt} to ${lastAttempt}`
   return { kind: 'attempt_missing', problem: `expected ${wanted} of a run that is ${state}, got ${found}` }
 }
 
@@ -72,7 +76,8 @@ function contradictionOf(slot: LedgerSlot): string | null {
   const { state, decisive, decisiveAttempt, lastAttempt, isLegacy } = slot
   if (state === null) return null
   if (decisive > 1 || (decisive === 1 && decisiveAttempt !== lastAttempt)) {
-    return `attempts follow one that ended the run: of ${lastAttempt} attempts ${decisive} did, the last of them number ${decisiveAttempt}`
+    const found = decisive === 1 ? '' : `${decisive} attempts, the last of them `
+    return `expected only the last attempt, ${lastAttempt}, to end the run, got ${found}attempt ${decisiveAttempt}`
   }
   const problem = stateProblem(slot)
   if (problem !== null || isLegacy) return problem

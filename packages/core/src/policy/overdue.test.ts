@@ -10,13 +10,13 @@ const BUSY: WorkerRoom = { ...IDLE, roomForMs: 0 }
 const OTHER: WorkerRoom = { ...IDLE, lanes: new Set(['graph.1']) }
 
 test.each<[what: string, due: Partial<Overdue>, workers: readonly WorkerRoom[], isPassedOver: boolean]>([
-  ['an idle worker left it for over a minute', {}, [BUSY, IDLE], true],
-  ['a minute is not over', { overdueMs: MINUTE }, [IDLE], false],
-  ['nobody is there at all', {}, [], true],
-  ['nobody serves its kind', { isFirstInLane: false }, [OTHER], true],
-  ['nobody serves its kind, for less than a minute', { overdueMs: MINUTE }, [OTHER], false],
+  ['an idle worker has left it for over a minute', {}, [BUSY, IDLE], true],
+  ['it is overdue for only a minute', { overdueMs: MINUTE }, [IDLE], false],
+  ['there is no worker', {}, [], true],
+  ['no worker serves its kind', { isFirstInLane: false }, [OTHER], true],
+  ['no worker serves its kind, and it is overdue for only a minute', { overdueMs: MINUTE }, [OTHER], false],
   [
-    'nobody serves its kind, and the first worker has just come',
+    'no worker serves its kind, and the first worker has just started',
     { overdueMs: HOUR },
     [{ ...OTHER, aliveForMs: 5000 }],
     false,
@@ -25,17 +25,17 @@ test.each<[what: string, due: Partial<Overdue>, workers: readonly WorkerRoom[], 
   ['all workers are full', {}, [BUSY], false],
   ['a worker was full until a minute ago', {}, [{ ...IDLE, roomForMs: MINUTE }], false],
   ['a worker has had room for over a minute', {}, [{ ...IDLE, roomForMs: MINUTE + 1 }], true],
-  ['others of its lane come first', { isFirstInLane: false }, [IDLE], false],
-  ['the only idle worker has just come', {}, [BUSY, { ...IDLE, aliveForMs: MINUTE }], false],
-  [
-    'an outage is over, and its worker has just come back',
-    { overdueMs: HOUR },
-    [{ ...IDLE, aliveForMs: MINUTE }],
-    false,
-  ],
+  ['others of its lane are due earlier', { isFirstInLane: false }, [IDLE], false],
+  ['the only idle worker has just started', {}, [BUSY, { ...IDLE, aliveForMs: MINUTE }], false],
+  ['a worker has just started after an outage', { overdueMs: HOUR }, [{ ...IDLE, aliveForMs: MINUTE }], false],
   ['workers have been busy for ten minutes', { overdueMs: 10 * MINUTE }, [BUSY], false],
   ['workers have been busy for longer than ten minutes', { overdueMs: 10 * MINUTE + 1 }, [BUSY], true],
-  ['an outage left much to do, five minutes ago', { overdueMs: HOUR }, [{ ...BUSY, aliveForMs: 5 * MINUTE }], false],
+  [
+    'a worker has been busy since an outage ended five minutes ago',
+    { overdueMs: HOUR },
+    [{ ...BUSY, aliveForMs: 5 * MINUTE }],
+    false,
+  ],
 ])('%s', (_what, due, workers, expected) => {
   expect(isPassedOver({ ...DUE, ...due }, workers)).toBe(expected)
 })

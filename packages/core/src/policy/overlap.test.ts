@@ -5,7 +5,7 @@ import { countSuperseded, decideOverlap, type OpenRun, type OverlapDecision } fr
 
 /**
  * Open runs by the first letter of their ids: `r` is running, `t` waits for its turn, `w` waits for a worker and was never tried,
- * `l` does after its worker was lost, `d` was deferred, `b` waits for its retry (backoff).
+ * `l` lost its worker and waits for another, `d` was deferred, `b` waits for its retry (backoff).
  */
 const RUNS = {
   r: { waitsFor: null, attemptCount: 1 },
@@ -23,7 +23,7 @@ function openRuns(ids: string): OpenRun[] {
     .map((id) => ({ id, ...RUNS[id.charAt(0) as keyof typeof RUNS] }))
 }
 
-/** What a slot decides, and the ids of those that it ends. */
+/** The expected decision for a slot, and the ids of the runs that it ends. */
 function decided(
   decision: OverlapDecision['decision'],
   { supersede = '', cancel = '' }: { supersede?: string; cancel?: string } = {},
@@ -47,12 +47,12 @@ describe('forbid', () => {
   test.each([
     ['r1', 'one is running', decided('skip')],
     ['t1', 'one waits for its turn', decided('skip')],
-    ['w1', 'one waits for a worker, as a run-now does, or one that was handed back untried', decided('skip')],
-    ['l1', 'one that was lost with its worker keeps its place', decided('skip')],
-    ['d1', 'one that was deferred keeps its place', decided('skip')],
+    ['w1', 'one waits for a worker, like a manual run or one that was handed back untried', decided('skip')],
+    ['l1', 'one that lost its worker goes first', decided('skip')],
+    ['d1', 'one that was deferred goes first', decided('skip')],
     ['r1 t1', 'one is running and one is waiting', decided('skip')],
-    ['b1', 'one is waiting to retry: it is superseded', decided('run', { supersede: 'b1' })],
-    ['b1 b2', 'two are waiting to retry: both are superseded', decided('run', { supersede: 'b1 b2' })],
+    ['b1', 'one waits for its retry: it is superseded', decided('run', { supersede: 'b1' })],
+    ['b1 b2', 'two wait for their retries: both are superseded', decided('run', { supersede: 'b1 b2' })],
     ['b1 r1', 'one is running: the slot does not begin, so nothing is superseded', decided('skip')],
     ['b1 t1', 'one waits for its turn: nothing is superseded', decided('skip')],
     ['b1 l1', 'one waits for a worker: nothing is superseded', decided('skip')],
@@ -66,12 +66,12 @@ describe('queue', () => {
     ['r1', 'one is running: the slot waits', decided('wait')],
     ['r1 r2', 'two are running, begun under another policy: the slot waits', decided('wait')],
     ['w1', 'one waits for a worker and goes first', decided('wait')],
-    ['l1', 'one that was lost with its worker goes first', decided('wait')],
+    ['l1', 'one that lost its worker goes first', decided('wait')],
     ['d1', 'one that was deferred goes first', decided('wait')],
-    ['r1 t1', 'one waits already, and at most one does', decided('skip')],
-    ['w1 t1', 'one waits already behind the one that waits for a worker', decided('skip')],
-    ['t1', 'the one that waits is about to be freed and still has the place', decided('skip')],
-    ['b1', 'one is waiting to retry: it is superseded', decided('run', { supersede: 'b1' })],
+    ['r1 t1', 'one waits for its turn already, and at most one may', decided('skip')],
+    ['w1 t1', 'one waits for its turn already, behind one that waits for a worker', decided('skip')],
+    ['t1', 'one waits for its turn, even though it is about to be freed', decided('skip')],
+    ['b1', 'one waits for its retry: it is superseded', decided('run', { supersede: 'b1' })],
     ['r1 b1', 'a slot that waits has begun, so the retry is superseded', decided('wait', { supersede: 'b1' })],
     ['w1 b1', 'a slot that waits has begun, so the retry is superseded', decided('wait', { supersede: 'b1' })],
     ['r1 t1 b1', 'the slot is skipped, so nothing is superseded', decided('skip')],
@@ -82,31 +82,28 @@ describe('queue', () => {
 })
 
 describe('allow', () => {
-  test.each(['r1', 't1', 'w1', 'l1', 'd1', 'b1', 'r1 r2 t1 w1 b1'])(
-    'runs beside %s and touches none of them',
-    (ids) => {
-      expect(decideOverlap({ policy: 'allow', open: openRuns(ids) })).toEqual(decided('run'))
-    },
-  )
+  test.each(['r1', 't1', 'w1', 'l1', 'd1', 'b1', 'r1 r2 t1 w1 b1'])('runs beside %s and ends none of them', (ids) => {
+    expect(decideOverlap({ policy: 'allow', open: openRuns(ids) })).toEqual(decided('run'))
+  })
 })
 
 describe('replace', () => {
   test.each([
     ['r1', 'the running one is cancelled and the slot waits for its end', decided('wait', { cancel: 'r1' })],
-    ['r1 r2', 'all that run are cancelled', decided('wait', { cancel: 'r1 r2' })],
-    ['r1 t1', 'the one that waited gives up its place', decided('wait', { cancel: 'r1', supersede: 't1' })],
-    ['t1', 'nothing runs: the slot takes the place of the one that waited', decided('run', { supersede: 't1' })],
+    ['r1 r2', 'all running ones are cancelled', decided('wait', { cancel: 'r1 r2' })],
+    ['r1 t1', 'the one that waited for its turn is superseded', decided('wait', { cancel: 'r1', supersede: 't1' })],
+    ['t1', 'nothing runs: the one that waited for its turn is superseded', decided('run', { supersede: 't1' })],
     ['w1', 'nothing runs: one that waited for a worker is superseded', decided('run', { supersede: 'w1' })],
-    ['l1', 'nothing runs: one that was lost with its worker is superseded', decided('run', { supersede: 'l1' })],
+    ['l1', 'nothing runs: one that lost its worker is superseded', decided('run', { supersede: 'l1' })],
     ['d1', 'nothing runs: one that was deferred is superseded', decided('run', { supersede: 'd1' })],
-    ['b1', 'one is waiting to retry: it is superseded', decided('run', { supersede: 'b1' })],
-    ['b1 r1 t1 w1', 'everything before it ends', decided('wait', { supersede: 'b1 t1 w1', cancel: 'r1' })],
+    ['b1', 'one waits for its retry: it is superseded', decided('run', { supersede: 'b1' })],
+    ['b1 r1 t1 w1', 'every open run is ended', decided('wait', { supersede: 'b1 t1 w1', cancel: 'r1' })],
   ])('with %s open, because %s', (ids, _, expected) => {
     expect(decideOverlap({ policy: 'replace', open: openRuns(ids) })).toEqual(expected)
   })
 })
 
-test('of superseded runs those that were tried have failed, and the others come off the count of runs', () => {
+test('a superseded run has failed if it was tried, and is subtracted from run_count otherwise', () => {
   const { supersede } = decideOverlap({ policy: 'replace', open: openRuns('b1 l1 w1 t1 d1') })
 
   expect(countSuperseded(supersede)).toEqual({ failed: 2, untried: 3 })

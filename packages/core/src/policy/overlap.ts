@@ -46,21 +46,32 @@ export function decideOverlap({
   readonly open: readonly OpenRun[]
 }): OverlapDecision {
   if (policy === 'allow') return { decision: 'run', supersede: [], cancel: [] }
+  if (findBlockingRun({ policy, open }) !== undefined) return SKIP
   const retrying = open.filter(({ waitsFor }) => waitsFor === 'retry')
-  const blocking = open.filter(({ waitsFor }) => waitsFor !== 'retry')
-  if (blocking.length === 0) return { decision: 'run', supersede: superseded(retrying), cancel: [] }
+  if (retrying.length === open.length) return { decision: 'run', supersede: superseded(retrying), cancel: [] }
+  if (policy !== 'replace') return { decision: 'wait', supersede: superseded(retrying), cancel: [] }
+  // Two runs never run at once: the new run waits until the cancelled runs have ended.
+  const cancel = open.filter(({ waitsFor }) => waitsFor === null).map(({ id }) => id)
+  const waiting = open.filter(({ waitsFor }) => waitsFor !== null)
+  return { decision: cancel.length > 0 ? 'wait' : 'run', supersede: superseded(waiting), cancel }
+}
+
+/** The first open run that makes `decideOverlap` skip the new run; undefined if none does. */
+export function findBlockingRun({
+  policy,
+  open,
+}: {
+  readonly policy: OverlapPolicy
+  readonly open: readonly OpenRun[]
+}): OpenRun | undefined {
   switch (policy) {
     case 'forbid':
-      return SKIP
+      return open.find(({ waitsFor }) => waitsFor !== 'retry')
     case 'queue':
-      if (blocking.some(({ waitsFor }) => waitsFor === 'turn')) return SKIP
-      return { decision: 'wait', supersede: superseded(retrying), cancel: [] }
-    case 'replace': {
-      // Two runs never run at once: the new run waits until the cancelled runs have ended.
-      const cancel = open.filter(({ waitsFor }) => waitsFor === null).map(({ id }) => id)
-      const waiting = open.filter(({ waitsFor }) => waitsFor !== null)
-      return { decision: cancel.length > 0 ? 'wait' : 'run', supersede: superseded(waiting), cancel }
-    }
+      return open.find(({ waitsFor }) => waitsFor === 'turn')
+    case 'allow':
+    case 'replace':
+      return undefined
   }
 }
 

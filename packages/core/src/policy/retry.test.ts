@@ -1,31 +1,32 @@
+import type { RetryPolicy } from '@carillon/api'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
 import type { Outcome } from '../ports/target.ts'
-import { checkKeyRetention, decideRetry, keyRetentionMargin, type RetryPolicy } from './retry.ts'
+import { checkKeyRetention, decideRetry, keyRetentionMargin } from './retry.ts'
 import { stableFraction } from './spread.ts'
 
 const HTTP: RetryPolicy = { maxAttempts: 10, baseSeconds: 30, capSeconds: 2160 }
 const RUN = '0198c0de-0000-7000-8000-000000000001'
 
-/** What a target answers, so that a change of the port shows here. */
+/** A failed outcome of the type that targets return, so that a change of the port fails to compile here. */
 function failed(fields: { retryable?: boolean; retryAfterMs?: number } = {}): Extract<Outcome, { kind: 'failed' }> {
   return { kind: 'failed', error: { code: 'http_status', message: 'got 503' }, retryable: true, ...fields }
 }
 
 function delayOf(attempt: number, fields: { retryAfterMs?: number } = {}, policy = HTTP, jitterSeed = RUN): number {
   const decision = decideRetry({ policy, attempt, outcome: failed(fields), jitterSeed })
-  if (decision.kind === 'final') throw new Error(`attempt ${attempt} was the last`)
+  if (decision.kind === 'final') throw new Error(`expected a retry after attempt ${attempt}, got none`)
   return decision.delayMs
 }
 
-/** The backoff in whole milliseconds after its jitter. */
-function less(backoffMs: number, attempt: number, seed = RUN): number {
+/** A backoff minus its jitter, in whole milliseconds. */
+function withJitter(backoffMs: number, attempt: number, seed = RUN): number {
   return Math.ceil(backoffMs * (1 - 0.1 * stableFraction(`${seed}:${attempt}`)))
 }
 
 describe('whether to try again', () => {
-  test('a failure that another attempt cannot mend is final', () => {
+  test('a failure that is not retryable is final', () => {
     expect(decideRetry({ policy: HTTP, attempt: 1, outcome: failed({ retryable: false }), jitterSeed: RUN })).toEqual({
       kind: 'final',
     })
@@ -36,7 +37,7 @@ describe('whether to try again', () => {
     [9, 'retry'],
     [10, 'final'],
     [11, 'final'],
-  ])('of ten attempts, a failure of number %i is %s', (attempt, kind) => {
+  ])('with ten attempts, a failure of attempt %i is %s', (attempt, kind) => {
     expect(decideRetry({ policy: HTTP, attempt, outcome: failed(), jitterSeed: RUN }).kind).toBe(kind)
   })
 
@@ -57,14 +58,14 @@ describe('how long to wait', () => {
     [8, 2160],
     [9, 2160],
   ])('after attempt %i the backoff is %i s, less its jitter', (attempt, seconds) => {
-    expect(delayOf(attempt)).toBe(less(seconds * 1000, attempt))
+    expect(delayOf(attempt)).toBe(withJitter(seconds * 1000, attempt))
   })
 
-  test('the wait of a run is the same whoever computes it', () => {
+  test('the delay of a run is the same on every worker', () => {
     expect([delayOf(1), delayOf(2), delayOf(9)]).toEqual([29_345, 54_681, 2_051_924])
   })
 
-  test('a herd that failed together does not come back together', () => {
+  test('runs that failed at the same time are not retried at the same time', () => {
     const delays = Array.from({ length: 1000 }, (_, n) => delayOf(8, {}, HTTP, `run-${n}`))
 
     expect(new Set(delays).size).toBeGreaterThan(990)
@@ -72,19 +73,19 @@ describe('how long to wait', () => {
   })
 
   test.each([
-    ['shorter than the backoff', 1000, less(30_000, 1)],
+    ['shorter than the backoff', 1000, withJitter(30_000, 1)],
     ['longer than the backoff', 45_000, 45_000],
-    ['of a fraction of a millisecond more', 45_000.25, 45_001],
+    ['with a fraction of a millisecond', 45_000.25, 45_001],
     ['of the cap', 2_160_000, 2_160_000],
     ['beyond the cap', 2_160_001, 2_160_000],
     ['without end', Infinity, 2_160_000],
-    ['that lies in the past', -5000, less(30_000, 1)],
-    ['that could not be read', Number.NaN, less(30_000, 1)],
+    ['in the past', -5000, withJitter(30_000, 1)],
+    ['that could not be read', Number.NaN, withJitter(30_000, 1)],
   ])('a Retry-After %s', (_, retryAfterMs, delayMs) => {
     expect(delayOf(1, { retryAfterMs })).toBe(delayMs)
   })
 
-  test('it is whole, at least nine tenths of the backoff, at least Retry-After, and never above the cap', () => {
+  test('the delay is a whole number, at least 90 % of the backoff, at least Retry-After, and never above the cap', () => {
     const attempts = fc.record({
       maxAttempts: fc.integer({ min: 2, max: 100 }),
       baseSeconds: fc.integer({ min: 1, max: 86_400 }),
@@ -120,7 +121,7 @@ describe('how long to wait', () => {
   })
 })
 
-test('the HTTP target keeps its keys four times as long as its retries take', () => {
+test('the HTTP target remembers its keys four times as long as its retries take', () => {
   expect(keyRetentionMargin({ retry: HTTP, idempotencyRetentionSeconds: 86_400 })).toBe(4)
 })
 
@@ -133,7 +134,7 @@ test.each([
   expect(checkKeyRetention({ retry: HTTP, idempotencyRetentionSeconds: seconds }) === null).toBe(fits)
 })
 
-test('the problem names the field, the numbers and the way out', () => {
+test('the problem names the field, the numbers and what to change', () => {
   const retry = { ...HTTP, capSeconds: 9000 }
 
   expect(checkKeyRetention({ retry, idempotencyRetentionSeconds: 86_400 })).toEqual({

@@ -1,15 +1,7 @@
+import type { RetryPolicy } from '@carillon/api'
+
 import type { Problem } from '../kernel/errors.ts'
 import { stableFraction } from './spread.ts'
-
-/** How often a run is tried, and how long it waits in between. */
-export interface RetryPolicy {
-  /** How often a run is tried, including the first time. 1..100 */
-  readonly maxAttempts: number
-  /** The wait before the second attempt; it doubles from there. */
-  readonly baseSeconds: number
-  /** The longest wait between two attempts. */
-  readonly capSeconds: number
-}
 
 /** For a run whose policy can no longer be read. */
 export const NO_RETRY: RetryPolicy = { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 }

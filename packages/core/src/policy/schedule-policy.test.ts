@@ -30,7 +30,7 @@ function policyOf(input: unknown, defaults: Partial<PolicyDefaults> = {}): Sched
   return result.policy
 }
 
-/** What is wrong with an input, as `path: message`. */
+/** The problems of an input as `path: message`. */
 function problemsOf(input: unknown): string[] {
   const result = resolvePolicy(input, DEFAULTS)
   return result.ok ? [] : result.problems.map(({ path, message }) => `${path}: ${message}`)
@@ -38,7 +38,7 @@ function problemsOf(input: unknown): string[] {
 
 describe('defaults', () => {
   test.each([[undefined], [{}], [{ overlap: undefined, retry: { maxAttempts: undefined } }]])(
-    'fill in what %j leaves open',
+    'fill in the fields that %j leaves out',
     (input) => {
       expect(policyOf(input)).toEqual(RESOLVED)
     },
@@ -50,11 +50,11 @@ describe('defaults', () => {
     ['rrule', 'skip'],
     ['interval', 'skip'],
     ['frequency', 'skip'],
-  ] as const)('a missed slot of kind %s is treated as %s', (cadenceKind, missed) => {
+  ] as const)('of missed depend on the kind of the cadence: %s has %s', (cadenceKind, missed) => {
     expect(policyOf({}, { cadenceKind }).missed).toBe(missed)
   })
 
-  test('give way to what the user says, 0 included', () => {
+  test('do not override given values, 0 included', () => {
     const input: SchedulePolicy = {
       overlap: 'replace',
       missed: 'run_once',
@@ -82,7 +82,7 @@ describe('defaults', () => {
     { maxAttempts: 0, baseSeconds: 30, capSeconds: 60 },
     { maxAttempts: 1, baseSeconds: 0, capSeconds: 0 },
     { maxAttempts: 1, baseSeconds: 61, capSeconds: 60 },
-  ])('of a target that could not be read again are a fault of the target: %j', (retry) => {
+  ])('of retry that a stored policy could not have are rejected as a fault of the target: %j', (retry) => {
     expect(() => resolvePolicy({}, { ...DEFAULTS, retry })).toThrow(
       "a target's retry policy cannot be a default: retry",
     )
@@ -134,7 +134,7 @@ describe('problems', () => {
     [{ missed: 'fire_once' }, 'policy.missed: expected one of skip, run_once, got "fire_once"'],
     [{ retry: 3 }, 'policy.retry: expected an object, got 3'],
     [{ retry: { maxAttempts: '3' } }, 'policy.retry.maxAttempts: expected a whole number from 1 to 100, got "3"'],
-    // Out of the range of safe integers and of the field: said once.
+    // One problem, although the value exceeds both the safe integers and the range of the field.
     [{ retry: { maxAttempts: 1e300 } }, 'policy.retry.maxAttempts: expected a whole number from 1 to 100, got 1e+300'],
     [{ spreadSeconds: Number.NaN }, 'policy.spreadSeconds: expected a whole number from 0 to 3600, got NaN'],
     [{ autoPauseThreshold: 2 }, 'policy.autoPauseThreshold: expected 0 (never) or a whole number from 3 to 100, got 2'],
@@ -167,7 +167,7 @@ describe('problems', () => {
     expect(problemsOf(input)).toEqual([problem])
   })
 
-  test('are all told at once', () => {
+  test('are all reported at once', () => {
     const input = { overlap: 'no', missed: 1, retry: { maxAttempts: 0, x: 1 }, y: 2, z: 3 }
 
     expect(problemsOf(input).map((problem) => problem.split(':')[0])).toEqual([
@@ -180,14 +180,14 @@ describe('problems', () => {
     ])
   })
 
-  test('show what was found short and harmless', () => {
+  test('show the given value shortened and escaped', () => {
     const [problem] = problemsOf({ overlap: `a\n\u202E\u2028${'b'.repeat(1000)}` })
 
     expect(problem?.split(', got ')[1]).toBe(String.raw`"a\n\u{202e}\u{2028}${'b'.repeat(56)}…"`)
-    expect(problemsOf({ ['\u001B[2J"'.padEnd(1000, 'c')]: 1 })[0]).toMatch(/^policy\.\\u001b\[2J\\"c{55}…: /)
+    expect(problemsOf({ ['\u001B[2J"'.padEnd(1000, 'c')]: 1 })[0]).toMatch(/^policy\.\\u001b\[2J\\"c{195}…: /)
   })
 
-  test('are found in anything at all without throwing', () => {
+  test('are found in any value without throwing', () => {
     fc.assert(
       fc.property(fc.anything(), (input) => {
         const result = resolvePolicy(input, DEFAULTS)
@@ -209,18 +209,18 @@ describe('a stored policy', () => {
 
   test.each([
     ['nothing', undefined, 'policy: expected an object, got nothing'],
-    ['less than all fields', { ...RESOLVED, overlap: undefined }, 'policy.overlap: expected one of'],
+    ['incomplete', { ...RESOLVED, overlap: undefined }, 'policy.overlap: expected one of'],
     ['a cap below its base', { ...RESOLVED, retry: { ...RESOLVED.retry, capSeconds: 29 } }, 'policy.retry: expected'],
-  ])('is refused aloud if it is %s', (_, json, message) => {
+  ])('is rejected with an error if it is %s', (_, json, message) => {
     expect(() => readPolicy(json)).toThrow(`a stored policy cannot be read: ${message}`)
   })
 
-  test('of a newer release is read without what is new, so that an old worker can go on', () => {
+  test('of a newer release is read without its new fields, so that an old worker can use it', () => {
     expect(readPolicy({ ...RESOLVED, colour: 'blue', retry: { ...RESOLVED.retry, shape: 'round' } })).toEqual(RESOLVED)
   })
 })
 
-test('the reason tells a schedule that paused itself from one that a person paused', () => {
+test('the reason of an auto-pause is auto:consecutive_failures', () => {
   expect(AUTO_PAUSE_REASON).toBe('auto:consecutive_failures')
 })
 
@@ -235,6 +235,6 @@ test.each([
   expect(shouldAutoPause({ threshold, consecutiveFailures })).toBe(pauses)
 })
 
-test.each([0, 1, 1000])('a threshold of 0 never pauses, not after %i failures', (consecutiveFailures) => {
+test.each([0, 1, 1000])('a threshold of 0 does not pause after %i failures', (consecutiveFailures) => {
   expect(shouldAutoPause({ threshold: 0, consecutiveFailures })).toBe(false)
 })

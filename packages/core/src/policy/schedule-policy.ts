@@ -1,35 +1,22 @@
 import {
   AUTO_PAUSE_THRESHOLD,
+  OVERLAP_DEFAULT,
   policySchema,
   retryPolicySchema,
   SPREAD_SECONDS,
   STARTING_DEADLINE_SECONDS,
   strictPolicyInputSchema,
-  type MissedPolicy,
-  type OverlapPolicy,
+  type Policy,
+  type RetryPolicy,
 } from '@carillon/api'
 import type { CadenceKind } from '@carillon/cadence'
 import type { z } from 'zod'
 
 import { schemaProblems } from '../kernel/checked-object.ts'
 import type { Problem } from '../kernel/errors.ts'
-import type { RetryPolicy } from './retry.ts'
 
 /** A schedule's policy with every default filled in: what is stored, and what every decision reads. */
-export interface SchedulePolicy {
-  /** @default 'forbid' */
-  readonly overlap: OverlapPolicy
-  /** @default 'skip'; 'run_once' for a cadence of kind `once` */
-  readonly missed: MissedPolicy
-  /** How late a slot may begin before it is missed. 1..604800 @default 300 */
-  readonly startingDeadlineSeconds: number
-  /** @default what the kind of the target says, field by field */
-  readonly retry: RetryPolicy
-  /** Consecutive failed runs after which the schedule pauses itself; 0: never. 0 or 3..100 @default 10 */
-  readonly autoPauseThreshold: number
-  /** Over how many seconds schedules with the same slot are spread. 0..3600 @default 0 */
-  readonly spreadSeconds: number
-}
+export type SchedulePolicy = Readonly<Policy>
 
 /** The facts about a schedule that the defaults of its policy depend on. */
 export interface PolicyDefaults {
@@ -67,7 +54,7 @@ export function resolvePolicy(input: unknown, defaults: PolicyDefaults): PolicyR
     return { ok: false, problems: [capBelowBase(retry, data.retry?.capSeconds === undefined)] }
   }
   const policy: SchedulePolicy = {
-    overlap: data.overlap ?? 'forbid',
+    overlap: data.overlap ?? OVERLAP_DEFAULT,
     missed: data.missed ?? (defaults.cadenceKind === 'once' ? 'run_once' : 'skip'),
     startingDeadlineSeconds: data.startingDeadlineSeconds ?? STARTING_DEADLINE_SECONDS.default,
     retry,

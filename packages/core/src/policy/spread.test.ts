@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { spreadOffsetMs, stableFraction } from './spread.ts'
 
-/** Ids as version 7 makes them one after the other: the same beginning, and a count near the end. */
+/** Consecutive UUIDs of version 7: they begin alike and differ by a counter. */
 const IDS = Array.from(
   { length: 10_000 },
   (_, n) => `0198c0de-1a2b-7${n.toString(16).padStart(3, '0').slice(-3)}-8000-${n.toString(16).padStart(12, '0')}`,
@@ -12,7 +12,7 @@ test('a schedule without a spread is due at its slot', () => {
   expect(IDS.map((id) => spreadOffsetMs(id, 0)).every((offset) => offset === 0)).toBe(true)
 })
 
-test('the offset of a schedule is the same for ever', () => {
+test('the offset of a schedule never changes', () => {
   expect(spreadOffsetMs('0198c0de-0000-7000-8000-000000000001', 60)).toBe(18_353)
   expect(spreadOffsetMs('0198c0de-0000-7000-8000-000000000001', 3600)).toBe(1_101_216)
 })
@@ -40,11 +40,11 @@ test.each([
   ['', 0.668_922_188_458_964_2],
   ['0198c0de-0000-7000-8000-000000000001', 0.305_893_372_977_152_47],
   ['0198c0de-0000-7000-8000-000000000002', 0.521_537_413_354_963_1],
-])('the fraction of "%s" is what it was in every release', (text, fraction) => {
+])('the fraction of "%s" is the same in every release', (text, fraction) => {
   expect(stableFraction(text)).toBe(fraction)
 })
 
-test('texts that differ in their last character alone are as far apart as any', () => {
+test('the fractions of texts that differ only in the last character are independent', () => {
   const distances = Array.from({ length: 1000 }, (_, n) =>
     Math.abs(stableFraction(`run-${n}:1`) - stableFraction(`run-${n}:2`)),
   )

@@ -1,9 +1,9 @@
 import type { Role } from '@carillon/api'
 
+import type { Scope } from '../kernel/scope.ts'
+
 /** May this subject act in this project, in this role, at this moment? */
-export interface AccessRequest {
-  readonly tenantId: string
-  readonly projectId: string
+export interface AccessRequest extends Scope {
   /** Typed: `user:alice`. */
   readonly subject: string
   readonly role: Role

@@ -1,9 +1,8 @@
-import type { RunTrigger } from '@carillon/api'
+import type { RetryPolicy, RunTrigger } from '@carillon/api'
 import type { z } from 'zod'
 
 import type { Problem } from '../kernel/errors.ts'
 import type { Json } from '../kernel/json.ts'
-import type { RetryPolicy } from '../policy/retry.ts'
 
 /** The limits of a tenant's targets, in addition to those of the installation. */
 export interface TargetLimits {

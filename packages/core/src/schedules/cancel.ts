@@ -23,7 +23,7 @@ export async function cancel({ transact, clock }: SchedulerContext, caller: Call
     }
     const ended = await endWaitingRuns(tx, { runIds: [runId], end: 'cancelled', now })
     if (ended.length === 0) {
-      throw new CarillonError('state_conflict', `expected a run that is not over, got one that is ${run.state}`)
+      throw new CarillonError('state_conflict', `expected an open run, got one that is ${run.state}`)
     }
     await uncountUntried(tx, { ended })
     await notifyDue(tx, { lanes: await endTurnWait(tx, { scheduleIds: [scheduleId], now }) })

@@ -1,6 +1,7 @@
 import type { RunReason, ScheduleChangeKind } from '@carillon/api'
 
 import type { Tx } from '../db/database.ts'
+import type { NewLine } from '../db/new-lines.ts'
 import { readCurrentTime } from '../db/now.ts'
 import { insertChanges } from '../db/schedule-changes.ts'
 import { CarillonError } from '../kernel/errors.ts'
@@ -9,7 +10,7 @@ import { type Caller, scopeOf } from '../kernel/scope.ts'
 import { linesOf, stepsOf } from '../ledger/backlog-slots.ts'
 import { BacklogPortions, LINES_PER_PORTION } from '../ledger/backlogs.ts'
 import { insertBacklogs, type NewBacklog } from '../ledger/backlogs.ts'
-import { ensureMonthsOf, insertLines, MissingMonthError, type NewLine } from '../ledger/lines.ts'
+import { insertLines, withMonths } from '../ledger/lines.ts'
 import type { Schedule } from '../ledger/records.ts'
 import type { SchedulerContext } from './context.ts'
 import type { ChangeOptions } from './options.ts'
@@ -67,23 +68,16 @@ export function withLocked<Result>(
   })
 }
 
-/**
- * Runs one transaction for a change that may write lines. If the ledger lacks the month of a line, this creates the month and runs
- * the change once more. Upkeep normally creates months, but no worker may have started yet. A change writes its lines with one
- * statement, so the error names every month that is missing.
- */
+/** Runs one transaction for a change that may write lines; twice if the ledger lacks the month of a line. */
 export async function transactWithMonths<Result>(
   { transact }: SchedulerContext,
   caller: Caller,
   work: (tx: Tx) => Promise<Result>,
 ): Promise<Result> {
-  try {
-    return await transact(caller, work)
-  } catch (error) {
-    if (!(error instanceof MissingMonthError)) throw error
-    await transact(caller, (tx) => ensureMonthsOf(tx, error.slots))
-    return transact(caller, work)
-  }
+  return withMonths(
+    () => transact(caller, work),
+    (create) => transact(caller, create),
+  )
 }
 
 /** @throws CarillonError `revision_conflict` if the caller names a revision and the schedule has another one */

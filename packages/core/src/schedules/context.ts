@@ -1,3 +1,5 @@
+import { PROJECT_SCHEDULES, TENANT_SLOT_DISTANCE_SECONDS, USER_SCHEDULES } from '@carillon/api'
+
 import { withQuota } from '../access/quota.ts'
 import { readTenantRules, type TenantRules, tenantRulesText, toTenantRules } from '../access/tenants.ts'
 import { CadenceCache } from '../cadences/cadence-cache.ts'
@@ -12,10 +14,6 @@ import type { Target } from '../ports/target.ts'
 import { unknownGrant } from './grant-choice.ts'
 import type { InputRules } from './input.ts'
 import type { SchedulerDeps, SchedulerOptions } from './options.ts'
-
-const MINIMUM_SECONDS_DEFAULT = 60
-const PER_PROJECT_DEFAULT = 500
-const PER_USER_DEFAULT = 50
 
 /** One transaction in the caller's tenant and project. Without a caller it sees no row of any tenant (I9). */
 type Transact = <Result>(
@@ -42,8 +40,10 @@ export interface SchedulerContext {
 export function createContext(deps: SchedulerDeps, options: SchedulerOptions): SchedulerContext {
   const { db, clock = systemClock } = deps
   // Null means no limit. Only an absent option gets the default.
-  const { maxSchedulesPerProject: perProject = PER_PROJECT_DEFAULT, maxSchedulesPerUser: perUser = PER_USER_DEFAULT } =
-    options
+  const {
+    maxSchedulesPerProject: perProject = PROJECT_SCHEDULES.default,
+    maxSchedulesPerUser: perUser = USER_SCHEDULES.default,
+  } = options
   return {
     transact: (caller, work, first) => {
       const scope = caller === null ? null : scopeOf(caller)
@@ -54,7 +54,7 @@ export function createContext(deps: SchedulerDeps, options: SchedulerOptions): S
     events: deps.events ?? new Events(),
     targets: deps.targets,
     cadences: new CadenceCache(),
-    minimumSeconds: options.minimumSeconds ?? MINIMUM_SECONDS_DEFAULT,
+    minimumSeconds: options.minimumSeconds ?? TENANT_SLOT_DISTANCE_SECONDS.default,
     retentionMs: checkedRetentionMs(options.retentionDays),
   }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-import { foundText, IDEMPOTENCY_KEY_MAX_LENGTH } from '@carillon/api'
+import { canonicalJson, foundText, IDEMPOTENCY_KEY_MAX_LENGTH } from '@carillon/api'
 
 import type { Tx } from '../db/database.ts'
 import { CarillonError, invalidInput } from '../kernel/errors.ts'
@@ -102,7 +102,8 @@ function sameAnswer({ requestHash: known, answer }: StoredAnswer, hash: Buffer):
 }
 
 function inFlight(): CarillonError {
-  const message = 'a request with this key is under way: ask again in a moment, and get its answer'
+  const message =
+    'expected no request under way with this key, got one: repeat the request in a moment to get its answer'
   return new CarillonError('idempotency_in_flight', message)
 }
 
@@ -113,7 +114,7 @@ function inFlight(): CarillonError {
 function requestHash(subject: string, input: unknown): Buffer {
   requireJson(input)
   return createHash('sha256')
-    .update(canonicalJson([subject, input]))
+    .update(requestText([subject, input]))
     .digest()
 }
 
@@ -124,17 +125,14 @@ function listHash(hashes: readonly Buffer[]): Buffer {
   return hash.digest()
 }
 
-function canonicalJson(value: unknown): string {
+function requestText(request: unknown): string {
   try {
-    return JSON.stringify(value, withSortedKeys)
+    return canonicalJson(request)
   } catch (error) {
     // Sorting takes a little more stack than the plain JSON.stringify of `requireJson`.
     if (!(error instanceof RangeError)) throw error
-    throw invalidInput([{ path: '', message: 'expected plain JSON, got what is nested too deeply: flatten it' }])
+    throw invalidInput([
+      { path: '', message: 'expected plain JSON, got a value that is nested too deeply: flatten it' },
+    ])
   }
-}
-
-function withSortedKeys(_key: string, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
 }

@@ -120,7 +120,7 @@ async function createTogether(
   }
 }
 
-/** Creates 1 to 5,000 schedules in one transaction, all or none. */
+/** Creates up to `INPUTS_MAX` schedules in one transaction, all or none. */
 export async function createMany(
   context: SchedulerContext,
   caller: Caller,
@@ -248,7 +248,7 @@ export function rootInList(index: number): string {
   return `schedules[${index}]`
 }
 
-/** @throws CarillonError `invalid_input` unless `inputs` is a list of 1 to 5,000 items */
+/** @throws CarillonError `invalid_input` unless `inputs` is a list of 1 to `INPUTS_MAX` items */
 export function checkedList(inputs: unknown): readonly unknown[] {
   if (Array.isArray(inputs) && inputs.length > 0 && inputs.length <= INPUTS_MAX) return inputs
   const found = Array.isArray(inputs) ? `${inputs.length} of them` : foundText(inputs)

@@ -2,22 +2,14 @@ import { SearchLimitError, type Cadence, type CadenceSpec } from '@carillon/cade
 
 import { noSlotAhead, readCadence, searchSlots } from '../cadences/cadence-cache.ts'
 import { CarillonError } from '../kernel/errors.ts'
-import { type Caller, scopeOf } from '../kernel/scope.ts'
+import type { Caller } from '../kernel/scope.ts'
 import type { Schedule } from '../ledger/records.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
 import { requireRevision } from './change.ts'
 import { readRules, transactWithRules, type SchedulerContext } from './context.ts'
 import { checkedList, rootInList } from './create.ts'
-import { decideEdit, type EditDecision } from './edit.ts'
-import { grantForEdit } from './grant-choice.ts'
-import {
-  checkInputs,
-  mapInputs,
-  requireSecrets,
-  type CheckedInput,
-  type ScheduleEdit,
-  type ScheduleInput,
-} from './input.ts'
+import { checkedEdit, type EditDecision } from './edit.ts'
+import { checkInputs, mapInputs, type CheckedInput, type ScheduleEdit, type ScheduleInput } from './input.ts'
 import type { ChangeOptions, Preview, SlotPreview } from './options.ts'
 import { getIn } from './reads.ts'
 
@@ -122,24 +114,12 @@ export async function planEdit(
   edit: ScheduleEdit,
   { revision }: ChangeOptions,
 ): Promise<EditPlan> {
-  const { schedule, decision, grant, now } = await context.transact(caller, async (tx) => {
+  const { schedule, decision, grant, isUnchanged, now } = await context.transact(caller, async (tx) => {
     const schedule = await getIn(tx, caller, id)
     requireRevision(schedule, revision)
     const rules = await readRules(context, tx, caller)
-    const { now } = rules
-    const decision = decideEdit(schedule, edit, rules)
-    await requireSecrets(tx, caller, decision.checked, rules)
-    const grant = await grantForEdit(tx, {
-      scope: scopeOf(caller),
-      scheduleId: id,
-      grantId: edit.grantId,
-      currentId: schedule.grantId,
-      requiredScope: decision.checked.requiredScope,
-      now,
-    })
-    return { schedule, decision, grant, now }
+    return { schedule, now: rules.now, ...(await checkedEdit(tx, caller, { schedule, edit, rules })) }
   })
-  const isUnchanged = decision.isUnchanged && grant.id === schedule.grantId
   const planned = isUnchanged ? schedule : plannedSchedule(schedule, decision, grant.id, { actor: caller.subject, now })
   const plan = { basedOn: schedule.revision, schedule: planned }
   if (!decision.isNewCadence) return { ...plan, added: [], removed: [], comparedUntil: null }

@@ -22,7 +22,7 @@ import {
   type ScheduleInput,
 } from './input.ts'
 import { get } from './reads.ts'
-import { requireQuota, reviseSchedule } from './store/schedule-writes.ts'
+import { requireQuota, reviseSchedule, type GrantChoice } from './store/schedule-writes.ts'
 
 /** The content of a schedule after an edit, and when it comes due next. */
 export interface EditDecision extends NextDue {
@@ -31,6 +31,41 @@ export interface EditDecision extends NextDue {
   /** True if name, cadence, target and policy stay the same. The grant is compared separately. */
   readonly isUnchanged: boolean
   readonly state: Exclude<ScheduleState, 'deleted'>
+}
+
+/** An edit that was checked against the database. */
+interface CheckedEdit {
+  readonly decision: EditDecision
+  readonly grant: GrantChoice
+  /** True if the edit changes nothing, the grant included. */
+  readonly isUnchanged: boolean
+}
+
+/**
+ * Checks an edit, and chooses its grant. Writes nothing.
+ * @throws CarillonError `invalid_input`
+ */
+export async function checkedEdit(
+  tx: Tx,
+  caller: Caller,
+  p: {
+    readonly schedule: Schedule
+    readonly edit: ScheduleEdit
+    readonly rules: InputRules
+  },
+): Promise<CheckedEdit> {
+  const { schedule, edit, rules } = p
+  const decision = decideEdit(schedule, edit, rules)
+  await requireSecrets(tx, caller, decision.checked, rules)
+  const grant = await grantForEdit(tx, {
+    scope: scopeOf(caller),
+    scheduleId: schedule.id,
+    grantId: edit.grantId,
+    currentId: schedule.grantId,
+    requiredScope: decision.checked.requiredScope,
+    now: rules.now,
+  })
+  return { decision, grant, isUnchanged: decision.isUnchanged && grant.id === schedule.grantId }
 }
 
 /** An edit that changes nothing is checked like any other, but writes nothing: no revision, no history, no event. */
@@ -44,18 +79,9 @@ export async function edit(
   const { unchanged, backlogs = [] } = await withLocked(context, caller, id, async (tx, schedule, now) => {
     requireRevision(schedule, revision)
     const rules = await readRules(context, tx, caller)
-    const decision = decideEdit(schedule, edit, { ...rules, now })
+    const { decision, grant, isUnchanged } = await checkedEdit(tx, caller, { schedule, edit, rules: { ...rules, now } })
+    if (isUnchanged) return { unchanged: schedule }
     const { checked, isNewCadence, state, nextSlotAt, dueAt } = decision
-    await requireSecrets(tx, caller, checked, rules)
-    const grant = await grantForEdit(tx, {
-      scope: scopeOf(caller),
-      scheduleId: id,
-      grantId: edit.grantId,
-      currentId: schedule.grantId,
-      requiredScope: checked.requiredScope,
-      now,
-    })
-    if (decision.isUnchanged && grant.id === schedule.grantId) return { unchanged: schedule }
     const [actor, at] = [caller.subject, new Date(now)]
     const backlogs = isNewCadence
       ? await closeDueSlots(tx, context, { schedules: [schedule], reason: 'superseded', now })
@@ -102,7 +128,7 @@ async function changeOverlap(tx: Tx, { id }: Schedule, { policy }: CheckedInput,
  * Decides what a schedule becomes by an edit, except for its grant. Writes nothing.
  * @throws CarillonError `invalid_input` with every field at fault
  */
-export function decideEdit(schedule: Schedule, edit: ScheduleEdit, rules: InputRules): EditDecision {
+function decideEdit(schedule: Schedule, edit: ScheduleEdit, rules: InputRules): EditDecision {
   const { now } = rules
   const checked = checkEdit(edit, contentOf(schedule), rules)
   const isNewCadence = edit.cadence !== undefined && !isSameCadence(checked.cadence.rule.spec, schedule.cadence)

@@ -6,6 +6,8 @@ import type { Scope } from '../kernel/scope.ts'
 import { checkGrant, covers, type GrantRefusal } from '../policy/grant.ts'
 import type { GrantChoice } from './store/schedule-writes.ts'
 
+const OTHER_GRANT = 'name another grant, or set grantId to null to create one for this schedule'
+
 /** What a schedule requires of its grant. */
 interface GrantNeed {
   /** Null: the schedule does not exist yet. */
@@ -47,7 +49,7 @@ export async function grantForEdit(
   if (current.scopes.some((held) => covers(held, requiredScope))) return { id: currentId, own: null }
   if (!isOwn) throw tooNarrow(requiredScope)
   const problem = checkGrant({ grant: { ...current, scopes: [requiredScope] }, now, requiredScope })
-  if (problem !== null) throw notInForce(problem, 'ask for another with null')
+  if (problem !== null) throw notInForce(problem, 'set grantId to null to create another')
   return ownGrant({ ...wanted, expiresAt: current.expiresAt })
 }
 
@@ -68,14 +70,21 @@ export function requireGrant(
   { scheduleId, requiredScope, now }: GrantNeed,
 ): asserts grant is Grant {
   if (grant === undefined) throw unknownGrant()
-  if (grant.scheduleId !== null && grant.scheduleId !== scheduleId) throw unknownGrant()
+  if (grant.scheduleId !== null && grant.scheduleId !== scheduleId) throw grantOfAnotherSchedule()
   const problem = checkGrant({ grant, now, requiredScope })
   if (problem === 'grant_scope') throw tooNarrow(requiredScope)
-  if (problem !== null) throw notInForce(problem, 'name another')
+  if (problem !== null) throw notInForce(problem, OTHER_GRANT)
 }
 
 export function unknownGrant(): CarillonError {
-  return invalidInput([{ path: 'grantId', message: 'expected a grant of this project, got one that is not' }])
+  return invalidInput([
+    { path: 'grantId', message: 'expected the id of a grant of this project, got one that does not exist there' },
+  ])
+}
+
+function grantOfAnotherSchedule(): CarillonError {
+  const message = `expected a grant that schedules share, got another schedule's own grant: ${OTHER_GRANT}`
+  return invalidInput([{ path: 'grantId', message }])
 }
 
 function notInForce(problem: GrantRefusal, remedy: string): CarillonError {
@@ -86,6 +95,6 @@ function notInForce(problem: GrantRefusal, remedy: string): CarillonError {
 }
 
 function tooNarrow(requiredScope: string): CarillonError {
-  const message = `expected a grant that covers ${requiredScope}, got one that does not: name another, or null for one of its own`
+  const message = `expected a grant that covers ${requiredScope}, got one that does not: ${OTHER_GRANT}`
   return invalidInput([{ path: 'grantId', message }])
 }

@@ -8,6 +8,8 @@ import {
   SCHEDULE_INPUT_MAX_LENGTH,
   SCHEDULE_NAME_MAX_LENGTH,
   unknownFieldText,
+  type ScheduleEdit as ContractEdit,
+  type ScheduleInput as ContractInput,
 } from '@carillon/api'
 
 import { findGrants, type Grant } from '../access/grants.ts'
@@ -24,25 +26,19 @@ import type { SchedulePolicy } from '../policy/schedule-policy.ts'
 import type { Target, TargetLimits } from '../ports/target.ts'
 import { requireGrant } from './grant-choice.ts'
 
-/** What a caller sends to create a schedule. */
-export interface ScheduleInput {
-  readonly name: string
-  /** See @carillon/cadence. */
-  readonly cadence: unknown
-  /** `kind`, and the fields of that kind of target. */
-  readonly target: unknown
-  /** Any part of a policy. Absent fields get their defaults. */
-  readonly policy?: unknown
-  /** The grant that its runs act by. Null or absent: a grant of the schedule's own, with exactly the scope that its target needs. */
-  readonly grantId?: string | null | undefined
-  /** The typed subject that owns the schedule. @default the caller */
-  readonly ownerSubject?: string | undefined
+/**
+ * An input of the contract in which core accepts any cadence, target and policy, because core checks them itself: which kinds of
+ * targets there are depends on the installation.
+ */
+type Unchecked<Input> = {
+  readonly [Field in keyof Input]: Field extends 'cadence' | 'target' | 'policy' ? unknown : Input[Field]
 }
 
-/** The fields that an edit may change. An absent field keeps its value. A `grantId` of null asks for a grant of the schedule's own. */
-export type ScheduleEdit = Partial<Pick<ScheduleInput, 'name' | 'cadence' | 'target' | 'policy'>> & {
-  readonly grantId?: string | null | undefined
-}
+/** What a caller sends to create a schedule. */
+export type ScheduleInput = Unchecked<ContractInput>
+
+/** What a caller sends to edit a schedule. An absent field keeps its value. */
+export type ScheduleEdit = Unchecked<ContractEdit>
 
 /** A valid input with every default filled in. */
 export interface CheckedInput {
@@ -281,12 +277,12 @@ function readFields(input: unknown, fields: readonly string[]): Readonly<Record<
 
 /** @throws CarillonError if the input is no object, or cannot be stored as JSON */
 export function requireJson(input: unknown): asserts input is object {
-  const fault = jsonFault(input)
+  const fault = inputFault(input)
   if (fault !== undefined) throw invalidInput([{ path: '', message: fault }])
 }
 
 /** Why an input cannot be stored; undefined if it can. */
-function jsonFault(input: unknown): string | undefined {
+function inputFault(input: unknown): string | undefined {
   try {
     if (typeof input !== 'object' || input === null || Array.isArray(input)) {
       return expectedText('an object', input)

@@ -14,15 +14,21 @@ export interface SchedulerDeps {
 }
 
 export interface SchedulerOptions {
-  /** The minimum distance between two slots of a cadence. A tenant may have its own. @default 60 */
+  /** The minimum distance between two slots of a cadence. A tenant may have its own. @default `TENANT_SLOT_DISTANCE_SECONDS.default` */
   readonly minimumSeconds?: number
-  /** How many active and paused schedules a project may have; null: no limit. A tenant may have its own limit. @default 500 */
+  /**
+   * How many active and paused schedules a project may have; null: no limit. A tenant may have its own.
+   * @default `PROJECT_SCHEDULES.default`
+   */
   readonly maxSchedulesPerProject?: number | null
-  /** How many active and paused schedules each `user:…` may own in a project; null: no limit. A tenant may have its own. @default 50 */
+  /**
+   * How many active and paused schedules each `user:…` may own in a project; null: no limit. A tenant may have its own.
+   * @default `USER_SCHEDULES.default`
+   */
   readonly maxSchedulesPerUser?: number | null
   /** True if a store outside Carillon keeps the secrets: then creates and edits do not check that a secret exists. @default false */
   readonly areSecretsElsewhere?: boolean
-  /** For how many days the ledger keeps its lines; at least 7. @default 90 */
+  /** For how many days the ledger keeps its lines: see `RETENTION_DAYS`. */
   readonly retentionDays?: number
 }
 
@@ -37,14 +43,14 @@ export interface ListOptions {
   readonly nameContains?: string
   /** The last id of the previous page. */
   readonly before?: string
-  /** 1..200 @default 50 */
+  /** At most `PAGE_SIZE.max`. @default `PAGE_SIZE.default` */
   readonly limit?: number
 }
 
 export interface RunPage {
   /** The slot of the last run of the previous page, in epoch milliseconds. */
   readonly before?: number
-  /** 1..200 @default 50 */
+  /** At most `PAGE_SIZE.max`. @default `PAGE_SIZE.default` */
   readonly limit?: number
 }
 
@@ -67,7 +73,7 @@ export interface SlotRange {
   readonly from?: number
   /** @default no end */
   readonly to?: number
-  /** 1..1000 @default 50 */
+  /** At most `SLOT_COUNT.max`. @default `SLOT_COUNT.default` */
   readonly limit?: number
 }
 
@@ -75,7 +81,7 @@ export interface PreviewInput {
   readonly cadence: unknown
   /** @default now */
   readonly from?: number
-  /** 1..100 @default 5 */
+  /** At most `PREVIEW_COUNT.max`. @default `PREVIEW_COUNT.default` */
   readonly count?: number
 }
 

@@ -1,4 +1,4 @@
-import { PAGE_SIZE } from '@carillon/api'
+import { expectedText, PAGE_SIZE } from '@carillon/api'
 
 import type { Tx } from '../db/database.ts'
 import { checkedCount, checkedId, checkedInstant, checkedState, checkedText } from '../kernel/arguments.ts'
@@ -58,5 +58,5 @@ export async function listRunsOf(
 }
 
 export function scheduleNotFound(id: string): CarillonError {
-  return new CarillonError('schedule_not_found', `no schedule ${id.slice(0, 100)}`)
+  return new CarillonError('schedule_not_found', expectedText('the id of a schedule of this project', id))
 }

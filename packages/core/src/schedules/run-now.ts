@@ -1,5 +1,7 @@
+import type { OverlapPolicy } from '@carillon/api'
+
 import { findGrant } from '../access/grants.ts'
-import { findRemoved } from '../access/permissions.ts'
+import { listRemoved } from '../access/members.ts'
 import { searchSlots, type ParsedCadence } from '../cadences/cadence-cache.ts'
 import type { Tx } from '../db/database.ts'
 import { notifyDueRun } from '../db/notify.ts'
@@ -10,7 +12,7 @@ import { endOpenRuns } from '../ledger/open-runs.ts'
 import type { Run, Schedule } from '../ledger/records.ts'
 import { getRun, listOpenRuns } from '../ledger/runs.ts'
 import { checkGrant, type GrantRefusal } from '../policy/grant.ts'
-import { countSuperseded, decideOverlap } from '../policy/overlap.ts'
+import { countSuperseded, decideOverlap, findBlockingRun, type OpenRun } from '../policy/overlap.ts'
 import { withLocked } from './change.ts'
 import type { SchedulerContext } from './context.ts'
 import { countManualRun } from './store/schedule-writes.ts'
@@ -26,9 +28,7 @@ export async function runNow(context: SchedulerContext, caller: Caller, id: stri
     const open = await listOpenRuns(tx, { scheduleIds: [id] })
     const { decision, ...plan } = decideOverlap({ policy: schedule.policy.overlap, open })
     if (decision === 'skip') {
-      const found = open[0]?.id ?? 'one of unknown id'
-      const message = `expected no run under way, because the policy forbids two at once, got ${found}: wait, or cancel it`
-      throw new CarillonError('overlap', message)
+      throw overlapRefused(schedule.policy.overlap, findBlockingRun({ policy: schedule.policy.overlap, open }))
     }
     await endOpenRuns(tx, [plan], databaseNow)
     await countManualRun(tx, { id, ...countSuperseded(plan.supersede) })
@@ -39,6 +39,15 @@ export async function runNow(context: SchedulerContext, caller: Caller, id: stri
     return run.id
   })
   return transact(caller, (tx) => getRun(tx, { ...scopeOf(caller), id: runId }))
+}
+
+function overlapRefused(policy: OverlapPolicy, blocking: OpenRun | undefined): CarillonError {
+  const [expected, why] =
+    policy === 'queue'
+      ? ['no run that waits for its turn', 'at most one run may wait for its turn (overlap: queue)']
+      : ['no run that is under way or waits to start', 'runs must not overlap (overlap: forbid)']
+  const found = blocking === undefined ? 'one' : `the run ${blocking.id}`
+  return new CarillonError('overlap', `expected ${expected}, because ${why}, got ${found}: wait for it, or cancel it`)
 }
 
 /**
@@ -83,7 +92,7 @@ async function requireUsableGrant(
   // If the grant or the target cannot be read here, the run is still written: its attempt then fails and says why.
   if (grant === undefined || handler === undefined || spec?.success !== true) return
   const subjects = [schedule.ownerSubject, grant.subject]
-  const removed = await findRemoved(tx, { tenantId, projectId, subjects })
+  const [removed] = await listRemoved(tx, { tenantId, projectId, subjects })
   if (removed !== undefined) {
     const message = `expected an owner with access to this project, got ${removed}, a removed member: put the member back first`
     throw new CarillonError('grant_invalid', message)
@@ -93,8 +102,10 @@ async function requireUsableGrant(
   throw new CarillonError('grant_invalid', `expected a grant that permits a run, got ${FOUND[problem]}`)
 }
 
+const OTHER_GRANT = 'set grantId of the schedule to another grant, or to null to create one for this schedule'
+
 const FOUND: Readonly<Record<GrantRefusal, string>> = {
   grant_expired: 'one that is expired: renew it first',
-  grant_revoked: 'one that is revoked: give the schedule another (grantId; null is one of its own)',
-  grant_scope: 'one that is too narrow: give the schedule another (grantId; null is one of its own)',
+  grant_revoked: `one that is revoked: ${OTHER_GRANT}`,
+  grant_scope: `one that is too narrow: ${OTHER_GRANT}`,
 }

@@ -1,4 +1,4 @@
-import { expectedText, SKIPPED_SLOTS_MAX } from '@carillon/api'
+import { DAY_MS, expectedText, SKIPPED_SLOTS_MAX } from '@carillon/api'
 
 import { readCadence, searchSlots } from '../cadences/cadence-cache.ts'
 import { CarillonError, invalidInput } from '../kernel/errors.ts'
@@ -9,8 +9,6 @@ import { changeSchedule } from './change.ts'
 import type { SchedulerContext } from './context.ts'
 import { get } from './reads.ts'
 import { setExcludedSlots } from './store/schedule-writes.ts'
-
-const DAY_MS = 86_400_000
 
 export async function skip(
   context: SchedulerContext,

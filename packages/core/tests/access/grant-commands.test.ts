@@ -31,7 +31,7 @@ async function countGrants(): Promise<number> {
   return rows[0]?.count ?? Number.NaN
 }
 
-test('a grant is kept as it was given, for the caller unless told, and read again the same', async () => {
+test('a created grant equals its input and reads back unchanged; its subject is the caller by default', async () => {
   const plain = await grants.create(CALLER, { scopes: SCOPES })
   const full = await grants.create(CALLER, {
     subject: 'service:billing',
@@ -64,23 +64,23 @@ test('a grant is kept as it was given, for the caller unless told, and read agai
   expect(await grants.get(CALLER, full.id)).toEqual(full)
 })
 
-test('schedules act by it until it is revoked; the first revocation stays (I8)', async () => {
+test('a revocation stops the schedules of a grant, and a second revocation changes nothing (I8)', async () => {
   const worker = pipeline.worker()
   const grant = await grants.create(CALLER, { scopes: SCOPES })
   const schedule = await pipeline.create({ grantId: grant.id })
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
 
   const revoked = await grants.revoke(CALLER, grant.id)
   expect(revoked).toEqual({ ...grant, revokedAt: NOW + MINUTE / 2, revokedBy: 'user:alice' })
   pipeline.clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 skipped grant_revoked'])
   expect(await grants.revoke({ ...CALLER, subject: 'user:mallory' }, grant.id)).toEqual(revoked)
 })
 
-test('it ends by the database’s clock, which also says what is ahead (I10)', async () => {
+test('an expiry must lie ahead by the clock of the database (I10)', async () => {
   const real = new Grants({ db: pipeline.db })
   const { rows } = await sql<{ now: Date }>`select now() as now`.execute(pipeline.db)
   const now = rows[0]?.now.getTime() ?? Number.NaN
@@ -103,7 +103,7 @@ test.each([
   expect(await grants.get(CALLER, grant.id)).toEqual(grant)
 })
 
-test('grants are listed the newest first, page by page', async () => {
+test('grants are listed page by page, newest first', async () => {
   const project = { ...CALLER, projectId: 'listed' }
   const made: string[] = []
   for (let at = 0; at < 5; at += 1) {
@@ -125,47 +125,47 @@ for (let at = deep, depth = 0; depth < 100_000; depth += 1) {
   at = below
 }
 
-describe('what is wrong is refused with the field at fault, and nothing is written', () => {
+describe('an invalid grant is rejected with the field at fault, and nothing is written', () => {
   test.each<[what: string, input: unknown, path: string]>([
     ['nothing', undefined, ''],
     ['null', null, ''],
-    ['a text', 'http:dispatch:*', ''],
+    ['a string', 'http:dispatch:*', ''],
     ['a list', SCOPES, ''],
-    ['a hundred thousand levels', { scopes: SCOPES, billingAccountId: deep }, ''],
+    ['an account nested 100,000 levels deep', { scopes: SCOPES, billingAccountId: deep }, ''],
     ['a proxy that throws', new Proxy({}, { ownKeys: fail, get: fail }), ''],
-    ['a field too many', { scopes: SCOPES, tenantId: 'evil' }, 'tenantId'],
+    ['an unknown field', { scopes: SCOPES, tenantId: 'evil' }, 'tenantId'],
     ['no scopes', {}, 'scopes'],
     ['an empty list of scopes', { scopes: [] }, 'scopes'],
     ['51 scopes', { scopes: Array.from({ length: 51 }, () => 'a:b:c') }, 'scopes'],
-    ['a text for scopes', { scopes: 'a:b:c' }, 'scopes'],
-    ['a number among scopes', { scopes: ['a:b:c', 7] }, 'scopes.1'],
-    ['a scope of two parts', { scopes: ['http:dispatch'] }, 'scopes.0'],
-    ['a scope of no object', { scopes: ['http:dispatch:'] }, 'scopes.0'],
-    ['a star for a verb', { scopes: ['http:*:example.com'] }, 'scopes.0'],
-    ['a star for a kind', { scopes: ['*:dispatch:example.com'] }, 'scopes.0'],
-    ['a star that is a part of a name', { scopes: ['http:dispatch:api*.example.com'] }, 'scopes.0'],
+    ['a string instead of a list of scopes', { scopes: 'a:b:c' }, 'scopes'],
+    ['a number in the list of scopes', { scopes: ['a:b:c', 7] }, 'scopes.1'],
+    ['a scope with two parts', { scopes: ['http:dispatch'] }, 'scopes.0'],
+    ['a scope without an object', { scopes: ['http:dispatch:'] }, 'scopes.0'],
+    ['a star as the verb', { scopes: ['http:*:example.com'] }, 'scopes.0'],
+    ['a star as the kind', { scopes: ['*:dispatch:example.com'] }, 'scopes.0'],
+    ['a star inside a name', { scopes: ['http:dispatch:api*.example.com'] }, 'scopes.0'],
     ['a star in the middle of an object', { scopes: ['http:dispatch:api.*.com'] }, 'scopes.0'],
-    ['a star for a port', { scopes: ['http:dispatch:localhost:*'] }, 'scopes.0'],
-    ['a star below a star', { scopes: ['http:dispatch:*.*.com'] }, 'scopes.0'],
-    ['a star above nothing', { scopes: ['http:dispatch:*.'] }, 'scopes.0'],
+    ['a star as the port', { scopes: ['http:dispatch:localhost:*'] }, 'scopes.0'],
+    ['a star after a star', { scopes: ['http:dispatch:*.*.com'] }, 'scopes.0'],
+    ['a star before an empty name', { scopes: ['http:dispatch:*.'] }, 'scopes.0'],
     ['a scope with a space', { scopes: ['http:dispatch:a b'] }, 'scopes.0'],
     ['a scope with U+0000', { scopes: ['http:dispatch:a\0'] }, 'scopes.0'],
-    ['a scope of half a character', { scopes: ['http:dispatch:\udfff'] }, 'scopes.0'],
+    ['a scope with half a character', { scopes: ['http:dispatch:\udfff'] }, 'scopes.0'],
     ['a long scope', { scopes: [`http:dispatch:${'a'.repeat(300)}`] }, 'scopes.0'],
-    ['a subject of no type', { scopes: SCOPES, subject: 'alice' }, 'subject'],
-    ['null for a subject', { scopes: SCOPES, subject: null }, 'subject'],
+    ['a subject without a type', { scopes: SCOPES, subject: 'alice' }, 'subject'],
+    ['null as the subject', { scopes: SCOPES, subject: null }, 'subject'],
     ['an empty account', { scopes: SCOPES, billingAccountId: '' }, 'billingAccountId'],
     ['an account with U+0000', { scopes: SCOPES, billingAccountId: '\0' }, 'billingAccountId'],
-    ['an account of half a character', { scopes: SCOPES, billingAccountId: '\ud800' }, 'billingAccountId'],
-    ['a list for an account', { scopes: SCOPES, billingAccountId: ['a'] }, 'billingAccountId'],
-    ['an end that is now', { scopes: SCOPES, expiresAt: NOW }, 'expiresAt'],
-    ['an end that is past', { scopes: SCOPES, expiresAt: 0 }, 'expiresAt'],
-    ['an end before all time', { scopes: SCOPES, expiresAt: -1 }, 'expiresAt'],
-    ['an end beyond all time', { scopes: SCOPES, expiresAt: 1e300 }, 'expiresAt'],
-    ['an end at no time', { scopes: SCOPES, expiresAt: Number.NaN }, 'expiresAt'],
-    ['an end between milliseconds', { scopes: SCOPES, expiresAt: NOW + 0.5 }, 'expiresAt'],
-    ['a text for an end', { scopes: SCOPES, expiresAt: '2027-01-01T00:00:00Z' }, 'expiresAt'],
-    ['a date for an end', { scopes: SCOPES, expiresAt: new Date(NOW + HOUR) }, 'expiresAt'],
+    ['an account with half a character', { scopes: SCOPES, billingAccountId: '\ud800' }, 'billingAccountId'],
+    ['a list as the account', { scopes: SCOPES, billingAccountId: ['a'] }, 'billingAccountId'],
+    ['an expiry at this instant', { scopes: SCOPES, expiresAt: NOW }, 'expiresAt'],
+    ['an expiry in the past', { scopes: SCOPES, expiresAt: 0 }, 'expiresAt'],
+    ['an expiry before 1970', { scopes: SCOPES, expiresAt: -1 }, 'expiresAt'],
+    ['an expiry beyond the last date', { scopes: SCOPES, expiresAt: 1e300 }, 'expiresAt'],
+    ['an expiry of NaN', { scopes: SCOPES, expiresAt: Number.NaN }, 'expiresAt'],
+    ['an expiry between two milliseconds', { scopes: SCOPES, expiresAt: NOW + 0.5 }, 'expiresAt'],
+    ['a string as the expiry', { scopes: SCOPES, expiresAt: '2027-01-01T00:00:00Z' }, 'expiresAt'],
+    ['a Date as the expiry', { scopes: SCOPES, expiresAt: new Date(NOW + HOUR) }, 'expiresAt'],
   ])('%s', async (_what, input, path) => {
     const before = await countGrants()
     const refusal = grants.create(CALLER, input as GrantInput)
@@ -179,7 +179,7 @@ describe('what is wrong is refused with the field at fault, and nothing is writt
   })
 
   test.each(['', '\0', "' or true --", '01890000-0000-7000-8000-000000000000', 7, null, {}])(
-    'an id that is none: %j',
+    'an invalid id is not found: %j',
     async (id) => {
       await expect(grants.get(CALLER, id as string)).rejects.toMatchObject({ code: 'grant_not_found' })
       await expect(grants.revoke(CALLER, id as string)).rejects.toMatchObject({ code: 'grant_not_found' })

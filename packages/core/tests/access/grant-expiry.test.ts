@@ -12,111 +12,113 @@ import { CALLER, DAY, type Pipeline } from '../pipeline.ts'
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
 
-function warnerOf({ workerDb: db, clock }: Pipeline) {
+function warningsOf({ workerDb: db, clock }: Pipeline) {
   const events = new Events()
-  const told: EventMap['grant.expiring'][] = []
-  events.on('grant.expiring', (event) => told.push(event))
-  return { warner: new GrantExpiryWarnings({ db, clock, events }, { periodMs: 1 }), told }
+  const emitted: EventMap['grant.expiring'][] = []
+  events.on('grant.expiring', (event) => emitted.push(event))
+  return { warnings: new GrantExpiryWarnings({ db, clock, events }, { periodMs: 1 }), emitted }
 }
 
-/** A grant that ends so long after the start. */
+/** Creates a grant that expires this long after the start. */
 function createGrant({ db, clock }: Pipeline, endsInMs: number) {
   const input = { scopes: ['test:dispatch:bell'], expiresAt: Date.parse(START) + endsInMs }
   return new Grants({ db, clock }).create(CALLER, input)
 }
 
-test('a grant that ends within 7 days is warned of once: as an event, in the history of its schedules, and in the feed', async () => {
+test('a grant that expires within 7 days causes one warning: an event, a line in the history of its schedules, an event log entry', async () => {
   const pipeline = await pipelineAt(START)
-  const { warner, told } = warnerOf(pipeline)
+  const { warnings, emitted } = warningsOf(pipeline)
   const grant = await createGrant(pipeline, 8 * DAY)
   const [first, second] = [await pipeline.create({ grantId: grant.id }), await pipeline.create({ grantId: grant.id })]
-  await pipeline.create({ name: 'by its own' })
+  await pipeline.create({ name: 'uses its own grant' })
 
-  expect(await warner.runOnce()).toEqual({ warned: 0 })
+  expect(await warnings.runOnce()).toEqual({ warned: 0 })
   pipeline.clock.advance(DAY)
-  expect(await warner.runOnce()).toEqual({ warned: 1 })
-  expect(await warner.runOnce()).toEqual({ warned: 0 })
+  expect(await warnings.runOnce()).toEqual({ warned: 1 })
+  expect(await warnings.runOnce()).toEqual({ warned: 0 })
 
   const { tenantId, projectId, subject } = CALLER
   const scheduleIds = [first.id, second.id].toSorted()
-  expect(told).toEqual([{ tenantId, projectId, grantId: grant.id, subject, expiresAt: grant.expiresAt, scheduleIds }])
+  expect(emitted).toEqual([
+    { tenantId, projectId, grantId: grant.id, subject, expiresAt: grant.expiresAt, scheduleIds },
+  ])
   expect((await pipeline.scheduler.history(CALLER, first.id)).at(-1)).toMatchObject({
     change: 'grant_expiring',
     actor: 'system:carillon',
     reason: '2026-03-10T09:00:30.000Z',
   })
-  // Noted for followers, who see it as soon as nothing older is under way on the server.
+  // A reader of the event log sees this entry once all older transactions on the server have ended.
   const { rows } = await sql<{ changes: string[] }>`
     select changes from carillon.feed_entries order by id desc limit 1`.execute(pipeline.db)
   expect(rows).toEqual([{ changes: ['grant_expiring', 'grant_expiring'] }])
 })
 
-test('a warner that could not read the grants tries again after a second, though it usually looks once an hour', async () => {
+test('the hourly check for expiring grants runs again a second after it failed', async () => {
   const pipeline = await pipelineAt(START)
   const { clock, workerDb: db, database } = pipeline
   const events = new Events()
   await createGrant(pipeline, DAY)
-  await using warner = new GrantExpiryWarnings({ db, clock, events }, { periodMs: 3_600_000 })
+  await using warnings = new GrantExpiryWarnings({ db, clock, events }, { periodMs: 3_600_000 })
   const failed = new Promise((resolve) => events.on('service.failed', resolve))
-  const told = new Promise((resolve) => events.on('grant.expiring', resolve))
+  const emitted = new Promise((resolve) => events.on('grant.expiring', resolve))
 
   await database.pool.query('revoke select on carillon.execution_grants from carillon_worker')
-  warner.start()
+  warnings.start()
   await failed
-  expect(warner.failure).toMatchObject({ failures: 1 })
+  expect(warnings.failure).toMatchObject({ failures: 1 })
   await database.pool.query('grant select on carillon.execution_grants to carillon_worker')
   while (clock.waiting === 0) await setImmediate()
   clock.advance(1000)
-  await told
+  await emitted
   while (clock.waiting === 0) await setImmediate()
 
-  expect(warner.failure).toBeUndefined()
+  expect(warnings.failure).toBeUndefined()
 })
 
-test('a grant that was renewed is warned of again before its new end', async () => {
+test('a renewed grant causes another warning before its new expiry', async () => {
   const pipeline = await pipelineAt(START)
-  const { warner, told } = warnerOf(pipeline)
+  const { warnings, emitted } = warningsOf(pipeline)
   const grant = await createGrant(pipeline, DAY)
-  await warner.runOnce()
+  await warnings.runOnce()
 
   const expiresAt = Date.parse(START) + 30 * DAY
   await new Grants({ db: pipeline.db, clock: pipeline.clock }).renew(CALLER, grant.id, { expiresAt })
-  expect(await warner.runOnce()).toEqual({ warned: 0 })
+  expect(await warnings.runOnce()).toEqual({ warned: 0 })
   pipeline.clock.advance(23 * DAY)
-  await warner.runOnce()
+  await warnings.runOnce()
 
-  expect(told.map((event) => event.expiresAt)).toEqual([grant.expiresAt, expiresAt])
+  expect(emitted.map((event) => event.expiresAt)).toEqual([grant.expiresAt, expiresAt])
 })
 
-test('what has ended, was revoked or never ends is not warned of', async () => {
+test('a grant that has expired, was revoked or never expires causes no warning', async () => {
   const pipeline = await pipelineAt(START)
-  const { warner } = warnerOf(pipeline)
+  const { warnings } = warningsOf(pipeline)
   const revoked = await createGrant(pipeline, 2 * DAY)
   await new Grants({ db: pipeline.db, clock: pipeline.clock }).revoke(CALLER, revoked.id)
   await createGrant(pipeline, DAY)
   await pipeline.create()
   pipeline.clock.advance(DAY)
 
-  expect(await warner.runOnce()).toEqual({ warned: 0 })
+  expect(await warnings.runOnce()).toEqual({ warned: 0 })
 })
 
-test('of several workers that look at once, one tells of each grant', async () => {
+test('several workers that check at the same time emit one warning per grant', async () => {
   const pipeline = await pipelineAt(START)
   for (let grant = 0; grant < 5; grant += 1) await createGrant(pipeline, DAY)
-  const warners = Array.from({ length: 4 }, () => warnerOf(pipeline))
+  const services = Array.from({ length: 4 }, () => warningsOf(pipeline))
 
-  await Promise.all(warners.map(({ warner }) => warner.runOnce()))
+  await Promise.all(services.map(({ warnings }) => warnings.runOnce()))
 
-  const told = warners.flatMap((one) => one.told.map(({ grantId }) => grantId))
-  expect(told).toHaveLength(5)
-  expect(new Set(told).size).toBe(5)
+  const emitted = services.flatMap((each) => each.emitted.map(({ grantId }) => grantId))
+  expect(emitted).toHaveLength(5)
+  expect(new Set(emitted).size).toBe(5)
 })
 
-test('more grants than are looked at together are all warned of', async () => {
+test('more grants than fit one batch all cause a warning', async () => {
   const pipeline = await pipelineAt(START)
-  const { warner, told } = warnerOf(pipeline)
+  const { warnings, emitted } = warningsOf(pipeline)
   for (let grant = 0; grant < 101; grant += 1) await createGrant(pipeline, DAY)
 
-  expect(await warner.runOnce()).toEqual({ warned: 101 })
-  expect(told).toHaveLength(101)
+  expect(await warnings.runOnce()).toEqual({ warned: 101 })
+  expect(emitted).toHaveLength(101)
 })

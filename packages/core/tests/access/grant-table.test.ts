@@ -16,10 +16,10 @@ function grantsOf({ db, clock }: Pipeline): Grants {
   return new Grants({ db, clock })
 }
 
-/** Time goes on by itself whenever somebody asks for it. */
+/** A clock that advances by `stepMs` each time its database instant is read. */
 class PassingClock extends ProcessClock {
   readonly #time: Pipeline['clock']
-  passing = 0
+  stepMs = 0
 
   constructor(time: Pipeline['clock']) {
     super(time)
@@ -27,19 +27,19 @@ class PassingClock extends ProcessClock {
   }
 
   override databaseNow(): Date | null {
-    this.#time.advance(this.passing)
+    this.#time.advance(this.stepMs)
     return super.databaseNow()
   }
 }
 
-/** As somebody who waits for no schedule. */
+/** Revokes a grant by SQL, without waiting for the lock of a schedule. */
 async function revoke({ db, clock }: Pipeline, grantId: string): Promise<void> {
   await sql`
     update carillon.execution_grants set revoked_at = ${clock.databaseNow()}, revoked_by_subject = 'user:root'
     where id = ${grantId}`.execute(db)
 }
 
-/** Everything of a refused slot: its line, no attempt, no call, no charge, and the schedule goes on. */
+/** Everything that a slot leaves behind if a permission check fails. */
 async function refusedLine(pipeline: Pipeline, scheduleId: string) {
   const [run] = await pipeline.ledger({ id: scheduleId })
   const { attempts } = await pipeline.scheduler.getRun(CALLER, run?.id ?? '')
@@ -54,7 +54,7 @@ async function refusedLine(pipeline: Pipeline, scheduleId: string) {
     runCount: schedule.runCount,
     failures: schedule.consecutiveFailures,
     state: schedule.state,
-    goesOn: schedule.nextSlotAt === Date.parse('2026-03-02T09:02:00Z'),
+    hasNextSlot: schedule.nextSlotAt === Date.parse('2026-03-02T09:02:00Z'),
   }
 }
 
@@ -69,14 +69,14 @@ function refused(reason: string) {
     runCount: 0,
     failures: 1,
     state: 'active',
-    goesOn: true,
+    hasNextSlot: true,
   }
 }
 
-/** Runs `between` when begin has looked at the right, and dispatch has not looked at it again yet. */
+/** Calls `between` after begin has checked the permission and before dispatch checks it again. */
 async function betweenBeginAndDispatch(pipeline: Pipeline, between: () => Promise<void>): Promise<void> {
   const { database, clock } = pipeline
-  // Begin reads the grant before it writes the line, and dispatch after its commit: the writing is held in between.
+  // Begin reads the grant before it writes the line, and dispatch reads it after the commit. The trigger holds the write.
   await database.pool.query(`
     create function wait_to_write() returns trigger language plpgsql as $$
     begin
@@ -98,11 +98,11 @@ async function betweenBeginAndDispatch(pipeline: Pipeline, between: () => Promis
   await database.pool.query('drop function wait_to_write cascade')
 }
 
-test('a grant that expires between begin and dispatch: skipped grant_expired, not called, not charged (I8)', async () => {
+test('a slot whose grant expires between begin and dispatch is skipped as grant_expired, not called, not charged (I8)', async () => {
   const pipeline = await pipelineAt(START)
   const grant = await grantsOf(pipeline).create(CALLER, {
     scopes: ['test:dispatch:bell'],
-    // The agenda is looked at one second later, begin another one, dispatch a third.
+    // The worker looks at the agenda one second later, begins after another second, and dispatches after a third.
     expiresAt: Date.parse('2026-03-02T09:01:02.500Z'),
   })
   const schedule = await pipeline.create({ grantId: grant.id })
@@ -111,14 +111,14 @@ test('a grant that expires between begin and dispatch: skipped grant_expired, no
   pipeline.clock.advance(MINUTE / 2)
   await worker.heartbeat.runOnce()
 
-  clock.passing = 1000
+  clock.stepMs = 1000
   await worker.loop.runOnce()
   await worker.loop.whenIdle()
 
   expect(await refusedLine(pipeline, schedule.id)).toEqual(refused('grant_expired'))
 })
 
-test('a grant that is revoked between begin and dispatch: skipped grant_revoked, not called, not charged (I8)', async () => {
+test('a slot whose grant is revoked between begin and dispatch is skipped as grant_revoked, not called, not charged (I8)', async () => {
   const pipeline = await pipelineAt(START)
   const schedule = await pipeline.create()
 
@@ -127,17 +127,17 @@ test('a grant that is revoked between begin and dispatch: skipped grant_revoked,
   expect(await refusedLine(pipeline, schedule.id)).toEqual(refused('grant_revoked'))
 })
 
-test('a grant that is revoked while a retry waits: the run ends as failed with that reason, and is not tried again', async () => {
+test('a run whose grant is revoked while it waits for a retry fails with that reason and is not tried again', async () => {
   const pipeline = await pipelineAt(START)
   const worker = pipeline.worker()
   const schedule = await pipeline.create({ policy: { startingDeadlineSeconds: 3600 } })
   pipeline.target.script = () => ({ kind: 'failed', error: { code: 'busy', message: 'busy' }, retryable: true })
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
 
   await grantsOf(pipeline).revoke(CALLER, schedule.grantId)
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 failed grant_revoked'])
   const [run] = await pipeline.ledger(schedule)
@@ -147,41 +147,41 @@ test('a grant that is revoked while a retry waits: the run ends as failed with t
   expect(await countRows(pipeline)).toMatchObject({ 'carillon.attempts': 1 })
 })
 
-test('a run-now whose grant is revoked before a worker takes it up is skipped too', async () => {
+test('a manual run whose grant is revoked before a worker takes it is skipped', async () => {
   const pipeline = await pipelineAt(START)
   const schedule = await pipeline.create()
   await pipeline.scheduler.runNow(CALLER, schedule.id)
 
   await grantsOf(pipeline).revoke(CALLER, schedule.grantId)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:00 skipped grant_revoked'])
   expect(pipeline.target.calls).toEqual([])
 })
 
-test('the own grant of another schedule carries nothing here, whatever it covers (I8)', async () => {
+test('a schedule cannot act by the own grant of another schedule, whatever its scopes (I8)', async () => {
   const pipeline = await pipelineAt(START)
   const other = await pipeline.create({ name: 'other', cadence: { kind: 'once', at: '2027-01-01T00:00:00Z' } })
   const schedule = await pipeline.create()
-  // Past every check that the scheduler makes: as a program with the rights of the database would.
+  // By SQL, past every check of the scheduler, as a program with write access to the database could.
   await sql`update carillon.schedules set grant_id = ${other.grantId} where id = ${schedule.id}`.execute(pipeline.db)
 
   pipeline.clock.advance(MINUTE / 2)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   expect(await refusedLine(pipeline, schedule.id)).toEqual(refused('grant_scope'))
 })
 
-test('a grant of another tenant is not even found by a run that names it (I9)', async () => {
+test('a run that names a grant of another tenant does not find it and is skipped (I9)', async () => {
   await using pipeline = await Pipeline.at(START)
   const evil = { tenantId: 'evil', projectId: 'web', subject: 'user:mallory' }
   const theirs = await grantsOf(pipeline).create(evil, { scopes: ['test:dispatch:*'] })
   const schedule = await pipeline.create()
-  // As a program with the rights of the database could.
+  // As a program with write access to the database could.
   await sql`update carillon.schedules set grant_id = ${theirs.id} where id = ${schedule.id}`.execute(pipeline.db)
 
   pipeline.clock.advance(MINUTE / 2)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   expect((await sql`select state, reason from carillon.runs`.execute(pipeline.db)).rows[0]).toEqual({
     state: 'skipped',
@@ -190,18 +190,18 @@ test('a grant of another tenant is not even found by a run that names it (I9)', 
   expect(pipeline.target.calls).toEqual([])
 })
 
-test('a grant that was narrowed after scheduling: skipped grant_scope at begin', async () => {
+test('a slot whose grant was narrowed after scheduling is skipped as grant_scope at begin', async () => {
   const pipeline = await pipelineAt(START)
   const schedule = await pipeline.create()
   await narrow(pipeline, schedule.grantId)
 
   pipeline.clock.advance(MINUTE / 2)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   expect(await refusedLine(pipeline, schedule.id)).toEqual(refused('grant_scope'))
 })
 
-test('a grant that is narrowed between begin and dispatch: skipped grant_scope', async () => {
+test('a slot whose grant is narrowed between begin and dispatch is skipped as grant_scope', async () => {
   const pipeline = await pipelineAt(START)
   const schedule = await pipeline.create()
 
@@ -210,7 +210,7 @@ test('a grant that is narrowed between begin and dispatch: skipped grant_scope',
   expect(await refusedLine(pipeline, schedule.id)).toEqual(refused('grant_scope'))
 })
 
-test('an owner who was removed from the project: skipped access_lost at begin, before anything is dispatched', async () => {
+test('a slot whose owner was removed from the project is skipped as access_lost at begin, before any dispatch', async () => {
   const pipeline = await pipelineAt(START)
   const worker = pipeline.worker()
   const schedule = await pipeline.create()
@@ -219,14 +219,14 @@ test('an owner who was removed from the project: skipped access_lost at begin, b
   worker.events.on('run.began', (event) => begun.push(event))
 
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await refusedLine(pipeline, schedule.id)).toEqual(refused('access_lost'))
   expect(begun).toEqual([])
 })
 
 test.each(['at begin', 'between begin and dispatch'])(
-  'whom the grant is of was removed %s: skipped access_lost, though the owner stays',
+  'a slot whose grant belongs to a member that is removed %s is skipped as access_lost, though the owner is a member',
   async (when) => {
     const pipeline = await pipelineAt(START)
     const grant = await grantsOf(pipeline).create(CALLER, { subject: 'user:carol', scopes: ['test:dispatch:*'] })
@@ -234,7 +234,7 @@ test.each(['at begin', 'between begin and dispatch'])(
     if (when === 'at begin') {
       await removeMember(pipeline, 'user:carol')
       pipeline.clock.advance(MINUTE / 2)
-      await pipeline.worker().keep()
+      await pipeline.worker().runDue()
     } else {
       await betweenBeginAndDispatch(pipeline, () => removeMember(pipeline, 'user:carol'))
     }
@@ -243,7 +243,7 @@ test.each(['at begin', 'between begin and dispatch'])(
   },
 )
 
-test('a run-now of an owner who was removed is refused, and nothing is written', async () => {
+test('a manual run for a removed owner is rejected, and nothing is written', async () => {
   const pipeline = await pipelineAt(START)
   const schedule = await pipeline.create()
   await removeMember(pipeline, CALLER.subject)
@@ -256,7 +256,7 @@ test('a run-now of an owner who was removed is refused, and nothing is written',
   expect(await countRows(pipeline)).toEqual(before)
 })
 
-test('an owner who is removed between begin and dispatch: skipped access_lost', async () => {
+test('a slot whose owner is removed between begin and dispatch is skipped as access_lost', async () => {
   const pipeline = await pipelineAt(START)
   const schedule = await pipeline.create()
 
@@ -265,7 +265,7 @@ test('an owner who is removed between begin and dispatch: skipped access_lost', 
   expect(await refusedLine(pipeline, schedule.id)).toEqual(refused('access_lost'))
 })
 
-test('an authorization elsewhere that says no: skipped access_lost; it is asked about the owner, in the project', async () => {
+test('a slot that an external authorization denies is skipped as access_lost; the request names the owner and the project', async () => {
   const pipeline = await pipelineAt(START)
   const schedule = await pipeline.create()
   const asked: unknown[] = []
@@ -277,26 +277,26 @@ test('an authorization elsewhere that says no: skipped access_lost; it is asked 
   }
 
   pipeline.clock.advance(MINUTE / 2)
-  await pipeline.worker('worker', 200, { authorization }).keep()
+  await pipeline.worker('worker', 200, { authorization }).runDue()
 
   expect(await refusedLine(pipeline, schedule.id)).toEqual(refused('access_lost'))
   expect(asked).toEqual([{ tenantId: 'acme', projectId: 'web', subject: 'user:alice', role: 'member' }])
 })
 
-test('an authorization elsewhere is not asked about the installation itself, which is in no list', async () => {
+test('an external authorization is not asked about the installation itself, which is a member of no project', async () => {
   const pipeline = await pipelineAt(START)
   const caller = { ...CALLER, subject: INSTALLATION_SUBJECT }
   const schedule = await pipeline.scheduler.create(caller, EVERY_MINUTE)
   const authorization = { isAllowed: () => Promise.resolve(false) }
 
   pipeline.clock.advance(MINUTE / 2)
-  await pipeline.worker('worker', 200, { authorization }).keep()
+  await pipeline.worker('worker', 200, { authorization }).runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
 })
 
 test.each([INSTALLATION_SUBJECT, 'system:carillon'])(
-  'nobody can be named %s by another: not as owner, nor by a grant',
+  'a caller cannot name %s, neither as an owner nor as the subject of a grant',
   async (subject) => {
     const pipeline = await pipelineAt(START)
 
@@ -308,14 +308,14 @@ test.each([INSTALLATION_SUBJECT, 'system:carillon'])(
   },
 )
 
-test('an authorization elsewhere that cannot be asked: nothing is called, and the attempt is tried again (fails closed)', async () => {
+test('if an external authorization cannot be reached, the target is not called and the attempt is retried (fails closed)', async () => {
   const pipeline = await pipelineAt(START)
   const schedule = await pipeline.create()
   const authorization = { isAllowed: () => Promise.reject(new Error('connection refused')) }
   const worker = pipeline.worker('worker', 200, { authorization })
 
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 retrying'])
   const [run] = await pipeline.ledger(schedule)
@@ -326,31 +326,31 @@ test('an authorization elsewhere that cannot be asked: nothing is called, and th
 test.each([
   ['60 s ahead', 60_000],
   ['60 s behind', -60_000],
-])('a worker whose own clock is %s decides as Postgres does, to the millisecond', async (_what, skewMs) => {
+])('a worker whose own clock is %s decides by the clock of Postgres, to the millisecond', async (_what, skewMs) => {
   const pipeline = await pipelineAt(START)
   const grants = grantsOf(pipeline)
   const expiring = (at: string) => grants.create(CALLER, { scopes: ['test:dispatch:bell'], expiresAt: Date.parse(at) })
   const lasting = await pipeline.create({ grantId: (await expiring('2026-03-02T09:01:00.001Z')).id })
   const ended = await pipeline.create({ grantId: (await expiring('2026-03-02T09:01:00Z')).id })
   const worker = pipeline.worker()
-  // The clock of this worker's machine; nothing of the pipeline may go by it.
+  // The clock of this worker's machine. No part of the pipeline may use it.
   vi.useFakeTimers({ toFake: ['Date'], now: Date.parse('2026-03-02T09:01:00Z') + skewMs })
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
   vi.useRealTimers()
 
   expect(await pipeline.lines(lasting)).toEqual(['09:01 succeeded'])
   expect(await pipeline.lines(ended)).toEqual(['09:01 skipped grant_expired'])
 })
 
-test('refusals before the call count toward auto-pause as those at begin do, and the schedule pauses itself', async () => {
+test('a slot that the check before the call skips counts toward auto-pause like one that begin skips', async () => {
   const pipeline = await pipelineAt(START)
   const worker = pipeline.worker('worker', 200, { authorization: { isAllowed: () => Promise.resolve(false) } })
   const schedule = await pipeline.create({ policy: { autoPauseThreshold: 3 } })
 
   for (let slot = 0; slot < 4; slot += 1) {
     pipeline.clock.advance(MINUTE)
-    await worker.keep()
+    await worker.runDue()
   }
 
   expect(await pipeline.lines(schedule)).toEqual([
@@ -366,7 +366,7 @@ test('refusals before the call count toward auto-pause as those at begin do, and
   })
 })
 
-test('a target is told by what right it is called: the grant, in whose name, and who pays (I8)', async () => {
+test('a target receives the grant of the call, with its subject and the account that pays (I8)', async () => {
   const pipeline = await pipelineAt(START)
   const grant = await grantsOf(pipeline).create(CALLER, {
     subject: 'service:billing',
@@ -376,7 +376,7 @@ test('a target is told by what right it is called: the grant, in whose name, and
   await pipeline.create({ grantId: grant.id })
 
   pipeline.clock.advance(MINUTE / 2)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   expect(pipeline.target.calls[0]?.grant).toEqual({
     id: grant.id,
@@ -385,7 +385,7 @@ test('a target is told by what right it is called: the grant, in whose name, and
   })
 })
 
-test('a renewed grant carries the next slot, also one that had expired', async () => {
+test('a renewed grant permits the next slot, even if the grant had expired', async () => {
   const pipeline = await pipelineAt(START)
   const worker = pipeline.worker()
   const grants = grantsOf(pipeline)
@@ -395,11 +395,11 @@ test('a renewed grant carries the next slot, also one that had expired', async (
   })
   const schedule = await pipeline.create({ grantId: grant.id })
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
 
   await grants.renew(CALLER, grant.id, { expiresAt: Date.parse(START) + HOUR })
   pipeline.clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 skipped grant_expired', '09:02 succeeded'])
 })
@@ -417,11 +417,11 @@ async function removeMember({ db }: Pipeline, subject: string): Promise<void> {
     values (${tenantId}, ${projectId}, ${subject}, 'admin', 'user:root', now(), 'user:root', now())`.execute(db)
 }
 
-test('a look at rights that fails right behind the commit of begin loses no run: it is looked at again (I6, I8)', async () => {
+test('a permission check that fails right after the commit of begin is repeated, so no run is lost (I6, I8)', async () => {
   const pipeline = await pipelineAt(START)
   const { database, clock } = pipeline
   const schedule = await pipeline.create()
-  // The first look of each transaction fails; begin does not read this table otherwise.
+  // The first permission check of each transaction fails. Begin does not read this table otherwise.
   await database.pool.query('alter table carillon.tenants rename to hidden')
   const worker = pipeline.worker()
   clock.advance(MINUTE / 2)

@@ -7,19 +7,19 @@ import { CALLER, MINUTE, type Pipeline } from '../pipeline.ts'
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
 
-test('a run acts by its grant: a slot at which it has ended is skipped and says why (I8)', async () => {
+test('a slot is skipped if the grant of its schedule has expired or was revoked, and its line has the reason (I8)', async () => {
   const pipeline = await pipelineAt(START)
   const worker = pipeline.worker()
   const grantId = await insertGrant(pipeline, { expiresAt: '2026-03-02T09:02:00Z' })
   const schedule = await pipeline.create({ grantId })
 
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
   pipeline.clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
   await revokeGrant(pipeline, grantId)
   pipeline.clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual([
     '09:01 succeeded',
@@ -28,7 +28,7 @@ test('a run acts by its grant: a slot at which it has ended is skipped and says 
   ])
 })
 
-test('slots refused for their grant count as failures: in the end the schedule pauses itself', async () => {
+test('slots that are skipped because of their grant count as failures, so the schedule pauses itself', async () => {
   const pipeline = await pipelineAt(START)
   const worker = pipeline.worker()
   const grantId = await insertGrant(pipeline)
@@ -37,7 +37,7 @@ test('slots refused for their grant count as failures: in the end the schedule p
 
   for (let slot = 0; slot < 4; slot += 1) {
     pipeline.clock.advance(MINUTE)
-    await worker.keep()
+    await worker.runDue()
   }
 
   expect(await pipeline.lines(schedule)).toEqual([
@@ -54,7 +54,7 @@ test('slots refused for their grant count as failures: in the end the schedule p
 test.each([
   { what: 'revoked', end: revokeGrant },
   { what: 'expired', end: ({ clock }: Pipeline) => clock.advance(MINUTE / 2) },
-])('a run-now is refused while the grant is $what, and nothing is written (I8)', async ({ what, end }) => {
+])('a manual run is rejected while the grant is $what, and nothing is written (I8)', async ({ what, end }) => {
   const pipeline = await pipelineAt(START)
   const grantId = await insertGrant(pipeline, { expiresAt: '2026-03-02T09:01:00Z' })
   const schedule = await pipeline.create({ grantId })
@@ -70,7 +70,7 @@ test.each([
 test.each([
   { whose: 'another tenant', of: { tenantId: 'evil' } },
   { whose: 'another project', of: { projectId: 'mobile' } },
-])('a grant of $whose is refused on create and on edit as one that does not exist (I9)', async ({ of }) => {
+])('a create or an edit with a grant of $whose is rejected as if the grant did not exist (I9)', async ({ of }) => {
   const pipeline = await pipelineAt(START)
   const grantId = await insertGrant(pipeline, of)
   const schedule = await pipeline.create()

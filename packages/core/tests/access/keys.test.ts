@@ -36,7 +36,7 @@ async function countKeys(): Promise<number> {
   return rows[0]?.count ?? Number.NaN
 }
 
-test('a key is told once and kept as a hash only', async () => {
+test('the secret of a key is returned once, and only its hash is stored', async () => {
   const { apiKey, secret } = await keys.create(CALLER, INPUT)
 
   expect(apiKey).toEqual({
@@ -54,14 +54,14 @@ test('a key is told once and kept as a hash only', async () => {
   expect(rows[0]?.hash).toEqual(createHash('sha256').update(secret).digest())
 })
 
-test('a key is found by its secret, whoever asks, and one that was never made is not', async () => {
+test('a key is found by its secret alone, and a key that was never created is not found', async () => {
   const { apiKey, secret } = await keys.create(CALLER, { ...INPUT, tenantId: 'globex', role: 'admin' })
 
   expect(await keys.find(secret)).toEqual(apiKey)
   expect(await keys.find(newKeyText(randomInt))).toBeUndefined()
 })
 
-test('junk is told by its checksum and never reaches the database', async () => {
+test('a key with a wrong checksum is rejected without a query', async () => {
   const pool = createPool({ connectionString: 'postgres://nobody@127.0.0.1:1/nowhere' })
   const offline = new Keys({ db: createDb(pool) })
   const key = newKeyText(randomInt)
@@ -73,7 +73,7 @@ test('junk is told by its checksum and never reaches the database', async () => 
   await pool.end()
 })
 
-test('a revoked key opens nothing; who revoked it first, and when, stays', async () => {
+test('a revoked key is not found, and a second revocation changes nothing', async () => {
   const { apiKey, secret } = await keys.create(CALLER, INPUT)
   clock.advance(1000)
 
@@ -96,7 +96,7 @@ test.each([
   expect(await keys.find(secret)).toEqual(apiKey)
 })
 
-test('keys are listed the newest first, page by page, revoked ones too', async () => {
+test('keys are listed page by page, newest first, revoked keys included', async () => {
   const made: string[] = []
   for (let at = 0; at < 5; at += 1) {
     clock.advance(1)
@@ -112,7 +112,7 @@ test('keys are listed the newest first, page by page, revoked ones too', async (
   expect(first[1]).toMatchObject({ revokedBy: 'user:alice' })
 })
 
-describe('what is wrong is refused with the field at fault, and nothing is written', () => {
+describe('an invalid key is rejected with the field at fault, and nothing is written', () => {
   test.each<[what: string, input: unknown, paths: readonly string[]]>([
     ['nothing', undefined, ['']],
     ['a list', [], ['']],
@@ -122,16 +122,16 @@ describe('what is wrong is refused with the field at fault, and nothing is writt
     ['an empty project', { ...INPUT, projectId: '' }, ['project']],
     ['a long tenant', { ...INPUT, tenantId: 'a'.repeat(101) }, ['tenant']],
     ['a tenant with a slash', { ...INPUT, tenantId: 'a/b' }, ['tenant']],
-    ['a tenant with a line end', { ...INPUT, tenantId: 'acme\n' }, ['tenant']],
+    ['a tenant with a newline', { ...INPUT, tenantId: 'acme\n' }, ['tenant']],
     ['a project with U+0000', { ...INPUT, projectId: 'we\0b' }, ['project']],
-    ['a list for a tenant', { ...INPUT, tenantId: ['acme'] }, ['tenant']],
-    ['a subject of no type', { ...INPUT, subject: 'bob' }, ['subject']],
+    ['a list as the tenant', { ...INPUT, tenantId: ['acme'] }, ['tenant']],
+    ['a subject without a type', { ...INPUT, subject: 'bob' }, ['subject']],
     ['a subject with U+0000', { ...INPUT, subject: 'user:b\0b' }, ['subject']],
-    ['a subject of half a character', { ...INPUT, subject: 'user:\ud800' }, ['subject']],
-    ['a number for a subject', { ...INPUT, subject: 1e300 }, ['subject']],
+    ['a subject with half a character', { ...INPUT, subject: 'user:\ud800' }, ['subject']],
+    ['a number as the subject', { ...INPUT, subject: 1e300 }, ['subject']],
     ['an unknown role', { ...INPUT, role: 'owner' }, ['role']],
-    ['a role that objects have', { ...INPUT, role: '__proto__' }, ['role']],
-    ['a field too many', { ...INPUT, hash: 'x' }, ['hash']],
+    ['a role that is a property of every object', { ...INPUT, role: '__proto__' }, ['role']],
+    ['an unknown field', { ...INPUT, hash: 'x' }, ['hash']],
     ['a function', { ...INPUT, role: () => 'admin' }, ['']],
     ['a getter that throws', Object.defineProperty({}, 'role', { enumerable: true, get: fail }), ['']],
   ])('%s', async (_what, input, paths) => {
@@ -146,7 +146,7 @@ describe('what is wrong is refused with the field at fault, and nothing is writt
   })
 
   test.each(['', 'x', '\0', "' or true --", '01890000-0000-7000-8000-000000000000', 7, null, Symbol('id')])(
-    'an id that is none: %s',
+    'an invalid id is not found: %s',
     async (id) => {
       await expect(keys.revoke(CALLER, id as string)).rejects.toMatchObject({ code: 'key_not_found' })
     },

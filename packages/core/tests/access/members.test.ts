@@ -14,7 +14,7 @@ import { ManualClock } from '../manual-clock.ts'
 import { CALLER } from '../pipeline.ts'
 
 const START = '2026-03-02T09:00:00Z'
-const PLACE = { tenantId: CALLER.tenantId, projectId: CALLER.projectId }
+const SCOPE = { tenantId: CALLER.tenantId, projectId: CALLER.projectId }
 const OTHERS: readonly Caller[] = [
   { ...CALLER, tenantId: 'globex' },
   { ...CALLER, projectId: 'shop' },
@@ -43,7 +43,7 @@ async function countMembers(): Promise<number> {
   return rows[0]?.count ?? Number.NaN
 }
 
-test('a member is kept with who put it, and another role takes the place of the one before', async () => {
+test('a member is stored with the subject that added it, and a new role replaces the old one', async () => {
   const member = await members.put(CALLER, 'user:bob', 'member')
   clock.advance(60_000)
   const promoted = await members.put({ ...CALLER, subject: 'user:carol' }, 'user:bob', 'admin')
@@ -57,12 +57,12 @@ test('a member is kept with who put it, and another role takes the place of the 
   }
   expect(member).toEqual({ ...kept, role: 'member' })
   expect(promoted).toEqual({ ...kept, role: 'admin', addedBy: 'user:carol', addedAt: Date.parse(START) + 60_000 })
-  expect(await members.find(PLACE, 'user:bob')).toEqual(promoted)
-  expect(await members.find(PLACE, 'user:dave')).toBeUndefined()
+  expect(await members.find(SCOPE, 'user:bob')).toEqual(promoted)
+  expect(await members.find(SCOPE, 'user:dave')).toBeUndefined()
   expect(await countMembers()).toBe(1)
 })
 
-test('who removed a member first, and when, stays; put again it is back', async () => {
+test('a second removal changes nothing, and a removed member can be added again', async () => {
   await members.put(CALLER, 'user:bob', 'admin')
 
   const removed = await members.remove(CALLER, 'user:bob')
@@ -75,7 +75,7 @@ test('who removed a member first, and when, stays; put again it is back', async 
   expect(back).toMatchObject({ role: 'member', removedBy: null, removedAt: null })
 })
 
-test('who was never listed is removed by one call, and listed as removed', async () => {
+test('a subject that was never a member can be removed, and is then listed as removed', async () => {
   const removed = await members.remove(CALLER, 'user:dave')
   clock.advance(60_000)
   const again = await members.remove({ ...CALLER, subject: 'user:carol' }, 'user:dave')
@@ -91,10 +91,10 @@ test('who was never listed is removed by one call, and listed as removed', async
   })
   expect(again).toEqual(removed)
   expect(await members.list(CALLER)).toEqual([removed])
-  expect(await authorization.isAllowed({ ...PLACE, subject: 'user:dave', role: 'member' })).toBe(false)
+  expect(await authorization.isAllowed({ ...SCOPE, subject: 'user:dave', role: 'member' })).toBe(false)
 })
 
-test('members are listed by subject, removed ones too, page by page', async () => {
+test('members are listed page by page, by subject, removed members included', async () => {
   for (const subject of ['user:c', 'service:b', 'user:a']) await members.put(CALLER, subject, 'member')
   await members.remove(CALLER, 'service:b')
 
@@ -105,7 +105,7 @@ test('members are listed by subject, removed ones too, page by page', async () =
   expect(rest.map(({ subject }) => subject)).toEqual(['user:c'])
 })
 
-test('puts and removals of one member at once all succeed', async () => {
+test('concurrent puts and removals of one member all succeed', async () => {
   await Promise.all(
     Array.from({ length: 20 }, (_, index) =>
       index % 2 === 0 ? members.put(CALLER, 'user:bob', 'admin') : members.remove(CALLER, 'user:bob'),
@@ -117,10 +117,10 @@ test('puts and removals of one member at once all succeed', async () => {
 
 describe('the built-in authorization', () => {
   test.each<[what: string, row: Role | null, isRemoved: boolean, asked: Role, isAllowed: boolean]>([
-    ['who has no row may what the credential says', null, false, 'admin', true],
-    ['who has no row may read', null, false, 'member', true],
+    ['a subject without a row may do what its credential permits', null, false, 'admin', true],
+    ['a subject without a row may read', null, false, 'member', true],
     ['a member reads', 'member', false, 'member', true],
-    ['a member does not write, whatever the credential says', 'member', false, 'admin', false],
+    ['a member does not write, whatever its credential permits', 'member', false, 'admin', false],
     ['an admin writes', 'admin', false, 'admin', true],
     ['an admin reads', 'admin', false, 'member', true],
     ['a removed member does not read', 'member', true, 'member', false],
@@ -130,19 +130,19 @@ describe('the built-in authorization', () => {
     if (row !== null) await members.put(CALLER, 'user:bob', row)
     if (isRemoved) await members.remove(CALLER, 'user:bob')
 
-    expect(await authorization.isAllowed({ ...PLACE, subject: 'user:bob', role: asked })).toBe(isAllowed)
+    expect(await authorization.isAllowed({ ...SCOPE, subject: 'user:bob', role: asked })).toBe(isAllowed)
   })
 
-  test('who is put back may act again, in the new role', async () => {
+  test('a removed member that is added again may act in its new role', async () => {
     await members.put(CALLER, 'user:bob', 'admin')
     await members.remove(CALLER, 'user:bob')
     await members.put(CALLER, 'user:bob', 'member')
 
-    expect(await authorization.isAllowed({ ...PLACE, subject: 'user:bob', role: 'member' })).toBe(true)
-    expect(await authorization.isAllowed({ ...PLACE, subject: 'user:bob', role: 'admin' })).toBe(false)
+    expect(await authorization.isAllowed({ ...SCOPE, subject: 'user:bob', role: 'member' })).toBe(true)
+    expect(await authorization.isAllowed({ ...SCOPE, subject: 'user:bob', role: 'admin' })).toBe(false)
   })
 
-  test('who was removed from one project is not from another (I9)', async () => {
+  test('a member that was removed from one project may still act in another (I9)', async () => {
     await members.put(CALLER, 'user:bob', 'member')
     await members.remove(CALLER, 'user:bob')
 
@@ -151,16 +151,16 @@ describe('the built-in authorization', () => {
     }
   })
 
-  test('what it cannot look up it does not allow', async () => {
+  test('a request fails if the members cannot be read', async () => {
     const pool = createPool({ connectionString: database.url })
     const unreachable = new MemberAuthorization({ db: createDb(pool) })
     await pool.end()
 
-    await expect(unreachable.isAllowed({ ...PLACE, subject: 'user:bob', role: 'member' })).rejects.toThrow('pool')
+    await expect(unreachable.isAllowed({ ...SCOPE, subject: 'user:bob', role: 'member' })).rejects.toThrow('pool')
   })
 })
 
-describe('I9: a member of another project is not there', () => {
+describe('I9: another project does not see a member', () => {
   test.each(OTHERS)('for %j', async (other) => {
     const member = await members.put(CALLER, 'user:bob', 'member')
 
@@ -172,16 +172,16 @@ describe('I9: a member of another project is not there', () => {
     expect(await members.list(CALLER)).toEqual([member])
   })
 
-  test.each([null, ...OTHERS])('no statement sees or writes it behind the wall of %j', async (place) => {
+  test.each([null, ...OTHERS])('under the row-level security of %j no statement reads or writes it', async (scope) => {
     const member = await members.put(CALLER, 'user:bob', 'member')
     const [bob, doing] = [
-      { ...PLACE, subject: 'user:bob' },
+      { ...SCOPE, subject: 'user:bob' },
       { actor: 'user:eve', now: null },
     ]
-    const within = <Result>(work: (tx: Tx) => Promise<Result>) => transactScoped(db, systemClock, place, work)
+    const within = <Result>(work: (tx: Tx) => Promise<Result>) => transactScoped(db, systemClock, scope, work)
 
     expect(await within((tx) => findMember(tx, bob))).toBeUndefined()
-    expect(await within((tx) => listMembers(tx, { ...PLACE, after: null, limit: 10 }))).toEqual([])
+    expect(await within((tx) => listMembers(tx, { ...SCOPE, after: null, limit: 10 }))).toEqual([])
     for (const subject of ['user:bob', 'user:new']) {
       const save = within((tx) => saveMember(tx, { ...bob, ...doing, subject, role: 'admin' }))
       await expect(save).rejects.toMatchObject({ code: '42501' })
@@ -194,15 +194,15 @@ describe('I9: a member of another project is not there', () => {
   })
 })
 
-describe('what is refused writes nothing', () => {
+describe('an invalid input is rejected and writes nothing', () => {
   test.each<[what: string, subject: unknown, role: unknown, paths: string[]]>([
-    ['a subject of no type', 'bob', 'member', ['subject']],
+    ['a subject without a type', 'bob', 'member', ['subject']],
     ['a subject with a space', 'user:b b', 'member', ['subject']],
     ['a subject with U+0000', 'user:b\0b', 'member', ['subject']],
-    ['a subject of half a character', 'user:\ud800', 'member', ['subject']],
+    ['a subject with half a character', 'user:\ud800', 'member', ['subject']],
     ['a long subject', `user:${'b'.repeat(201)}`, 'member', ['subject']],
     ['an unknown role', 'user:bob', 'owner', ['role']],
-    ['neither', undefined, null, ['subject', 'role']],
+    ['neither subject nor role', undefined, null, ['subject', 'role']],
   ])('%s', async (_what, subject, role, paths) => {
     await expect(members.put(CALLER, subject as string, role as Role)).rejects.toMatchObject({
       code: 'invalid_input',
@@ -220,8 +220,8 @@ describe('what is refused writes nothing', () => {
         code: 'invalid_input',
         problems: [{ path: 'subject', message: expect.stringMatching(/^expected a typed subject/) as string }],
       })
-      expect(await members.find(PLACE, subject as string)).toBeUndefined()
-      expect(await members.find(PLACE, 'user:bob')).toMatchObject({ removedAt: null })
+      expect(await members.find(SCOPE, subject as string)).toBeUndefined()
+      expect(await members.find(SCOPE, 'user:bob')).toMatchObject({ removedAt: null })
       expect(await countMembers()).toBe(1)
     },
   )
@@ -237,11 +237,11 @@ describe('what is refused writes nothing', () => {
     })
   })
 
-  test.each([{ tenantId: '_platform' }, { projectId: '_platform' }])('a place of %j', async (where) => {
+  test.each([{ tenantId: '_platform' }, { projectId: '_platform' }])('a caller with %j', async (where) => {
     await expect(members.put({ ...CALLER, ...where }, 'user:bob', 'member')).rejects.toMatchObject({
       code: 'invalid_input',
     })
-    await expect(authorization.isAllowed({ ...PLACE, ...where, subject: 'user:bob', role: 'member' })).rejects.toThrow(
+    await expect(authorization.isAllowed({ ...SCOPE, ...where, subject: 'user:bob', role: 'member' })).rejects.toThrow(
       'expected 1 to 100 letters',
     )
   })

@@ -23,14 +23,14 @@ const REFUSED = [
   '*',
 ]
 
-test.each(REFUSED)('no caller can have the tenant or the project %j, whatever the operation', async (name) => {
+test.each(REFUSED)('every operation rejects a caller whose tenant or project is %j', async (name) => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const { db, clock, scheduler } = pipeline
   const before = await countRows(pipeline)
 
-  for (const place of [{ tenantId: name }, { projectId: name }]) {
-    const caller = { ...CALLER, ...place }
-    const path = 'tenantId' in place ? 'tenant' : 'project'
+  for (const scope of [{ tenantId: name }, { projectId: name }]) {
+    const caller = { ...CALLER, ...scope }
+    const path = 'tenantId' in scope ? 'tenant' : 'project'
     const refusal = { code: 'invalid_input', problems: [{ path }] }
     await expect(scheduler.create(caller, EVERY_MINUTE)).rejects.toMatchObject(refusal)
     await expect(scheduler.list(caller)).rejects.toMatchObject(refusal)

@@ -54,7 +54,7 @@ beforeEach(async () => {
   secrets = new Secrets({ db, clock, keys: KEYS })
 })
 
-/** The name of a secret of somebody's project. */
+/** The name of a secret, with the tenant and the project of a caller. */
 function named(name: string, { tenantId, projectId }: Caller = CALLER) {
   return { tenantId, projectId, name }
 }
@@ -87,7 +87,7 @@ async function countSecrets(): Promise<number> {
   return rows[0]?.count ?? Number.NaN
 }
 
-test('a secret is told to the target and to nobody else (I8)', async () => {
+test('only the secret store returns the value of a secret; put and list do not (I8)', async () => {
   const record = await secrets.put(CALLER, 'hook', CANARY)
 
   expect(record).toEqual({
@@ -103,7 +103,7 @@ test('a secret is told to the target and to nobody else (I8)', async () => {
   expect(await store.resolve(named('other'))).toBeUndefined()
 })
 
-test('a value takes the place of the one before, as the next version', async () => {
+test('a put replaces the value and counts up the version', async () => {
   await secrets.put(CALLER, 'hook', 'before')
   clock.advance(60_000)
   const record = await secrets.put({ ...CALLER, subject: 'user:bob' }, 'hook', CANARY)
@@ -119,7 +119,7 @@ test('a value takes the place of the one before, as the next version', async () 
   expect(await store.resolve(named('hook'))).toBe(CANARY)
 })
 
-test('a deleted secret is gone', async () => {
+test('a deleted secret is not resolved, not listed and not deleted again', async () => {
   const record = await secrets.put(CALLER, 'hook', CANARY)
 
   expect(await secrets.delete(CALLER, 'hook')).toEqual(record)
@@ -139,7 +139,7 @@ test('secrets are listed by name, page by page', async () => {
   expect(rest.map(({ name }) => name)).toEqual(['d'])
 })
 
-test('puts of one name at once all succeed, one after the other, and the last value opens', async () => {
+test('concurrent puts of one name all succeed, one after the other, and the last value is resolved', async () => {
   const pool = createPool({ connectionString: database.url, maxConnections: 10 })
   const crowd = new Secrets({ db: createDb(pool), clock, keys: KEYS })
 
@@ -153,7 +153,7 @@ test('puts of one name at once all succeed, one after the other, and the last va
   expect(await store.resolve(named('hook'))).toBe(`value-${versions.indexOf(20)}`)
 })
 
-test('the value is in no table, whatever becomes of the secret', async () => {
+test('no table contains the value in plain text, neither of a replaced nor of a deleted secret', async () => {
   await secrets.put(CALLER, 'hook', 'before')
   await secrets.put(CALLER, 'hook', CANARY)
   await secrets.put(CALLER, 'gone', CANARY)
@@ -165,11 +165,11 @@ test('the value is in no table, whatever becomes of the secret', async () => {
   expectNoCanary(dump)
 })
 
-describe('a ciphertext in the place of another does not open', () => {
+describe('a ciphertext that is copied over another cannot be decrypted', () => {
   test.each<[what: string, victim: Caller & { name: string }]>([
-    ["another tenant's", { ...CALLER, tenantId: 'globex', name: 'hook' }],
-    ["another project's", { ...CALLER, projectId: 'shop', name: 'hook' }],
-    ["another name's", { ...CALLER, name: 'other' }],
+    ['from another tenant', { ...CALLER, tenantId: 'globex', name: 'hook' }],
+    ['from another project', { ...CALLER, projectId: 'shop', name: 'hook' }],
+    ['from another name', { ...CALLER, name: 'other' }],
   ])('%s', async (_what, victim) => {
     await secrets.put(victim, victim.name, CANARY)
     await secrets.put(CALLER, 'hook', 'mine')
@@ -190,7 +190,7 @@ describe('a ciphertext in the place of another does not open', () => {
     expect(await store.resolve(named(victim.name, victim))).toBe(CANARY)
   })
 
-  test('the value of an earlier version', async () => {
+  test('from an earlier version', async () => {
     await secrets.put(CALLER, 'hook', CANARY)
     const before = await findKeptSecret(workerDb, named('hook'))
     await secrets.put(CALLER, 'hook', 'now')
@@ -203,10 +203,10 @@ describe('a ciphertext in the place of another does not open', () => {
   })
 })
 
-describe('the key of the installation', () => {
+describe('the encryption key', () => {
   const [newKey, lostKey] = [Buffer.alloc(32, 2), Buffer.alloc(32, 3)]
 
-  test('is replaced while secrets are used: the new one encrypts, the old one still opens', async () => {
+  test('can be replaced while secrets are in use: the new key encrypts, and the old key still decrypts', async () => {
     await secrets.put(CALLER, 'old', CANARY)
     const keys = [newKey, ...KEYS]
     await new Secrets({ db, clock, keys }).put(CALLER, 'new', CANARY)
@@ -216,7 +216,7 @@ describe('the key of the installation', () => {
     await expect(store.resolve(named('new'))).rejects.toMatchObject({ code: 'secrets_unavailable' })
   })
 
-  test('may go once everything is encrypted anew, in every project, under the same versions', async () => {
+  test('can be removed after a rotation, which encrypts the secrets of every project anew and keeps their versions', async () => {
     for (const caller of [CALLER, ...OTHERS]) await secrets.put(caller, 'hook', `${CANARY}-${caller.tenantId}`)
     await secrets.put(CALLER, 'hook', CANARY)
     await new Secrets({ db, clock, keys: [lostKey] }).put(CALLER, 'lost', CANARY)
@@ -234,7 +234,7 @@ describe('the key of the installation', () => {
     expectNoCanary(await dumpOfAll())
   })
 
-  test('is replaced page by page', async () => {
+  test('is rotated page by page', async () => {
     await sql`
       insert into carillon.secrets
       select 'acme', 'web', 'lost' || number, 1, 'unknown', ${randomBytes(12)}, ${randomBytes(32)}, 'user:alice', now(),
@@ -252,7 +252,7 @@ describe('the key of the installation', () => {
     expect(unreadable).toHaveLength(201)
   })
 
-  test('that is not there keeps secrets from being put and used, and not from being listed and deleted', async () => {
+  test('is needed to put and to resolve secrets, but not to list and to delete them', async () => {
     await secrets.put(CALLER, 'hook', CANARY)
     const keyless = new Secrets({ db, clock, keys: null })
     const refusal = { code: 'secrets_unavailable', message: expect.stringContaining('CARILLON_SECRETS_KEY') as string }
@@ -265,13 +265,13 @@ describe('the key of the installation', () => {
     expect(await keyless.delete(CALLER, 'hook')).toMatchObject({ name: 'hook', version: 1 })
   })
 
-  test.each([[[Buffer.alloc(31)]], [[]]])('is refused unless it has 32 bytes: %j', (keys) => {
+  test.each([[[Buffer.alloc(31)]], [[]]])('is rejected unless it has 32 bytes: %j', (keys) => {
     expect(() => new Secrets({ db, keys })).toThrow(expect.objectContaining({ code: 'invalid_input' }) as Error)
     expect(() => new BuiltInSecretStore({ db: workerDb, keys })).toThrow(CarillonError)
   })
 })
 
-describe('I9: a secret of another project is not there', () => {
+describe('I9: another project does not see a secret', () => {
   test.each(OTHERS)('for %j', async (other) => {
     const record = await secrets.put(CALLER, 'hook', CANARY)
 
@@ -284,10 +284,10 @@ describe('I9: a secret of another project is not there', () => {
     expect(await store.resolve(named('hook'))).toBe(CANARY)
   })
 
-  test.each([null, ...OTHERS])('no statement sees or writes it behind the wall of %j', async (place) => {
+  test.each([null, ...OTHERS])('under the row-level security of %j no statement reads or writes it', async (scope) => {
     await secrets.put(CALLER, 'hook', CANARY)
     const sealed = { keyId: 'k', nonce: randomBytes(12), ciphertext: randomBytes(32), version: 1 }
-    const within = <Result>(work: (tx: Tx) => Promise<Result>) => transactScoped(db, systemClock, place, work)
+    const within = <Result>(work: (tx: Tx) => Promise<Result>) => transactScoped(db, systemClock, scope, work)
 
     expect(await within((tx) => findKeptSecret(tx, named('hook')))).toBeUndefined()
     expect(await within((tx) => listSecrets(tx, { ...named(''), after: null, limit: 10 }))).toEqual([])
@@ -311,24 +311,24 @@ describe('I9: a secret of another project is not there', () => {
   })
 })
 
-describe('what is refused writes nothing, and no message holds what may be a value', () => {
+describe('an invalid input is rejected and writes nothing, and no message contains what may be a value', () => {
   test.each<[what: string, name: unknown, value: unknown, paths: string[]]>([
     ['an empty name', '', CANARY, ['name']],
     ['a long name', 'a'.repeat(101), CANARY, ['name']],
     ['a name that begins with a dot', '.hook', CANARY, ['name']],
     ['a name with a slash', 'a/b', CANARY, ['name']],
-    ['a name with a line end', 'hook\n', CANARY, ['name']],
-    ['a value for a name', ` ${CANARY}`, 'x', ['name']],
-    ['a number for a name', 7, CANARY, ['name']],
+    ['a name with a newline', 'hook\n', CANARY, ['name']],
+    ['a value in the place of the name', ` ${CANARY}`, 'x', ['name']],
+    ['a number as the name', 7, CANARY, ['name']],
     ['an empty value', 'hook', '', ['value']],
     ['a long value', 'hook', CANARY.padEnd(8193, 'x'), ['value']],
-    ['a value with a line end', 'hook', `${CANARY}\n`, ['value']],
+    ['a value with a newline', 'hook', `${CANARY}\n`, ['value']],
     ['a value with U+0000', 'hook', `${CANARY}\0`, ['value']],
     ['a value with a control character above ASCII', 'hook', `${CANARY}\u0085`, ['value']],
     ['a value with half a character', 'hook', `${CANARY}\ud800`, ['value']],
     ['no value', 'hook', undefined, ['value']],
-    ['a list for a value', 'hook', [CANARY], ['value']],
-    ['neither', null, null, ['name', 'value']],
+    ['a list as the value', 'hook', [CANARY], ['value']],
+    ['neither name nor value', null, null, ['name', 'value']],
   ])('%s', async (_what, name, value, paths) => {
     const refusal = await secrets.put(CALLER, name as string, value as string).catch((error: unknown) => error)
 
@@ -341,7 +341,7 @@ describe('what is refused writes nothing, and no message holds what may be a val
     expect(await countSecrets()).toBe(0)
   })
 
-  test('the longest name and value are taken, and every character that is one', async () => {
+  test('the longest name and value are accepted, with letters of any script', async () => {
     const [name, value] = ['a'.repeat(100), `ü 語 🙂 "'\\ ${'x'.repeat(8192)}`.slice(0, 8192)]
 
     await secrets.put(CALLER, name, value)
@@ -349,12 +349,15 @@ describe('what is refused writes nothing, and no message holds what may be a val
     expect(await store.resolve(named(name))).toBe(value)
   })
 
-  test.each(['', "' or true --", '\0', 'a'.repeat(101), 7, null])('a name that is none: %j', async (name) => {
-    await secrets.put(CALLER, 'hook', CANARY)
+  test.each(['', "' or true --", '\0', 'a'.repeat(101), 7, null])(
+    'a delete by an invalid name finds nothing: %j',
+    async (name) => {
+      await secrets.put(CALLER, 'hook', CANARY)
 
-    await expect(secrets.delete(CALLER, name as string)).rejects.toMatchObject({ code: 'secret_not_found' })
-    expect(await countSecrets()).toBe(1)
-  })
+      await expect(secrets.delete(CALLER, name as string)).rejects.toMatchObject({ code: 'secret_not_found' })
+      expect(await countSecrets()).toBe(1)
+    },
+  )
 
   test.each<[options: unknown, path: string]>([
     [{ limit: 0 }, 'limit'],
@@ -373,7 +376,7 @@ describe('what is refused writes nothing, and no message holds what may be a val
   })
 
   test.each([{ tenantId: '_platform' }, { projectId: '_platform' }, { tenantId: '' }])(
-    'a place of %j',
+    'a caller with %j',
     async (where) => {
       await expect(secrets.put({ ...CALLER, ...where }, 'hook', CANARY)).rejects.toMatchObject({
         code: 'invalid_input',

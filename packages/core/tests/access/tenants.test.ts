@@ -1,8 +1,9 @@
+import type { TenantInput } from '@carillon/api'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { findTenantLimits, saveTenantLimits } from '../../src/access/store/tenants.ts'
-import { Tenants, type TenantLimitsInput } from '../../src/access/tenants.ts'
+import { Tenants } from '../../src/access/tenants.ts'
 import { createDb, type Db, type Tx } from '../../src/db/database.ts'
 import { transactScoped } from '../../src/db/transact.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
@@ -11,21 +12,21 @@ import { ManualClock } from '../manual-clock.ts'
 
 const START = '2026-03-02T09:00:00Z'
 const ACTOR = 'user:root'
-const NOTHING = {
+const NO_LIMITS = {
   maxSchedulesPerProject: null,
   maxSchedulesPerUser: null,
   minimumSeconds: null,
   requestsPerMinute: null,
   allowedHosts: null,
 }
-const LEAST = {
+const LOWEST = {
   maxSchedulesPerProject: 1,
   maxSchedulesPerUser: 1,
   minimumSeconds: 1,
   requestsPerMinute: 1,
   allowedHosts: [],
 }
-const MOST = {
+const HIGHEST = {
   maxSchedulesPerProject: 1_000_000,
   maxSchedulesPerUser: 1_000_000,
   minimumSeconds: 86_400,
@@ -54,34 +55,34 @@ async function countTenants(): Promise<number> {
   return rows[0]?.count ?? Number.NaN
 }
 
-test('a tenant of which nobody said anything has what the installation says', async () => {
-  expect(await tenants.get('acme')).toEqual({ tenantId: 'acme', ...NOTHING, updatedBy: null, updatedAt: null })
+test('a tenant without limits of its own has no row and reads as null for each limit', async () => {
+  expect(await tenants.get('acme')).toEqual({ tenantId: 'acme', ...NO_LIMITS, updatedBy: null, updatedAt: null })
   expect(await countTenants()).toBe(0)
 })
 
-test.each<[what: string, limits: TenantLimitsInput]>([
-  ['the least', LEAST],
-  ['the most', MOST],
-])('%s that may be said is kept as it is', async (_what, limits) => {
+test.each<[what: string, limits: TenantInput]>([
+  ['lowest', LOWEST],
+  ['highest', HIGHEST],
+])('the %s limits are accepted and stored unchanged', async (_what, limits) => {
   const kept = await tenants.put(ACTOR, 'acme', limits)
 
   expect(kept).toEqual({ tenantId: 'acme', ...limits, updatedBy: ACTOR, updatedAt: Date.parse(START) })
   expect(await tenants.get('acme')).toEqual(kept)
-  expect(await tenants.get('globex')).toMatchObject(NOTHING)
+  expect(await tenants.get('globex')).toMatchObject(NO_LIMITS)
 })
 
-test('what is said takes the place of all that was: what is absent or null is as the installation says', async () => {
-  await tenants.put(ACTOR, 'acme', MOST)
+test('a put replaces all limits of a tenant: one that is absent or null becomes that of the installation', async () => {
+  await tenants.put(ACTOR, 'acme', HIGHEST)
   clock.advance(60_000)
 
   const kept = await tenants.put('user:other', 'acme', { minimumSeconds: 5, allowedHosts: null })
 
   const updated = { updatedBy: 'user:other', updatedAt: Date.parse(START) + 60_000 }
-  expect(kept).toEqual({ tenantId: 'acme', ...NOTHING, minimumSeconds: 5, ...updated })
+  expect(kept).toEqual({ tenantId: 'acme', ...NO_LIMITS, minimumSeconds: 5, ...updated })
   expect(await tenants.get('acme')).toEqual(kept)
 })
 
-test('hosts are checked by whoever knows their syntax', async () => {
+test('the given function checks the syntax of hosts', async () => {
   const asked: (readonly string[])[] = []
   const checked = new Tenants({
     db,
@@ -102,7 +103,7 @@ test('hosts are checked by whoever knows their syntax', async () => {
   expect(asked).toEqual([['good', 'bad'], ['good']])
 })
 
-test('puts for one tenant at once all succeed', async () => {
+test('concurrent puts for one tenant all succeed', async () => {
   const saved = await Promise.all(
     Array.from({ length: 20 }, (_, index) => tenants.put(ACTOR, 'acme', { minimumSeconds: index + 1 })),
   )
@@ -112,14 +113,14 @@ test('puts for one tenant at once all succeed', async () => {
 })
 
 test.each([null, { tenantId: 'globex', projectId: 'default' }])(
-  'I9: no statement sees or writes what a tenant may have behind the wall of %j',
-  async (place) => {
-    const kept = await tenants.put(ACTOR, 'acme', LEAST)
-    const within = <Result>(work: (tx: Tx) => Promise<Result>) => transactScoped(db, systemClock, place, work)
+  'I9: under the row-level security of %j no statement reads or writes the limits of a tenant',
+  async (scope) => {
+    const kept = await tenants.put(ACTOR, 'acme', LOWEST)
+    const within = <Result>(work: (tx: Tx) => Promise<Result>) => transactScoped(db, systemClock, scope, work)
 
     expect(await within((tx) => findTenantLimits(tx, { tenantId: 'acme' }))).toBeUndefined()
     for (const tenantId of ['acme', 'initech']) {
-      const write = within((tx) => saveTenantLimits(tx, { ...MOST, tenantId, actor: 'user:eve', now: null }))
+      const write = within((tx) => saveTenantLimits(tx, { ...HIGHEST, tenantId, actor: 'user:eve', now: null }))
       await expect(write).rejects.toMatchObject({ code: '42501' })
     }
 
@@ -128,7 +129,7 @@ test.each([null, { tenantId: 'globex', projectId: 'default' }])(
   },
 )
 
-describe('what is refused writes nothing', () => {
+describe('an invalid input is rejected and writes nothing', () => {
   test.each<[input: unknown, path: string]>([
     [{ maxSchedulesPerProject: 0 }, 'maxSchedulesPerProject'],
     [{ maxSchedulesPerProject: 1_000_001 }, 'maxSchedulesPerProject'],
@@ -151,7 +152,7 @@ describe('what is refused writes nothing', () => {
     [[], ''],
     [null, ''],
   ])('%j', async (input, path) => {
-    await expect(tenants.put(ACTOR, 'acme', input as TenantLimitsInput)).rejects.toMatchObject({
+    await expect(tenants.put(ACTOR, 'acme', input as TenantInput)).rejects.toMatchObject({
       code: 'invalid_input',
       problems: [{ path, message: expect.stringMatching(/^expected/) as string }],
     })

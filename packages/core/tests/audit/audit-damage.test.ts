@@ -1,15 +1,16 @@
 import type { FindingKind } from '@carillon/api'
 import { describe, expect, test } from 'vitest'
 
-import { Auditor, type AuditorDeps } from '../../src/audit/auditor.ts'
+import type { AuditorDeps } from '../../src/audit/auditor.ts'
 import type { Schedule } from '../../src/ledger/records.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, HOUR, MINUTE, type Pipeline, type TestWorker } from '../pipeline.ts'
 import { FAIL, SUCCEEDED } from '../scripted-target.ts'
+import { TestAuditor } from '../test-auditor.ts'
 
 const pipelineAt = emptiedPipelines()
 
-/** A ledger with runs of all sorts at 09:02, in which nothing comes due before 09:30, and a worker that has been idle for a while. */
+/** A ledger at 09:02 with runs in every state. Nothing comes due before 09:30, and the worker has been idle for two minutes. */
 interface World {
   readonly pipeline: Pipeline
   readonly worker: TestWorker
@@ -17,11 +18,11 @@ interface World {
   readonly succeeded: Schedule
   /** Failed for good at 09:00, at its second attempt. */
   readonly failed: Schedule
-  /** Failed at 09:00 and is tried again in ten hours. */
+  /** Failed at 09:00 and is retried in ten hours. */
   readonly retrying: Schedule
   /** Was tried at 09:00, then cancelled. */
   readonly cancelled: Schedule
-  /** Skipped its 09:00. */
+  /** Had its slot of 09:00 skipped. */
   readonly skipped: Schedule
   /** Comes due at 09:30. */
   readonly quiet: Schedule
@@ -46,27 +47,27 @@ async function setup(): Promise<World> {
   await scheduler.skip(CALLER, skipped.id, Date.parse('2026-11-14T09:00:00Z'))
   target.script = ({ scheduleId }) => (scheduleId === succeeded.id ? SUCCEEDED : FAIL)
   clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
   await pipeline.pass(10_000, worker)
-  await worker.keep()
+  await worker.runDue()
   const [run] = await pipeline.ledger(cancelled)
   if (run !== undefined) await scheduler.cancel(CALLER, run.id)
-  // Whoever has been there for a minute, holding nothing, has room.
+  // A worker that has held nothing for a minute counts as having room.
   await pipeline.pass(2 * MINUTE, worker)
   return { pipeline, worker, succeeded, failed, retrying, cancelled, skipped, quiet }
 }
 
-function auditorOf({ workerDb: db, clock, events }: Pipeline, deps: Partial<AuditorDeps> = {}): Auditor {
-  return new Auditor({ db, clock, events, ...deps })
+function auditorOf({ workerDb: db, clock, events }: Pipeline, deps: Partial<AuditorDeps> = {}): TestAuditor {
+  return new TestAuditor({ db, clock, events, ...deps })
 }
 
 interface Damage {
   readonly what: string
   readonly plant: (world: World) => Promise<unknown>
-  /** What is found, and of which schedule. */
+  /** The findings by kind, all of one schedule. */
   readonly finds: Partial<Record<FindingKind, number>>
   readonly of: (world: World) => Schedule
-  /** Repaired, it is found no more. @default false */
+  /** Whether the audit repairs the damage, so that the next audit finds nothing. @default false */
   readonly isRepaired?: boolean
 }
 
@@ -156,7 +157,7 @@ const DAMAGES: readonly Damage[] = [
     of: ofRetrying,
   },
   {
-    what: 'a waiting run is put into a lane of a kind that no worker serves',
+    what: 'a waiting run is put into a lane of a target kind that no worker serves',
     plant: run(
       `update carillon.runs set lane = 'graph.1', due_at = '2026-11-14T09:00:01Z' where schedule_id = $id`,
       ofRetrying,
@@ -165,7 +166,7 @@ const DAMAGES: readonly Damage[] = [
     of: ofRetrying,
   },
   {
-    what: 'a run waits for its turn behind nobody',
+    what: 'a run waits for its turn, but no other run is open',
     plant: run(
       `update carillon.runs set state = 'pending', reason = null, completed_at = null, waits_for = 'turn', due_at = 'infinity', lane = 'test.1'
        where schedule_id = $id`,
@@ -210,7 +211,7 @@ const DAMAGES: readonly Damage[] = [
     of: ofRetrying,
   },
   {
-    what: 'an attempt is made up',
+    what: 'an attempt that was never made is inserted',
     plant: run(
       `insert into carillon.attempts (schedule_id, scheduled_for, attempt, tenant_id, project_id, worker_id, outcome, started_at, completed_at)
        select schedule_id, scheduled_for, 1, tenant_id, project_id, gen_random_uuid(), 'succeeded', begun_at, completed_at
@@ -227,7 +228,7 @@ const DAMAGES: readonly Damage[] = [
     of: ofFailed,
   },
   {
-    what: 'the present revision is deleted',
+    what: 'the current revision is deleted',
     plant: run('delete from carillon.schedule_revisions where schedule_id = $id', ofQuiet),
     finds: { revision_missing: 1 },
     of: ofQuiet,
@@ -278,7 +279,7 @@ const DAMAGES: readonly Damage[] = [
     of: ofSucceeded,
   },
   {
-    what: 'a run that is over is set to run again',
+    what: 'a run that has ended is set to run again',
     plant: run(
       `update carillon.runs set state = 'retrying', completed_at = null, waits_for = 'retry', due_at = '2026-11-15Z', lane = 'test.1'
        where schedule_id = $id`,
@@ -333,16 +334,16 @@ const DAMAGES: readonly Damage[] = [
   },
 ]
 
-/** What has been told of which schedule, by kind. */
-async function toldOf({ pipeline }: World): Promise<Record<string, Record<string, number>>> {
-  const told: Record<string, Record<string, number>> = {}
+/** The number of stored findings, by schedule and kind. */
+async function findingsOf({ pipeline }: World): Promise<Record<string, Record<string, number>>> {
+  const found: Record<string, Record<string, number>> = {}
   for (const { scheduleId, kind, detail } of await pipeline.scheduler.findings(CALLER, { limit: 100 })) {
-    // What was found, and what to do.
+    // The detail says what was found, and what to do.
     expect(detail).toMatch(/^.+: .+$/)
-    const counts = (told[scheduleId ?? ''] ??= {})
+    const counts = (found[scheduleId ?? ''] ??= {})
     counts[kind] = (counts[kind] ?? 0) + 1
   }
-  return told
+  return found
 }
 
 test('an audit finds nothing in a sound ledger with runs in every state', async () => {
@@ -362,7 +363,7 @@ test('an audit finds nothing in a sound ledger with runs in every state', async 
   ])
 })
 
-describe('a requested audit finds damage by hand within a minute', () => {
+describe('a requested audit finds damage that was done by hand within a minute', () => {
   test.each(DAMAGES)('$what', async ({ plant, finds, of, isRepaired = false }) => {
     const world = await setup()
     const { pipeline, worker } = world
@@ -377,7 +378,7 @@ describe('a requested audit finds damage by hand within a minute', () => {
       await pipeline.pass(2000, worker)
     }
 
-    expect(await toldOf(world)).toEqual({ [of(world).id]: finds })
+    expect(await findingsOf(world)).toEqual({ [of(world).id]: finds })
     const total = Object.values(finds).reduce((sum, count) => sum + count, 0)
     expect(await pipeline.scheduler.latestAudit()).toMatchObject({ isWhole: true, findings: total })
     const again = await auditorOf(pipeline).audit()
@@ -387,7 +388,7 @@ describe('a requested audit finds damage by hand within a minute', () => {
   })
 })
 
-describe('the continuous audit finds damage by hand within ten minutes', () => {
+describe('the continuous audit finds damage that was done by hand within ten minutes', () => {
   test.each(DAMAGES)('$what', async ({ plant, finds, of }) => {
     const world = await setup()
     const { pipeline, worker } = world
@@ -400,6 +401,6 @@ describe('the continuous audit finds damage by hand within ten minutes', () => {
       await auditor.runOnce()
     }
 
-    expect(await toldOf(world)).toEqual({ [of(world).id]: finds })
+    expect(await findingsOf(world)).toEqual({ [of(world).id]: finds })
   })
 })

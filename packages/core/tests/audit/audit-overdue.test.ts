@@ -1,12 +1,13 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 
-import { Auditor, type AuditCounts } from '../../src/audit/auditor.ts'
+import type { AuditCounts } from '../../src/audit/auditor.ts'
 import type { Schedule } from '../../src/ledger/records.ts'
 import { whileHeld } from '../blocked-statement.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, MINUTE, type Pipeline, type TestWorker } from '../pipeline.ts'
 import { FAIL, held, SUCCEEDED } from '../scripted-target.ts'
+import { TestAuditor } from '../test-auditor.ts'
 
 const pipelineAt = emptiedPipelines()
 
@@ -15,7 +16,7 @@ const LATER = { retry: { maxAttempts: 3, baseSeconds: 36_000, capSeconds: 36_000
 const HOLD = 'select from carillon.schedules for update'
 
 async function audit({ workerDb: db, clock, events }: Pipeline): Promise<Record<string, number>> {
-  const { findings }: AuditCounts = await new Auditor({ db, clock, events }).audit()
+  const { findings }: AuditCounts = await new TestAuditor({ db, clock, events }).audit()
   return Object.fromEntries(Object.entries(findings).filter(([, count]) => count > 0))
 }
 
@@ -23,14 +24,14 @@ async function detailsOf({ scheduler }: Pipeline): Promise<string[]> {
   return (await scheduler.findings(CALLER)).map(({ detail }) => detail)
 }
 
-/** It is 09:05, and a run of 09:00 waits for its retry. */
+/** Sets up a run of 09:00 that waits for its retry, at 09:05. */
 async function setup(concurrency = 200): Promise<{ pipeline: Pipeline; worker: TestWorker; schedule: Schedule }> {
   const pipeline = await pipelineAt('2026-11-14T08:59:00Z')
   const worker = pipeline.worker('worker', concurrency)
   const schedule = await pipeline.create({ ...DAILY, policy: LATER })
   pipeline.target.script = () => FAIL
   pipeline.clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
   await pipeline.pass(5 * MINUTE, worker)
   return { pipeline, worker, schedule }
 }
@@ -53,7 +54,7 @@ describe('while another transaction holds the row of a schedule', () => {
     ])
   })
 
-  test('a slot that is due is reported, and so is one that was lost; its line is inserted once the lock is gone', async () => {
+  test('a due slot and a lost slot are both reported, and the lost one gets its line once the lock is released', async () => {
     const { pipeline, worker, schedule } = await setup()
     const { db } = pipeline
     await sql`update carillon.runs set due_at = '2026-11-15'`.execute(db)
@@ -70,7 +71,7 @@ describe('while another transaction holds the row of a schedule', () => {
 
     const details = await detailsOf(pipeline)
     expect(details.filter((detail) => detail.includes('another transaction holds the row'))).toHaveLength(2)
-    await worker.keep()
+    await worker.runDue()
     expect(await audit(pipeline)).toMatchObject({ slot_lost: 1 })
     expect(await pipeline.lines(schedule)).toEqual(['09:00 skipped missed'])
     expect(await pipeline.lines(late)).toHaveLength(1)
@@ -87,7 +88,7 @@ describe('a run that is due and first in its lane', () => {
     const { script, answer } = held()
     pipeline.target.script = script
     await pipeline.pass(MINUTE, worker)
-    await worker.begin()
+    await worker.startDue()
     await pipeline.pass(2 * MINUTE, worker)
     const moveTo = (lane: string): Promise<unknown> =>
       sql`
@@ -108,7 +109,7 @@ describe('a run that is due and first in its lane', () => {
     await end()
   })
 
-  test('waits behind a worker that is full, for ten minutes', async () => {
+  test('is not stuck for ten minutes if the only worker is full', async () => {
     const { pipeline, worker, moveTo, end } = await withHeldRun(1)
     await moveTo('')
 
@@ -118,7 +119,7 @@ describe('a run that is due and first in its lane', () => {
     await end()
   })
 
-  test('is stuck after a minute if no worker looks at its lane, however full the workers are', async () => {
+  test('is stuck after a minute if no worker looks at its lane, even if all workers are full', async () => {
     const { pipeline, moveTo, end } = await withHeldRun(1)
     await moveTo('test.64')
 

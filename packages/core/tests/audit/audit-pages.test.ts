@@ -1,38 +1,39 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 
-import { Auditor, type AuditCounts } from '../../src/audit/auditor.ts'
+import type { AuditCounts } from '../../src/audit/auditor.ts'
 import { findLedgerPage, type LedgerPosition } from '../../src/audit/store/ledger-pages.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, DAY, HOUR, MINUTE, type Pipeline } from '../pipeline.ts'
 import { nodesOf, plansOf, recordingDb } from '../query-plan.ts'
 import { FAIL } from '../scripted-target.ts'
+import { TestAuditor } from '../test-auditor.ts'
 
 const pipelineAt = emptiedPipelines()
 
 const FIRST: LedgerPosition = { scheduleId: '00000000-0000-0000-0000-000000000000', slot: null }
 const DAILY = { cadence: { kind: 'cron', expression: '0 9 * * *', timezone: 'UTC' } }
 
-function auditorOf({ workerDb: db, clock, events }: Pipeline, linesPerPage = 5000): Auditor {
-  return new Auditor({ db, clock, events }, { linesPerPage })
+function auditorOf({ workerDb: db, clock, events }: Pipeline, linesPerPage = 5000): TestAuditor {
+  return new TestAuditor({ db, clock, events }, { linesPerPage })
 }
 
 function foundBy({ findings }: AuditCounts): Record<string, number> {
   return Object.fromEntries(Object.entries(findings).filter(([, count]) => count > 0))
 }
 
-/** Schedules with some hundred lines each, of which all but the last say `skipped: missed`: no count of the schedule tells of them. */
+/** Schedules with 120 lines each. All but the last are skipped as missed, so no count of a schedule includes them. */
 async function afterAnOutage(schedules: number): Promise<Pipeline> {
   const pipeline = await pipelineAt('2026-11-14T09:00:30Z')
   for (let n = 0; n < schedules; n += 1) await pipeline.create({ policy: { startingDeadlineSeconds: 60 } })
   pipeline.clock.advance(2 * HOUR)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
   return pipeline
 }
 
 describe('a page of the full audit', () => {
-  test('holds no more lines than its limit, whatever the counts of schedules say, and all pages together hold each line once', async () => {
+  test('holds no more lines than its limit, whatever the counts of its schedules, and no line is on two pages or on none', async () => {
     const pipeline = await afterAnOutage(5)
     const { db, workerDb } = pipeline
     const lines: number[] = []
@@ -61,11 +62,11 @@ describe('a page of the full audit', () => {
     expect(Math.max(...lines)).toBe(50)
   })
 
-  test('ends before a slot whose attempts do not fit, and gets past a slot with more attempts than a page holds', async () => {
+  test('ends before a slot whose attempts do not fit, and takes a slot with more attempts than its limit alone', async () => {
     const pipeline = await pipelineAt('2026-11-14T08:59:00Z')
     const { id } = await pipeline.create(DAILY)
     pipeline.clock.advance(MINUTE)
-    await pipeline.worker().keep()
+    await pipeline.worker().runDue()
     await sql`
       insert into carillon.attempts (schedule_id, scheduled_for, attempt, tenant_id, project_id, worker_id, outcome, started_at, completed_at)
       select schedule_id, scheduled_for + slot * interval '1 second', number, tenant_id, project_id, worker_id, outcome, started_at, completed_at
@@ -84,7 +85,7 @@ describe('a page of the full audit', () => {
     expect(await pageFrom({ scheduleId: id, slot: slot + 1 })).toMatchObject({ next: { slot: slot + 1000 } })
   })
 
-  test('splits only a schedule with more lines than a page: any other that does not fit begins the next page', async () => {
+  test('splits only a schedule with more lines than a page: any other schedule that does not fit begins the next page', async () => {
     const pipeline = await afterAnOutage(3)
     const { workerDb } = pipeline
     const ids = (await pipeline.scheduler.list(CALLER)).map(({ id }) => id).toSorted()
@@ -106,7 +107,7 @@ describe('a page of the full audit', () => {
     const { clock, events, database } = pipeline
     await sql`analyze`.execute(pipeline.db)
     const { db, queries } = recordingDb(createPool({ connectionString: database.url, role: 'carillon_worker' }))
-    await new Auditor({ db, clock, events }, { linesPerPage: 50 }).audit()
+    await new TestAuditor({ db, clock, events }, { linesPerPage: 50 }).audit()
     const pages = queries.filter(({ sql: text }) => /candidates|grouped|with open as/.test(text))
 
     expect(pages.length).toBeGreaterThan(12)
@@ -114,7 +115,7 @@ describe('a page of the full audit', () => {
       if (query === undefined) continue
       for (const plan of await plansOf(pipeline.workerDb, query)) {
         const nodes = nodesOf(plan)
-        // A page is found in the order of an index: what lies behind it is not even read to be sorted.
+        // Postgres finds a page in the order of an index, so it neither reads nor sorts what follows the page.
         if (query.sql.includes('candidates')) expect(nodes.map((node) => node['Node Type'])).not.toContain('Sort')
         const scans = nodes.filter(
           (node) => node['Node Type'] !== 'Bitmap Heap Scan' && /^(runs|attempts)_\d/.test(node['Relation Name'] ?? ''),
@@ -143,23 +144,23 @@ describe('a schedule whose lines are on several pages', () => {
     const { db } = pipeline
     const worker = pipeline.worker()
     const cadence = { kind: 'cron', expression: '*/15 * * * *', timezone: 'UTC' }
-    // So many that some come due long after their slot, whatever their ids.
+    // Enough for some to come due long after their slot, whatever their ids.
     for (let n = 0; n < 16; n += 1) await pipeline.create({ cadence, policy: { spreadSeconds: 3600 } })
     for (let quarters = 0; quarters < 16; quarters += 1) {
       pipeline.clock.advance(15 * MINUTE)
-      await worker.keep()
+      await worker.runDue()
     }
     await sql`delete from carillon.attempts`.execute(db)
     const { numAffectedRows = 0n } = await sql`
       delete from carillon.runs where extract(minute from scheduled_for) = 45`.execute(db)
     expect(numAffectedRows).toBeGreaterThan(30n)
 
-    // The last slot of each page is a lost one.
+    // The last slot of each page is lost.
     expect((await auditorOf(pipeline, 3).audit()).findings.slot_lost).toBe(Number(numAffectedRows))
     expect((await auditorOf(pipeline, 3).audit()).findings.slot_lost).toBe(0)
   })
 
-  test('has wrong counts: a requested audit reports them at once, a continuous one the second time', async () => {
+  test('is reported for wrong counts at once by a requested audit, and the second time by the continuous one', async () => {
     const pipeline = await afterAnOutage(1)
     const isWrong = sql`update carillon.schedules set run_count = run_count + 2`
     await isWrong.execute(pipeline.db)
@@ -170,11 +171,11 @@ describe('a schedule whose lines are on several pages', () => {
     expect(finding?.detail).toContain('the lines of 2 may be lost: look for them in a backup')
 
     await isWrong.execute(pipeline.db)
-    const unasked = [await wholeAudit(pipeline, auditor), await wholeAudit(pipeline, auditor)]
-    expect(unasked.map(({ count_wrong = 0 }) => count_wrong)).toEqual([0, 1])
+    const continuous = [await wholeAudit(pipeline, auditor), await wholeAudit(pipeline, auditor)]
+    expect(continuous.map(({ count_wrong = 0 }) => count_wrong)).toEqual([0, 1])
   })
 
-  test('has no finding about its counts while a run on an earlier page is open: it may end between two pages', async () => {
+  test('is not reported for wrong counts while a run on an earlier page is open, because it may end between two pages', async () => {
     const pipeline = await afterAnOutage(1)
     await sql`
       update carillon.runs set state = 'running', attempt_count = 1, completed_at = null, reason = null, worker_id = workers.id,
@@ -188,8 +189,8 @@ describe('a schedule whose lines are on several pages', () => {
   })
 })
 
-/** What the next full audit finds that nobody asked for. */
-async function wholeAudit(pipeline: Pipeline, auditor: Auditor): Promise<Record<string, number>> {
+/** Runs the continuous audit until a full audit has finished. Returns its findings by kind. */
+async function wholeAudit(pipeline: Pipeline, auditor: TestAuditor): Promise<Record<string, number>> {
   const found: Record<string, number> = {}
   for (;;) {
     pipeline.clock.advance(MINUTE)
@@ -208,7 +209,7 @@ test('a line that was deleted weeks after its slot is found within the retention
   await pipeline.scheduler.skip(CALLER, skipped.id, Date.parse('2026-11-02T09:00:00Z'))
   for (let days = 0; days < 20; days += 1) {
     clock.advance(days === 0 ? MINUTE : DAY)
-    await worker.keep()
+    await worker.runDue()
   }
   expect(foundBy(await auditorOf(pipeline).audit())).toEqual({})
   await sql`delete from carillon.runs where scheduled_for < '2026-11-03'`.execute(db)
@@ -216,7 +217,7 @@ test('a line that was deleted weeks after its slot is found within the retention
 
   const found = foundBy(await auditorOf(pipeline).audit())
 
-  // Two ran and are restored by their attempts, one of which is gone as well; one was skipped.
+  // Two lines are of runs, one of which has lost its attempt too, and two are of skipped slots.
   expect(found).toEqual({ slot_lost: 4, count_wrong: 1 })
   expect((await pipeline.lines(ran)).slice(0, 2)).toEqual(['09:00 skipped missed', '09:00 succeeded'])
   const details = (await pipeline.scheduler.findings(CALLER, { limit: 10 })).map(({ detail }) => detail)
@@ -224,7 +225,7 @@ test('a line that was deleted weeks after its slot is found within the retention
   expect(foundBy(await auditorOf(pipeline).audit())).toEqual({})
 })
 
-test('an open run whose schedule is gone is a finding for the installation, with what to do', async () => {
+test('an open run whose schedule is gone is a finding of the installation, and its detail says what to do', async () => {
   const pipeline = await pipelineAt('2026-11-14T08:59:00Z')
   const { clock, db, scheduler, target } = pipeline
   const worker = pipeline.worker()
@@ -234,7 +235,7 @@ test('an open run whose schedule is gone is a finding for the installation, with
   })
   target.script = () => FAIL
   clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
   for (const table of ['schedule_revisions', 'schedule_changes']) {
     await sql`delete from ${sql.table(`carillon.${table}`)} where schedule_id = ${id}`.execute(db)
   }

@@ -1,53 +1,54 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 
-import { Auditor, type AuditCounts } from '../../src/audit/auditor.ts'
+import type { AuditCounts } from '../../src/audit/auditor.ts'
 import type { Db } from '../../src/db/database.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { createCopies } from '../many-schedules.ts'
 import { CALLER, MINUTE, type Pipeline, type TestWorker } from '../pipeline.ts'
 import { watchedDb } from '../query-plan.ts'
+import { TestAuditor } from '../test-auditor.ts'
 
 const pipelineAt = emptiedPipelines()
 
 const EVERY_QUARTER = { cadence: { kind: 'cron', expression: '*/15 * * * *', timezone: 'UTC' } }
 const FAR = Number.MAX_SAFE_INTEGER
 
-function auditorOf({ workerDb, clock, events }: Pipeline, db: Db = workerDb): Auditor {
-  return new Auditor({ db, clock, events })
+function auditorOf({ workerDb, clock, events }: Pipeline, db: Db = workerDb): TestAuditor {
+  return new TestAuditor({ db, clock, events })
 }
 
 function foundBy(counts: AuditCounts | undefined): Record<string, number> {
   return Object.fromEntries(Object.entries(counts?.findings ?? {}).filter(([, count]) => count > 0))
 }
 
-/** Everything has been looked at once; from here on only what comes due is compared. */
-async function auditOnce({ db }: Pipeline, auditor: Auditor): Promise<void> {
+/** Runs one full audit and postpones the next, so that only recent slots are compared afterwards. */
+async function auditOnce({ db }: Pipeline, auditor: TestAuditor): Promise<void> {
   expect(await auditor.runOnce()).toMatchObject({ isWhole: true })
   await sql`
     update carillon.service_turns set cursor = json_build_object('nextFullAt', ${FAR}::bigint, 'changeId', cursor ->> 'changeId')
     where name = 'audit'`.execute(db)
 }
 
-/** Time passes, slots begin, and the auditor looks every fifteen seconds. */
+/** Advances the clock by 15 s at a time, and runs what is due and the auditor. */
 async function passAudited(
   pipeline: Pipeline,
   ms: number,
   worker: TestWorker,
-  auditor: Auditor,
+  auditor: TestAuditor,
 ): Promise<AuditCounts[]> {
   const audits: AuditCounts[] = []
   for (let left = ms; left > 0; left -= 15_000) {
     await pipeline.pass(15_000, worker)
-    await worker.keep()
+    await worker.runDue()
     const counts = await auditor.runOnce()
     if (counts !== undefined) audits.push(counts)
   }
   return audits
 }
 
-/** While work goes on, Postgres refuses to insert into a table, as far as a condition says. */
+/** Makes Postgres reject inserts into a table during `work`, for the rows of a condition. */
 async function whileRefused<Result>(
   { db }: Pipeline,
   { table, when = 'true' }: { readonly table: string; readonly when?: string },
@@ -74,18 +75,18 @@ async function countFindings({ db }: Pipeline): Promise<number> {
 }
 
 describe('a slice that could not be stored', () => {
-  test('is repeated, and finds again what it had found, in the middle of a full audit', async () => {
+  test('is repeated in the middle of a full audit, and finds the same again', async () => {
     const pipeline = await pipelineAt('2026-11-14T08:59:00Z')
     const { db, clock, database } = pipeline
-    // With room for all of them: a full worker leaves the rest for later.
+    // It has room for all runs: a full worker would leave some for later.
     const worker = pipeline.worker('worker', 500)
     await createCopies(pipeline, 449, { cadence: { kind: 'cron', expression: '0 9 * * *', timezone: 'UTC' } })
     clock.advance(MINUTE)
-    await worker.keep()
+    await worker.runDue()
     await sql`delete from carillon.attempts where schedule_id = (select id from carillon.schedules order by id desc limit 1)`.execute(
       db,
     )
-    // Each statement takes so long that one slice does not look at everything.
+    // Each statement takes so long that one slice cannot audit everything.
     const pool = createPool({ connectionString: database.url, role: 'carillon_worker' })
     const slow = watchedDb(pool, () => clock.advance(100))
     const auditor = auditorOf(pipeline, slow)
@@ -128,14 +129,14 @@ describe('a slice that could not be stored', () => {
     expect(await pipeline.scheduler.findings(CALLER)).toMatchObject([{ kind: 'slot_unknown' }])
   })
 
-  test('leaves no repair without its finding: both are one transaction', async () => {
+  test('leaves no repair without its finding, because one transaction writes both', async () => {
     const pipeline = await pipelineAt('2026-11-14T08:59:30Z')
     const { db, scheduler } = pipeline
     const worker = pipeline.worker()
     const schedule = await pipeline.create()
     const counted = await pipeline.create()
     await pipeline.pass(MINUTE, worker)
-    await worker.keep()
+    await worker.runDue()
     await sql`delete from carillon.runs where schedule_id = ${schedule.id}`.execute(db)
     await sql`update carillon.schedules set run_count = 0 where id = ${counted.id}`.execute(db)
     const auditor = auditorOf(pipeline)
@@ -144,8 +145,8 @@ describe('a slice that could not be stored', () => {
       await expect(auditor.runOnce()).rejects.toThrow('the disk is full')
     })
     expect(await pipeline.lines(schedule)).toEqual(['09:00 succeeded'])
-    const told = (await scheduler.findings(CALLER)).map(({ kind, isRepaired }) => ({ kind, isRepaired }))
-    expect(new Set(told)).toEqual(
+    const stored = (await scheduler.findings(CALLER)).map(({ kind, isRepaired }) => ({ kind, isRepaired }))
+    expect(new Set(stored)).toEqual(
       new Set([
         { kind: 'slot_lost', isRepaired: true },
         { kind: 'count_wrong', isRepaired: true },
@@ -154,7 +155,7 @@ describe('a slice that could not be stored', () => {
     expect(foundBy(await auditor.runOnce())).toEqual({})
     expect(await scheduler.latestAudit()).toMatchObject({ isWhole: true, findings: 2, repaired: 2 })
 
-    // And neither is there without the other.
+    // If the finding cannot be stored, the repair is rolled back.
     await sql`delete from carillon.runs where schedule_id = ${schedule.id}`.execute(db)
     await whileRefused(pipeline, { table: 'carillon.audit_findings' }, async () => {
       await expect(auditorOf(pipeline).audit()).rejects.toThrow('the disk is full')
@@ -162,18 +163,18 @@ describe('a slice that could not be stored', () => {
     expect(await pipeline.lines(schedule)).toEqual([])
   })
 
-  test('because another worker took the turn emits nothing, and that worker finds the same', async () => {
+  test('because another worker took the turn emits no event, and the other worker finds the same', async () => {
     const pipeline = await pipelineAt('2026-11-14T08:59:30Z')
     const { db, clock, database, events } = pipeline
     const worker = pipeline.worker()
     await pipeline.create()
     await pipeline.pass(MINUTE, worker)
-    await worker.keep()
+    await worker.runDue()
     await sql`delete from carillon.attempts`.execute(db)
-    const heard: unknown[] = []
-    events.on('audit.found', (event) => heard.push(event))
+    const emitted: unknown[] = []
+    events.on('audit.found', (event) => emitted.push(event))
     const pool = createPool({ connectionString: database.url, role: 'carillon_worker' })
-    // In the middle of the slice, as after a pause of a minute.
+    // Another worker takes the turn in the middle of the slice, as after a pause of a minute.
     const interrupted = watchedDb(pool, async ({ sql: text }) => {
       if (!text.includes('candidates')) return
       await sql`update carillon.service_turns set worker_id = gen_random_uuid(), until = until + interval '1 second'`.execute(
@@ -182,10 +183,10 @@ describe('a slice that could not be stored', () => {
     })
 
     expect(await auditorOf(pipeline, interrupted).runOnce()).toBeUndefined()
-    expect([heard, await countFindings(pipeline)]).toEqual([[], 0])
+    expect([emitted, await countFindings(pipeline)]).toEqual([[], 0])
     clock.advance(MINUTE)
     expect(foundBy(await auditorOf(pipeline).runOnce())).toEqual({ attempt_missing: 1 })
-    expect(heard).toEqual([{ findings: 1, repaired: 0 }])
+    expect(emitted).toEqual([{ findings: 1, repaired: 0 }])
     await interrupted.destroy()
   })
 })
@@ -200,12 +201,12 @@ describe('the lag of the audit', () => {
     await passAudited(pipeline, 10 * MINUTE, worker, auditor)
     const lastLookAt = pipeline.clock.instant
 
-    // The auditor fails, or Postgres does not answer it; slots begin all the same.
+    // Slots begin while the auditor does not run.
     await pipeline.pass(20 * MINUTE, worker)
-    await worker.keep()
+    await worker.runDue()
     await passAudited(pipeline, 10 * MINUTE, worker, auditor)
 
-    // It had looked two minutes ahead.
+    // The auditor had read the agenda two minutes ahead.
     const missedFrom = lastLookAt + 2 * MINUTE
     expect(await pipeline.scheduler.auditedUntil()).toBe(missedFrom)
     expect(auditor.lagMs).toBe(pipeline.clock.instant - missedFrom)
@@ -235,7 +236,7 @@ describe('the lag of the audit', () => {
     await pipeline.create()
     const auditor = auditorOf(pipeline)
     await auditOnce(pipeline, auditor)
-    // As after a slice of three seconds.
+    // As after a slice that took three seconds.
     await sql`
       update carillon.service_turns
       set cursor = json_build_object('nextFullAt', ${FAR}::bigint, 'changeId', cursor ->> 'changeId', 'restUntil', ${clock.instant + 5 * MINUTE}::bigint)

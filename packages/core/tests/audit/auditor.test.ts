@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
-import { Auditor, type AuditorOptions } from '../../src/audit/auditor.ts'
+import type { AuditorOptions } from '../../src/audit/auditor.ts'
 import { findLatestAudit } from '../../src/audit/store/audits.ts'
 import { listFindings } from '../../src/audit/store/findings.ts'
 import { createPool } from '../../src/db/pool.ts'
@@ -9,8 +9,9 @@ import { createCopies } from '../many-schedules.ts'
 import { CALLER, DAY, HOUR, MINUTE, Pipeline, type TestWorker } from '../pipeline.ts'
 import { watchedDb } from '../query-plan.ts'
 import { held } from '../scripted-target.ts'
+import { TestAuditor } from '../test-auditor.ts'
 
-const NOTHING = {
+const NO_FINDINGS = {
   slot_lost: 0,
   slot_unknown: 0,
   schedule_past_due: 0,
@@ -24,15 +25,15 @@ const NOTHING = {
 
 const EVERY_QUARTER = { cadence: { kind: 'cron', expression: '*/15 * * * *', timezone: 'UTC' } }
 
-function auditorOf({ workerDb: db, clock, events }: Pipeline, options: AuditorOptions = {}): Auditor {
-  return new Auditor({ db, clock, events }, options)
+function auditorOf({ workerDb: db, clock, events }: Pipeline, options: AuditorOptions = {}): TestAuditor {
+  return new TestAuditor({ db, clock, events }, options)
 }
 
-/** Lets time pass in steps, and keeps the agenda after each. */
+/** Advances the clock in steps, and runs what is due after each. */
 async function pass({ clock }: Pipeline, worker: TestWorker, ms: number, stepMs = 15 * MINUTE): Promise<void> {
   for (let left = ms; left > 0; left -= stepMs) {
     clock.advance(Math.min(stepMs, left))
-    await worker.keep()
+    await worker.runDue()
   }
 }
 
@@ -74,7 +75,7 @@ test('an audit finds nothing in a ledger that the pipeline wrote, through edits,
   await scheduler.edit(CALLER, edited.id, { cadence: hourly }, { revision: 1 })
   await scheduler.edit(CALLER, edited.id, { name: 'Renamed' }, { revision: 2 })
   await scheduler.skip(CALLER, steady.id, Date.parse('2026-11-14T14:00:00Z'))
-  // Due, and not begun: the change has to close them.
+  // These slots are due and not begun, so the changes must write their lines.
   clock.advance(20 * MINUTE)
   await scheduler.pause(CALLER, paused.id, { reason: 'a holiday' })
   await scheduler.delete(CALLER, deleted.id)
@@ -89,7 +90,7 @@ test('an audit finds nothing in a ledger that the pipeline wrote, through edits,
   expect(counts).toEqual({
     schedules: 5,
     slots: Number(rows[0]?.lines),
-    findings: NOTHING,
+    findings: NO_FINDINGS,
     repaired: 0,
     unreadable: 0,
     truncated: 0,
@@ -105,14 +106,14 @@ test('a line that was deleted by hand is found, restored from its attempts, and 
   const schedule = await pipeline.create(EVERY_QUARTER)
   await pass(pipeline, worker, HOUR)
   await removeLine(pipeline, schedule, '2026-11-14T08:30:00Z')
-  const heard: unknown[] = []
-  pipeline.events.on('audit.found', (event) => heard.push(['found', event]))
-  pipeline.events.on('audit.finished', (event) => heard.push(['finished', event]))
+  const emitted: unknown[] = []
+  pipeline.events.on('audit.found', (event) => emitted.push(['found', event]))
+  pipeline.events.on('audit.finished', (event) => emitted.push(['finished', event]))
 
   const counts = await auditorOf(pipeline).audit()
 
-  expect(counts).toMatchObject({ slots: 4, findings: { ...NOTHING, slot_lost: 1 }, repaired: 1 })
-  expect(heard).toEqual([
+  expect(counts).toMatchObject({ slots: 4, findings: { ...NO_FINDINGS, slot_lost: 1 }, repaired: 1 })
+  expect(emitted).toEqual([
     ['found', { findings: 1, repaired: 1 }],
     ['finished', { findings: 1, repaired: 1, slots: 4, unaudited: 0 }],
   ])
@@ -135,7 +136,7 @@ test('a line that was deleted by hand is found, restored from its attempts, and 
   expect(audit).toMatchObject({ findings: 1, repaired: 1 })
   expect(await listFindings(pipeline.db, { ...CALLER, limit: 10 })).toEqual([
     {
-      // What is repaired is written down by itself, in the transaction that repairs it.
+      // A repair stores its finding in its own transaction, under an audit of its own.
       auditId: expect.not.stringMatching(audit?.id ?? '') as string,
       foundAt: now,
       seenAt: now,
@@ -149,7 +150,7 @@ test('a line that was deleted by hand is found, restored from its attempts, and 
     },
   ])
   expect(await listFindings(pipeline.db, { ...CALLER, tenantId: 'other', limit: 10 })).toEqual([])
-  expect((await auditorOf(pipeline).audit()).findings).toEqual(NOTHING)
+  expect((await auditorOf(pipeline).audit()).findings).toEqual(NO_FINDINGS)
 })
 
 test('a lost slot gets its line with the revision under which it came due, even if the schedule was deleted since', async () => {
@@ -165,8 +166,8 @@ test('a lost slot gets its line with the revision under which it came due, even 
   await removeAttempts(pipeline, schedule, '2026-11-14T08:30:00Z', '2026-11-14T08:45:00Z')
   await pass(pipeline, worker, 5 * HOUR)
 
-  // Nothing tells any more that they ran.
-  expect((await auditorOf(pipeline).audit()).findings).toEqual({ ...NOTHING, slot_lost: 2, count_wrong: 1 })
+  // No line and no attempt is left of the two runs.
+  expect((await auditorOf(pipeline).audit()).findings).toEqual({ ...NO_FINDINGS, slot_lost: 2, count_wrong: 1 })
 
   const { rows } = await sql<{ revision: number; state: string; reason: string | null }>`
     select revision, state, reason from carillon.runs where schedule_id = ${schedule.id} order by scheduled_for`.execute(
@@ -180,8 +181,8 @@ test('a lost slot gets its line with the revision under which it came due, even 
   ])
   const details = (await listFindings(pipeline.db, { ...CALLER, limit: 10 })).map(({ detail }) => detail)
   expect(details).toContain(
-    'the slot came due under revision 1 and left no line: it has the line skipped: missed now, and was not run; ' +
-      'run the schedule by hand if the work is still wanted',
+    'the slot came due under revision 1 and left no line: the audit wrote the line as skipped (missed), ' +
+      'because the slot did not run; run the schedule by hand if the work is still wanted',
   )
 })
 
@@ -193,10 +194,10 @@ test('slots are lost if the next slot of a schedule was moved over them by hand'
   )
   await pass(pipeline, pipeline.worker(), HOUR)
 
-  expect(await auditorOf(pipeline).audit()).toMatchObject({ slots: 4, findings: { ...NOTHING, slot_lost: 2 } })
+  expect(await auditorOf(pipeline).audit()).toMatchObject({ slots: 4, findings: { ...NO_FINDINGS, slot_lost: 2 } })
 })
 
-test('lines that no spec explains are reported and never removed', async () => {
+test('lines for which no revision has a slot are reported and never removed', async () => {
   await using pipeline = await Pipeline.at('2026-11-14T08:00:00Z')
   const worker = pipeline.worker()
   const schedule = await pipeline.create(EVERY_QUARTER)
@@ -204,16 +205,16 @@ test('lines that no spec explains are reported and never removed', async () => {
   await pipeline.scheduler.pause(CALLER, schedule.id, { reason: 'a holiday' })
   await pass(pipeline, worker, HOUR)
   await addLine(pipeline, schedule, '2026-11-14T08:15:00.001Z')
-  // Of the cadence, but from before it was created, and from when it was paused.
+  // Instants of the cadence, one before the schedule was created and one while it was paused.
   await addLine(pipeline, schedule, '2026-11-14T07:45:00Z')
   await addLine(pipeline, schedule, '2026-11-14T09:30:00Z')
 
-  const findings = { ...NOTHING, slot_unknown: 3 }
+  const findings = { ...NO_FINDINGS, slot_unknown: 3 }
   expect(await auditorOf(pipeline).audit()).toMatchObject({ findings, repaired: 0 })
   expect(await auditorOf(pipeline).audit()).toMatchObject({ findings, repaired: 0 })
 })
 
-test('a line is explained if its slot began while a pause waited for the lock', async () => {
+test('a line is not reported if its slot began while a pause waited for the lock', async () => {
   await using pipeline = await Pipeline.at('2026-11-14T08:00:00Z')
   const schedule = await pipeline.create(EVERY_QUARTER)
   await pass(pipeline, pipeline.worker(), HOUR)
@@ -222,32 +223,32 @@ test('a line is explained if its slot began while a pause waited for the lock', 
     pipeline.db,
   )
 
-  expect((await auditorOf(pipeline).audit()).findings).toEqual(NOTHING)
+  expect((await auditorOf(pipeline).audit()).findings).toEqual(NO_FINDINGS)
 })
 
-test('a run-now is not a slot, and a run-now at the instant of a slot counts as its line', async () => {
+test('a manual run is not a slot, but a manual run at the instant of a slot counts as its line', async () => {
   await using pipeline = await Pipeline.at('2026-11-14T08:00:00Z')
   const worker = pipeline.worker()
   const schedule = await pipeline.create(EVERY_QUARTER)
   await pass(pipeline, worker, HOUR)
   await pipeline.scheduler.runNow(CALLER, schedule.id)
-  await worker.keep()
+  await worker.runDue()
   await sql`update carillon.runs set trigger = 'manual' where scheduled_for = '2026-11-14T08:30Z'`.execute(pipeline.db)
 
-  expect(await auditorOf(pipeline).audit()).toMatchObject({ slots: 4, findings: NOTHING })
+  expect(await auditorOf(pipeline).audit()).toMatchObject({ slots: 4, findings: NO_FINDINGS })
 })
 
-test('a schedule that no worker begins is one finding, and its due slots are not lost', async () => {
+test('a schedule that no worker begins is one finding, and its due slots are not reported as lost', async () => {
   await using pipeline = await Pipeline.at('2026-11-14T08:00:00Z')
   const schedule = await pipeline.create(EVERY_QUARTER)
   pipeline.clock.advance(16 * MINUTE)
-  // A minute late is not late.
-  expect((await auditorOf(pipeline).audit()).findings).toEqual(NOTHING)
+  // A delay of one minute is not reported.
+  expect((await auditorOf(pipeline).audit()).findings).toEqual(NO_FINDINGS)
   pipeline.clock.advance(44 * MINUTE)
 
   const counts = await auditorOf(pipeline).audit()
 
-  expect(counts).toMatchObject({ slots: 4, findings: { ...NOTHING, schedule_past_due: 1 }, repaired: 0 })
+  expect(counts).toMatchObject({ slots: 4, findings: { ...NO_FINDINGS, schedule_past_due: 1 }, repaired: 0 })
   expect(await listFindings(pipeline.db, { ...CALLER, limit: 10 })).toMatchObject([
     {
       kind: 'schedule_past_due',
@@ -260,28 +261,28 @@ test('a schedule that no worker begins is one finding, and its due slots are not
   expect(await pipeline.lines(schedule)).toEqual([])
 })
 
-test('a running run whose worker has had no lease for a minute is reported, and left to the rescuer', async () => {
+test('a run whose worker has had no lease for a minute is reported, but only the rescuer repairs it', async () => {
   await using pipeline = await Pipeline.at('2026-11-14T08:00:00Z')
   const schedule = await pipeline.create(EVERY_QUARTER)
   const { script, answer } = held()
   pipeline.target.script = script
   const worker = pipeline.worker()
   pipeline.clock.advance(15 * MINUTE)
-  await worker.begin()
+  await worker.startDue()
   pipeline.clock.advance(MINUTE)
-  // Its lease has run out, but a rescuer has time.
-  expect((await auditorOf(pipeline).audit()).findings).toEqual(NOTHING)
+  // The lease has expired, but a rescuer still has time.
+  expect((await auditorOf(pipeline).audit()).findings).toEqual(NO_FINDINGS)
   pipeline.clock.advance(MINUTE)
 
   const counts = await auditorOf(pipeline).audit()
 
-  expect(counts).toMatchObject({ findings: { ...NOTHING, run_without_lease: 1 }, repaired: 0 })
+  expect(counts).toMatchObject({ findings: { ...NO_FINDINGS, run_without_lease: 1 }, repaired: 0 })
   expect(await pipeline.lines(schedule)).toEqual(['08:15 running'])
   answer({ kind: 'succeeded', result: null })
   await worker.loop.whenIdle()
 })
 
-test('a run that waits for another one to end is not stuck', async () => {
+test('a run that waits for its turn is not reported as stuck', async () => {
   await using pipeline = await Pipeline.at('2026-11-14T08:00:00Z')
   const schedule = await pipeline.create({
     ...EVERY_QUARTER,
@@ -294,20 +295,20 @@ test('a run that waits for another one to end is not stuck', async () => {
   for (let slot = 0; slot < 2; slot += 1) {
     pipeline.clock.advance(15 * MINUTE)
     await sql`update carillon.workers set lease_expires_at = 'infinity'`.execute(pipeline.db)
-    await worker.begin()
+    await worker.startDue()
   }
   expect(await pipeline.lines(schedule)).toEqual(['08:15 running', '08:30 pending'])
 
-  expect((await auditorOf(pipeline).audit()).findings).toEqual(NOTHING)
+  expect((await auditorOf(pipeline).audit()).findings).toEqual(NO_FINDINGS)
 
   answer({ kind: 'succeeded', result: null })
   await worker.loop.whenIdle()
 })
 
 test.each([
-  { night: 'in which an hour is missing', start: '2026-03-28T12:00:00Z', lost: '2026-03-29T01:00:00Z' },
-  { night: 'in which an hour comes twice', start: '2026-10-24T12:00:00Z', lost: '2026-10-25T00:30:00Z' },
-])('slots of a night $night are expected as they came due', async ({ start, lost }) => {
+  { night: 'without one of its hours', start: '2026-03-28T12:00:00Z', lost: '2026-03-29T01:00:00Z' },
+  { night: 'with one hour twice', start: '2026-10-24T12:00:00Z', lost: '2026-10-25T00:30:00Z' },
+])('the slots of a night $night are expected as the pipeline began them', async ({ start, lost }) => {
   await using pipeline = await Pipeline.at(start)
   const worker = pipeline.worker()
   const daily = await pipeline.create({
@@ -318,9 +319,9 @@ test.each([
   await pipeline.create({ cadence: both })
   await pass(pipeline, worker, DAY, 30 * MINUTE)
 
-  expect((await auditorOf(pipeline).audit()).findings).toEqual(NOTHING)
+  expect((await auditorOf(pipeline).audit()).findings).toEqual(NO_FINDINGS)
   await removeLine(pipeline, daily, lost)
-  expect((await auditorOf(pipeline).audit()).findings).toEqual({ ...NOTHING, slot_lost: 1 })
+  expect((await auditorOf(pipeline).audit()).findings).toEqual({ ...NO_FINDINGS, slot_lost: 1 })
 })
 
 test('a slot is expected once it is due, which includes its spread', async () => {
@@ -328,12 +329,12 @@ test('a slot is expected once it is due, which includes its spread', async () =>
   const worker = pipeline.worker()
   const hourly = { kind: 'cron', expression: '0 * * * *', timezone: 'UTC' }
   const schedules = []
-  // So many that some are due in the first half of the hour and some in the second, whatever their ids.
+  // Enough for some to be due in the first half of the hour and some in the second, whatever their ids.
   for (let n = 0; n < 24; n += 1) {
     schedules.push(await pipeline.create({ cadence: hourly, policy: { spreadSeconds: 3600 } }))
   }
   pipeline.clock.advance(60 * MINUTE)
-  await worker.keep()
+  await worker.runDue()
   const { rows } = await sql<{ begun: number }>`select count(*)::integer as begun from carillon.runs`.execute(
     pipeline.db,
   )
@@ -341,17 +342,17 @@ test('a slot is expected once it is due, which includes its spread', async () =>
   expect(begun).toBeGreaterThan(0)
   expect(begun).toBeLessThan(24)
 
-  expect(await auditorOf(pipeline).audit()).toMatchObject({ slots: begun, findings: NOTHING })
-  // Nominal in a window that ended before it was due: the next window still reaches it.
+  expect(await auditorOf(pipeline).audit()).toMatchObject({ slots: begun, findings: NO_FINDINGS })
+  // The slot came due after the window of its nominal instant had ended. The next window still includes it.
   await pass(pipeline, worker, DAY)
   const counts = await auditorOf(pipeline).audit()
-  expect(counts.findings).toEqual(NOTHING)
+  expect(counts.findings).toEqual(NO_FINDINGS)
   const [schedule] = schedules
   if (schedule !== undefined) await removeLine(pipeline, schedule, '2026-11-14T09:00:00Z')
-  expect((await auditorOf(pipeline).audit()).findings).toEqual({ ...NOTHING, slot_lost: 1 })
+  expect((await auditorOf(pipeline).audit()).findings).toEqual({ ...NO_FINDINGS, slot_lost: 1 })
 })
 
-test('a schedule whose spec cannot be read is counted as unreadable, and the others are audited', async () => {
+test('a schedule whose revision cannot be read is counted as unreadable, and the others are audited', async () => {
   await using pipeline = await Pipeline.at('2026-11-14T08:00:00Z')
   const worker = pipeline.worker()
   const sound = await pipeline.create(EVERY_QUARTER)
@@ -370,7 +371,7 @@ test('a schedule whose spec cannot be read is counted as unreadable, and the oth
     schedules: 3,
     unreadable: 2,
     slots: 4,
-    findings: { ...NOTHING, slot_lost: 1, revision_missing: 1 },
+    findings: { ...NO_FINDINGS, slot_lost: 1, revision_missing: 1 },
   })
   expect(await pipeline.scheduler.latestAudit()).toMatchObject({
     unreadable: 2,
@@ -384,13 +385,13 @@ test('an audit finds nothing after an outage that the pipeline has caught up wit
   await using pipeline = await Pipeline.at('2026-11-01T00:00:00Z')
   const worker = pipeline.worker()
   await pipeline.create({ cadence: { kind: 'cron', expression: '*/5 * * * *', timezone: 'UTC' } })
-  await worker.keep()
+  await worker.runDue()
   pipeline.clock.advance(6 * DAY)
-  await worker.keep()
+  await worker.runDue()
 
   const counts = await auditorOf(pipeline, { windowMs: 30 * DAY }).audit()
 
-  expect(counts).toMatchObject({ slots: (6 * DAY) / (5 * MINUTE), findings: NOTHING, truncated: 0 })
+  expect(counts).toMatchObject({ slots: (6 * DAY) / (5 * MINUTE), findings: NO_FINDINGS, truncated: 0 })
 })
 
 test('slots older than the retention are not audited', async () => {
@@ -403,7 +404,7 @@ test('slots older than the retention are not audited', async () => {
   await sql`update carillon.schedules set run_count = run_count - 1`.execute(pipeline.db)
 
   const options = { windowMs: 365 * DAY, retentionMs: 2 * DAY }
-  expect((await auditorOf(pipeline, options).audit()).findings).toEqual(NOTHING)
+  expect((await auditorOf(pipeline, options).audit()).findings).toEqual(NO_FINDINGS)
   expect((await auditorOf(pipeline, { ...options, retentionMs: 3 * DAY + HOUR }).audit()).findings.slot_lost).toBe(1)
 })
 
@@ -413,7 +414,7 @@ test('more schedules than fit one page are all audited', async () => {
   await createCopies(pipeline, 450, EVERY_QUARTER)
   pipeline.clock.advance(15 * MINUTE)
   const worker = pipeline.worker('worker', 500)
-  await worker.keep()
+  await worker.runDue()
   const { rows } = await sql<{ schedule_id: string }>`
     delete from carillon.runs
     where schedule_id in (
@@ -425,7 +426,7 @@ test('more schedules than fit one page are all audited', async () => {
 
   const counts = await auditorOf(pipeline).audit()
 
-  expect(counts).toMatchObject({ schedules: 451, slots: 451, findings: { ...NOTHING, slot_lost: 45 } })
+  expect(counts).toMatchObject({ schedules: 451, slots: 451, findings: { ...NO_FINDINGS, slot_lost: 45 } })
   expect(counts.repaired).toBe(45)
 })
 
@@ -437,9 +438,9 @@ test('a schedule and its lines are read in one snapshot, whatever is committed i
   clock.advance(HOUR)
   const pool = createPool({ connectionString: database.url, role: 'carillon_worker' })
   let resumed: Promise<unknown> | undefined
-  // Once the schedules have been read, and before their lines: a resume that began before the audit, and the slot that followed.
+  // Between the reads of schedules and lines: commits a resume that began before the audit, and the slot after it.
   const db = watchedDb(pool, async ({ sql: text }) => {
-    if (!text.includes('schedule_changes')) return
+    if (!text.includes('first_slot_at')) return
     resumed ??= database.pool.query(
       `with resumed as (
          insert into carillon.schedule_changes
@@ -453,11 +454,11 @@ test('a schedule and its lines are read in one snapshot, whatever is committed i
     await resumed
   })
 
-  const audited = await new Auditor({ db, clock, events }).audit()
+  const audited = await new TestAuditor({ db, clock, events }).audit()
 
   expect(resumed).toBeDefined()
-  expect(audited.findings).toEqual(NOTHING)
-  expect(await auditorOf(pipeline).audit()).toMatchObject({ slots: 2, findings: { ...NOTHING, slot_lost: 1 } })
+  expect(audited.findings).toEqual(NO_FINDINGS)
+  expect(await auditorOf(pipeline).audit()).toMatchObject({ findings: { ...NO_FINDINGS, slot_lost: 1 } })
   await db.destroy()
 })
 
@@ -467,10 +468,10 @@ test('slots that are claimed while an audit runs are not reported as lost', asyn
   const worker = pipeline.worker()
   const auditor = auditorOf(pipeline)
 
-  const keeping = pass(pipeline, worker, 20 * MINUTE, MINUTE)
+  const running = pass(pipeline, worker, 20 * MINUTE, MINUTE)
   const findings = []
   for (let n = 0; n < 20; n += 1) findings.push((await auditor.audit()).findings)
-  await keeping
+  await running
 
   for (const found of findings) expect(found).toMatchObject({ slot_lost: 0, slot_unknown: 0 })
 })

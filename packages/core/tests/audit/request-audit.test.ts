@@ -7,7 +7,7 @@ import { Worker } from '../../src/worker.ts'
 import { createDatabase } from '../database.ts'
 import { ScriptedTarget } from '../scripted-target.ts'
 
-test('requests are merged into one audit, which a worker does', async () => {
+test('two requests cause one audit, which a worker does', async () => {
   await using database = await createDatabase()
   const target = new ScriptedTarget()
   const scheduler = new Scheduler({ db: createDb(database.pool), targets: new Map([[target.kind, target]]) })
@@ -28,7 +28,7 @@ test('requests are merged into one audit, which a worker does', async () => {
   expect(rows).toEqual([{ name: 'audit', requested_at: null }])
 })
 
-test('a request is dated before a worker can see it; otherwise its audit could look older than the request', async () => {
+test('a request gets its instant before a worker can see it, so no audit that serves it is older than the request', async () => {
   await using database = await createDatabase()
   const scheduler = new Scheduler({ db: createDb(database.pool), targets: new Map() })
 
@@ -40,7 +40,7 @@ test('a request is dated before a worker can see it; otherwise its audit could l
   expect(rows).toEqual([{ requested_at: new Date(requestedAt), next_at: new Date(requestedAt) }])
 })
 
-test('a request works while no worker has the turn', async () => {
+test('a request makes the audit due while no worker has the turn', async () => {
   await using database = await createDatabase()
   const { pool } = database
   const scheduler = new Scheduler({ db: createDb(pool), targets: new Map() })
@@ -52,7 +52,7 @@ test('a request works while no worker has the turn', async () => {
   expect(rows).toEqual([{ next_at: new Date(requestedAt), worker_id: null, until: null }])
 })
 
-test('a request shortens the rest of a worker that may have died, and does not disturb a slice in progress', async () => {
+test('a request shortens the turn of a worker that rests, which may have died, but not that of a slice in progress', async () => {
   await using database = await createDatabase()
   const { pool } = database
   const scheduler = new Scheduler({ db: createDb(pool), targets: new Map() })

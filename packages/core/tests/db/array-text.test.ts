@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 
-import { quotedArray } from '../../src/db/database.ts'
+import { quotedArray } from '../../src/db/parameters.ts'
 import { createDatabase } from '../database.ts'
 
-test('texts of any kind reach Postgres as they are', async () => {
+test('quotedArray keeps every text unchanged on its way to Postgres', async () => {
   await using database = await createDatabase()
   const texts = [
     '',

@@ -7,7 +7,7 @@ import { transact, transactPipelined } from '../../src/db/transact.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createDatabase } from '../database.ts'
 
-/** The code with which Postgres ends a session. The session of this test goes on, so only the code says that it is unusable. */
+/** Raises the code with which Postgres ends a session. The session itself continues, so only the code shows that it ended. */
 const SESSION_ENDED = `do $$ begin raise exception 'as if ended' using errcode = '57P05'; end $$`
 
 test('a connection is discarded after an error that ends its session', async () => {
@@ -24,11 +24,11 @@ test('a connection is discarded after an error that ends its session', async () 
   await db.destroy()
 })
 
-test('a connection that is given back in the middle of a transaction is discarded', async () => {
+test('a connection that is released in the middle of a transaction is discarded', async () => {
   await using database = await createDatabase({ content: 'empty' })
   const db = createDb(createPool({ connectionString: database.url, maxConnections: 1 }))
 
-  // As after a rollback that Postgres cancelled.
+  // As if Postgres had cancelled the rollback.
   await db.connection().execute(async (connection) => {
     await sql`begin`.execute(connection)
     await expect(sql`select 1 / 0`.execute(connection)).rejects.toThrow('division by zero')
@@ -50,7 +50,7 @@ test('a transaction whose statement failed rejects at its commit, even if its wo
   const pipelined = transactPipelined(db, systemClock, {
     work: async (tx) => {
       await sql`select 1 / 0`.execute(tx).catch(() => ignored)
-      return { result: 'runs that were never written', last: ignored, notBefore: null }
+      return { result: 'a result that was rolled back', last: ignored, notBefore: null }
     },
     look: () => ignored,
   })
@@ -83,7 +83,7 @@ test('two instances on one pool of prepared statements do not mix up their state
   await pool.end()
 })
 
-test('a transaction is read only if its caller says so', async () => {
+test('a transaction with the access mode read only cannot write', async () => {
   await using database = await createDatabase({ content: 'empty' })
   const db = createDb(createPool({ connectionString: database.url }))
 

@@ -5,7 +5,7 @@ import { AGENDA_CHANNEL, Listener, notifyCancel } from '../../src/db/notify.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { Events } from '../../src/kernel/events.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
-import { holdTimers, startFaultProxy } from '../fault-proxy.ts'
+import { fakeTimers, startFaultProxy } from '../fault-proxy.ts'
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -13,20 +13,20 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** How long the listener waits for an answer, and for the server's goodbye. */
+/** How long the listener waits for an answer, and then for the server to close its side. */
 const TIMEOUT_MS = 5000
-const GOODBYE_MS = 500
+const CLOSE_MS = 500
 const RUN_ID = '018f0000-0000-7000-8000-000000000001'
 
-interface Heard {
+interface TestListener {
   readonly listener: Listener
-  /** The lanes of which the agenda was told; an empty one is any. */
+  /** The lanes of all notifications so far; an empty text stands for any lane. */
   readonly agenda: () => readonly string[]
-  /** The next run to cancel. */
+  /** Resolves with the id of the next run to cancel. */
   readonly whenCancelled: () => Promise<string>
 }
 
-function listenTo(connectionString: string): Heard {
+function listenTo(connectionString: string): TestListener {
   const agenda: string[] = []
   let cancelled = Promise.withResolvers<string>()
   const listener = new Listener({
@@ -42,14 +42,14 @@ function listenTo(connectionString: string): Heard {
   return { listener, agenda: () => agenda, whenCancelled: () => cancelled.promise }
 }
 
-async function listening(): Promise<number> {
+async function countListeners(): Promise<number> {
   const { rows } = await database.pool.query(
     `select from pg_stat_activity where datname = current_database() and application_name = 'carillon listener'`,
   )
   return rows.length
 }
 
-test('what is notified on any connection is heard, with its lane, and all of the agenda is told of after each new connection', async () => {
+test('the listener receives notifications with their lanes; a new connection counts as a notification of any lane', async () => {
   const { listener, agenda, whenCancelled } = listenTo(database.url)
   const db = createDb(database.pool)
 
@@ -63,21 +63,21 @@ test('what is notified on any connection is heard, with its lane, and all of the
   expect(agenda()).toEqual(['', 'http.7', ''])
   expect(await listener.runOnce()).toEqual({ connected: 0 })
   await listener.stop()
-  expect(await listening()).toBe(0)
+  expect(await countListeners()).toBe(0)
 })
 
-test('a connection on which nothing comes any more is found out and replaced, not taken for silence', async () => {
+test('a connection that no longer answers is detected and replaced', async () => {
   await using proxy = await startFaultProxy(database.url)
   const { listener, agenda, whenCancelled } = listenTo(proxy.url)
   await listener.runOnce()
   proxy.blackhole()
-  using timers = holdTimers()
+  using timers = fakeTimers()
 
   await Promise.all([
     expect(listener.runOnce()).rejects.toThrow('Query read timeout'),
-    timers.advance(TIMEOUT_MS + GOODBYE_MS),
+    timers.advance(TIMEOUT_MS + CLOSE_MS),
   ])
-  await proxy.whenLeft()
+  await proxy.whenClientsClosed()
   expect(await listener.runOnce()).toEqual({ connected: 1 })
 
   expect(agenda()).toEqual(['', ''])
@@ -87,7 +87,7 @@ test('a connection on which nothing comes any more is found out and replaced, no
   await listener.stop()
 })
 
-test('a stop does not wait for the goodbye of a server that will never say it', async () => {
+test('a stop does not wait for an unreachable server to close its side', async () => {
   await using proxy = await startFaultProxy(database.url)
   const { listener } = listenTo(proxy.url)
   await listener.runOnce()
@@ -96,7 +96,7 @@ test('a stop does not wait for the goodbye of a server that will never say it', 
   await listener.stop()
 })
 
-test('a connection that is ended by the server is replaced, and none is left behind', async () => {
+test('a connection that the server ends is replaced, and no connection is leaked', async () => {
   const { listener } = listenTo(database.url)
   await listener.runOnce()
   const { rows } = await database.pool.query(
@@ -105,25 +105,25 @@ test('a connection that is ended by the server is replaced, and none is left beh
   )
   expect(rows).toEqual([{ is_ended: true }])
 
-  // It may find out by its query, or have been told of it before.
+  // The listener notices the end either before this query or because of it.
   const connected = await listener.runOnce().catch(() => listener.runOnce())
 
   expect(connected).toEqual({ connected: 1 })
-  expect(await listening()).toBe(1)
+  expect(await countListeners()).toBe(1)
   await listener.stop()
-  expect(await listening()).toBe(0)
+  expect(await countListeners()).toBe(0)
 })
 
-test('a connection that breaks before it listens is not left behind', async () => {
+test('a connection that breaks before it listens is closed', async () => {
   await using proxy = await startFaultProxy(database.url)
   const { listener } = listenTo(proxy.url)
   proxy.blackholeAt('listen ')
-  using timers = holdTimers()
+  using timers = fakeTimers()
 
   await Promise.all([
     expect(listener.runOnce()).rejects.toThrow('Query read timeout'),
-    proxy.whenSwallowed('listen ').then(() => timers.advance(TIMEOUT_MS + GOODBYE_MS)),
+    proxy.whenDropped('listen ').then(() => timers.advance(TIMEOUT_MS + CLOSE_MS)),
   ])
 
-  await proxy.whenLeft()
+  await proxy.whenClientsClosed()
 })

@@ -16,7 +16,7 @@ function migration(number: number, up: string, down = 'select 1'): Migration {
   return { number, name: `000${number}_made_up`, up, down, checksum: up }
 }
 
-test('an empty database gets every migration once, and no schema but ours', async () => {
+test('an empty database gets every migration once, and no schema but carillon', async () => {
   await using database = await createDatabase({ content: 'empty' })
   expect(await migrationStatus(database.pool)).toEqual({ applied: [], pending: ALL })
 
@@ -32,7 +32,7 @@ test('an empty database gets every migration once, and no schema but ours', asyn
   expect(pending).toEqual([])
 })
 
-test('down takes everything back, partitions included, and up again makes the same schema', async () => {
+test('migrating down removes everything, partitions included, and migrating up again creates the same schema', async () => {
   await using database = await createDatabase()
   const before = await dumpSchema(database.pool)
 
@@ -47,7 +47,7 @@ test('down takes everything back, partitions included, and up again makes the sa
   expect(await dumpSchema(database.pool)).toBe(before)
 })
 
-test('several processes that migrate at once apply each migration once', async () => {
+test('several processes that migrate at the same time apply each migration once', async () => {
   await using database = await createDatabase({ content: 'empty' })
   const pools = Array.from({ length: 4 }, () => createPool({ connectionString: database.url, maxConnections: 1 }))
 
@@ -57,7 +57,7 @@ test('several processes that migrate at once apply each migration once', async (
   await Promise.all(pools.map((pool) => pool.end()))
 })
 
-test('a migration that has to wait for a table lets those pass who write to it, and is made when the table is free', async () => {
+test('a migration that waits for the lock of a table does not block its writers for long, and is applied later', async () => {
   await using database = await createDatabase()
   await migrateDown(database.pool, { to: 1 })
   const reader = await database.pool.connect()
@@ -66,7 +66,7 @@ test('a migration that has to wait for a table lets those pass who write to it, 
   const migrating = migrate(database.pool)
   const waiting = `select from pg_locks where not granted and relation = 'carillon.workers'::regclass`
   while ((await reader.query(waiting)).rowCount === 0);
-  // Behind the migration, which waits for the reader. Its own limit is five seconds, the migration's one.
+  // This delete waits behind the migration, which waits for the reader. Its lock timeout is 5 s, that of the migration 1 s.
   await database.pool.query('delete from carillon.workers')
   await reader.query('commit')
   reader.release()
@@ -74,7 +74,7 @@ test('a migration that has to wait for a table lets those pass who write to it, 
   expect(await migrating).toEqual({ applied: ALL.slice(1) })
 })
 
-test('a migration that fails leaves nothing of itself, and those before it stay', async () => {
+test('a migration that fails is rolled back, and the migrations before it stay applied', async () => {
   await using database = await createDatabase({ content: 'empty' })
   const migrations = [
     migration(1, 'create table carillon.first (id int)'),
@@ -91,7 +91,7 @@ test('a migration that fails leaves nothing of itself, and those before it stay'
   expect(rows).toEqual([{ second: null }])
 })
 
-test('up and down stop at the migration they are told', async () => {
+test('migrating up and down stops at the given migration', async () => {
   await using database = await createDatabase({ content: 'empty' })
   const migrations = [1, 2, 3].map((number) =>
     migration(number, `create table carillon.t${number} ()`, `drop table carillon.t${number}`),
@@ -107,7 +107,7 @@ test('up and down stop at the migration they are told', async () => {
   await expect(migrate(database.pool, { migrations, to: 4 })).rejects.toMatchObject({ code: 'invalid_input' })
 })
 
-test('a migration that was changed after it was applied is refused', async () => {
+test('a migration that was changed after it was applied is rejected', async () => {
   await using database = await createDatabase({ content: 'empty' })
   await migrate(database.pool, { migrations: [migration(1, 'select 1')] })
 
@@ -117,7 +117,7 @@ test('a migration that was changed after it was applied is refused', async () =>
   })
 })
 
-test('a database that is newer than the code is refused', async () => {
+test('a database that is newer than the code is rejected', async () => {
   await using database = await createDatabase({ content: 'empty' })
   const migrations = [migration(1, 'select 1'), migration(2, 'select 2')]
   await migrate(database.pool, { migrations })
@@ -129,7 +129,7 @@ test('a database that is newer than the code is refused', async () => {
   }
 })
 
-test('a database that lacks a migration before its last is refused', async () => {
+test('a database that lacks a migration before its last one is rejected', async () => {
   await using database = await createDatabase({ content: 'empty' })
   const migrations = [migration(1, 'select 1'), migration(2, 'select 2')]
   await migrate(database.pool, { migrations })
@@ -141,7 +141,7 @@ test('a database that lacks a migration before its last is refused', async () =>
   })
 })
 
-test('files with a gap between their numbers are refused, and line ends do not change a checksum', () => {
+test('migration files with a gap between their numbers are rejected, and line endings do not change a checksum', () => {
   const folder = mkdtempSync(join(tmpdir(), 'carillon-migrations-'))
   const write = (file: string, text: string): void => writeFileSync(join(folder, file), text)
   write('0001_a.up.sql', 'select 1;\nselect 2;\n')

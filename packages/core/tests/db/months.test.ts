@@ -9,7 +9,7 @@ import { createDatabase, type TestDatabase } from '../database.ts'
 import { insertRun, insertSchedule } from '../schema/rows.ts'
 
 let database: TestDatabase
-/** With the rights of a worker, who owns none of the tables. */
+/** Has the permissions of the role carillon_worker, which owns none of the tables. */
 let db: Db
 
 beforeAll(async () => {
@@ -29,7 +29,7 @@ function month(text: string): { from: Date; to: Date } {
   return { from: new Date(`${text}-01T00:00:00Z`), to: new Date(`${text}-28T00:00:00Z`) }
 }
 
-test('missing months are made for both tables, in UTC and over the turn of the year, and only once', async () => {
+test('missing months are created once for both tables, in UTC and across the turn of the year', async () => {
   const span = { from: new Date('2030-11-30T23:59:59.999Z'), to: new Date('2031-01-01T00:00:00Z') }
   const names = ['2030_11', '2030_12', '2031_01'].flatMap((name) => [`runs_${name}`, `attempts_${name}`])
 
@@ -46,13 +46,13 @@ test('missing months are made for both tables, in UTC and over the turn of the y
   })
 })
 
-test('several that ensure the same month at once make it once', async () => {
+test('concurrent calls for the same month create it once', async () => {
   const results = await Promise.all(Array.from({ length: 5 }, () => ensurePartitions(db, month('2032-02'))))
 
   expect(results.flat().toSorted()).toEqual(['attempts_2032_02', 'runs_2032_02'])
 })
 
-test('a month takes the slots of its month and no other, under the checks and indexes of its table', async () => {
+test('a partition accepts the slots of its month only, and has the checks and indexes of its table', async () => {
   await ensurePartitions(db, month('2033-03'))
   const scheduleId = await insertSchedule(database.pool)
   await insertRun(database.pool, { schedule_id: scheduleId, scheduled_for: '2033-03-31T23:59:59.999Z' })
@@ -76,7 +76,7 @@ test('a month takes the slots of its month and no other, under the checks and in
   expect(indexes).toEqual([{ missing: '0' }])
 })
 
-test('months of runs and schedules fill their pages, whether they were made before or after that was decided', async () => {
+test('neither runs nor schedules have a fillfactor, nor does a month that is older than the migration that removes it', async () => {
   await using earlier = await createDatabase({ content: 'empty' })
   await migrate(earlier.pool, { to: 8 })
   await earlier.pool.query(`select carillon.create_month('runs', '2034-04-01')`)
@@ -89,7 +89,7 @@ test('months of runs and schedules fill their pages, whether they were made befo
   expect(rows).toEqual([])
 })
 
-test('the ledger can be written to while a month is being attached', async () => {
+test('the ledger can be written to while a partition is being attached', async () => {
   const scheduleId = await insertSchedule(database.pool)
 
   await db.transaction().execute(async (tx) => {
@@ -99,7 +99,7 @@ test('the ledger can be written to while a month is being attached', async () =>
   })
 })
 
-test('only whole months that ended are dropped', async () => {
+test('only months that have ended completely are dropped', async () => {
   await using other = await createDatabase()
   const otherDb = workerDbOf(other)
 
@@ -115,7 +115,7 @@ test('only whole months that ended are dropped', async () => {
   await otherDb.destroy()
 })
 
-test('a month with a run that is not over stays, with its attempts, and goes once the run is over', async () => {
+test('a month with an open run is kept with its attempts, and is dropped once the run has ended', async () => {
   await using other = await createDatabase()
   const otherDb = workerDbOf(other)
   const scheduleId = await insertSchedule(other.pool)
@@ -140,7 +140,7 @@ test('a month with a run that is not over stays, with its attempts, and goes onc
   await otherDb.destroy()
 })
 
-test('a drop that would wait for a reader gives up soon, so that nothing queues behind it for long', async () => {
+test('a drop that waits for a reader soon gives up, so that other statements do not wait behind it for long', async () => {
   await using other = await createDatabase()
   const otherDb = workerDbOf(other)
   const reader = await other.pool.connect()
@@ -155,7 +155,7 @@ test('a drop that would wait for a reader gives up soon, so that nothing queues 
   await otherDb.destroy()
 })
 
-test('a drop waits for the whole table before it holds a month, so it does not deadlock with whoever reads both', async () => {
+test('a drop locks the table before its partition, so it does not deadlock with a reader of both', async () => {
   await ensurePartitions(db, month('2021-05'))
   const reader = await database.pool.connect()
   await reader.query('begin; lock table only carillon.runs in access share mode')

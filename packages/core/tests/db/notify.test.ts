@@ -16,12 +16,12 @@ const START = '2026-03-02T09:00:30Z'
 const NEVER = { kind: 'once', at: '2099-01-01T00:00:00Z' }
 const END = 'end of the test'
 
-interface Ear {
-  /** What was notified about the agenda since the last time, in its order. */
-  readonly heard: () => Promise<string[]>
+interface NotificationReader {
+  /** The payloads of the agenda's notifications since the last call, in order. */
+  readonly read: () => Promise<string[]>
 }
 
-async function listen({ database }: Pipeline): Promise<Ear> {
+async function listen({ database }: Pipeline): Promise<NotificationReader> {
   const client = new pg.Client({ connectionString: database.url })
   await client.connect()
   onTestFinished(() => client.end())
@@ -29,7 +29,7 @@ async function listen({ database }: Pipeline): Promise<Ear> {
   client.on('notification', ({ payload = '' }) => payloads.push(payload))
   await client.query(`listen ${AGENDA_CHANNEL}`)
   return {
-    heard: async () => {
+    read: async () => {
       await database.pool.query('select pg_notify($1, $2)', [AGENDA_CHANNEL, END])
       while (!payloads.includes(END)) await client.query('select 1')
       const before = payloads.slice(0, payloads.indexOf(END))
@@ -46,47 +46,47 @@ async function laneOf({ database }: Pipeline, { id }: { readonly id: string }): 
   return rows[0]?.lane ?? ''
 }
 
-test('a run-now tells its lane; one that waits for its turn tells nobody', async () => {
+test('a manual run notifies its lane; one that waits for its turn does not', async () => {
   const pipeline = await pipelineAt(START)
   const schedule = await pipeline.create({ cadence: NEVER, policy: { overlap: 'queue' } })
-  const { heard } = await listen(pipeline)
+  const { read } = await listen(pipeline)
 
   await pipeline.scheduler.runNow(CALLER, schedule.id)
-  expect(await heard()).toEqual([await laneOf(pipeline, schedule)])
+  expect(await read()).toEqual([await laneOf(pipeline, schedule)])
   await pipeline.scheduler.runNow(CALLER, schedule.id)
 
-  expect(await heard()).toEqual([])
+  expect(await read()).toEqual([])
 })
 
 test.each([
-  { what: 'within a second tells its lane', baseSeconds: 1 },
-  { what: 'later tells nobody: a look finds it in time', baseSeconds: 10 },
+  { what: 'within a second notifies its lane', baseSeconds: 1 },
+  { what: 'later sends no notification, because the pipeline loop finds it in time', baseSeconds: 10 },
 ])('a retry that is due $what', async ({ baseSeconds }) => {
   const pipeline = await pipelineAt(START)
   const retry = { maxAttempts: 3, baseSeconds, capSeconds: baseSeconds }
   const schedule = await pipeline.create({ policy: { retry } })
   pipeline.target.script = () => FAIL
   pipeline.clock.advance(MINUTE / 2)
-  const { heard } = await listen(pipeline)
+  const { read } = await listen(pipeline)
 
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   const [{ dueAt } = { dueAt: null }] = await listWaits(pipeline)
-  // The jitter may leave it at a whole second.
+  // The jitter may leave the delay at exactly one second.
   const isSoon = (dueAt ?? Number.NaN) - pipeline.clock.instant < 1000
-  expect(await heard()).toEqual(isSoon ? [await laneOf(pipeline, schedule)] : [])
+  expect(await read()).toEqual(isSoon ? [await laneOf(pipeline, schedule)] : [])
   expect(isSoon || baseSeconds > 1 || dueAt === pipeline.clock.instant + 1000).toBe(true)
 })
 
-test('a success tells nobody', async () => {
+test('a success sends no notification', async () => {
   const pipeline = await pipelineAt(START)
   await pipeline.create()
   pipeline.clock.advance(MINUTE / 2)
-  const { heard } = await listen(pipeline)
+  const { read } = await listen(pipeline)
 
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
-  expect(await heard()).toEqual([])
+  expect(await read()).toEqual([])
 })
 
 test.each([
@@ -110,43 +110,43 @@ test.each([
       await pipeline.scheduler.cancel(CALLER, lost?.id ?? '')
     },
   },
-])('a run that waits for its turn is freed by $what, which tells its lane', async ({ free }) => {
+])('a run that waits for its turn is freed by $what, which notifies its lane', async ({ free }) => {
   const hold = await holdRun(await pipelineAt(START), { overlap: 'queue' })
   const { pipeline, schedule, nextSlot } = hold
-  const { heard } = await listen(pipeline)
+  const { read } = await listen(pipeline)
   await nextSlot()
-  expect(await heard()).toEqual([])
+  expect(await read()).toEqual([])
 
   await free(hold)
 
-  expect((await heard()).at(-1)).toBe(await laneOf(pipeline, schedule))
+  expect((await read()).at(-1)).toBe(await laneOf(pipeline, schedule))
   expect((await pipeline.ledger(schedule)).at(-1)).toMatchObject({ waitsFor: 'worker' })
 })
 
-test('a rescue tells the lane of what it put back, and says anywhere if there are several', async () => {
+test('a rescue notifies the lane of its run, and any lane if its runs are in several', async () => {
   const pipeline = await pipelineAt(START)
   const { clock, target, scheduler } = pipeline
   const input = { ...EVERY_MINUTE, target: { kind: 'test', timeoutSeconds: 86_400 } }
   const mine = await pipeline.create(input)
-  const { heard } = await listen(pipeline)
+  const { read } = await listen(pipeline)
   target.script = () => new Promise(() => undefined)
   clock.advance(MINUTE / 2)
-  await pipeline.worker('first').begin()
+  await pipeline.worker('first').startDue()
   clock.advance(3 * HEARTBEAT_MS)
   await pipeline.worker('rescuer').rescuer.runOnce()
-  expect(await heard()).toEqual([await laneOf(pipeline, mine)])
+  expect(await read()).toEqual([await laneOf(pipeline, mine)])
 
   await scheduler.create({ ...CALLER, tenantId: 'neighbour' }, input)
   clock.advance(MINUTE - 3 * HEARTBEAT_MS)
-  await pipeline.worker('second').begin()
-  await heard()
+  await pipeline.worker('second').startDue()
+  await read()
   clock.advance(3 * HEARTBEAT_MS)
   expect(await pipeline.worker('rescuer').rescuer.runOnce()).toMatchObject({ rescued: 2 })
 
-  expect(await heard()).toEqual([''])
+  expect(await read()).toEqual([''])
 })
 
-test('a worker that is told of a lane which it does not serve goes on sleeping; told of one that it serves, it looks', async () => {
+test('a worker ignores a notification of a lane that it does not serve, and looks after one of a lane that it serves', async () => {
   const pipeline = await pipelineAt(START)
   const { clock, database } = pipeline
   const { db, queries } = recordingDb(database.pool)
@@ -154,15 +154,15 @@ test('a worker that is told of a lane which it does not serve goes on sleeping; 
   await heartbeat.runOnce()
   const timers = clock.waiting
   const looks = (): number => queries.filter(({ sql }) => sql.includes('as always')).length
-  const whenItRests = async (): Promise<void> => {
+  const whenItSleeps = async (): Promise<void> => {
     while (clock.waiting <= timers) await setImmediate()
   }
   loop.start()
-  await whenItRests()
+  await whenItSleeps()
   const before = looks()
 
   loop.wake('http.1')
-  await whenItRests()
+  await whenItSleeps()
   await database.pool.query('select 1')
   expect(looks()).toBe(before)
   loop.wake('test.1')

@@ -14,14 +14,14 @@ import { ManualClock } from '../manual-clock.ts'
 import { CALLER, EVERY_MINUTE, MINUTE } from '../pipeline.ts'
 import { ScriptedTarget } from '../scripted-target.ts'
 
-/** As in production: who owns the tables is no superuser, so the walls hold it too. */
+/** As in production, the owner of the tables is no superuser, so row-level security applies to it too. */
 const OWNER = `owner_${randomUUID().replaceAll('-', '')}`
 
 let database: TestDatabase
 let url: string
 
 beforeAll(async () => {
-  // Another one is migrated first, as superuser: that makes the roles, which the whole server shares.
+  // Migrating another database as superuser first creates the roles, which all databases of the server share.
   await (await createDatabase())[Symbol.asyncDispose]()
   database = await createDatabase({ content: 'empty' })
   await database.pool.query(`
@@ -41,7 +41,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-test('whoever owns the tables need be no superuser: to migrate, create, run, audit, examine, and take all of it back (I9)', async () => {
+test('an owner that is no superuser can migrate up, create, run, audit, examine and migrate down (I9)', async () => {
   const pool = createPool({ connectionString: url })
   const target = new ScriptedTarget()
   const targets = new Map<string, Target>([[target.kind, target]])
@@ -60,7 +60,7 @@ test('whoever owns the tables need be no superuser: to migrate, create, run, aud
   expect(await settled).toMatchObject({ scheduleId: schedule.id, state: 'succeeded' })
   await scheduler.requestAudit()
   expect(await audited).toMatchObject({ findings: 0 })
-  // By clocks that stand still, so that no check depends on how busy the machine is.
+  // The clocks stand still, so no check depends on how busy the machine is.
   const { rows } = await pool.query<{ now: Date }>('select now() as now')
   const clock = new ManualClock(rows[0]?.now ?? Number.NaN)
   const checks = await new Doctor({ pool, clock, machineNow: () => clock.instant }).examine()

@@ -14,10 +14,10 @@ import { createDatabase, type TestDatabase } from '../database.ts'
 import { findPgBouncer, PgBouncer } from '../pgbouncer.ts'
 import { ScriptedTarget } from '../scripted-target.ts'
 
-/** `npm run test:walls` does 10,000. */
+/** `npm run test:walls` runs 10,000. */
 const OPERATIONS = Number(process.env['WALL_OPERATIONS'] ?? 2000)
-/** So many at a time, all for the one connection. */
-const AT_ONCE = 20
+/** How many operations compete for the one connection at a time. */
+const CONCURRENCY = 20
 const TIME_LIMIT_MS = 300_000
 const TENANTS = ['amber', 'basil'] as const
 
@@ -26,7 +26,7 @@ type Tenant = (typeof TENANTS)[number]
 interface World {
   readonly db: Db
   readonly scheduler: Scheduler
-  /** Past the pool that is tested: ends connections, and counts. */
+  /** A pool beside the one under test, which ends connections and counts rows. */
   readonly admin: pg.Pool
   readonly scheduleIds: Readonly<Record<Tenant, string>>
 }
@@ -40,28 +40,28 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const pgbouncer = findPgBouncer()
 
-/** How the one connection is lent. Through PgBouncer where it is installed; without it, by the pool alone. */
+/** What lends the one connection: the pool itself, and PgBouncer where it is installed. */
 const LENDERS = {
   'a pool of one': lentByPool,
   ...(pgbouncer === undefined ? {} : { 'PgBouncer, per transaction': lentByPgBouncer(pgbouncer) }),
 }
 
 test.each(Object.entries(LENDERS))(
-  'operations of two tenants by the thousand on one connection that is lent by %s, with throws, cancels and killed backends: no row is mixed up',
+  'no operation sees another tenant’s row while two tenants share one connection, lent by %s, with throws, cancels and kills',
   { timeout: TIME_LIMIT_MS },
   async (_lender, lend) => {
     const counts = await lend(operate)
 
-    expect(counts).toMatchObject({ operations: OPERATIONS, mixed: 0, leftovers: 0, strangers: 0 })
+    expect(counts).toMatchObject({ operations: OPERATIONS, mixed: 0, leftovers: 0, unexpected: 0 })
     for (const kind of Object.keys(KINDS)) expect(counts[kind], kind).toBeGreaterThan(10)
   },
 )
 
 test.each(pgbouncer === undefined ? [] : [pgbouncer])(
-  'a worker behind a pooler that swallows its role is not started as whoever logged in (I9)',
+  'a worker does not start if a pooler ignores its role, instead of acting as the login role (I9)',
   async (path) => {
-    const swallowed = 'options,statement_timeout,lock_timeout,idle_in_transaction_session_timeout'
-    await using bouncer = await PgBouncer.start(path, database.url, `ignore_startup_parameters = ${swallowed}`)
+    const ignored = 'options,statement_timeout,lock_timeout,idle_in_transaction_session_timeout'
+    await using bouncer = await PgBouncer.start(path, database.url, `ignore_startup_parameters = ${ignored}`)
     await using worker = new Worker({ databaseUrl: bouncer.url, targets: [new ScriptedTarget()] })
 
     await expect(worker.start()).rejects.toMatchObject({
@@ -71,7 +71,7 @@ test.each(pgbouncer === undefined ? [] : [pgbouncer])(
   },
 )
 
-test('a transaction that Postgres cut short in favour of another is made again, whole', async () => {
+test('a transaction that Postgres aborts for a serialization failure runs again as a whole', async () => {
   const pool = createPool({ connectionString: database.url, maxConnections: 1 })
   let tries = 0
   const result = await transactScoped(
@@ -80,7 +80,7 @@ test('a transaction that Postgres cut short in favour of another is made again, 
     { tenantId: 'amber', projectId: 'web' },
     async (tx) => {
       tries += 1
-      if (tries === 1) await sql`do $$begin raise exception 'cut short' using errcode = '40001'; end$$`.execute(tx)
+      if (tries === 1) await sql`do $$begin raise exception 'aborted' using errcode = '40001'; end$$`.execute(tx)
       return readTenants(tx)
     },
   )
@@ -89,7 +89,7 @@ test('a transaction that Postgres cut short in favour of another is made again, 
   expect({ tries, isArray: Array.isArray(result) }).toEqual({ tries: 2, isArray: true })
 })
 
-test('a transaction that throws is rolled back and gives its connection back: the next one uses the same connection', async () => {
+test('a transaction that throws is rolled back and releases its connection, which the next one reuses', async () => {
   const pool = createPool({ connectionString: database.url, maxConnections: 1 })
   const db = createDb(pool)
   const scope = { tenantId: 'amber', projectId: 'web' }
@@ -118,7 +118,7 @@ async function lentByPool(use: Use): Promise<Record<string, number>> {
   return counts
 }
 
-/** Two clients, so that transactions of both take turns on the one connection behind them. */
+/** Uses two clients, so that the transactions of both take turns on the one connection behind PgBouncer. */
 function lentByPgBouncer(path: string) {
   return async (use: Use): Promise<Record<string, number>> => {
     await using bouncer = await PgBouncer.start(path, database.url)
@@ -129,12 +129,12 @@ function lentByPgBouncer(path: string) {
   }
 }
 
-/** What may be done, and how often out of a hundred times. Each returns the tenants whose rows it saw. */
+/** The operations, each with its share of a hundred. Each returns the tenants whose rows it saw. */
 const KINDS = {
-  reads: { share: 55, run: ({ db }, place) => transactScoped(db, systemClock, place, readTenants) },
+  reads: { share: 55, run: ({ db }, scope) => transactScoped(db, systemClock, scope, readTenants) },
   lists: {
     share: 15,
-    run: async ({ scheduler }, place) => (await scheduler.list(callerOf(place))).map(({ tenantId }) => tenantId),
+    run: async ({ scheduler }, scope) => (await scheduler.list(callerOf(scope))).map(({ tenantId }) => tenantId),
   },
   otherTenants: {
     share: 10,
@@ -145,24 +145,24 @@ const KINDS = {
   },
   throws: {
     share: 10,
-    run: ({ db }, place) =>
-      transactScoped(db, systemClock, place, async (tx) => {
+    run: ({ db }, scope) =>
+      transactScoped(db, systemClock, scope, async (tx) => {
         await readTenants(tx)
         throw new Error('thrown in the middle')
       }),
   },
   failures: {
     share: 5,
-    run: ({ db }, place) =>
-      transactScoped(db, systemClock, place, async (tx) => {
+    run: ({ db }, scope) =>
+      transactScoped(db, systemClock, scope, async (tx) => {
         await sql`select 1 / 0`.execute(tx)
         return readTenants(tx)
       }),
   },
   cancels: {
     share: 4,
-    run: ({ db }, place) =>
-      transactScoped(db, systemClock, place, async (tx) => {
+    run: ({ db }, scope) =>
+      transactScoped(db, systemClock, scope, async (tx) => {
         await sql`set local statement_timeout = 1`.execute(tx)
         await sql`select pg_sleep(10)`.execute(tx)
         return readTenants(tx)
@@ -170,8 +170,8 @@ const KINDS = {
   },
   kills: {
     share: 1,
-    run: ({ db, admin }, place) =>
-      transactScoped(db, systemClock, place, async (tx) => {
+    run: ({ db, admin }, scope) =>
+      transactScoped(db, systemClock, scope, async (tx) => {
         const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx)
         await admin.query('select pg_terminate_backend($1)', [rows[0]?.pid])
         return readTenants(tx)
@@ -179,7 +179,7 @@ const KINDS = {
   },
 } satisfies Record<
   string,
-  { share: number; run: (world: World, place: { tenantId: Tenant; projectId: 'web' }) => Promise<string[]> }
+  { share: number; run: (world: World, scope: { tenantId: Tenant; projectId: 'web' }) => Promise<string[]> }
 >
 
 type Kind = keyof typeof KINDS
@@ -193,7 +193,7 @@ async function operate(pool: pg.Pool): Promise<Record<string, number>> {
   const scheduler = new Scheduler({ db, targets: new Map([['test', target]]) })
   const scheduleIds = { amber: await makeSchedule(scheduler, 'amber'), basil: await makeSchedule(scheduler, 'basil') }
   const world: World = { db, scheduler, admin, scheduleIds }
-  const counts: Record<string, number> = { operations: 0, mixed: 0, leftovers: 0, strangers: 0 }
+  const counts: Record<string, number> = { operations: 0, mixed: 0, leftovers: 0, unexpected: 0 }
   const count = (name: string): void => void (counts[name] = (counts[name] ?? 0) + 1)
   let next = 0
   async function work(): Promise<void> {
@@ -202,11 +202,11 @@ async function operate(pool: pg.Pool): Promise<Record<string, number>> {
       const kind = BY_SHARE[Math.floor(stableFraction(`kind ${number}`) * BY_SHARE.length)] ?? 'reads'
       const tenantId = TENANTS[stableFraction(`tenant ${number}`) < 0.5 ? 0 : 1]
       await operateOnce(world, kind, tenantId, count)
-      // What a transaction left on the connection shows outside of one.
+      // Settings that a transaction left on the connection are visible outside of a transaction.
       if (number % 10 === 0 && (await hasLeftovers(pool))) count('leftovers')
     }
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, work))
+  await Promise.all(Array.from({ length: CONCURRENCY }, work))
   await admin.end()
   return counts
 }
@@ -217,10 +217,10 @@ async function operateOnce(world: World, kind: Kind, tenantId: Tenant, count: (n
   try {
     const seen = await KINDS[kind].run(world, { tenantId, projectId: 'web' })
     if (seen.some((tenant) => tenant !== tenantId)) count('mixed')
-    if (kind !== 'reads' && kind !== 'lists') count('strangers')
-    else if (seen.length === 0) count('strangers')
+    if (kind !== 'reads' && kind !== 'lists') count('unexpected')
+    else if (seen.length === 0) count('unexpected')
   } catch {
-    // A read may be what stands behind a killed backend in a pooler's queue; it saw nothing.
+    // A read fails if the pooler had queued it behind a killed backend. It saw no row.
     if (kind === 'lists' || kind === 'reads') count('interrupted')
   }
 }

@@ -7,7 +7,7 @@ import { createPool, type PoolOptions } from '../../src/db/pool.ts'
 import { transact, transactScoped } from '../../src/db/transact.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
-import { holdTimers, startFaultProxy, withSettings } from '../fault-proxy.ts'
+import { fakeTimers, startFaultProxy, withSettings } from '../fault-proxy.ts'
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -17,14 +17,14 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Without the backoff between two tries. */
+/** A clock without the backoff between two tries. */
 const CLOCK = { ...systemClock, sleep: () => Promise.resolve() }
 
-interface Lent extends AsyncDisposable {
+interface DisposablePool extends AsyncDisposable {
   readonly pool: pg.Pool
 }
 
-function singlePool(options: Partial<PoolOptions> = {}): Lent {
+function singlePool(options: Partial<PoolOptions> = {}): DisposablePool {
   const pool = createPool({ connectionString: database.url, maxConnections: 1, ...options })
   return { pool, [Symbol.asyncDispose]: () => pool.end() }
 }
@@ -34,7 +34,7 @@ async function pidOf(client: pg.Pool | pg.PoolClient): Promise<number> {
   return rows[0]?.pid ?? 0
 }
 
-/** The driver's own time limit, for a socket on which no answer will ever come. */
+/** The time limit of the driver itself, for a socket on which no answer will come. */
 const QUERY_TIMEOUT_MS = 30_000
 const LIMITS = [
   { name: 'idle_in_transaction_session_timeout', setting: 10_000 },
@@ -52,10 +52,10 @@ test.each([
 ])(
   'every connection of a pool that %s has a time limit for statements, locks and idle transactions',
   async (_, options) => {
-    await using lent = singlePool(options)
+    await using disposable = singlePool(options)
 
-    expect((await READ_LIMITS.execute(createDb(lent.pool))).rows).toEqual(LIMITS)
-    expect(lent.pool.options).toMatchObject({
+    expect((await READ_LIMITS.execute(createDb(disposable.pool))).rows).toEqual(LIMITS)
+    expect(disposable.pool.options).toMatchObject({
       query_timeout: QUERY_TIMEOUT_MS,
       connectionTimeoutMillis: 10_000,
       keepAlive: true,
@@ -63,10 +63,10 @@ test.each([
   },
 )
 
-test('a pool for a pooler changes no session settings; each transaction of the API sets its own limits and leaves none behind', async () => {
+test('a pool behind a pooler changes no session setting: each transaction of the API sets its limits for itself only', async () => {
   await using migrated = await createDatabase()
-  await using lent = singlePool({ connectionString: migrated.url })
-  const db = createDb(lent.pool)
+  await using disposable = singlePool({ connectionString: migrated.url })
+  const db = createDb(disposable.pool)
   const none = LIMITS.map(({ name }) => ({ name, setting: 0 }))
   const within = (work: () => void): Promise<unknown> =>
     transactScoped(db, CLOCK, { tenantId: 'acme', projectId: 'web' }, async (tx) => {
@@ -83,7 +83,7 @@ test('a pool for a pooler changes no session settings; each transaction of the A
     }),
   ).rejects.toThrow('thrown by the test')
   expect((await READ_LIMITS.execute(db)).rows).toEqual(none)
-  expect(lent.pool.options).toMatchObject({
+  expect(disposable.pool.options).toMatchObject({
     query_timeout: QUERY_TIMEOUT_MS,
     connectionTimeoutMillis: 10_000,
     keepAlive: true,
@@ -91,27 +91,27 @@ test('a pool for a pooler changes no session settings; each transaction of the A
 })
 
 test.each([
-  ['none of its own', {}, 'on'],
+  ['no options', {}, 'on'],
   ['options of its own', { options: '-c geqo=off' }, 'off'],
   ['a role of its own', { options: '-c role=pg_read_all_data -c geqo=off', application_name: 'mine' }, 'off'],
-])('a pool acts as its role on every connection, even if its address has %s', async (_what, settings, geqo) => {
+])('a pool acts as its role on every connection, even if its URL has %s', async (_what, settings, geqo) => {
   const connectionString = withSettings(database.url, settings)
-  await using lent = singlePool({ connectionString, role: 'pg_monitor', isPrepared: true })
+  await using disposable = singlePool({ connectionString, role: 'pg_monitor', isPrepared: true })
 
-  const { rows } = await lent.pool.query(`
+  const { rows } = await disposable.pool.query(`
     select current_user::text as role, current_setting('plan_cache_mode') as plans, current_setting('geqo') as geqo`)
 
   expect(rows).toEqual([{ role: 'pg_monitor', plans: 'force_generic_plan', geqo }])
 })
 
-test('a connection on whose socket no answer will ever come is discarded', async () => {
+test('a connection that gets no answer is discarded', async () => {
   await using proxy = await startFaultProxy(database.url)
-  await using lent = singlePool({ connectionString: proxy.url })
-  const { pool } = lent
+  await using disposable = singlePool({ connectionString: proxy.url })
+  const { pool } = disposable
   const db = createDb(pool)
   const first = await pidOf(pool)
   proxy.blackhole()
-  using timers = holdTimers()
+  using timers = fakeTimers()
 
   await Promise.all([
     expect(sql`select 1`.execute(db)).rejects.toThrow('Query read timeout'),
@@ -122,12 +122,12 @@ test('a connection on whose socket no answer will ever come is discarded', async
   expect(pool.totalCount).toBe(1)
 })
 
-test('a transaction on such a socket ends with its statement, and sends no rollback to wait for', async () => {
+test('a transaction on a connection that gets no answer ends at once, without waiting for a rollback', async () => {
   await using proxy = await startFaultProxy(database.url)
-  await using lent = singlePool({ connectionString: proxy.url })
-  const { pool } = lent
+  await using disposable = singlePool({ connectionString: proxy.url })
+  const { pool } = disposable
   const db = createDb(pool)
-  using timers = holdTimers()
+  using timers = fakeTimers()
   let isCut = false
 
   const work = transact(db, CLOCK, async (tx) => {
@@ -138,16 +138,16 @@ test('a transaction on such a socket ends with its statement, and sends no rollb
   })
   await Promise.all([
     expect(work).rejects.toThrow('Query read timeout'),
-    proxy.whenSwallowed('select 2').then(() => timers.advance(QUERY_TIMEOUT_MS)),
+    proxy.whenDropped('select 2').then(() => timers.advance(QUERY_TIMEOUT_MS)),
   ])
 
-  expect(proxy.swallowed()).not.toContain('rollback')
+  expect(proxy.dropped()).not.toContain('rollback')
   expect(await transact(db, CLOCK, (tx) => valueOf(tx, 'a'))).toBe(0)
 })
 
-test('a query fails if its server goes away, and the next query gets another connection', async () => {
-  await using lent = singlePool()
-  const { pool } = lent
+test('a query fails if the server ends its session, and the next query gets another connection', async () => {
+  await using disposable = singlePool()
+  const { pool } = disposable
   const client = await pool.connect()
   const pid = await pidOf(client)
   const ended = new Promise((resolve) => client.once('end', resolve))
@@ -162,9 +162,9 @@ test('a query fails if its server goes away, and the next query gets another con
   expect(await pidOf(pool)).not.toBe(pid)
 })
 
-test('a server that goes away between two statements of a transaction rolls all of it back', async () => {
-  await using lent = singlePool()
-  const { pool } = lent
+test('a transaction whose session the server ends between two statements is rolled back as a whole', async () => {
+  await using disposable = singlePool()
+  const { pool } = disposable
   const db = createDb(pool)
 
   const work = transact(db, CLOCK, async (tx) => {
@@ -178,9 +178,9 @@ test('a server that goes away between two statements of a transaction rolls all 
   expect(await transact(db, CLOCK, async (tx) => [await valueOf(tx, 'a'), await valueOf(tx, 'b')])).toEqual([0, 0])
 })
 
-test("an application's own pool may be of a version of pg that does not tell the status of a transaction", async () => {
-  await using lent = singlePool()
-  const { pool } = lent
+test("an application's own pool may be of a version of pg without the status of a transaction", async () => {
+  await using disposable = singlePool()
+  const { pool } = disposable
   pool.on('connect', (client) => Object.defineProperty(client, 'getTransactionStatus', { value: undefined }))
   const db = createDb(pool)
 
@@ -190,8 +190,8 @@ test("an application's own pool may be of a version of pg that does not tell the
 
 test('a connection that breaks while it is idle is reported and replaced', async () => {
   const reported = Promise.withResolvers<Error>()
-  await using lent = singlePool({ onIdleError: reported.resolve })
-  const { pool } = lent
+  await using disposable = singlePool({ onIdleError: reported.resolve })
+  const { pool } = disposable
   const pid = await pidOf(pool)
 
   await database.pool.query('select pg_terminate_backend($1)', [pid])
@@ -212,9 +212,9 @@ test('a connection that breaks while the pool ends is not reported', async () =>
   expect(reported).toEqual([])
 })
 
-test('a connection is reused after a statement failed, outside of any transaction', async () => {
-  await using lent = singlePool()
-  const { pool } = lent
+test('a connection is reused after a failed statement, outside of a transaction and after a rollback', async () => {
+  await using disposable = singlePool()
+  const { pool } = disposable
   const pid = await pidOf(pool)
   const client = await pool.connect()
   await expect(client.query('select 1 / 0')).rejects.toMatchObject({ code: '22012' })
@@ -231,10 +231,10 @@ test('a connection is reused after a statement failed, outside of any transactio
   expect((await pool.query(`select value from counters where name = 'a'`)).rows).toEqual([{ value: 0 }])
 })
 
-test('the server ends a transaction that is left open, and the pool discards its connection', async () => {
+test('the server ends a transaction that is idle for too long, and the pool discards its connection', async () => {
   const settings = { idle_in_transaction_session_timeout: '50' }
-  await using lent = singlePool({ connectionString: withSettings(database.url, settings) })
-  const { pool } = lent
+  await using disposable = singlePool({ connectionString: withSettings(database.url, settings) })
+  const { pool } = disposable
   const client = await pool.connect()
   const ended = new Promise((resolve) => client.once('end', resolve))
   await client.query('begin')
@@ -245,9 +245,9 @@ test('the server ends a transaction that is left open, and the pool discards its
   expect(await pidOf(pool)).toBeGreaterThan(0)
 })
 
-test('a statement that waits for a lock beyond the limit fails, and the pool goes on', async () => {
-  await using lent = singlePool({ connectionString: withSettings(database.url, { lock_timeout: '50' }) })
-  const { pool } = lent
+test('a statement that waits too long for a lock fails, and the pool can still be used', async () => {
+  await using disposable = singlePool({ connectionString: withSettings(database.url, { lock_timeout: '50' }) })
+  const { pool } = disposable
   const pid = await pidOf(pool)
   const holder = await database.pool.connect()
   await holder.query(`begin; select from counters where name = 'a' for update`)
@@ -309,7 +309,7 @@ test('a transaction with a serialization failure runs again as a whole', async (
   await database.pool.query('update counters set value = 0')
 })
 
-test('a transaction that is aborted each time is given up after ten tries, and any other error is not retried', async () => {
+test('a transaction that is aborted every time fails after ten tries, and no other error is retried', async () => {
   const db = createDb(database.pool)
   let tries = 0
   const raise = (code: string): Promise<unknown> =>

@@ -10,7 +10,7 @@ const DELETED = '01995c0e-0000-7000-8000-00000000000c'
 const GIVEN = '01995c0e-0000-7000-8000-00000000000d'
 const GRANT = '01995c0e-0000-7000-8000-0000000000f0'
 
-/** Schedules as they were before every schedule had a grant. */
+/** Inserts schedules as an older version left them, when not every schedule had a grant. */
 async function fillOld({ pool }: TestDatabase): Promise<void> {
   await pool.query(`
     insert into carillon.execution_grants (id, tenant_id, project_id, subject, scopes, created_by_subject, created_at)
@@ -36,7 +36,7 @@ async function fillOld({ pool }: TestDatabase): Promise<void> {
       ('${GIVEN}', 1, 'acme', 'web', 'n', 'once', '{}', 'http', '{"url":"http://a.example.com.:8080/"}', '{}', '${GRANT}', 'user:bob', now())`)
 }
 
-test('schedules of before get a grant with exactly what their revisions need, and keep the one that they had', async () => {
+test('old schedules without a grant get one with exactly the scopes of their revisions, and others keep theirs', async () => {
   await using database = await createDatabase({ content: 'empty' })
   await migrate(database.pool, { to: 2 })
   await fillOld(database)
@@ -71,7 +71,7 @@ test('schedules of before get a grant with exactly what their revisions need, an
   ])
 })
 
-test('an answer of before is given again, to whom it was given, with the grant that its schedule has now', async () => {
+test('an old idempotent answer keeps its subject and gets the grant of its schedule', async () => {
   await using database = await createDatabase({ content: 'empty' })
   await migrate(database.pool, { to: 2 })
   await fillOld(database)
@@ -100,7 +100,7 @@ test('an answer of before is given again, to whom it was given, with the grant t
   ])
 })
 
-test('down takes the grants that were made for them away again, and leaves those that people made', async () => {
+test('migrating down removes the grants that the migration created, and keeps the others', async () => {
   await using database = await createDatabase({ content: 'empty' })
   await migrate(database.pool, { to: 2 })
   await fillOld(database)
@@ -119,7 +119,7 @@ test('down takes the grants that were made for them away again, and leaves those
   expect(grants).toEqual([{ id: GRANT }])
 })
 
-test('an owner without the right to make roles is told what to have made, and nothing is changed', async () => {
+test('if the owner may not create roles, the migration fails with the statement to run, and can be repeated', async () => {
   await using database = await createDatabase({ content: 'empty' })
   await database.pool.query(`
     drop role if exists plain_owner;

@@ -4,7 +4,6 @@ import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { Secrets } from '../../src/access/secrets.ts'
-import { Auditor } from '../../src/audit/auditor.ts'
 import { createPool } from '../../src/db/pool.ts'
 import type { Check } from '../../src/doctor/checks.ts'
 import { Doctor } from '../../src/doctor/doctor.ts'
@@ -13,6 +12,7 @@ import { TZDATA_VERSION, VERSION } from '../../src/kernel/version.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { CALLER, DAY, HOUR, MINUTE, Pipeline } from '../pipeline.ts'
 import { FAIL } from '../scripted-target.ts'
+import { TestAuditor } from '../test-auditor.ts'
 
 const NAMES = ['database', 'schema', 'clock', 'tzdata', 'workers', 'runs', 'services', 'audit']
 
@@ -44,7 +44,7 @@ function statuses(checks: readonly Check[]): string[] {
   return checks.map(({ name, status }) => `${name} ${status}`)
 }
 
-/** By clocks that stand still, so that nothing depends on how busy the machine is. */
+/** A doctor whose clocks stand still, so that no check depends on how busy the machine is. */
 function doctor({ pool }: Pick<TestDatabase, 'pool'> = database, aheadMs = 0): Doctor {
   const { clock } = pipeline
   return new Doctor({ pool, clock, machineNow: () => clock.instant + aheadMs })
@@ -54,22 +54,22 @@ async function check(name: Check['name'], aheadMs = 0): Promise<Check> {
   const checks = await doctor(database, aheadMs).examine()
   expect(checks.map((found) => found.name)).toEqual(NAMES)
   const found = checks.find((one) => one.name === name)
-  if (found === undefined) throw new Error(`nothing was said of ${name}`)
+  if (found === undefined) throw new Error(`expected a check of ${name}, got none`)
   return found
 }
 
-test('nothing is wrong with a fresh database', async () => {
+test('every check of a fresh database is ok', async () => {
   expect(statuses(await doctor().examine())).toEqual(NAMES.map((name) => `${name} ok`))
 })
 
-test('by the real clocks, too, a server says its version and how soon it answers', async () => {
+test('with real clocks the doctor reports the server’s version, its response time and the skew of its clock', async () => {
   const [first, , third] = await new Doctor({ pool: database.pool }).examine()
 
   expect(first?.message).toMatch(/^Postgres \d+\.\d+.* answered in \d+ ms/)
   expect(third?.message).toMatch(/^this machine's clock is \d+ ms (ahead of|behind) the database's$/)
 })
 
-test('of a database that cannot be reached, only that is said', async () => {
+test('a database that cannot be reached is the only thing reported', async () => {
   const pool = createPool({ connectionString: 'postgres://nobody@127.0.0.1:1/nowhere' })
 
   expect(await new Doctor({ pool }).examine()).toEqual([
@@ -82,7 +82,7 @@ test('of a database that cannot be reached, only that is said', async () => {
   await pool.end()
 })
 
-test('of a server that is none, and one that hangs up, only that is said', async () => {
+test('a server that is not Postgres and closes the connection is the only thing reported', async () => {
   const impostor = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
   const { promise, resolve } = Promise.withResolvers<void>()
   impostor.listen(0, '127.0.0.1', resolve)
@@ -99,7 +99,7 @@ test('of a server that is none, and one that hangs up, only that is said', async
 })
 
 describe('schema', () => {
-  test('a database without one lacks every migration, and nothing is said of what is not there', async () => {
+  test('a database without a schema lacks every migration, and the checks that need a schema are left out', async () => {
     await using empty = await createDatabase({ content: 'empty' })
 
     const checks = await doctor(empty).examine()
@@ -108,7 +108,7 @@ describe('schema', () => {
     expect(checks[1]?.message).toMatch(/^the database lacks 0001_schedules_and_ledger, .*: run `carillon migrate up`$/)
   })
 
-  test('a newer database is told as such', async () => {
+  test('a database that is newer than the code is reported', async () => {
     await using newer = await createDatabase()
     await newer.pool.query(`insert into carillon.migrations values (999, '0999_later', 'x', now())`)
     await newer.pool.query(`delete from carillon.migrations where number > 1 and number < 999`)
@@ -119,7 +119,7 @@ describe('schema', () => {
     expect(schema?.message).toMatch(/0999_later/)
   })
 
-  test('what was changed by hand is named; months of the ledger are no change', async () => {
+  test('changes that were made by hand are named, and months of the ledger are not reported as changes', async () => {
     await using changed = await createDatabase()
     const { pool } = changed
     await pool.query('alter table carillon.runs drop constraint runs_skipped_says_why')
@@ -135,7 +135,7 @@ describe('schema', () => {
     expect(schema?.detail).toMatchObject({ missing: { length: 2 }, unexpected: { length: 1 } })
   })
 
-  test('what somebody added is a warning', async () => {
+  test('an index that was added by hand is a warning', async () => {
     await using changed = await createDatabase()
     await changed.pool.query('create index mine on carillon.schedules (owner_subject)')
 
@@ -147,13 +147,13 @@ describe('schema', () => {
 
 test.each([
   [0, 'ok', /^this machine's clock is 0 ms ahead of the database's$/],
-  [1500, 'warning', /1.5 s ahead of .* no slot is early/],
+  [1500, 'warning', /1.5 s ahead of .* none starts early/],
   [-45_000, 'failed', /45.0 s behind/],
 ] as const)('a clock that is ahead by %i ms is %s (I10)', async (aheadMs, status, message) => {
   expect(await check('clock', aheadMs)).toMatchObject({ status, message: expect.stringMatching(message) as string })
 })
 
-test('half of the time that an answer takes is no difference of clocks', async () => {
+test('half of the response time is not counted as a difference of clocks', async () => {
   let ms = 0
   const instant = pipeline.clock.instant
   const slow: Clock = {
@@ -170,7 +170,7 @@ test('half of the time that an answer takes is no difference of clocks', async (
   expect(checks[2]?.message).toMatch(/^this machine's clock is 0 ms ahead/)
 })
 
-test('workers and their time zone rules: those that live are counted, and one that differs is named', async () => {
+test('living workers are counted, and a worker with other time zone rules is named', async () => {
   const { clock, db } = pipeline
   const [one, two] = [pipeline.worker('one'), pipeline.worker('two')]
   await one.heartbeat.runOnce()
@@ -197,13 +197,13 @@ test('workers and their time zone rules: those that live are counted, and one th
   ])
 })
 
-test('active schedules that no worker serves are told', async () => {
+test('active schedules that no worker serves are reported', async () => {
   const { db } = pipeline
   expect(await check('workers')).toMatchObject({ status: 'ok', message: '0 living workers' })
   const schedule = await pipeline.create()
   expect(await check('workers')).toMatchObject({
     status: 'warning',
-    message: 'no worker lives, and there are active schedules of test (1): start one',
+    message: 'no worker is alive, but schedules of test (1) are active: start a worker',
   })
 
   await pipeline.worker().heartbeat.runOnce()
@@ -218,14 +218,14 @@ test('active schedules that no worker serves are told', async () => {
   expect(await check('workers')).toMatchObject({ status: 'ok' })
 })
 
-test('runs that wait are counted by kind, the oldest that is overdue is named, and so are kinds that nobody serves', async () => {
+test('waiting runs are counted by kind, and the oldest overdue run and the kinds without a worker are named', async () => {
   const { db, clock, target } = pipeline
   const schedule = await pipeline.create()
   const other = await pipeline.create()
   const worker = pipeline.worker()
   target.script = () => FAIL
   await pipeline.pass(MINUTE, worker)
-  await worker.keep()
+  await worker.runDue()
   const waiting = [{ targetKind: 'test', waiting: 2, overdueMs: 0, isServed: true }]
   expect(await check('runs')).toEqual({ name: 'runs', status: 'ok', message: '2 runs waiting', detail: waiting })
 
@@ -246,7 +246,7 @@ test('runs that wait are counted by kind, the oldest that is overdue is named, a
   })
 })
 
-test('a service that fails is told with its worker, how often, for how long and why', async () => {
+test('a failing service is reported with its worker, its number of failures, their duration and the error', async () => {
   const { db } = pipeline
   await pipeline.worker('one').heartbeat.runOnce()
   const failing = { upkeep: { failures: 7, forMs: 420_000, error: 'canceling statement due to lock timeout' } }
@@ -262,9 +262,9 @@ test('a service that fails is told with its worker, how often, for how long and 
   })
 })
 
-test('the latest audit is told, what it found and where, how far it has got, and that there was none for too long', async () => {
+test('the latest audit is reported with its findings, its lag and its age', async () => {
   const { db, workerDb, clock, events } = pipeline
-  const auditor = new Auditor({ db: workerDb, clock, events })
+  const auditor = new TestAuditor({ db: workerDb, clock, events })
   expect(await check('audit')).toMatchObject({
     status: 'ok',
     message: expect.stringContaining('no audit yet') as string,
@@ -288,7 +288,7 @@ test('the latest audit is told, what it found and where, how far it has got, and
   await sql`update carillon.audits set completed_at = ${new Date(clock.instant - 2 * DAY)}`.execute(db)
   expect(await check('audit')).toMatchObject({
     status: 'warning',
-    message: expect.stringMatching(/^expected a whole audit within the last 36 h, got the latest of/) as string,
+    message: expect.stringMatching(/^expected a full audit within the last 36 h, got the latest of/) as string,
   })
 
   const schedule = await pipeline.create()
@@ -297,38 +297,38 @@ test('the latest audit is told, what it found and where, how far it has got, and
   await auditor.audit()
   expect(await check('audit')).toMatchObject({
     status: 'failed',
-    message: expect.stringContaining('found 1 fault, 0 of them mended (1 revision_missing in acme/web)') as string,
+    message: expect.stringContaining('found 1 fault, 0 of them repaired (1 revision_missing in acme/web)') as string,
   })
 })
 
-test('secrets that no key at hand opens are counted, over all tenants, and nothing is said without keys', async () => {
+test('secrets that no configured key decrypts are counted over all tenants; a doctor without keys has no such check', async () => {
   const { pool } = database
   const [lost, present] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
-  const told = async (keys: readonly Buffer[] | null): Promise<Check | undefined> =>
+  const secretsCheck = async (keys: readonly Buffer[] | null): Promise<Check | undefined> =>
     (await new Doctor({ pool, keys }).examine()).find(({ name }) => name === 'secrets')
-  expect(await told([present])).toMatchObject({ status: 'ok', message: 'no secrets' })
+  expect(await secretsCheck([present])).toMatchObject({ status: 'ok', message: 'no secrets' })
 
   await new Secrets({ db: pipeline.db, keys: [lost] }).put(CALLER, 'one', 'value')
   await new Secrets({ db: pipeline.db, keys: [lost] }).put({ ...CALLER, tenantId: 'globex' }, 'two', 'value')
   await new Secrets({ db: pipeline.db, keys: [present] }).put(CALLER, 'three', 'value')
 
-  expect(await told([present])).toEqual({
+  expect(await secretsCheck([present])).toEqual({
     name: 'secrets',
     status: 'warning',
     message:
-      'expected the keys that 3 secrets were encrypted with, got none that opens 2 of them: restore secrets.key, or put ' +
-      'the lost key into CARILLON_SECRETS_KEY, after a comma behind the present one; or put these secrets again',
+      'expected the keys that 3 secrets were encrypted with, got none that opens 2 of them: restore secrets.key, or ' +
+      'append the lost key to CARILLON_SECRETS_KEY, separated by a comma, or put these secrets again',
     detail: { kept: 3, unreadable: 2 },
   })
-  expect(await told([present, lost])).toMatchObject({
+  expect(await secretsCheck([present, lost])).toMatchObject({
     status: 'ok',
     message: '3 secrets, encrypted with the keys at hand',
   })
-  expect(await told(null)).toMatchObject({ status: 'warning', detail: { kept: 3, unreadable: 3 } })
+  expect(await secretsCheck(null)).toMatchObject({ status: 'warning', detail: { kept: 3, unreadable: 3 } })
   expect(statuses(await doctor().examine())).toEqual(NAMES.map((name) => `${name} ok`))
 })
 
-test('a check that cannot be made fails by itself, and the others go on', async () => {
+test('a check that throws fails alone, and the other checks still run', async () => {
   await using broken = await createDatabase()
   await broken.pool.query('alter table carillon.service_turns rename to elsewhere')
 

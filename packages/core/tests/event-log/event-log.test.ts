@@ -14,13 +14,14 @@ import { Upkeep } from '../../src/maintenance/upkeep.ts'
 import { createDatabase } from '../database.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { ManualClock } from '../manual-clock.ts'
+import { ownLease } from '../own-lease.ts'
 import { CALLER, HOUR, MINUTE, type Pipeline } from '../pipeline.ts'
 import { nodesOf, plansOf, recordingDb } from '../query-plan.ts'
 
 const emptied = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
 
-/** With an empty event log: entries of the test before may only have become readable by now. */
+/** A pipeline with an empty event log. Entries of the previous test may have become readable only now, and are deleted. */
 async function pipelineAt(now: string): Promise<Pipeline> {
   const pipeline = await emptied(now)
   await sql`delete from carillon.feed_entries`.execute(pipeline.db)
@@ -28,8 +29,8 @@ async function pipelineAt(now: string): Promise<Pipeline> {
 }
 
 /**
- * Reads until so many entries have come. A committed entry is not readable at once: other tests may have older transactions open in
- * other databases of the same server.
+ * Reads until this many entries have arrived. A committed entry may not be readable at once, because other tests may have older
+ * transactions open in other databases of the same server.
  */
 async function follow(
   log: EventLog,
@@ -53,7 +54,7 @@ function changeOf(entry: EventLogEntry): string {
   return entry.kind === 'run' ? `run ${entry.change}` : `schedule ${entry.change}`
 }
 
-/** A connection that changes a schedule in a transaction which the test begins and ends. */
+/** A connection that writes one change of a schedule, in a transaction that the test begins and ends. */
 class Writer implements AsyncDisposable {
   readonly #client: pg.Client
   readonly #scheduleId: string
@@ -71,13 +72,13 @@ class Writer implements AsyncDisposable {
     return new Writer(client, scheduleId, change)
   }
 
-  /** Draws the number of its transaction. */
+  /** Begins the transaction and assigns its id. */
   async begin(): Promise<void> {
     await this.#client.query('begin')
     await this.#client.query('select pg_current_xact_id()')
   }
 
-  /** Draws the id of its entry. */
+  /** Writes the change, which assigns the id of its entry. */
   async note(): Promise<void> {
     await this.#client.query(
       `insert into carillon.schedule_changes (
@@ -101,7 +102,7 @@ class Writer implements AsyncDisposable {
   }
 }
 
-test('the log lists every change of schedules and runs in order, with the state after the change and the record as it is now', async () => {
+test('the log lists every change of schedules and runs in order, each with the current record', async () => {
   const pipeline = await pipelineAt(START)
   const { db, clock, scheduler } = pipeline
   const log = new EventLog({ db })
@@ -109,7 +110,7 @@ test('the log lists every change of schedules and runs in order, with the state 
 
   const schedule = await pipeline.create()
   clock.advance(MINUTE / 2)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
   await scheduler.pause(CALLER, schedule.id, { reason: 'a holiday' })
   const { entries } = await follow(log, tail, { count: 4 })
 
@@ -125,7 +126,7 @@ test('the log lists every change of schedules and runs in order, with the state 
   expect(again[0]).toMatchObject({ change: 'created', schedule: null })
 })
 
-test('a read from the tail returns only what commits later', async () => {
+test('a read from the tail returns only entries that are committed later', async () => {
   const pipeline = await pipelineAt(START)
   const log = new EventLog({ db: pipeline.db })
   const before = await log.tail()
@@ -139,7 +140,7 @@ test('a read from the tail returns only what commits later', async () => {
   expect(entries).toMatchObject([{ kind: 'schedule', change: 'created', scheduleId: later.id }])
 })
 
-test('an entry with the smaller id that commits last is not skipped', async () => {
+test('an entry with a smaller id that is committed last is not skipped', async () => {
   const pipeline = await pipelineAt(START)
   const log = new EventLog({ db: pipeline.db })
   const start = await log.tail()
@@ -161,7 +162,7 @@ test('an entry with the smaller id that commits last is not skipped', async () =
   expect(entries.map(changeOf)).toEqual(['schedule edited', 'schedule resumed'])
 })
 
-test('the tail lies before the entries of open transactions, whatever ids they have drawn', async () => {
+test('the tail lies before the entries of open transactions, whatever their ids', async () => {
   const pipeline = await pipelineAt(START)
   const log = new EventLog({ db: pipeline.db })
   const start = await log.tail()
@@ -178,7 +179,7 @@ test('the tail lies before the entries of open transactions, whatever ids they h
   expect(entries.map(changeOf)).toEqual(['schedule edited'])
 })
 
-/** All ways in which two sequences of three steps can be woven into one. */
+/** All orders in which `a` steps of one sequence and `b` steps of another can be executed. */
 function interleavings(a: number, b: number): ('first' | 'second')[][] {
   if (a + b === 0) return [[]]
   return [
@@ -187,7 +188,7 @@ function interleavings(a: number, b: number): ('first' | 'second')[][] {
   ]
 }
 
-test('a reader that polls after every step, one entry at a time, reads each entry once, however two transactions interleave', async () => {
+test('a reader that polls one entry after every step reads each entry once, however two transactions interleave', async () => {
   const pipeline = await pipelineAt(START)
   const log = new EventLog({ db: pipeline.db })
   const start = await log.tail()
@@ -202,8 +203,8 @@ test('a reader that polls after every step, one entry at a time, reads each entr
       second: [() => second.begin(), () => second.note(), () => second.commit()],
     }
     const read: string[] = []
-    for (const who of order) {
-      await steps[who].shift()?.()
+    for (const writer of order) {
+      await steps[writer].shift()?.()
       const page = await log.read(CALLER, cursor, { limit: 1 })
       read.push(...page.entries.map(changeOf))
       cursor = page.cursor
@@ -233,7 +234,7 @@ test('an entry that is rolled back is not read, and the gap in the ids does not 
   expect(entries).toMatchObject([{ change: 'created', scheduleId: later.id }])
 })
 
-test('a reader can stop at any run of a batch and continue after it; the limit counts runs', async () => {
+test('a reader can stop at any run of a batch and continue after it, and the limit counts runs', async () => {
   const pipeline = await pipelineAt(START)
   const { db, clock } = pipeline
   const log = new EventLog({ db })
@@ -241,7 +242,7 @@ test('a reader can stop at any run of a batch and continue after it; the limit c
   for (let at = 0; at < 7; at += 1) await pipeline.create()
   const { cursor: tail } = await follow(log, start, { count: 7 })
   clock.advance(MINUTE / 2)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
   const { rows } = await sql<{ most: number }>`
     select max(cardinality(changes)) as most from carillon.feed_entries where kind = 'run'`.execute(db)
   expect(rows).toEqual([{ most: 7 }])
@@ -257,13 +258,13 @@ test('a reader can stop at any run of a batch and continue after it; the limit c
   }
 })
 
-test('a reader sees nothing of another project or tenant (I9), but its cursor still moves on', async () => {
+test('a reader sees no entry of another project or tenant (I9), but its cursor still advances', async () => {
   const pipeline = await pipelineAt(START)
   const log = new EventLog({ db: pipeline.db })
   const tail = await log.tail()
   await pipeline.create()
   pipeline.clock.advance(MINUTE / 2)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
   const { cursor } = await follow(log, tail, { count: 3 })
 
   for (const caller of [
@@ -276,7 +277,7 @@ test('a reader sees nothing of another project or tenant (I9), but its cursor st
   }
 })
 
-test('a run whose month has been dropped is left out, and the reader gets past it', async () => {
+test('a run whose month was dropped is left out, and the reader continues after it', async () => {
   await using database = await createDatabase()
   const db = createDb(database.pool)
   const log = new EventLog({ db })
@@ -299,7 +300,7 @@ test('a run whose month has been dropped is left out, and the reader gets past i
   expect(entries).toMatchObject([{ kind: 'run', run: { scheduledFor: Date.parse('2026-04-02T09:00Z') } }])
 })
 
-describe('a reader that was away for too long gets isExpired and continues at the end', () => {
+describe('a reader whose cursor is too old gets isExpired and continues at the end', () => {
   test('when entries after the cursor are deleted', async () => {
     const pipeline = await pipelineAt(START)
     const { db, workerDb } = pipeline
@@ -310,7 +311,7 @@ describe('a reader that was away for too long gets isExpired and continues at th
     for (let at = 0; at < 3; at += 1) await pipeline.create()
     const { entries } = await follow(log, cursor, { count: 3 })
     const [first, second, third] = entries
-    // The oldest, all but the last one.
+    // The three oldest entries; only the last one stays.
     expect(await deleteEventLogEntries(workerDb, { before: new Date(Date.now() + HOUR), limit: 3 })).toBe(3)
 
     const page = await log.read(CALLER, cursor)
@@ -339,7 +340,8 @@ describe('a reader that was away for too long gets isExpired and continues at th
     for (let at = 0; at < 2; at += 1) await pipeline.create()
     const { cursor } = await follow(log, tail, { count: 3 })
     const clock = new ManualClock(Date.now() + 3 * HOUR)
-    expect(await new Upkeep({ db: workerDb, clock, events: new Events() }).runOnce()).toMatchObject({ forgotten: 3 })
+    const upkeep = new Upkeep({ db: workerDb, clock, events: new Events(), lease: ownLease() })
+    expect(await upkeep.runOnce()).toMatchObject({ forgotten: 3 })
     await using writer = await Writer.connect(pipeline, id, 'edited')
     await writer.begin()
     await writer.note()
@@ -352,7 +354,7 @@ describe('a reader that was away for too long gets isExpired and continues at th
   })
 })
 
-test.each([0, 501, 1.5, Number.NaN, '5'])('a limit of %s is refused', async (limit) => {
+test.each([0, 501, 1.5, Number.NaN, '5'])('a limit of %s is rejected', async (limit) => {
   const pipeline = await pipelineAt(START)
   const log = new EventLog({ db: pipeline.db })
 
@@ -362,7 +364,7 @@ test.each([0, 501, 1.5, Number.NaN, '5'])('a limit of %s is refused', async (lim
   })
 })
 
-test.each(['', 'x', "' or true --", '\0', '1-2-3'])('a text that is not a cursor is refused: %j', async (cursor) => {
+test.each(['', 'x', "' or true --", '\0', '1-2-3'])('a text that is not a cursor is rejected: %j', async (cursor) => {
   const pipeline = await pipelineAt(START)
   const log = new EventLog({ db: pipeline.db })
 
@@ -382,13 +384,13 @@ test('a page is found by index conditions alone, among 20,000 entries of 200 pro
     from generate_series(1, 20000) as n`)
   await pool.query('vacuum analyze carillon.feed_entries')
   const { db, queries } = recordingDb(pool)
-  const place = { tenantId: 'acme', projectId: 'project-7' }
+  const scope = { tenantId: 'acme', projectId: 'project-7' }
   const after = { xactId: '2000', id: '8000', ordinal: 7, at: 0 }
 
-  // Behind the wall, as the API reads it: what the wall asks must not keep an index from being used.
-  const plans = await transactScoped(db, systemClock, place, async (tx) => {
+  // Under row-level security, as the API reads: its policies must not keep Postgres from using an index.
+  const plans = await transactScoped(db, systemClock, scope, async (tx) => {
     queries.length = 0
-    await listEventLogItems(tx, { ...place, after, horizon: '5001', limit: 100 })
+    await listEventLogItems(tx, { ...scope, after, horizon: '5001', limit: 100 })
     const [query] = queries
     if (query === undefined) throw new Error('expected a query on the event log, got none')
     return plansOf(tx, query)
@@ -400,7 +402,7 @@ test('a page is found by index conditions alone, among 20,000 entries of 200 pro
     const entries = nodes.filter((node) => node['Index Name'] === 'feed_entries_project_idx')
     expect(entries).toHaveLength(1)
     expect(entries[0]?.['Index Cond']).toMatch(/tenant_id = .*project_id = .*ROW\(.*xact_id, .*id\) >= .*xact_id < /)
-    // Neither the log nor the ledger is scanned from end to end.
+    // Neither the log nor the ledger is scanned completely.
     expect(nodes.filter((node) => node['Node Type'] === 'Seq Scan')).toEqual([])
   }
 })

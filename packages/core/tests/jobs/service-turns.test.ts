@@ -7,6 +7,7 @@ import type { Tx } from '../../src/db/database.ts'
 import type { ClaimedTurn } from '../../src/jobs/store/turns.ts'
 import { TurnService, type Slice, type TurnServiceDeps } from '../../src/jobs/turn-service.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
+import { ownLease } from '../own-lease.ts'
 import type { Pipeline } from '../pipeline.ts'
 import { nodesOf, plansOf, recordingDb } from '../query-plan.ts'
 
@@ -15,7 +16,7 @@ const pipelineAt = emptiedPipelines()
 const SECOND = 1000
 const MINUTE = 60 * SECOND
 
-/** Counts its slices in its cursor, and calls a function of the test in each. */
+/** A service that counts its slices in its cursor and calls a function of the test in each. */
 class Counting extends TurnService<{ readonly slice: number }> {
   override readonly name = 'counting'
   during: (turn: ClaimedTurn) => Promise<Partial<Slice<never>> | void> = () => Promise.resolve()
@@ -23,8 +24,7 @@ class Counting extends TurnService<{ readonly slice: number }> {
 
   readonly workerId: string | undefined
 
-  constructor(deps: TurnServiceDeps) {
-    const { lease = { workerId: randomUUID() } } = deps
+  constructor({ lease = ownLease(), ...deps }: Omit<TurnServiceDeps, 'lease'> & Partial<TurnServiceDeps>) {
     super({ ...deps, lease }, { turn: 'counting', lookMs: 2 * SECOND, pauseAfterFailureMs: SECOND })
     this.workerId = lease.workerId
   }
@@ -65,7 +65,7 @@ test('the first slice of a service is due at once, and the next one after its re
   expect(await one.runOnce()).toEqual({ slice: 2 })
 })
 
-test('the turn stays with the worker that did the last slice, and passes to another one when that worker is late', async () => {
+test('the turn stays with the worker that did the last slice, until that worker is ten seconds late', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock } = pipeline
   const [one, two] = servicesOf(pipeline)
@@ -92,7 +92,7 @@ test('while one worker does a slice, no other worker does', async () => {
   expect(seen).toEqual([undefined])
 })
 
-test('of several workers that claim at the same time one does the slice', async () => {
+test('if several workers claim at the same time, only one does the slice', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { workerDb: db, clock, events } = pipeline
   const services = Array.from({ length: 8 }, () => new Counting({ db, clock, events }))
@@ -102,7 +102,7 @@ test('of several workers that claim at the same time one does the slice', async 
   expect(counts.filter((count) => count !== undefined)).toEqual([{ slice: 1 }])
 })
 
-test('a worker that was suspended until another one had the turn stores nothing', async () => {
+test('a worker that was suspended until another worker had the turn stores nothing', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock } = pipeline
   const [stopped, other] = servicesOf(pipeline)
@@ -119,7 +119,7 @@ test('a worker that was suspended until another one had the turn stores nothing'
   expect(written).toEqual([])
 })
 
-test('a slice stores nothing if the same worker has done it again since, because an answer was lost', async () => {
+test('a slice stores nothing if the same worker has repeated it since, because an answer was lost', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { workerDb: db, clock, events } = pipeline
   const lease = { workerId: randomUUID() }
@@ -135,7 +135,7 @@ test('a slice stores nothing if the same worker has done it again since, because
   expect(await turnOf(pipeline)).toMatchObject({ slices: 1 })
 })
 
-test('a worker that was suspended for long, and that no other replaced, stores its slice', async () => {
+test('a worker that was suspended for long stores its slice if no other worker took the turn', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const [one] = servicesOf(pipeline)
   one.during = () => Promise.resolve(pipeline.clock.advance(10 * MINUTE))
@@ -145,7 +145,7 @@ test('a worker that was suspended for long, and that no other replaced, stores i
   expect(await turnOf(pipeline)).toMatchObject({ slices: 1, worker_id: one.workerId })
 })
 
-test('what a slice writes and its cursor are stored in one transaction', async () => {
+test('one transaction stores the writes of a slice and its cursor', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const [one] = servicesOf(pipeline)
   await one.runOnce()
@@ -181,7 +181,7 @@ test('a slice that failed is repeated by the same worker from the same cursor', 
   expect(await one.runOnce()).toEqual({ slice: 1 })
 })
 
-test('a failure of a part of the slice is thrown after the cursor is stored', async () => {
+test('a partial failure of a slice is thrown after its cursor is stored', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const [one] = servicesOf(pipeline)
   one.during = () => Promise.resolve({ failure: new Error('not this time') })
@@ -217,7 +217,7 @@ test('a worker that stops releases its turn, and the next one continues at once'
   expect(pipeline.clock.waiting).toBe(0)
 })
 
-test('a started service does one slice after another, until it is stopped', async () => {
+test('a started service does one slice after another until it is stopped', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock } = pipeline
   const [one] = servicesOf(pipeline)
@@ -243,29 +243,29 @@ test('a request makes the next slice due at once, even while one is in progress'
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock } = pipeline
   const [one] = servicesOf(pipeline)
-  const ask = (): Promise<unknown> =>
+  const request = (): Promise<unknown> =>
     sql`update carillon.service_turns set requested_at = ${clock.databaseNow()}, next_at = ${clock.databaseNow()} where name = 'counting'`.execute(
       pipeline.db,
     )
   const seen: (number | null)[] = []
   one.during = async ({ requestedAt }) => {
     seen.push(requestedAt)
-    // After this one was begun: it cannot have been meant by it.
+    // This request came after the slice began, so this slice cannot answer it.
     if (seen.length === 2) {
       clock.advance(1)
-      await ask()
+      await request()
     }
     return { isAnswered: true }
   }
   await one.runOnce()
-  await ask()
-  const askedAt = clock.instant
+  await request()
+  const requestedFirstAt = clock.instant
 
   expect(await one.runOnce()).toEqual({ slice: 2 })
   expect(await one.runOnce()).toEqual({ slice: 3 })
   expect(await one.runOnce()).toBeUndefined()
 
-  expect(seen).toEqual([null, askedAt, askedAt + 1])
+  expect(seen).toEqual([null, requestedFirstAt, requestedFirstAt + 1])
 })
 
 test('a worker that does not get the turn runs one statement that reads one row by its key', async () => {
@@ -291,7 +291,7 @@ test('a worker that does not get the turn runs one statement that reads one row 
   )
 })
 
-test('every worker knows the lag of a service, and it grows while no worker does it', async () => {
+test('every worker knows the lag of a service, which grows while no worker does a slice', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock } = pipeline
   const [one, two] = servicesOf(pipeline)

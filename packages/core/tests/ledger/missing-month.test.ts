@@ -12,14 +12,14 @@ import { ScriptedTarget } from '../scripted-target.ts'
 const START = '2026-03-02T09:00:30Z'
 const IN_MADRID = { kind: 'cron', expression: '* * * * *', timezone: 'Europe/Madrid' }
 
-/** As a database is whose upkeep has not run for long: without a month of this year. */
+/** A pipeline without a month of this year, as if upkeep had not run for long. */
 async function withoutMonths(): Promise<Pipeline> {
   const pipeline = await Pipeline.at(START)
   await dropPartitions(pipeline.workerDb, { before: new Date('2027-01-01T00:00:00Z') })
   return pipeline
 }
 
-test('a run can be asked for as soon as the database is migrated, before any worker has started (I6)', async () => {
+test('a manual run can be requested as soon as the database is migrated, before any worker has started (I6)', async () => {
   await using database = await createDatabase({ content: 'empty' })
   await migrate(database.pool)
   const target = new ScriptedTarget()
@@ -37,8 +37,8 @@ test.each([
   { change: 'an edit', lines: ['09:01 skipped superseded'], make: edit },
   { change: 'a deletion', lines: ['09:01 skipped superseded'], make: remove },
   { change: 'a deletion of the project', lines: ['09:01 skipped superseded'], make: removeAll },
-  { change: 'a run-now', lines: ['09:01 pending'], make: runNow },
-])('$change makes the month that it needs for a line, and is then made whole (I6)', async ({ make, lines }) => {
+  { change: 'a manual run', lines: ['09:01 pending'], make: runNow },
+])('$change creates the month that its line needs, and then succeeds as a whole (I6)', async ({ make, lines }) => {
   await using pipeline = await withoutMonths()
   const { id } = await pipeline.create()
   pipeline.clock.advance(MINUTE)
@@ -48,7 +48,7 @@ test.each([
   expect(await linesOf(pipeline)).toEqual(lines)
 })
 
-test('a pause of a schedule that nobody kept for most of a year closes all of its slots (I6)', async () => {
+test('a pause of a schedule that no worker ran for most of a year writes a line for each of its slots (I6)', async () => {
   await using pipeline = await withoutMonths()
   const { db, clock, targets } = pipeline
   const scheduler = new Scheduler({ db, clock, targets }, { retentionDays: 365 })
@@ -60,17 +60,17 @@ test('a pause of a schedule that nobody kept for most of a year closes all of it
   expect(await linesOf(pipeline)).toHaveLength(300 * 24)
 })
 
-test('begin makes the month of a slot that upkeep has not made (I6)', async () => {
+test('begin creates the month of a slot if upkeep has not created it (I6)', async () => {
   await using pipeline = await withoutMonths()
   const schedule = await pipeline.create()
   pipeline.clock.advance(MINUTE)
 
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
 })
 
-test('a line that a check refuses is not mistaken for one that has no month', async () => {
+test('a line that a check rejects is not mistaken for one whose month is missing', async () => {
   await using pipeline = await Pipeline.at(START)
   const { id } = await pipeline.create()
   await sql`alter table carillon.runs add constraint none check (trigger <> 'manual')`.execute(pipeline.db)
@@ -98,7 +98,7 @@ function runNow({ scheduler }: Pipeline, id: string): Promise<unknown> {
   return scheduler.runNow(CALLER, id)
 }
 
-/** Of everything there is: a deleted schedule shows its ledger to nobody. */
+/** The lines of all schedules. It reads the table itself, because users cannot read the runs of a deleted schedule. */
 async function linesOf({ db }: Pipeline): Promise<string[]> {
   const { rows } = await sql<{ line: string }>`
     select concat_ws(' ', to_char(scheduled_for at time zone 'UTC', 'HH24:MI'), state, reason) as line

@@ -2,7 +2,6 @@ import { sql } from 'kysely'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 
-import { Auditor } from '../../src/audit/auditor.ts'
 import { migrateDown } from '../../src/db/migrate.ts'
 import { dropPartitions, listPartitions } from '../../src/db/months.ts'
 import { Doctor } from '../../src/doctor/doctor.ts'
@@ -17,11 +16,12 @@ import { changeAndDie, finish, PORTION, RETENTION_MS, schedulerOn, writerOf } fr
 import { ManualClock } from '../manual-clock.ts'
 import { ANY_NUMBER, CALLER, DAY, MINUTE, Pipeline } from '../pipeline.ts'
 import { recordingDb, watchedDb } from '../query-plan.ts'
+import { TestAuditor } from '../test-auditor.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
 const FIRST_SLOT = Date.parse('2026-03-02T09:01:00Z')
-/** More than two portions. */
+/** The number of missed slots: more than two portions. */
 const MISSED = 2500
 const AT_NOON = { kind: 'cron', expression: '0 12 * * *', timezone: 'UTC' }
 const HOLIDAYS = { reason: 'holidays' }
@@ -46,7 +46,7 @@ async function ledger({ db }: Pipeline): Promise<Line[]> {
   return rows.map(({ scheduled_for, ...line }) => ({ slot: scheduled_for.getTime(), ...line }))
 }
 
-/** One line for each minute from the first slot on. */
+/** The expected lines: one for each minute from the first slot on. */
 function linesFor(minutes: number, reason: string): Line[] {
   return Array.from({ length: minutes }, (_, index) => ({
     slot: FIRST_SLOT + index * MINUTE,
@@ -65,7 +65,7 @@ async function countBacklogs(pipeline: Pipeline): Promise<number> {
   return (await read(pipeline, 'select from carillon.slot_backlogs')).length
 }
 
-/** How many lines each transaction has written. */
+/** The number of lines that each transaction has written, in ascending order. */
 async function linesPerTransaction(pipeline: Pipeline): Promise<number[]> {
   const rows = await read<{ lines: number }>(
     pipeline,
@@ -74,7 +74,7 @@ async function linesPerTransaction(pipeline: Pipeline): Promise<number[]> {
   return rows.map(({ lines }) => lines)
 }
 
-/** A machine so slow that 50 ms pass between two looks at the clock. */
+/** A clock that advances by 50 ms each time it is read, as on a slow machine. */
 class SlowClock extends ManualClock {
   #spentMs = 0
 
@@ -99,7 +99,7 @@ describe('a project of 50 schedules that is deleted after an outage of three day
     return pipeline
   }
 
-  test('the lines of what was missed are written in portions, not all in one transaction, and each slot has one', async () => {
+  test('the lines of missed slots are written in portions, each in its own transaction, and each slot has one line', async () => {
     const pipeline = await outage()
 
     expect(await pipeline.scheduler.deleteProject(CALLER)).toEqual({ deleted: SCHEDULES })
@@ -141,7 +141,7 @@ describe('a project of 50 schedules that is deleted after an outage of three day
     expect(inIt).toEqual([{ changes: SCHEDULES, lines: PORTION }])
   })
 
-  test('between portions nothing is locked, a reader sees all schedules or none, and no slot lacks both its line and its place in a backlog (I6)', async () => {
+  test('between portions no row is locked, all schedules are deleted, and each slot has a line or is in a backlog (I6)', async () => {
     const pipeline = await outage()
     const other = new pg.Client({ connectionString: pipeline.database.url })
     await other.connect()
@@ -174,7 +174,7 @@ describe.each([
   { what: 'an edit of the cadence', reason: 'superseded', change: edit },
   { what: 'a deletion', reason: 'superseded', change: remove },
   { what: 'a deletion of the project', reason: 'superseded', change: removeAll },
-])('after $what of which the server died right after the commit', ({ reason, change }) => {
+])('if the server dies right after the commit of $what', ({ reason, change }) => {
   async function setup() {
     const pipeline = await pipelineAt(START, ANY_NUMBER)
     const { id } = await pipeline.create()
@@ -183,7 +183,7 @@ describe.each([
     return { pipeline }
   }
 
-  test('a worker writes the lines that are left, in portions, each once (I2, I6)', async () => {
+  test('a worker writes each remaining line once, in portions (I2, I6)', async () => {
     const { pipeline } = await setup()
     expect(await ledger(pipeline)).toEqual(linesFor(PORTION, reason))
 
@@ -198,18 +198,18 @@ describe.each([
   test('no worker runs a slot of the backlog', async () => {
     const { pipeline } = await setup()
 
-    await pipeline.worker().keep()
+    await pipeline.worker().runDue()
     await finish(writerOf(pipeline))
-    await pipeline.worker().keep()
+    await pipeline.worker().runDue()
 
     expect(pipeline.target.calls).toEqual([])
     expect(await ledger(pipeline)).toEqual(linesFor(MISSED, reason))
   })
 
-  test('an audit takes no slot of the backlog for lost', async () => {
+  test('an audit does not report slots of the backlog as lost', async () => {
     const { pipeline } = await setup()
     const { workerDb: db, clock, events } = pipeline
-    const auditor = new Auditor({ db, clock, events }, { windowMs: 3 * DAY })
+    const auditor = new TestAuditor({ db, clock, events }, { windowMs: 3 * DAY })
 
     const before = await auditor.audit()
     await finish(writerOf(pipeline))
@@ -220,10 +220,10 @@ describe.each([
     expect(await ledger(pipeline)).toEqual(linesFor(MISSED, reason))
   })
 
-  test('an audit takes its slots for lost once nobody has written their lines for an hour', async () => {
+  test('an audit reports slots of the backlog as lost after an hour without their lines', async () => {
     const { pipeline } = await setup()
     const { workerDb: db, clock, events } = pipeline
-    const auditor = new Auditor({ db, clock, events })
+    const auditor = new TestAuditor({ db, clock, events })
     clock.advance(60 * MINUTE)
 
     expect((await auditor.audit()).findings.slot_lost).toBe(MISSED - PORTION)
@@ -240,12 +240,12 @@ describe('while a backlog is being written', () => {
     return { pipeline, schedule }
   }
 
-  test('a schedule that is resumed runs its next slot, and loses and doubles no line', async () => {
+  test('a resumed schedule runs its next slot, and each slot has one line', async () => {
     const { pipeline, schedule } = await paused()
 
     await pipeline.scheduler.resume(CALLER, schedule.id)
     pipeline.clock.advance(MINUTE)
-    await pipeline.worker().keep()
+    await pipeline.worker().runDue()
     await finish(writerOf(pipeline))
 
     expect(await ledger(pipeline)).toEqual([
@@ -254,7 +254,7 @@ describe('while a backlog is being written', () => {
     ])
   })
 
-  test('a schedule that is resumed and changed again leaves a second backlog, and each slot says what became of it', async () => {
+  test('a schedule that is resumed and edited leaves a second backlog, and each line has the reason of its own backlog', async () => {
     const { pipeline, schedule } = await paused()
     await pipeline.scheduler.resume(CALLER, schedule.id)
     pipeline.clock.advance(MISSED * MINUTE)
@@ -271,7 +271,7 @@ describe('while a backlog is being written', () => {
     ])
   })
 
-  test('a deletion leaves the backlog of the pause as it is', async () => {
+  test('a deletion does not change the backlog of an earlier pause', async () => {
     const { pipeline, schedule } = await paused()
 
     await pipeline.scheduler.delete(CALLER, schedule.id)
@@ -280,7 +280,7 @@ describe('while a backlog is being written', () => {
     expect(await ledger(pipeline)).toEqual(linesFor(MISSED, 'paused'))
   })
 
-  test('a cadence that is edited back and forth writes each slot under the revision that awaited it', async () => {
+  test('if a cadence is edited and edited back, each slot gets its line under the revision for which it was due', async () => {
     const pipeline = await pipelineAt(START, ANY_NUMBER)
     const { id, cadence } = await pipeline.create()
     pipeline.clock.advance(MISSED * MINUTE)
@@ -288,7 +288,7 @@ describe('while a backlog is being written', () => {
 
     await pipeline.scheduler.edit(CALLER, id, { cadence }, { revision: 2 })
     pipeline.clock.advance(MINUTE)
-    await pipeline.worker().keep()
+    await pipeline.worker().runDue()
     await finish(writerOf(pipeline))
 
     expect(await ledger(pipeline)).toEqual([
@@ -320,7 +320,7 @@ describe('writers', () => {
     expect(await countBacklogs(pipeline)).toBe(0)
   })
 
-  test('a writer writes nothing of what another one has written since it looked', async () => {
+  test('a writer does not repeat lines that another writer has written since it read the backlogs', async () => {
     const pipeline = await setup()
     let isAwaited = false
     const db = watchedDb(pipeline.database.pool, async (query) => {
@@ -334,7 +334,7 @@ describe('writers', () => {
     expect(await ledger(pipeline)).toHaveLength(SCHEDULES * MISSED)
   })
 
-  test('a writer passes over a schedule that somebody holds, writes the others, and returns to it later', async () => {
+  test('a writer skips a schedule that another transaction has locked, and writes its lines later', async () => {
     const pipeline = await setup()
     const writer = writerOf(pipeline)
     const [held] = await read<{ id: string }>(
@@ -350,7 +350,7 @@ describe('writers', () => {
     expect(await countBacklogs(pipeline)).toBe(0)
   })
 
-  test('a backlog whose lines cannot be written does not keep the others from their turn', async () => {
+  test('a backlog whose lines cannot be written does not hold up the other backlogs', async () => {
     const pipeline = await setup()
     const writer = writerOf(pipeline)
     const [broken] = await read<{ id: string }>(
@@ -359,15 +359,15 @@ describe('writers', () => {
     )
     await read(
       pipeline,
-      `create function public.refuse() returns trigger language plpgsql as $$begin raise exception 'refused by the test'; end$$;
+      `create function public.refuse() returns trigger language plpgsql as $$begin raise exception 'rejected by the test'; end$$;
        create trigger refuse before insert on carillon.runs for each row when (new.schedule_id = '${broken?.id}')
          execute function public.refuse()`,
     )
 
-    const refused = async () => expect(writer.runOnce()).rejects.toThrow('refused by the test')
-    await refused()
+    const expectRejection = async () => expect(writer.runOnce()).rejects.toThrow('rejected by the test')
+    await expectRejection()
     expect(await ledger(pipeline)).toHaveLength(PORTION)
-    await refused()
+    await expectRejection()
     expect(await ledger(pipeline)).toHaveLength(PORTION + (SCHEDULES - 1) * PORTION)
 
     await read(pipeline, 'drop function public.refuse() cascade')
@@ -375,20 +375,20 @@ describe('writers', () => {
     expect(await ledger(pipeline)).toHaveLength(SCHEDULES * MISSED)
   })
 
-  test('a short backlog is written, though it shares a portion with one whose lines cannot be', async () => {
+  test('a short backlog is written even if it shares a portion with one whose lines cannot be written', async () => {
     const pipeline = await setup()
     const writer = writerOf(pipeline)
     await finish(writer)
     const [broken] = await read<{ id: string }>(pipeline, 'select min(id::text) as id from carillon.schedules')
-    // As a change leaves them: three lines each are still to be written.
+    // Backlogs as a change leaves them: each schedule lacks three lines.
     await read(
       pipeline,
       `with lines as (
          delete from carillon.runs
          where (schedule_id, scheduled_for) in (
            select schedule_id, scheduled_for
-           from (select *, row_number() over (partition by schedule_id order by scheduled_for desc) as place from carillon.runs) as line
-           where place <= 3
+           from (select *, row_number() over (partition by schedule_id order by scheduled_for desc) as number from carillon.runs) as line
+           where number <= 3
          )
          returning *
        )
@@ -396,19 +396,19 @@ describe('writers', () => {
        select schedule_id, max(revision), max(scheduled_for), max(tenant_id), max(project_id), min(scheduled_for), max(reason), now()
        from lines
        group by schedule_id;
-       create function public.refuse() returns trigger language plpgsql as $$begin raise exception 'refused by the test'; end$$;
+       create function public.refuse() returns trigger language plpgsql as $$begin raise exception 'rejected by the test'; end$$;
        create trigger refuse before insert on carillon.runs for each row when (new.schedule_id = '${broken?.id}')
          execute function public.refuse()`,
     )
 
-    await expect(writer.runOnce()).rejects.toThrow('refused by the test')
+    await expect(writer.runOnce()).rejects.toThrow('rejected by the test')
 
     expect(await countBacklogs(pipeline)).toBe(1)
     expect(await ledger(pipeline)).toHaveLength(SCHEDULES * MISSED - 3)
     await read(pipeline, 'drop function public.refuse() cascade')
   })
 
-  test('how long the oldest backlog has waited is counted for the metrics, and told by the doctor', async () => {
+  test('the metrics and the doctor report the age of the oldest backlog', async () => {
     const pipeline = await setup()
     const { clock, workerDb, database } = pipeline
     clock.advance(6 * MINUTE)
@@ -423,19 +423,19 @@ describe('writers', () => {
     expect(await countWork(workerDb, { now: clock.databaseNow() })).toMatchObject({ backlogAgeSeconds: 0 })
   })
 
-  test('a running worker has such a writer', async () => {
+  test('a running worker writes backlogs', async () => {
     const pipeline = await setup()
     const { database, clock, target } = pipeline
 
     await using worker = new Worker({ databaseUrl: database.url, targets: [target], clock })
     await worker.start()
 
-    // One turn of it, for time stands still.
+    // The writer runs only once, because the clock stands still.
     while ((await ledger(pipeline)).length < 11 * PORTION);
     expect(await ledger(pipeline)).toHaveLength(11 * PORTION)
   })
 
-  test('while there is no backlog a writer sends one statement', async () => {
+  test('a writer sends only one statement if there is no backlog', async () => {
     const pipeline = await pipelineAt(START)
     const { db, queries } = recordingDb(pipeline.database.pool)
 
@@ -444,19 +444,19 @@ describe('writers', () => {
     expect(queries).toHaveLength(1)
   })
 
-  test('one turn of a writer is ten portions at most', async () => {
+  test('a writer writes ten portions at a time at most', async () => {
     const pipeline = await setup()
 
     expect(await writerOf(pipeline).runOnce()).toEqual({ lines: 10 * PORTION })
   })
 
-  test('a server writes what its change left behind for three seconds, and leaves the rest to workers', async () => {
+  test('a server writes the backlog of its own change for three seconds, and leaves the rest to workers', async () => {
     const pipeline = await pipelineAt(START, ANY_NUMBER)
     for (let index = 0; index < SCHEDULES; index += 1) await pipeline.create({ name: `${index}` })
     pipeline.clock.advance(MISSED * MINUTE)
     let commits = 0
     const db = watchedDb(pipeline.database.pool, (query) => {
-      // The first is that of the deletion.
+      // The first commit is that of the deletion.
       if (query.sql === 'commit' && (commits += 1) > 1) pipeline.clock.advance(1000)
     })
 
@@ -468,14 +468,14 @@ describe('writers', () => {
     expect(await ledger(pipeline)).toHaveLength(SCHEDULES * MISSED)
   })
 
-  test('a change is made though the server cannot write what it left behind: that is told, and a worker does it', async () => {
+  test('a change succeeds although the server cannot write its backlog: the failure is emitted, and a worker writes it', async () => {
     const pipeline = await pipelineAt(START, ANY_NUMBER)
     const { id } = await pipeline.create()
     pipeline.clock.advance(MISSED * MINUTE)
     const events = new Events()
-    const told: unknown[] = []
-    events.on('service.failed', (event) => told.push(event))
-    const error = new Error('broken off by the test')
+    const emitted: unknown[] = []
+    events.on('service.failed', (event) => emitted.push(event))
+    const error = new Error('interrupted by the test')
     const db = watchedDb(pipeline.database.pool, (query) => {
       if (query.sql.includes('update carillon.slot_backlogs')) throw error
     })
@@ -483,12 +483,12 @@ describe('writers', () => {
     const paused = await schedulerOn(db, pipeline, events).pause(CALLER, id, HOLIDAYS)
 
     expect(paused).toMatchObject({ state: 'paused' })
-    expect(told).toEqual([{ service: 'backlog writer', error }])
+    expect(emitted).toEqual([{ service: 'backlog writer', error }])
     expect(await finish(writerOf(pipeline))).toBe(MISSED - PORTION)
   })
 })
 
-describe('what a backlog holds', () => {
+describe('the lines of a backlog', () => {
   async function setup(input: object = {}) {
     const pipeline = await pipelineAt(START, ANY_NUMBER)
     const schedule = await pipeline.create(input)
@@ -496,7 +496,7 @@ describe('what a backlog holds', () => {
     return { pipeline, schedule, pauseAndDie }
   }
 
-  test('an excluded slot says that it was excluded, whoever writes its line', async () => {
+  test('the line of an excluded slot says excluded, whether the server or a worker writes it', async () => {
     const { pipeline, schedule, pauseAndDie } = await setup()
     const excluded = [FIRST_SLOT + MINUTE, FIRST_SLOT + (PORTION + 3) * MINUTE, FIRST_SLOT + MISSED * MINUTE]
     for (const slot of excluded) await pipeline.scheduler.skip(CALLER, schedule.id, slot)
@@ -510,7 +510,7 @@ describe('what a backlog holds', () => {
     expect(lines.filter(({ reason }) => reason === 'excluded').map(({ slot }) => slot)).toEqual(excluded.slice(0, 2))
   })
 
-  test('of a schedule with a spread, the slots that had come due by the change, and none after them', async () => {
+  test('a schedule with a spread gets lines for the slots that had come due at the change, and for no later ones', async () => {
     const { pipeline, schedule, pauseAndDie } = await setup({ policy: { spreadSeconds: 59 } })
     const offset = (schedule.dueAt ?? 0) - (schedule.nextSlotAt ?? 0)
     pipeline.clock.advance(MISSED * MINUTE)
@@ -523,7 +523,7 @@ describe('what a backlog holds', () => {
     expect(await ledger(pipeline)).toEqual(linesFor(slots, 'paused'))
   })
 
-  test('slots that the ledger no longer remembers when their turn comes are passed over', async () => {
+  test('slots that are older than the retention when they are written get no line', async () => {
     const { pipeline, pauseAndDie } = await setup()
     pipeline.clock.advance(MISSED * MINUTE)
     await pauseAndDie()
@@ -535,7 +535,7 @@ describe('what a backlog holds', () => {
     expect(await countBacklogs(pipeline)).toBe(0)
   })
 
-  test('of a cadence that can no longer be read, or that somebody removed, the one slot that is known gets its line', async () => {
+  test('if the cadence can no longer be read, only the one stored slot gets its line', async () => {
     const { pipeline, pauseAndDie } = await setup()
     pipeline.clock.advance(MISSED * MINUTE)
     await pauseAndDie()
@@ -547,7 +547,7 @@ describe('what a backlog holds', () => {
     expect(await countBacklogs(pipeline)).toBe(0)
   })
 
-  test('a writer makes the months that the ledger lacks', async () => {
+  test('a writer creates the months that are missing', async () => {
     await using pipeline = await Pipeline.at(START, undefined, ANY_NUMBER)
     const { id } = await pipeline.create()
     pipeline.clock.advance(MISSED * MINUTE)
@@ -559,7 +559,7 @@ describe('what a backlog holds', () => {
     expect((await listPartitions(pipeline.db)).map(({ name }) => name)).toContain('runs_2026_03')
   })
 
-  test('a change that leaves no more than a portion leaves no backlog', async () => {
+  test('a change with no more slots than a portion leaves no backlog', async () => {
     const { pipeline, schedule } = await setup()
     pipeline.clock.advance(PORTION * MINUTE)
     const { db, queries } = recordingDb(pipeline.database.pool)
@@ -570,7 +570,7 @@ describe('what a backlog holds', () => {
     expect(await ledger(pipeline)).toEqual(linesFor(PORTION, 'superseded'))
   })
 
-  test('a change that has computed slots for 50 ms leaves the rest to be computed once nothing is locked (I14)', async () => {
+  test('a change that has computed slots for 50 ms leaves the rest for after its commit (I14)', async () => {
     const { pipeline, schedule } = await setup()
     pipeline.clock.advance(10 * MINUTE)
     const { database, targets } = pipeline
@@ -583,7 +583,7 @@ describe('what a backlog holds', () => {
     expect(await ledger(pipeline)).toEqual(linesFor(10, 'paused'))
   })
 
-  test('an edit that keeps the cadence closes nothing', async () => {
+  test('an edit that keeps the cadence writes no line for due slots', async () => {
     const { pipeline, schedule } = await setup()
     pipeline.clock.advance(MISSED * MINUTE)
 
@@ -593,7 +593,7 @@ describe('what a backlog holds', () => {
     expect(await countBacklogs(pipeline)).toBe(0)
   })
 
-  test('a schedule that was deleted longer ago than the ledger remembers goes with its backlog', async () => {
+  test('a schedule that was deleted before the retention is removed with its backlog', async () => {
     const { pipeline, schedule } = await setup()
     pipeline.clock.advance(MISSED * MINUTE)
     await changeAndDie(pipeline, (scheduler) => remove(scheduler, schedule.id))
@@ -605,7 +605,7 @@ describe('what a backlog holds', () => {
     expect(await finish(writerOf(pipeline))).toBe(0)
   })
 
-  test('a migration back is refused while lines are to be written (I6)', async () => {
+  test('migrating down is refused while lines are still to be written (I6)', async () => {
     const { pipeline, pauseAndDie } = await setup()
     pipeline.clock.advance(MISSED * MINUTE)
     await pauseAndDie()

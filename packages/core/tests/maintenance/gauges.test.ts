@@ -11,7 +11,7 @@ import { nodesOf, plansOf, recordingDb } from '../query-plan.ts'
 const pipelineAt = emptiedPipelines()
 const SECOND = 1000
 
-test('slots that are due are counted in every lane, and no other', async () => {
+test('due slots are counted over all lanes, and slots that are not due are not counted', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const { clock, workerDb: db, scheduler } = pipeline
   const collector = collectorOf(pipeline)
@@ -30,7 +30,7 @@ test('slots that are due are counted in every lane, and no other', async () => {
   })
 })
 
-test('however many schedules there are, what is due is found by lane, and none is read that is not', async () => {
+test('due slots are counted by an index on lane and instant, so no schedule that is not due is read', async () => {
   const { database } = await pipelineAt('2026-03-02T09:00:30Z')
   const pool = createPool({ connectionString: database.url, role: 'carillon_worker', isPrepared: true })
   const { db, queries } = recordingDb(pool)
@@ -48,7 +48,7 @@ test('however many schedules there are, what is due is found by lane, and none i
   await db.destroy()
 })
 
-test('a count of schedules that takes a second is made again after two hundred; what is due is counted each time', async () => {
+test('a count of schedules that takes a second is repeated after 200 s, and due slots are counted every time', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const { collector, clock } = slowCollectorOf(pipeline)
   await pipeline.create()
@@ -62,7 +62,7 @@ test('a count of schedules that takes a second is made again after two hundred; 
   expect(await collector.runOnce()).toMatchObject({ due: 2, schedules: [{ count: 2 }] })
 })
 
-test('a count of schedules that fails takes nothing from the other counts, and waits for its turn as any other', async () => {
+test('a failed count of schedules does not affect the other counts, and is repeated after 200 s like a successful one', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const { collector, clock } = slowCollectorOf(pipeline)
   const { database } = pipeline
@@ -83,12 +83,12 @@ function collectorOf({ clock, workerDb: db, events }: Pipeline): GaugeCollector 
   return new GaugeCollector({ db, clock, events }, { periodMs: MINUTE })
 }
 
-/** One that finds a second gone by whenever it looks at its clock. */
-function slowCollectorOf({ clock: wall, workerDb: db, events }: Pipeline) {
+/** A collector whose clock advances by a second each time it is read. */
+function slowCollectorOf({ clock: pipelineClock, workerDb: db, events }: Pipeline) {
   const clock = {
     ...systemClock,
     elapsedMs: 0,
-    databaseNow: () => wall.databaseNow(),
+    databaseNow: () => pipelineClock.databaseNow(),
     monotonicMs: () => (clock.elapsedMs += SECOND),
   }
   return { collector: new GaugeCollector({ db, clock, events }, { periodMs: MINUTE }), clock }

@@ -12,7 +12,7 @@ import type { Target } from '../../src/ports/target.ts'
 import { HEARTBEAT_MS, MINUTE, Pipeline } from '../pipeline.ts'
 import { FAIL, held } from '../scripted-target.ts'
 
-/** Reads what instruments hold, as a scrape would. */
+/** A meter whose instruments can be read as by a scrape. */
 function createMeter() {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
   const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 2 ** 30 })
@@ -36,7 +36,7 @@ function createMeter() {
   }
 }
 
-test('what the pipeline does is counted without a label that names a tenant or schedule', async () => {
+test('the metrics of the pipeline have no label that names a tenant or a schedule', async () => {
   await using pipeline = await Pipeline.at('2026-03-02T09:00:30Z')
   const { clock, workerDb: db, target } = pipeline
   const worker = pipeline.worker()
@@ -47,12 +47,12 @@ test('what the pipeline does is counted without a label that names a tenant or s
   target.script = ({ attempt }) => (attempt === 1 ? FAIL : { kind: 'succeeded', result: null })
 
   clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
   const failing = { loop: { failures: 1, forMs: 0, error: 'no' } }
   const holds = { inFlight: worker.loop.inFlight, connectionsInUse: 1, auditLagSeconds: 7 }
   gaugeWorker({ gauges: await collector.runOnce(), ...holds, failing }, meter)
   clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await read()).toMatchObject({
     'scheduler.slot.lateness_ms': [[{ target_kind: 'test' }, 1]],
@@ -72,7 +72,7 @@ test('what the pipeline does is counted without a label that names a tenant or s
   })
 })
 
-test('a lease that runs out is counted, and so is the attempt that a rescuer settles for the dead', async () => {
+test('a lease that expires is counted, and so is the attempt that a rescuer settles for a dead worker', async () => {
   await using pipeline = await Pipeline.at('2026-03-02T09:00:30Z')
   const { clock, target } = pipeline
   const [dead, other] = [pipeline.worker('dead'), pipeline.worker('other')]
@@ -81,7 +81,7 @@ test('a lease that runs out is counted, and so is the attempt that a rescuer set
   await pipeline.create()
   target.script = held().script
   clock.advance(MINUTE / 2)
-  await dead.begin()
+  await dead.startDue()
 
   clock.advance(3 * HEARTBEAT_MS)
   await other.rescuer.runOnce()
@@ -93,7 +93,7 @@ test('a lease that runs out is counted, and so is the attempt that a rescuer set
   })
 })
 
-test('the margin between what a target remembers and how long its retries last is a gauge', async () => {
+test('the ratio of a target’s idempotency retention to the duration of its retries is a gauge', async () => {
   const { meter, read } = createMeter()
   const target = {
     kind: 'http',
@@ -106,7 +106,7 @@ test('the margin between what a target remembers and how long its retries last i
   expect(await read()).toEqual({ 'scheduler.dispatch.idempotency_window_safety': [[{ target_kind: 'http' }, 4]] })
 })
 
-test('how far the slowest replica is behind is told where there is one', async () => {
+test('the lag of the slowest replica is a gauge if there is a replica', async () => {
   const gauges = { schedules: [], due: 0, waiting: 0, running: 0, backlogAgeSeconds: 0 }
   const read = async (replicationLagSeconds: number | null): Promise<unknown> => {
     const { meter, read: scrape } = createMeter()

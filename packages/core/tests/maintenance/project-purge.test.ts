@@ -5,7 +5,6 @@ import { Grants } from '../../src/access/grants.ts'
 import { Keys } from '../../src/access/keys.ts'
 import { Members } from '../../src/access/members.ts'
 import { Secrets } from '../../src/access/secrets.ts'
-import { Auditor } from '../../src/audit/auditor.ts'
 import type { Tx } from '../../src/db/database.ts'
 import { transactScoped } from '../../src/db/transact.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
@@ -34,6 +33,7 @@ import { changeAndDie, finish, PORTION, writerOf } from '../left-backlog.ts'
 import { CALLER, EVERY_MINUTE, MINUTE, Pipeline } from '../pipeline.ts'
 import { watchedDb } from '../query-plan.ts'
 import { SUCCEEDED } from '../scripted-target.ts'
+import { TestAuditor } from '../test-auditor.ts'
 
 const START = '2026-03-02T09:00:30Z'
 const CONFIRMED = { confirm: CALLER.projectId }
@@ -41,7 +41,7 @@ const OTHERS: readonly Caller[] = [
   { ...CALLER, tenantId: 'globex' },
   { ...CALLER, projectId: 'shop' },
 ]
-const NOTHING: PurgeCounts = {
+const NO_ROWS: PurgeCounts = {
   schedules: 0,
   runs: 0,
   attempts: 0,
@@ -70,7 +70,7 @@ function projectsOf({ db, clock }: Pipeline): Projects {
   return new Projects({ db, clock })
 }
 
-/** Two schedules, one of them edited, with two slots each, a grant that both may use, a secret, members, a key. */
+/** Fills a project with two schedules, one of them edited, a grant, a secret, members and a key. */
 async function fill({ db, clock, scheduler }: Pipeline, caller: Caller): Promise<void> {
   const grant = await new Grants({ db, clock }).create(caller, { scopes: ['test:dispatch:*'] })
   const { schedule } = await scheduler.createOnce(caller, EVERY_MINUTE, 'once')
@@ -89,11 +89,11 @@ async function passTwoSlots(pipeline: Pipeline): Promise<void> {
   const worker = pipeline.worker()
   for (let slots = 0; slots < 2; slots += 1) {
     await pipeline.pass(MINUTE, worker)
-    await worker.keep()
+    await worker.runDue()
   }
 }
 
-/** Every row of a project, table by table. */
+/** Every row of a project as text, by table. */
 async function rowsOf({ db }: Pipeline, { tenantId, projectId }: Caller): Promise<Record<string, string[]>> {
   const all: Record<string, string[]> = {}
   for (const table of TABLES) {
@@ -108,12 +108,12 @@ async function rowsOf({ db }: Pipeline, { tenantId, projectId }: Caller): Promis
 }
 
 function sum(counts: readonly PurgeCounts[]): PurgeCounts {
-  const names = Object.keys(NOTHING) as (keyof PurgeCounts)[]
+  const names = Object.keys(NO_ROWS) as (keyof PurgeCounts)[]
   const totals = names.map((name) => [name, counts.reduce((total, each) => total + each[name], 0)])
-  return { ...NOTHING, ...(Object.fromEntries(totals) as PurgeCounts) }
+  return { ...NO_ROWS, ...(Object.fromEntries(totals) as PurgeCounts) }
 }
 
-/** Deletes a schedule after it has got so many lines more, later than all it has, each with its attempt. */
+/** Adds this many later lines to a schedule, each with its attempt, and deletes the schedule. */
 async function deleteWithLines(pipeline: Pipeline, schedule: { readonly id: string }, lines: number): Promise<void> {
   await addLines(pipeline, schedule, lines)
   await pipeline.scheduler.delete(CALLER, schedule.id)
@@ -138,7 +138,7 @@ async function addLines({ db }: Pipeline, { id }: { readonly id: string }, lines
     from slots`.execute(db)
 }
 
-/** Notes how many rows each transaction deletes, and breaks whatever deletes more than `most` runs in all. */
+/** Records how many rows each transaction deletes. A delete fails once more than `most` runs have been deleted in all. */
 async function noteDeletions({ db }: Pipeline, most: number): Promise<void> {
   await sql`create table public.deletions (xact xid8 not null, relation text not null, row_count bigint not null)`.execute(
     db,
@@ -149,7 +149,7 @@ async function noteDeletions({ db }: Pipeline, most: number): Promise<void> {
     begin
       insert into public.deletions select pg_current_xact_id(), tg_table_name, count(*) from gone;
       if (select sum(row_count) from public.deletions where relation = 'runs') > ${sql.raw(String(most))} then
-        raise exception 'broken off by the test';
+        raise exception 'interrupted by the test';
       end if;
       return null;
     end
@@ -161,7 +161,7 @@ async function noteDeletions({ db }: Pipeline, most: number): Promise<void> {
   }
 }
 
-test('a purge removes what its preview counted, and what others have stays as it is (I9)', async () => {
+test('a purge removes what its preview counted, and no row of another project or tenant (I9)', async () => {
   await using pipeline = await Pipeline.at(START)
   const projects = projectsOf(pipeline)
   for (const caller of [CALLER, ...OTHERS]) await fill(pipeline, caller)
@@ -186,12 +186,12 @@ test('a purge removes what its preview counted, and what others have stays as it
 
   expect(await projects.purge(CALLER, CONFIRMED)).toEqual(deleted)
 
-  expect(await projects.previewPurge(CALLER)).toEqual(NOTHING)
-  expect(await projects.purge(CALLER, CONFIRMED)).toEqual(NOTHING)
+  expect(await projects.previewPurge(CALLER)).toEqual(NO_ROWS)
+  expect(await projects.purge(CALLER, CONFIRMED)).toEqual(NO_ROWS)
   expect(await Promise.all(OTHERS.map((other) => rowsOf(pipeline, other)))).toEqual(others)
 })
 
-test('what keeps somebody out stays: without it a key of a removed member would open again', async () => {
+test('a purge keeps removed members and members that are not admins, because their keys would otherwise permit more', async () => {
   await using pipeline = await Pipeline.at(START)
   await fill(pipeline, CALLER)
   await pipeline.scheduler.deleteProject(CALLER)
@@ -207,7 +207,7 @@ test('what keeps somebody out stays: without it a key of a removed member would 
   expect(Object.values(rest).flat()).toEqual([])
 })
 
-test('a project may be used again after it was purged', async () => {
+test('a project can be used again after a purge', async () => {
   await using pipeline = await Pipeline.at(START)
   await fill(pipeline, CALLER)
   await pipeline.scheduler.deleteProject(CALLER)
@@ -235,7 +235,7 @@ describe('portions', () => {
     expect(Math.max(...rows.map(({ rows }) => rows))).toBe(5000)
   })
 
-  test('a purge that broke off half-way leaves nothing that an audit would take for lost, and goes on when called again', async () => {
+  test('an audit finds nothing wrong after a purge that was interrupted, and the next purge removes the rest', async () => {
     await using pipeline = await Pipeline.at(START)
     const { db, clock, events } = pipeline
     const projects = projectsOf(pipeline)
@@ -245,21 +245,21 @@ describe('portions', () => {
     const preview = await projects.previewPurge(CALLER)
     await noteDeletions(pipeline, LINES - 1)
 
-    await expect(projects.purge(CALLER, CONFIRMED)).rejects.toThrow('broken off by the test')
+    await expect(projects.purge(CALLER, CONFIRMED)).rejects.toThrow('interrupted by the test')
 
     const left = await projects.previewPurge(CALLER)
     expect(left).toMatchObject({ schedules: 1, attempts: 0, revisions: 0 })
     expect(left.runs).toBeGreaterThan(0)
     expect(left.runs).toBeLessThan(preview.runs)
     clock.advance(MINUTE)
-    const { findings } = await new Auditor({ db, clock, events }).audit()
+    const { findings } = await new TestAuditor({ db, clock, events }).audit()
     expect(Object.values(findings).filter((count) => count > 0)).toEqual([])
     await sql`drop function public.note_deletion() cascade`.execute(db)
     expect(await projects.purge(CALLER, CONFIRMED)).toEqual(left)
-    expect(await projects.previewPurge(CALLER)).toEqual(NOTHING)
+    expect(await projects.previewPurge(CALLER)).toEqual(NO_ROWS)
   })
 
-  test('nothing of a schedule goes while somebody else holds it', async () => {
+  test('no row of a schedule is removed while another transaction has locked the schedule', async () => {
     await using pipeline = await Pipeline.at(START)
     await deleteWithLines(pipeline, await pipeline.create(), LINES)
     const projects = projectsOf(pipeline)
@@ -275,7 +275,7 @@ describe('portions', () => {
     expect(await purging).toEqual(before)
   })
 
-  test('more schedules than fit one portion, or one count, all go', async () => {
+  test('all schedules are counted and removed even if they do not fit one portion', async () => {
     await using pipeline = await Pipeline.at(START)
     for (let schedules = 0; schedules < 101; schedules += 1) {
       await pipeline.scheduler.create({ ...CALLER, subject: `service:s${schedules}` }, EVERY_MINUTE)
@@ -283,12 +283,12 @@ describe('portions', () => {
     await pipeline.scheduler.deleteProject(CALLER)
     const projects = projectsOf(pipeline)
 
-    const all = { ...NOTHING, schedules: 101, changes: 202, revisions: 101, grants: 101 }
+    const all = { ...NO_ROWS, schedules: 101, changes: 202, revisions: 101, grants: 101 }
     expect(await projects.previewPurge(CALLER)).toEqual(all)
     expect(await projects.purge(CALLER, CONFIRMED)).toEqual(all)
   })
 
-  test('two purges at once remove every row once', async () => {
+  test('concurrent purges remove every row once', async () => {
     await using pipeline = await Pipeline.at(START)
     const projects = projectsOf(pipeline)
     await fill(pipeline, CALLER)
@@ -300,7 +300,7 @@ describe('portions', () => {
     const purged = await Promise.all([1, 2, 3].map(() => projects.purge(CALLER, CONFIRMED)))
 
     expect(sum(purged)).toEqual(preview)
-    expect(await projects.previewPurge(CALLER)).toEqual(NOTHING)
+    expect(await projects.previewPurge(CALLER)).toEqual(NO_ROWS)
   })
 })
 
@@ -308,7 +308,7 @@ describe('lines that are still to be written', () => {
   const MISSED = 2500
   const LINES = 7000
 
-  /** A schedule that was deleted after an outage, by a server that died right after. */
+  /** A schedule that was deleted after an outage, by a server that died right after the commit. */
   async function setup() {
     const pipeline = await Pipeline.at(START)
     const schedule = await pipeline.create()
@@ -321,7 +321,7 @@ describe('lines that are still to be written', () => {
     return (await sql`select from carillon.runs`.execute(db)).rows.length
   }
 
-  test('are never written once the project was purged', async () => {
+  test('are never written after the project was purged', async () => {
     const { pipeline, projects } = await setup()
     await using _ = pipeline
 
@@ -331,7 +331,7 @@ describe('lines that are still to be written', () => {
     expect(Object.values(await rowsOf(pipeline, CALLER)).flat()).toEqual([])
   })
 
-  test('are written or not at all: a purge waits for the portion that is under way, and removes its lines', async () => {
+  test('are removed if their portion is being written, because the purge waits for it', async () => {
     const { pipeline, projects } = await setup()
     await using _ = pipeline
     let purging: Promise<PurgeCounts> | undefined
@@ -347,12 +347,12 @@ describe('lines that are still to be written', () => {
     expect(Object.values(await rowsOf(pipeline, CALLER)).flat()).toEqual([])
   })
 
-  test('are not written while a schedule that does not fit one portion is removed', async () => {
+  test('are not written while a schedule that does not fit one portion is being removed', async () => {
     const { pipeline, schedule, projects } = await setup()
     await using _ = pipeline
     await addLines(pipeline, schedule, LINES)
     await noteDeletions(pipeline, LINES - 1)
-    await expect(projects.purge(CALLER, CONFIRMED)).rejects.toThrow('broken off by the test')
+    await expect(projects.purge(CALLER, CONFIRMED)).rejects.toThrow('interrupted by the test')
     const left = await countRuns(pipeline)
 
     expect(await finish(writerOf(pipeline))).toBe(0)
@@ -361,7 +361,7 @@ describe('lines that are still to be written', () => {
     expect(await countRuns(pipeline)).toBe(left)
   })
 
-  test('of another project stay', async () => {
+  test('stay in a backlog if they belong to another project', async () => {
     const { pipeline, projects } = await setup()
     await using _ = pipeline
     const [other] = OTHERS
@@ -378,8 +378,8 @@ describe('lines that are still to be written', () => {
   })
 })
 
-describe('what is refused removes nothing', () => {
-  test('a purge that is confirmed by another name', async () => {
+describe('nothing is removed', () => {
+  test('if a purge is confirmed by another name', async () => {
     await using pipeline = await Pipeline.at(START)
     await fill(pipeline, CALLER)
     await pipeline.scheduler.deleteProject(CALLER)
@@ -392,7 +392,7 @@ describe('what is refused removes nothing', () => {
     expect(await rowsOf(pipeline, CALLER)).toEqual(before)
   })
 
-  test('an input of another shape, or a place that nobody may be', async () => {
+  test('if the input is invalid or the project is reserved', async () => {
     await using pipeline = await Pipeline.at(START)
     const projects = projectsOf(pipeline)
 
@@ -414,7 +414,7 @@ describe('what is refused removes nothing', () => {
         sql`
       update carillon.schedules set state = 'completed', next_slot_at = null, due_at = null`.execute(db),
     ],
-  ])('a project with a schedule that is %s', async (state, prepare) => {
+  ])('if a schedule of the project is %s', async (state, prepare) => {
     await using pipeline = await Pipeline.at(START)
     await fill(pipeline, CALLER)
     await prepare(pipeline)
@@ -429,7 +429,7 @@ describe('what is refused removes nothing', () => {
     expect(await rowsOf(pipeline, CALLER)).toEqual(before)
   })
 
-  test('a project in which a run is under way, until it is over', async () => {
+  test('if a run of the project is under way, until it has ended', async () => {
     await using pipeline = await Pipeline.at(START)
     const { answer } = await holdRun(pipeline, { overlap: 'forbid' })
     await pipeline.scheduler.deleteProject(CALLER)
@@ -438,7 +438,7 @@ describe('what is refused removes nothing', () => {
 
     await expect(projects.purge(CALLER, CONFIRMED)).rejects.toMatchObject({
       code: 'state_conflict',
-      message: expect.stringContaining('not over') as string,
+      message: expect.stringContaining('without open runs') as string,
     })
 
     expect(await rowsOf(pipeline, CALLER)).toEqual(before)
@@ -446,17 +446,17 @@ describe('what is refused removes nothing', () => {
     expect(await projects.purge(CALLER, CONFIRMED)).toMatchObject({ schedules: 1, runs: 1, attempts: 1 })
   })
 
-  test('a schedule that somebody makes while the purge is under way stays whole, and so does its grant', async () => {
+  test('of a schedule that is created during the purge, nor of its grant', async () => {
     await using pipeline = await Pipeline.at(START)
     const { db, clock } = pipeline
     const deleted = await pipeline.create()
     await pipeline.scheduler.delete(CALLER, deleted.id)
     const grant = await new Grants({ db, clock }).create(CALLER, { scopes: ['test:dispatch:*'] })
-    const made = '01900000-0000-7000-8000-000000000000'
+    const createdId = '01900000-0000-7000-8000-000000000000'
     let purging: Promise<unknown> | undefined
 
-    // Not committed while the purge looks for schedules, and there before it can take the grant.
-    await whileHeld(pipeline, insertOf(made, grant.id), async () => {
+    // The insert is not committed when the purge looks for schedules, but it is before the purge can lock the grant.
+    await whileHeld(pipeline, insertOf(createdId, grant.id), async () => {
       purging = projectsOf(pipeline)
         .purge(CALLER, CONFIRMED)
         .catch((error: unknown) => error)
@@ -465,11 +465,11 @@ describe('what is refused removes nothing', () => {
 
     expect(await purging).toMatchObject({ code: 'state_conflict' })
     const { schedules, execution_grants } = await rowsOf(pipeline, CALLER)
-    expect(schedules).toEqual([expect.stringContaining(made) as string])
+    expect(schedules).toEqual([expect.stringContaining(createdId) as string])
     expect(execution_grants).toContainEqual(expect.stringContaining(grant.id))
   })
 
-  test('what a schedule needs that somebody made while the purge waited', async () => {
+  test('that is needed by a schedule created while the purge waited', async () => {
     await using pipeline = await Pipeline.at(START)
     await fill(pipeline, CALLER)
     await pipeline.scheduler.deleteProject(CALLER)
@@ -518,8 +518,8 @@ describe('what is refused removes nothing', () => {
 })
 
 test.each([null, ...OTHERS])(
-  'under the row-level security of %j no statement sees or removes a row of the project',
-  async (place) => {
+  'under the row-level security of %j no statement reads or removes a row of the project',
+  async (scope) => {
     await using pipeline = await Pipeline.at(START)
     await fill(pipeline, CALLER)
     await passTwoSlots(pipeline)
@@ -528,12 +528,12 @@ test.each([null, ...OTHERS])(
     const { tenantId, projectId } = CALLER
     const { rows } = await sql<{ id: string }>`select id from carillon.schedules`.execute(pipeline.db)
     const [scheduleIds, portion] = [rows.map(({ id }) => id), { tenantId, projectId, limit: 10 }]
-    const within = <Result>(work: (tx: Tx) => Promise<Result>) => transactScoped(pipeline.db, systemClock, place, work)
+    const within = <Result>(work: (tx: Tx) => Promise<Result>) => transactScoped(pipeline.db, systemClock, scope, work)
 
     expect(await within((tx) => findPurgeObstacles(tx, portion))).toEqual({ hasSchedules: false, hasOpenRuns: false })
     expect(await within((tx) => lockRemovable(tx, { ...portion, rowsMax: 10 }))).toEqual([])
     const { counts, last } = await within((tx) => countScheduleRows(tx, { ...portion, after: null }))
-    expect({ ...counts, ...(await within((tx) => countProjectRows(tx, portion))) }).toEqual(NOTHING)
+    expect({ ...counts, ...(await within((tx) => countProjectRows(tx, portion))) }).toEqual(NO_ROWS)
     expect(last).toBeNull()
     for (const remove of [deleteGrants, deleteSecrets, deleteMembers, deleteIdempotentAnswers]) {
       expect(await within((tx) => remove(tx, portion)), remove.name).toBe(0)
@@ -544,7 +544,7 @@ test.each([null, ...OTHERS])(
       }
     }
     const whole = await within((tx) => deleteWhole(tx, { ...portion, scheduleIds }))
-    expect({ ...NOTHING, ...whole }).toEqual(NOTHING)
+    expect({ ...NO_ROWS, ...whole }).toEqual(NO_ROWS)
 
     expect(await rowsOf(pipeline, CALLER)).toEqual(before)
   },

@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 
 import { Grants } from '../../src/access/grants.ts'
-import { Auditor, type AuditorOptions } from '../../src/audit/auditor.ts'
+import type { AuditorOptions } from '../../src/audit/auditor.ts'
 import type { Db } from '../../src/db/database.ts'
 import { createDb } from '../../src/db/database.ts'
 import { listPartitions } from '../../src/db/months.ts'
@@ -15,19 +15,21 @@ import { Upkeep, type UpkeepCounts, type UpkeepOptions } from '../../src/mainten
 import { whenBlocked, whileHeld } from '../blocked-statement.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { ManualClock } from '../manual-clock.ts'
+import { ownLease } from '../own-lease.ts'
 import { CALLER, DAY, Pipeline } from '../pipeline.ts'
 import { FAIL, SUCCEEDED } from '../scripted-target.ts'
+import { TestAuditor } from '../test-auditor.ts'
 
 interface Setup extends AsyncDisposable {
   readonly db: Db
-  /** With the rights of a worker, and no others. */
+  /** Has the permissions of the role carillon_worker only. */
   readonly workerDb: Db
   readonly clock: ManualClock
   readonly events: Events
   readonly database: TestDatabase
 }
 
-/** A ledger without a single month. */
+/** A database whose ledger has no month. */
 async function setup(now: string): Promise<Setup> {
   const database = await createDatabase()
   const db = createDb(database.pool)
@@ -49,11 +51,11 @@ async function setup(now: string): Promise<Setup> {
 type World = Pick<Setup, 'workerDb' | 'clock' | 'events'>
 
 function upkeepOf({ workerDb: db, clock, events }: World, options: UpkeepOptions = {}): Upkeep {
-  return new Upkeep({ db, clock, events }, options)
+  return new Upkeep({ db, clock, events, lease: ownLease() }, options)
 }
 
-/** Does a whole round in as many slices as it takes, whenever the last one was. */
-async function keepUp(world: World & Pick<Setup, 'db'>, options: UpkeepOptions = {}): Promise<UpkeepCounts> {
+/** Runs a complete round of upkeep, in as many slices as it takes, whenever the last round was. */
+async function runRound(world: World & Pick<Setup, 'db'>, options: UpkeepOptions = {}): Promise<UpkeepCounts> {
   const { db, clock } = world
   await sql`delete from carillon.service_turns where name = 'upkeep'`.execute(db)
   const upkeep = upkeepOf(world, options)
@@ -73,8 +75,8 @@ async function stepOf({ db }: Pick<Setup, 'db'>): Promise<string | null> {
   return rows[0]?.step ?? null
 }
 
-function auditorOf({ workerDb: db, clock, events }: World, options: AuditorOptions = {}): Auditor {
-  return new Auditor({ db, clock, events }, options)
+function auditorOf({ workerDb: db, clock, events }: World, options: AuditorOptions = {}): TestAuditor {
+  return new TestAuditor({ db, clock, events }, options)
 }
 
 async function monthsOf(db: Db): Promise<string[]> {
@@ -83,7 +85,7 @@ async function monthsOf(db: Db): Promise<string[]> {
     .map(({ name }) => name.slice('runs_'.length))
 }
 
-/** Its second revision has another grant than its first; both are its own. */
+/** Inserts a deleted schedule with two revisions, each with an own grant. */
 async function insertDeleted(db: Db, deletedAt: string): Promise<string> {
   const id = randomUUID()
   const grantIds = [randomUUID(), randomUUID()]
@@ -119,9 +121,9 @@ async function insertDeleted(db: Db, deletedAt: string): Promise<string> {
   return id
 }
 
-test('months are made two ahead, one more when a month rolls over, and nothing when there is nothing to do', async () => {
+test('upkeep creates the current month and the next two, and one more when a month begins', async () => {
   await using world = await setup('2026-11-30T23:59:59.999Z')
-  const upkeep = () => keepUp(world)
+  const upkeep = () => runRound(world)
 
   expect(await upkeep()).toEqual({ created: 6, dropped: 0, purged: 0, forgotten: 0 })
   expect(await monthsOf(world.db)).toEqual(['2026_11', '2026_12', '2027_01'])
@@ -135,7 +137,7 @@ test('months are made two ahead, one more when a month rolls over, and nothing w
 
 test('a month is dropped when its last day is 90 days ago, and not a millisecond sooner', async () => {
   await using world = await setup('2026-11-15T00:00:00Z')
-  const upkeep = () => keepUp(world)
+  const upkeep = () => runRound(world)
   await upkeep()
   world.clock.advance(Date.parse('2027-03-01T00:00:00Z') - Date.parse('2026-11-15T00:00:00Z') - 1)
 
@@ -147,33 +149,33 @@ test('a month is dropped when its last day is 90 days ago, and not a millisecond
   expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
 })
 
-test('how long the ledger remembers and how far ahead it goes can be chosen', async () => {
+test('the retention and the number of months ahead can be configured', async () => {
   await using world = await setup('2026-11-15T00:00:00Z')
 
-  await keepUp(world, { monthsAhead: 0 })
+  await runRound(world, { monthsAhead: 0 })
   expect(await monthsOf(world.db)).toEqual(['2026_11'])
   world.clock.advance(31 * DAY)
-  await keepUp(world, { monthsAhead: 1, retentionMs: 15 * DAY })
+  await runRound(world, { monthsAhead: 1, retentionMs: 15 * DAY })
 
   expect(await monthsOf(world.db)).toEqual(['2026_12', '2027_01'])
 })
 
-test('after an outage of 100 days every slot that the ledger remembers gets its line (I6)', async () => {
+test('after an outage of 100 days every slot within the retention gets its line (I6)', async () => {
   await using pipeline = await Pipeline.at('2026-02-10T00:00:00Z')
   const { db, clock } = pipeline
   const worker = pipeline.worker()
   const schedule = await pipeline.create({ cadence: { kind: 'cron', expression: '0 9 * * *', timezone: 'UTC' } })
   for (const { name } of await listPartitions(db)) await sql`drop table ${sql.id('carillon', name)}`.execute(db)
-  const upkeep = () => keepUp(pipeline)
+  const upkeep = () => runRound(pipeline)
   await upkeep()
   await sql`drop table carillon.runs_2026_03, carillon.attempts_2026_03`.execute(db)
   clock.advance(100 * DAY + 10 * 3_600_000)
 
   await upkeep()
-  // From 90 days ago, 19 February, to two months ahead.
+  // From the month of 19 February, which is 90 days ago, to two months ahead.
   expect(await monthsOf(db)).toEqual(['2026_02', '2026_03', '2026_04', '2026_05', '2026_06', '2026_07'])
   expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
-  await worker.keep()
+  await worker.runDue()
 
   const lines = await pipeline.ledger(schedule)
   expect(lines).toHaveLength(90)
@@ -185,10 +187,10 @@ test('after an outage of 100 days every slot that the ledger remembers gets its 
   expect(await auditorOf(pipeline, { windowMs: 90 * DAY }).audit()).toMatchObject({ slots: 90, repaired: 0 })
 })
 
-test('a schedule that was deleted long ago goes with its history, its own grants, and the last month that may hold its lines', async () => {
+test('a deleted schedule is removed with its history and own grants when the last month that may hold its lines is dropped', async () => {
   await using world = await setup('2026-11-15T00:00:00Z')
   const { db, clock } = world
-  const upkeep = () => keepUp(world)
+  const upkeep = () => runRound(world)
   await upkeep()
   const old = await insertDeleted(db, '2026-11-30T23:00:00Z')
   const young = await insertDeleted(db, '2026-12-01T00:00:00Z')
@@ -211,14 +213,14 @@ test('a schedule that was deleted long ago goes with its history, its own grants
   expect(old).not.toBe(young)
 })
 
-test('more deleted schedules than fit one statement are all removed, and living ones are not', async () => {
+test('all old deleted schedules are removed, even if they do not fit one statement, and no other schedule', async () => {
   await using pipeline = await Pipeline.at('2026-11-15T00:00:00Z')
   const { db, scheduler } = pipeline
-  const living = await pipeline.create()
+  const active = await pipeline.create()
   const paused = await pipeline.create()
   await scheduler.pause(CALLER, paused.id, { reason: 'a holiday' })
   await insertDeleted(db, '2026-01-01T00:00:00Z')
-  // By a grant that was given to them: it is nobody's own.
+  // These schedules act by a given grant, which is no schedule's own.
   const { id: grantId } = await new Grants({ db, clock: pipeline.clock }).create(CALLER, {
     scopes: ['http:dispatch:*'],
   })
@@ -230,18 +232,18 @@ test('more deleted schedules than fit one statement are all removed, and living 
     select gen_random_uuid(), 'acme', 'web', 'ada', 'http', 'deleted', 1, ${grantId}, 10, 'ada', '2026-01-01', '2026-01-02'
     from generate_series(1, 1000)`.execute(db)
 
-  expect((await keepUp(pipeline)).purged).toBe(1001)
+  expect((await runRound(pipeline)).purged).toBe(1001)
 
   const { rows } = await sql<{ id: string }>`select id from carillon.schedules order by id`.execute(db)
-  expect(rows.map(({ id }) => id)).toEqual([living.id, paused.id].toSorted())
+  expect(rows.map(({ id }) => id)).toEqual([active.id, paused.id].toSorted())
   const grants = await sql<{ id: string }>`select id from carillon.execution_grants order by id`.execute(db)
-  expect(grants.rows.map(({ id }) => id)).toEqual([living.grantId, paused.grantId, grantId].toSorted())
+  expect(grants.rows.map(({ id }) => id)).toEqual([active.grantId, paused.grantId, grantId].toSorted())
 })
 
-test('audits are forgotten with the ledger, younger ones are not', async () => {
+test('audits that are older than the retention are deleted, and younger ones are not', async () => {
   await using world = await setup('2026-08-01T00:00:00Z')
   const auditor = auditorOf(world)
-  const upkeep = () => keepUp(world)
+  const upkeep = () => runRound(world)
   await upkeep()
   await auditor.audit()
   world.clock.advance(DAY)
@@ -254,7 +256,7 @@ test('audits are forgotten with the ledger, younger ones are not', async () => {
   expect(rows).toEqual([{ completed_at: new Date('2026-08-02T00:00:00Z') }])
 })
 
-/** Entries of the event log at these instants, in this order. */
+/** Inserts entries of the event log with these instants, in this order. */
 async function noteEntries(db: Db, instants: readonly string[]): Promise<void> {
   for (const instant of instants) {
     await sql`
@@ -263,7 +265,7 @@ async function noteEntries(db: Db, instants: readonly string[]): Promise<void> {
   }
 }
 
-/** Resolves once no transaction is under way that is older than an entry: not of other tests in other databases either. */
+/** Resolves once no open transaction of the server is older than an entry, including those of other tests. */
 async function whenReadable(db: Db): Promise<void> {
   for (;;) {
     const { rows } = await sql`
@@ -288,7 +290,7 @@ test('entries of the event log are deleted after two hours, and not a millisecon
   const instants = ['2026-11-15T09:00:00.000Z', '2026-11-15T10:00:00.000Z', '2026-11-15T11:00:00.000Z']
   await noteEntries(db, instants)
   await whenReadable(db)
-  const upkeep = () => keepUp(world)
+  const upkeep = () => runRound(world)
 
   expect(await upkeep()).toMatchObject({ forgotten: 1 })
   expect(await entriesOf(db)).toEqual(instants.slice(1))
@@ -297,48 +299,48 @@ test('entries of the event log are deleted after two hours, and not a millisecon
   expect(await entriesOf(db)).toEqual(instants.slice(2))
 })
 
-test('the newest entry of the event log is deleted too, and its id is kept, so that a reader knows whether it missed anything', async () => {
+test('the newest entry of the event log is deleted too, and its id is kept so that a reader knows whether it missed entries', async () => {
   await using world = await setup('2026-11-15T12:00:00Z')
   const { db } = world
   expect(await forgottenIdOf(db)).toBe(0)
   await noteEntries(db, ['2026-11-14T09:00:00.000Z', '2026-11-14T10:00:00.000Z'])
   await whenReadable(db)
 
-  expect(await keepUp(world)).toMatchObject({ forgotten: 2 })
+  expect(await runRound(world)).toMatchObject({ forgotten: 2 })
   expect(await entriesOf(db)).toEqual([])
   expect(await forgottenIdOf(db)).toBe(2)
-  expect(await keepUp(world)).toMatchObject({ forgotten: 0 })
+  expect(await runRound(world)).toMatchObject({ forgotten: 0 })
   expect(await forgottenIdOf(db)).toBe(2)
 })
 
-/** Not below what was forgotten before, though what goes last drew its id first. */
-test('the highest deleted id of the event log never goes back', async () => {
+// The entry that is deleted last has the smaller id.
+test('the highest deleted id of the event log never decreases', async () => {
   await using world = await setup('2026-11-15T12:00:00Z')
   const { db, clock } = world
   await noteEntries(db, ['2026-11-15T11:00:00.000Z', '2026-11-15T09:00:00.000Z'])
   await whenReadable(db)
 
-  expect(await keepUp(world)).toMatchObject({ forgotten: 1 })
+  expect(await runRound(world)).toMatchObject({ forgotten: 1 })
   expect(await forgottenIdOf(db)).toBe(2)
   clock.advance(DAY)
-  expect(await keepUp(world)).toMatchObject({ forgotten: 1 })
+  expect(await runRound(world)).toMatchObject({ forgotten: 1 })
   expect(await forgottenIdOf(db)).toBe(2)
 })
 
-test('entries that no reader can see yet, because an older transaction is open, are not deleted', async () => {
+test('entries that no reader can see yet because of an older open transaction are not deleted', async () => {
   await using world = await setup('2026-11-15T12:00:00Z')
   const { db } = world
 
   await whileHeld(world, 'select pg_current_xact_id()', async () => {
     await noteEntries(db, ['2026-11-15T09:00:00.000Z', '2026-11-15T11:00:00.000Z'])
-    expect(await keepUp(world)).toMatchObject({ forgotten: 0 })
+    expect(await runRound(world)).toMatchObject({ forgotten: 0 })
   })
   await whenReadable(db)
 
-  expect(await keepUp(world)).toMatchObject({ forgotten: 1 })
+  expect(await runRound(world)).toMatchObject({ forgotten: 1 })
 })
 
-test('answers to creates are forgotten after a day, more than fit one statement too', async () => {
+test('idempotent answers are deleted after a day, even if they do not fit one statement', async () => {
   await using world = await setup('2026-11-15T12:00:00Z')
   const { db } = world
   const answer = async (key: string, at: string, count: number): Promise<unknown> =>
@@ -349,16 +351,16 @@ test('answers to creates are forgotten after a day, more than fit one statement 
   await answer('old', '2026-11-14T11:59:59.999Z', 10_001)
   await answer('young', '2026-11-14T12:00:01Z', 1)
 
-  expect(await keepUp(world)).toMatchObject({ forgotten: 10_001 })
+  expect(await runRound(world)).toMatchObject({ forgotten: 10_001 })
 
   const { rows } = await sql`select key from carillon.idempotent_answers`.execute(db)
   expect(rows).toEqual([{ key: 'young1' }])
 })
 
-test('a month that somebody reads is told as a failure and tried again a minute later; everything else is done all the same', async () => {
+test('a month that cannot be dropped because of a reader is a failure, retried a minute later; every other step is done', async () => {
   await using world = await setup('2026-08-01T00:00:00Z')
   const { db, clock } = world
-  await keepUp(world)
+  await runRound(world)
   clock.advance(150 * DAY)
   await noteEntries(db, ['2026-11-15T09:00:00.000Z'])
   await whenReadable(db)
@@ -378,14 +380,14 @@ test('a month that somebody reads is told as a failure and tried again a minute 
   expect(await upkeep.runOnce()).toBeUndefined()
   clock.advance(1)
   expect(await upkeep.runOnce()).toMatchObject({ created: 0, dropped: 2 })
-  // Between rounds an hour passes.
+  // The next round is an hour later.
   clock.advance(3_600_000 - 1)
   expect(await upkeep.runOnce()).toBeUndefined()
   clock.advance(1)
   expect(await upkeep.runOnce()).toBeDefined()
 })
 
-test('a slice removes a bounded number of rows, and the rest goes soon, whichever worker goes on', async () => {
+test('a slice removes a bounded number of rows, and the next slice continues, also on another worker', async () => {
   await using world = await setup('2026-11-15T12:00:00Z')
   const { db, clock } = world
   await sql`
@@ -400,7 +402,7 @@ test('a slice removes a bounded number of rows, and the rest goes soon, whicheve
   expect(await one.runOnce()).toBeUndefined()
   clock.advance(100)
   expect(await one.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 10_000 })
-  // It dies.
+  // The worker dies.
   clock.advance(11_000)
   expect(await other.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 5000 })
 
@@ -408,7 +410,7 @@ test('a slice removes a bounded number of rows, and the rest goes soon, whicheve
   expect(await entriesOf(db)).toEqual([])
 })
 
-/** Makes Postgres refuse to delete from a table, as a damaged index would. */
+/** Makes every delete from a table fail, as a damaged index would. */
 async function refuseDeletes({ db }: Pick<Setup, 'db'>, table: string): Promise<void> {
   const name = sql.id('carillon', `refuse_${table}`)
   await sql`
@@ -419,7 +421,7 @@ async function refuseDeletes({ db }: Pick<Setup, 'db'>, table: string): Promise<
     execute function ${name}()`.execute(db)
 }
 
-test('months are made by every slice, also while the round stands at a later step that fails', async () => {
+test('every slice creates months, even while the round is at a later step that fails', async () => {
   await using world = await setup('2026-11-15T12:00:00Z')
   const { db, clock } = world
   const upkeep = upkeepOf(world)
@@ -433,7 +435,7 @@ test('months are made by every slice, also while the round stands at a later ste
   expect(await monthsOf(db)).toEqual(['2026_11', '2026_12', '2027_01', '2027_02'])
 })
 
-test('a step that fails keeps no other step from being done; each failure is told, and the round is made again a minute later', async () => {
+test('a failing step does not keep the others from being done; each error is reported, and a new round begins a minute later', async () => {
   await using world = await setup('2026-11-15T12:00:00Z')
   const { db, clock } = world
   const upkeep = upkeepOf(world)
@@ -453,11 +455,11 @@ test('a step that fails keeps no other step from being done; each failure is tol
   await expect(upkeep.runOnce()).rejects.toThrow('is damaged')
 })
 
-test('upkeep goes on failing until its next round, and tries again after a second if Postgres did not answer', async () => {
+test('upkeep counts as failing until its next round, and tries again after a second if it cannot claim its turn', async () => {
   await using world = await setup('2026-11-15T12:00:00Z')
   const { db, clock, events, database } = world
   const upkeep = upkeepOf(world)
-  /** Until it pauses, after a failure or after its work. */
+  /** Resolves once upkeep sleeps, after a failure or after its work. */
   const whenAsleep = async (): Promise<void> => {
     while (clock.waiting === 0) await setImmediate()
   }
@@ -483,7 +485,7 @@ test('upkeep goes on failing until its next round, and tries again after a secon
   await upkeep.stop()
 })
 
-test('the months that a worker needs are made without anything being removed', async () => {
+test('ensureMonths creates the months that a worker needs, and removes nothing', async () => {
   await using world = await setup('2026-11-15T12:00:00Z')
   const { db } = world
   await noteEntries(db, ['2026-11-15T09:00:00.000Z'])
@@ -503,28 +505,28 @@ describe('I1: a month with an open run', () => {
     policy: { retry: { maxAttempts: 100, baseSeconds: 86_400, capSeconds: 86_400 } },
   }
 
-  test('stays for as long as the run waits, and goes once it is over', async () => {
+  test('is kept as long as the run waits, and is dropped once the run has ended', async () => {
     await using pipeline = await Pipeline.at('2026-01-14T00:00:00Z')
     const { db, clock, target } = pipeline
     const worker = pipeline.worker()
     const schedule = await pipeline.create(HELD)
     target.script = () => FAIL
     clock.advance(DAY)
-    await worker.keep()
+    await worker.runDue()
     expect(await pipeline.lines(schedule)).toEqual(['00:00 retrying'])
     clock.advance(150 * DAY)
 
-    await keepUp(pipeline)
+    await runRound(pipeline)
     expect((await monthsOf(db))[0]).toBe('2026_01')
     target.script = () => SUCCEEDED
-    await worker.keep()
+    await worker.runDue()
     expect(await pipeline.lines(schedule)).toEqual(['00:00 succeeded'])
-    await keepUp(pipeline)
+    await runRound(pipeline)
 
     expect((await monthsOf(db))[0]).toBe('2026_03')
   })
 
-  test('that a late begin has inserted and not yet committed is waited for, and then stays', async () => {
+  test('is kept if a late begin has inserted the run and not committed yet: upkeep waits for the commit', async () => {
     await using pipeline = await Pipeline.at('2026-01-14T00:00:00Z')
     const { db, clock, database } = pipeline
     const { id } = await pipeline.create(HELD)
@@ -533,8 +535,8 @@ describe('I1: a month with an open run', () => {
     await late.query('begin')
     await late.query(INSERT_LATE, [id])
 
-    // Looking first, it would find nothing; the lock makes it look afterwards.
-    const kept = keepUp(pipeline)
+    // Before the commit upkeep would find no open run. The lock makes it look after the commit.
+    const kept = runRound(pipeline)
     await whenBlocked(pipeline)
     await late.query('commit')
     late.release()
@@ -544,7 +546,7 @@ describe('I1: a month with an open run', () => {
     expect(await pipeline.lines({ id })).toEqual(['00:00 pending'])
   })
 
-  test('that takes longer to commit is given up on within a second, and tried again a minute later', async () => {
+  test('is given up after a second of waiting for that commit, and tried again a minute later', async () => {
     await using pipeline = await Pipeline.at('2026-01-14T00:00:00Z')
     const { db, clock, database } = pipeline
     const { id } = await pipeline.create(HELD)
@@ -556,7 +558,7 @@ describe('I1: a month with an open run', () => {
     await late.query(INSERT_LATE, [id])
 
     await expect(upkeep.runOnce()).rejects.toMatchObject({ code: '55P03' })
-    // Whoever waited behind it goes on.
+    // A statement that waited behind upkeep continues.
     expect(await pipeline.lines({ id })).toEqual([])
     await late.query('commit')
     late.release()
@@ -581,7 +583,7 @@ describe('I1: a month with an open run', () => {
   })
 })
 
-/** As a begin that comes a hundred days late. */
+/** Inserts an open run, as a begin that is 150 days late would. */
 const INSERT_LATE = `
   insert into carillon.runs (
     schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, begun_at, waits_for, due_at, lane

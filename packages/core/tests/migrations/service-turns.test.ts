@@ -8,7 +8,7 @@ const AFTER = 7
 const AUDIT = '01995c0e-0000-7000-8000-00000000000a'
 const SCHEDULE = '01995c0e-0000-7000-8000-00000000000b'
 
-async function fillOld({ pool }: TestDatabase): Promise<void> {
+async function insertOldAudit({ pool }: TestDatabase): Promise<void> {
   await pool.query(`
     insert into carillon.audits (id, audited_from, audited_to, started_at, completed_at, schedule_count, slot_count,
         unreadable_count, truncated_count, finding_count, repaired_count)
@@ -19,11 +19,11 @@ async function fillOld({ pool }: TestDatabase): Promise<void> {
         ('${AUDIT}', 3, 'job_without_run', null, null, null, 'three', false)`)
 }
 
-test('findings keep their kind, runs without a job were stuck, and jobs are nobody’s business any more', async () => {
+test('findings keep their kind, except that run_without_job becomes run_stuck and job_without_run is removed', async () => {
   await using database = await createDatabase({ content: 'empty' })
   const { pool } = database
   await migrate(pool, { to: BEFORE })
-  await fillOld(database)
+  await insertOldAudit(database)
 
   await migrate(pool, { to: AFTER })
 
@@ -36,7 +36,7 @@ test('findings keep their kind, runs without a job were stuck, and jobs are nobo
   expect((await pool.query('select is_whole from carillon.audits')).rows).toEqual([{ is_whole: true }])
 })
 
-test('a ledger that is there already is history to the audit, an empty one is not', async () => {
+test('the audit does not apply its rules to lines from before the migration, and an empty ledger needs no such mark', async () => {
   const turnsAfter = async (withRuns: boolean): Promise<unknown[]> => {
     await using database = await createDatabase({ content: 'empty' })
     const { pool } = database
@@ -49,20 +49,20 @@ test('a ledger that is there already is history to the audit, an empty one is no
     }
     await migrate(pool, { to: AFTER })
     const { rows } = await pool.query<object>(`
-      select name, (cursor ->> 'legacyUntil')::bigint > extract(epoch from now() - interval '1 hour') * 1000 as is_history
+      select name, (cursor ->> 'legacyUntil')::bigint > extract(epoch from now() - interval '1 hour') * 1000 as is_marked
       from carillon.service_turns`)
     return rows
   }
 
-  expect(await turnsAfter(true)).toEqual([{ name: 'audit', is_history: true }])
+  expect(await turnsAfter(true)).toEqual([{ name: 'audit', is_marked: true }])
   expect(await turnsAfter(false)).toEqual([])
 })
 
-test('taken back, findings that the version before has no word for go', async () => {
+test('migrating down removes findings of kinds that the earlier version does not know', async () => {
   await using database = await createDatabase({ content: 'empty' })
   const { pool } = database
   await migrate(pool, { to: BEFORE })
-  await fillOld(database)
+  await insertOldAudit(database)
   await migrate(pool, { to: AFTER })
   await pool.query(`
     insert into carillon.audit_findings (audit_id, ordinal, kind, detail, is_repaired, found_at)

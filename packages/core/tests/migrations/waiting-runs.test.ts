@@ -9,7 +9,7 @@ import { ensurePartitions } from '../../src/db/months.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { DAY, Pipeline } from '../pipeline.ts'
 
-/** The version whose runs waited as jobs of an engine. */
+/** The last version in which runs waited as jobs of a job engine. */
 const BEFORE = 5
 const WAITING_RUNS = 6
 
@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const database of databases.splice(0)) await database[Symbol.asyncDispose]()
 })
 
-/** A database of the version before, with a ledger in which runs wait for everything that a run could wait for. */
+/** A database of that version, with runs that wait for every reason. */
 async function createBefore(): Promise<TestDatabase> {
   const database = await createDatabase({ content: 'empty' })
   databases.push(database)
@@ -29,7 +29,7 @@ async function createBefore(): Promise<TestDatabase> {
   return database
 }
 
-/** The runs that are not over, as one reads them: `queued 09:30 pending, for its turn, in test`. */
+/** The open runs as text: `queued 09:30 pending, for turn, in test`. */
 async function openRuns({ pool }: TestDatabase): Promise<string[]> {
   const { rows } = await pool.query<{ line: string }>(
     `select format('%s %s %s%s%s', revisions.name, to_char(runs.scheduled_for at time zone 'UTC', 'HH24:MI'), runs.state,
@@ -48,7 +48,7 @@ async function openRuns({ pool }: TestDatabase): Promise<string[]> {
   return rows.map(({ line }) => line)
 }
 
-test('each run that waited for a job waits in the ledger, for the same and in the lane of its own kind (I1)', async () => {
+test('each run that waited as a job waits in the ledger, for the same reason and in the lane of its own target kind (I1)', async () => {
   const database = await createBefore()
 
   await migrate(database.pool, { to: WAITING_RUNS })
@@ -79,15 +79,15 @@ test('each run that waited for a job waits in the ledger, for the same and in th
   expect(rows).toEqual([{ engine: null }])
 })
 
-test('what never ran comes off the counts of its schedule, and what is over is left as it was', async () => {
+test('runs that were never tried are subtracted from run_count, and ended runs do not change', async () => {
   const database = await createBefore()
-  const over = `select id, state, reason, attempt_count, begun_at, completed_at from carillon.runs
+  const endedRuns = `select id, state, reason, attempt_count, begun_at, completed_at from carillon.runs
     where completed_at is not null and completed_at < '2026-04-01' order by id`
-  const { rows: before } = await database.pool.query(over)
+  const { rows: before } = await database.pool.query(endedRuns)
 
   await migrate(database.pool, { to: WAITING_RUNS })
 
-  expect((await database.pool.query(over)).rows).toEqual(before)
+  expect((await database.pool.query(endedRuns)).rows).toEqual(before)
   const { rows } = await database.pool.query<{ name: string; runs: number }>(
     `select distinct revisions.name, schedules.run_count::int as runs
      from carillon.schedules
@@ -109,10 +109,10 @@ test('what never ran comes off the counts of its schedule, and what is over is l
   expect(wrong).toEqual([])
 })
 
-test('every run that waited is tried, and comes to its end', async () => {
+test('every waiting run is tried and ends', async () => {
   const database = await createBefore()
   await migrate(database.pool)
-  // What is due now is due by the wall; the rest of this test goes by its own clock.
+  // The migration set these instants by the real time. The rest of the test uses its own clock.
   await database.pool
     .query(`update carillon.runs set due_at = '2026-03-02T09:40Z' where due_at between '2026-04-01' and 'infinity'
     and due_at <> 'infinity'`)
@@ -123,7 +123,7 @@ test('every run that waited is tried, and comes to its end', async () => {
   for (let day = 0; day < 2; day += 1) {
     await worker.heartbeat.runOnce()
     await worker.rescuer.runOnce()
-    await worker.keep()
+    await worker.runDue()
     pipeline.clock.advance(DAY)
   }
 
@@ -140,7 +140,7 @@ test('every run that waited is tried, and comes to its end', async () => {
   await pipeline.workerDb.destroy()
 })
 
-test('the migration refuses to run while a worker of the version before holds a lease, and names it', async () => {
+test('the migration refuses to run while a worker of the earlier version holds a lease', async () => {
   const database = await createBefore()
   await database.pool.query(`update carillon.workers set lease_expires_at = now() + interval '1 hour'`)
 
@@ -165,19 +165,19 @@ test('migrating down refuses to run while a worker of this version holds a lease
   expect(rows).toEqual([{ latest: WAITING_RUNS }])
 })
 
-test('migrated down, waiting runs wait as the version before knows it, and nothing is lost', async () => {
+test('migrating down keeps all open runs, and waiting runs wait as in the earlier version', async () => {
   const database = await createBefore()
   await migrate(database.pool, { to: WAITING_RUNS })
 
   await migrateDown(database.pool, { to: BEFORE })
 
-  const { rows } = await database.pool.query<{ state: string; runs: number; says_when: boolean }>(
-    `select state, count(*)::int as runs, bool_and(retry_at is not null) as says_when from carillon.runs
+  const { rows } = await database.pool.query<{ state: string; runs: number; has_retry_at: boolean }>(
+    `select state, count(*)::int as runs, bool_and(retry_at is not null) as has_retry_at from carillon.runs
      where completed_at is null group by state order by state`,
   )
   expect(rows).toEqual([
-    { state: 'pending', runs: 9, says_when: false },
-    { state: 'running', runs: 7, says_when: false },
-    { state: 'retrying', runs: 4, says_when: true },
+    { state: 'pending', runs: 9, has_retry_at: false },
+    { state: 'running', runs: 7, has_retry_at: false },
+    { state: 'retrying', runs: 4, has_retry_at: true },
   ])
 })

@@ -3,19 +3,19 @@ import net from 'node:net'
 
 import type { SeededRandom } from './seeded-random.ts'
 
-/** When a connection is cut, seen from a message of the client. */
+/** When a connection is cut, relative to a message of the client. */
 type Moment = 'before' | 'during' | 'after'
 
 /**
- * Stands between a client and Postgres, and cuts connections: before a message reaches the server, while the server works on it,
- * or when the answer is on its way back, which is then lost. What the server has heard it does, also if nobody hears of it.
+ * A proxy between a client and Postgres that cuts connections: before a message reaches the server, while the server works on it,
+ * or when the answer is on its way back. The server executes what it received, even if the answer is lost.
  */
 export class LossyProxy implements AsyncDisposable {
   readonly #server: net.Server
   readonly #sockets = new Set<net.Socket>()
   readonly #random: SeededRandom
   #url = ''
-  /** How likely a message is cut. */
+  /** The probability that a message is cut. */
   lossRate = 0
   isClosed = false
   readonly cuts: Record<Moment, number> = { before: 0, during: 0, after: 0 }
@@ -42,7 +42,7 @@ export class LossyProxy implements AsyncDisposable {
     return this.#url
   }
 
-  /** Cuts all connections and takes no new ones: for its client the database is gone. */
+  /** Cuts all connections and accepts no new ones, as if the database were gone. */
   close(): void {
     this.isClosed = true
     for (const socket of this.#sockets) socket.destroy()
@@ -61,7 +61,7 @@ export class LossyProxy implements AsyncDisposable {
     }
     const upstream = net.connect(Number(target.port), target.hostname)
     let isLosingAnswer = false
-    // The first messages make the connection: without one there is nothing to cut.
+    // The first messages establish the session, and are never cut.
     let messages = 0
     for (const socket of [client, upstream]) {
       this.#sockets.add(socket)
@@ -79,7 +79,7 @@ export class LossyProxy implements AsyncDisposable {
       }
       if (moment === 'after') isLosingAnswer = true
       upstream.write(bytes)
-      // The server is not told: it goes on with what it has heard, and finds out when it answers.
+      // The server does not notice: it executes what it received, and fails only when it answers.
       if (moment === 'during') client.destroy()
     })
     upstream.on('data', (bytes) => {

@@ -1,23 +1,23 @@
+import type { RetryPolicy } from '@carillon/api'
 import { z } from 'zod'
 
-import type { RetryPolicy } from '../../src/policy/retry.ts'
 import type { Outcome, Target, TargetContext } from '../../src/ports/target.ts'
 import { FAIL, FAIL_FOR_GOOD, SUCCEEDED } from '../scripted-target.ts'
 import type { SeededRandom } from './seeded-random.ts'
 
 const SPEC = z.object({ kind: z.literal('test') })
 
-/** Succeeds, fails, or does not answer before it is told to or its signal fires. Remembers each call. */
+/** A target whose calls succeed, fail, or wait until the model answers them or their signal fires. It records each call. */
 export class ModelTarget implements Target {
   readonly kind = 'test'
   readonly schema = SPEC
   readonly retry: RetryPolicy = { maxAttempts: 3, baseSeconds: 10, capSeconds: 40 }
-  /** How often each attempt of each run was made. */
+  /** The number of calls per attempt of a run. */
   readonly calls = new Map<string, number>()
   readonly #random: SeededRandom
   #held: ((outcome: Outcome) => void)[] = []
-  /** From then on every call succeeds. */
-  isKind = false
+  /** Whether every new call succeeds at once. */
+  alwaysSucceeds = false
 
   constructor(random: SeededRandom) {
     this.#random = random
@@ -34,7 +34,7 @@ export class ModelTarget implements Target {
   async dispatch({ runId, attempt }: TargetContext<{ kind: string }>, signal: AbortSignal): Promise<Outcome> {
     const name = `${runId} attempt ${attempt}`
     this.calls.set(name, (this.calls.get(name) ?? 0) + 1)
-    if (this.isKind) return SUCCEEDED
+    if (this.alwaysSucceeds) return SUCCEEDED
     switch (this.#random.weighted({ succeed: 4, fail: 3, failForGood: 0.5, hold: 5 })) {
       case 'succeed':
         return SUCCEEDED
@@ -51,7 +51,7 @@ export class ModelTarget implements Target {
     }
   }
 
-  /** Answers one of the calls that are held. */
+  /** Answers one of the waiting calls. */
   answerOne(): void {
     const [resolve] = this.#held.splice(this.#random.below(this.#held.length), 1)
     resolve?.(this.#random.chance(0.6) ? SUCCEEDED : FAIL)

@@ -1,3 +1,4 @@
+import { CadenceCache } from '../../src/cadences/cadence-cache.ts'
 import { createDb } from '../../src/db/database.ts'
 import { createPool, type SeverablePool } from '../../src/db/pool.ts'
 import { Events } from '../../src/kernel/events.ts'
@@ -11,12 +12,12 @@ import { LossyProxy } from './lossy-proxy.ts'
 import type { ModelClock } from './model-clock.ts'
 import type { SeededRandom } from './seeded-random.ts'
 
-/** Tells the sessions of the model from those that look at it. */
+/** The application name of the model's sessions. The sessions that check the model have another one. */
 export const MODEL_SESSION = 'carillon model'
 
 const HEARTBEAT_MS = 10_000
 
-/** A worker behind connections that break. What it does is done when the model says so. */
+/** A worker whose connections break. The model decides when each part of it runs. */
 export class ModelWorker {
   readonly proxy: LossyProxy
   readonly #pool: SeverablePool
@@ -24,7 +25,7 @@ export class ModelWorker {
   readonly #heartbeat: Heartbeat
   readonly #rescuer: Rescuer
   readonly #busy = new Map<string, Promise<void>>()
-  /** As if stopped by SIGSTOP: it does nothing, but what it holds may still be answered. */
+  /** As if stopped by SIGSTOP: it starts nothing, but calls that are under way may still be answered. */
   isFrozen = false
 
   private constructor(proxy: LossyProxy, clock: ModelClock, target: Target) {
@@ -42,9 +43,9 @@ export class ModelWorker {
     const deps = { db: createDb(this.#pool), clock, events, lease, targets }
     this.#loop = new PipelineLoop(deps, { retentionMs: 90 * DAY, concurrency: 20 })
     const onCancel = (runId: string): void => this.#loop.cancel(runId)
-    const heart = { name: 'model', targetKinds: [target.kind], heartbeatMs: HEARTBEAT_MS }
-    this.#heartbeat = new Heartbeat({ ...deps, failing: () => null, onCancel }, heart)
-    this.#rescuer = new Rescuer(deps, { periodMs: HEARTBEAT_MS })
+    const heartbeatOptions = { name: 'model', targetKinds: [target.kind], heartbeatMs: HEARTBEAT_MS }
+    this.#heartbeat = new Heartbeat({ ...deps, failing: () => null, onCancel }, heartbeatOptions)
+    this.#rescuer = new Rescuer({ ...deps, cadences: new CadenceCache() }, { periodMs: HEARTBEAT_MS })
   }
 
   static async start(url: string, clock: ModelClock, target: Target, random: SeededRandom): Promise<ModelWorker> {
@@ -55,9 +56,9 @@ export class ModelWorker {
     return this.#once('beat', () => this.#heartbeat.runOnce())
   }
 
-  /** Begins slots and takes waiting runs, once. */
-  keep(): Promise<void> {
-    return this.#once('keep', async () => {
+  /** Runs the pipeline loop once: begins due slots and takes waiting runs. */
+  runLoop(): Promise<void> {
+    return this.#once('loop', async () => {
       this.#loop.wake()
       await this.#loop.runOnce()
     })
@@ -67,12 +68,12 @@ export class ModelWorker {
     return this.#once('rescue', () => this.#rescuer.runOnce())
   }
 
-  /** Resolves once nothing that it holds is under way. */
+  /** Resolves once no attempt of this worker is under way. */
   whenIdle(): Promise<void> {
     return this.#loop.whenIdle()
   }
 
-  /** As by kill -9: nothing comes from it any more. */
+  /** Ends the worker as kill -9 would: it sends nothing more. */
   async die(): Promise<void> {
     this.proxy.close()
     await this.#loop.drain(0)
@@ -81,7 +82,7 @@ export class ModelWorker {
     await this.proxy[Symbol.asyncDispose]()
   }
 
-  /** One of a kind at a time, as in a worker. A connection that breaks is what it must bear. */
+  /** Runs each kind of work once at a time, as a worker does. An error is ignored if it comes from a broken connection. */
   #once(name: string, work: () => Promise<unknown>): Promise<void> {
     const before = this.#busy.get(name)
     if (before !== undefined || this.isFrozen) return before ?? Promise.resolve()
@@ -94,7 +95,7 @@ export class ModelWorker {
   }
 }
 
-/** Anything but a broken connection is a fault of the code. */
+/** Throws every error but that of a broken connection: it is a fault of the code. */
 export function requireBroken(error: unknown): void {
   const text = error instanceof Error ? `${error.message} ${'code' in error ? String(error.code) : ''}` : String(error)
   const isBroken = /terminat|ECONN|EPIPE|closed|Client was|57P0|hang up|timeout|not queryable|40P01|40001|55P03/i.test(

@@ -16,12 +16,12 @@ import { SeededRandom } from './seeded-random.ts'
 const WORKERS = 3
 const SCHEDULES = 5
 const LOSS_RATE = 0.02
-const CALM_ROUNDS_MAX = 300
+const FINISH_ROUNDS_MAX = 300
 const PASS_MAX_MS = 20_000
 const MOMENT_MAX_MS = 1000
-/** How often each thing is done beside the others. */
+/** The relative frequency of each action. */
 const WEIGHTS = {
-  keep: 36,
+  loop: 36,
   beat: 2,
   pass: 14,
   moment: 8,
@@ -42,7 +42,7 @@ export interface ModelCounts {
   readonly cuts: Readonly<Record<string, number>>
 }
 
-/** Workers and an API that do random things at the same time to a few schedules, over connections that break. */
+/** Several workers and an API that act at random and concurrently on a few schedules, over connections that break. */
 export class Model {
   readonly clock: ModelClock
   readonly target: ModelTarget
@@ -70,7 +70,7 @@ export class Model {
     const random = new SeededRandom(seed)
     const model = new Model(database, random, await LossyProxy.start(database.url, random))
     for (let n = 0; n < SCHEDULES; n += 1) await model.#create()
-    for (let n = 0; n < WORKERS; n += 1) await model.#hire()
+    for (let n = 0; n < WORKERS; n += 1) await model.#startWorker()
     return model
   }
 
@@ -82,33 +82,33 @@ export class Model {
     return { steps: this.#steps, cuts }
   }
 
-  /** Random things, several at a time, while connections break. */
+  /** Takes random actions, several at a time, while connections break. */
   async run(steps: number): Promise<void> {
     for (const { proxy } of [...this.#workers, this.#api]) proxy.lossRate = LOSS_RATE
     for (let step = 0; step < steps; step += 1) {
       const name = this.#random.weighted(WEIGHTS)
       this.#steps[name] = (this.#steps[name] ?? 0) + 1
       this.#start(this.#act(name))
-      // Several are under way at a time, and sometimes all of them end.
+      // Up to eight actions are under way at a time, and sometimes none.
       while (this.#pending.size > this.#random.below(8)) await Promise.race(this.#pending)
     }
     await Promise.all(this.#pending)
   }
 
-  /** Faults end, every schedule is paused, and what is under way goes on until nothing is. */
-  async calm(): Promise<void> {
-    this.target.isKind = true
+  /** Ends the faults, pauses every schedule, and works until no run is open. */
+  async finish(): Promise<void> {
+    this.target.alwaysSucceeds = true
     this.target.answerAll()
     for (const worker of this.#workers) worker.isFrozen = false
     for (const { proxy } of [...this.#workers, this.#api]) proxy.lossRate = 0
     for (const { id } of await this.#schedules('active')) {
-      await this.#ask(() => this.#api.scheduler.pause(CALLER, id, { reason: 'the end' }))
+      await this.#request(() => this.#api.scheduler.pause(CALLER, id, { reason: 'the end' }))
     }
-    for (let round = 0; round < CALM_ROUNDS_MAX && (await this.#countOpen()) > 0; round += 1) {
+    for (let round = 0; round < FINISH_ROUNDS_MAX && (await this.#countOpen()) > 0; round += 1) {
       this.clock.advance(5000)
       await this.#beatAll()
       await Promise.all(this.#workers.map((worker) => worker.rescue()))
-      await Promise.all(this.#workers.map((worker) => worker.keep()))
+      await Promise.all(this.#workers.map((worker) => worker.runLoop()))
       this.target.answerAll()
       await Promise.all(this.#workers.map((worker) => worker.whenIdle()))
     }
@@ -128,8 +128,8 @@ export class Model {
   async #act(name: keyof typeof WEIGHTS): Promise<void> {
     const worker = this.#random.pick(this.#workers)
     switch (name) {
-      case 'keep':
-        return worker?.keep()
+      case 'loop':
+        return worker?.runLoop()
       case 'beat':
         return worker?.beat()
       case 'rescue':
@@ -155,12 +155,12 @@ export class Model {
     }
   }
 
-  /** Whoever is not stopped keeps its lease: else there would be more deaths than work. */
+  /** Lets each worker that is not frozen keep its lease, or more workers would die than work. */
   async #beatAll(): Promise<void> {
     await Promise.all(this.#workers.map((worker) => worker.beat()))
   }
 
-  /** What a person does through the API. Refusals are answers. */
+  /** Makes one request that a user could make. A rejected request is not a fault. */
   async #change(name: 'runNow' | 'cancel' | 'editOverlap' | 'pauseOrResume' | 'replaceSchedule'): Promise<void> {
     const { scheduler } = this.#api
     const schedule = this.#random.pick(await this.#schedules())
@@ -168,28 +168,28 @@ export class Model {
     const { id, state, revision } = schedule
     switch (name) {
       case 'runNow':
-        return this.#ask(() => scheduler.runNow(CALLER, id))
+        return this.#request(() => scheduler.runNow(CALLER, id))
       case 'cancel': {
         const run = this.#random.pick(await this.#openRuns())
-        return run === undefined ? undefined : this.#ask(() => scheduler.cancel(CALLER, run))
+        return run === undefined ? undefined : this.#request(() => scheduler.cancel(CALLER, run))
       }
       case 'editOverlap': {
         const overlap = this.#overlap()
-        return this.#ask(() =>
+        return this.#request(() =>
           scheduler.edit(CALLER, id, { policy: policyOf(overlap, this.#random.pick([0, 3]) ?? 0) }, { revision }),
         )
       }
       case 'pauseOrResume':
-        return this.#ask(() =>
+        return this.#request(() =>
           state === 'active' ? scheduler.pause(CALLER, id, { reason: 'a while' }) : scheduler.resume(CALLER, id),
         )
       case 'replaceSchedule':
-        await this.#ask(() => scheduler.delete(CALLER, id))
-        return this.#ask(() => this.#create())
+        await this.#request(() => scheduler.delete(CALLER, id))
+        return this.#request(() => this.#create())
     }
   }
 
-  async #ask(request: () => Promise<unknown>): Promise<void> {
+  async #request(request: () => Promise<unknown>): Promise<void> {
     try {
       await request()
     } catch (error) {
@@ -204,14 +204,14 @@ export class Model {
     })
   }
 
-  /** Seldom `allow`: of a schedule that ever allowed two runs it cannot be told whether two were one too many. */
+  /** Seldom `allow`, because the triggers do not check a schedule for two runs at a time once its policy was `allow`. */
   #overlap(): string {
     return (
       this.#random.pick(OVERLAP_POLICIES.filter((policy) => policy !== 'allow' || this.#random.chance(0.2))) ?? 'forbid'
     )
   }
 
-  async #hire(): Promise<void> {
+  async #startWorker(): Promise<void> {
     const worker = await ModelWorker.start(this.#database.url, this.clock, this.target, this.#random)
     worker.proxy.lossRate = this.#api.proxy.lossRate
     this.#workers.push(worker)
@@ -225,10 +225,10 @@ export class Model {
       this.#cuts[moment] = (this.#cuts[moment] ?? 0) + count
     }
     this.#dead.push(worker.die())
-    await this.#hire()
+    await this.#startWorker()
   }
 
-  /** Postgres ends a session in the midst of whatever it does. */
+  /** Lets Postgres end one session, whatever it is doing. */
   async #terminate(): Promise<void> {
     const { rowCount } = await this.#database.pool.query(
       `select pg_terminate_backend(pid)
@@ -260,7 +260,7 @@ export class Model {
     return (await this.#openRuns()).length
   }
 
-  /** Past the faults: the model itself must see. */
+  /** Queries over a connection that does not break. */
   #query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<pg.QueryResult<Row>> {
     return this.#database.pool.query<Row>(text, values)
   }

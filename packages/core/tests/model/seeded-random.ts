@@ -1,4 +1,4 @@
-/** Numbers that look random and are the same for the same seed (mulberry32). */
+/** A pseudo-random generator: the same seed gives the same numbers (mulberry32). */
 export class SeededRandom {
   #state: number
 
@@ -27,7 +27,7 @@ export class SeededRandom {
     return items[this.below(items.length)]
   }
 
-  /** A name, each as often as its weight says. */
+  /** Picks a name, with a probability in proportion to its weight. */
   weighted<Name extends string>(weights: Readonly<Record<Name, number>>): Name {
     const entries = Object.entries(weights) as [Name, number][]
     let left = this.fraction() * entries.reduce((sum, [, weight]) => sum + weight, 0)

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
-import { Auditor } from '../../src/audit/auditor.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, MINUTE } from '../pipeline.ts'
+import { TestAuditor } from '../test-auditor.ts'
 
 const pipelineAt = emptiedPipelines()
 
@@ -16,7 +16,7 @@ test('an audit names the schedule of a deleted attempt, of a success rewritten t
   const rewritten = await pipeline.create({ name: 'success rewritten' })
   const revisionless = await pipeline.create({ name: 'revision deleted' })
   clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
   await scheduler.edit(CALLER, revisionless.id, { name: 'revision deleted, and edited' }, { revision: 1 })
 
   await sql`delete from carillon.attempts where schedule_id = ${attemptless.id}`.execute(db)
@@ -24,7 +24,7 @@ test('an audit names the schedule of a deleted attempt, of a success rewritten t
     db,
   )
   await sql`delete from carillon.schedule_revisions where schedule_id = ${revisionless.id} and revision = 1`.execute(db)
-  await new Auditor({ db: pipeline.workerDb, clock, events: pipeline.events }).audit()
+  await new TestAuditor({ db: pipeline.workerDb, clock, events: pipeline.events }).audit()
 
   const found = new Set((await scheduler.findings(CALLER)).map(({ scheduleId }) => scheduleId))
   expect(found).toEqual(new Set([attemptless.id, rewritten.id, revisionless.id]))

@@ -14,7 +14,7 @@ test('a worker takes its lease before upkeep deletes anything of the event log',
     from generate_series(1, $1::int)`,
     [OLD_ENTRIES],
   )
-  // What was left when the first worker made itself known: before that it claims nothing.
+  // The number of entries when the worker takes its lease, which it needs before it claims anything.
   await database.pool.query('create table public.left_at_lease as select 0 as entries limit 0')
   await database.pool.query(`
     create function public.note_left() returns trigger language plpgsql security definer as $$

@@ -20,11 +20,11 @@ async function setup(autoPauseThreshold?: number, input: object = {}) {
   return { pipeline, worker, schedule, scheduler: pipeline.scheduler }
 }
 
-/** Lets the next slots come due one by one, each with its outcome. */
+/** Runs one slot after another, each with the given outcome. */
 async function run(pipeline: Pipeline, worker: TestWorker, outcomes: readonly Outcome[]): Promise<void> {
   for (const outcome of outcomes) {
     pipeline.target.script = () => outcome
-    await worker.keep()
+    await worker.runDue()
     pipeline.clock.advance(MINUTE)
   }
 }
@@ -36,7 +36,7 @@ function times(count: number, outcome: Outcome): Outcome[] {
 test.each([
   { threshold: 3, name: 'three' },
   { threshold: undefined, name: 'ten, by default' },
-])('a schedule pauses itself with the last of $name consecutive failures, not before', async ({ threshold }) => {
+])('a schedule pauses itself at the last of $name consecutive failures, and not earlier', async ({ threshold }) => {
   const { pipeline, worker, schedule, scheduler } = await setup(threshold)
   const count = threshold ?? 10
 
@@ -64,7 +64,7 @@ test('a threshold of 0 never pauses', async () => {
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'active', consecutiveFailures: 15 })
 })
 
-test('a success in between starts the count anew', async () => {
+test('a success resets the count of consecutive failures', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup(3)
 
   await run(pipeline, worker, [...times(2, FAIL_FOR_GOOD), SUCCEEDED, ...times(2, FAIL_FOR_GOOD)])
@@ -76,7 +76,7 @@ test('a success in between starts the count anew', async () => {
   })
 })
 
-test('a run that is cancelled neither counts nor forgives', async () => {
+test('a cancelled run neither increases nor resets the count', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup(3)
 
   await run(pipeline, worker, [...times(2, FAIL_FOR_GOOD), { kind: 'cancelled' }])
@@ -86,44 +86,44 @@ test('a run that is cancelled neither counts nor forgives', async () => {
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject(AUTO)
 })
 
-test('an attempt that will be retried neither counts nor forgives; the run counts once, when it has failed', async () => {
+test('an attempt that will be retried does not change the count; its run counts once when it fails', async () => {
   const policy = { autoPauseThreshold: 3, retry: { maxAttempts: 5, baseSeconds: 1, capSeconds: 1 } }
   const { pipeline, worker, schedule, scheduler } = await setup(3, { policy })
   await run(pipeline, worker, [FAIL_FOR_GOOD])
   pipeline.target.script = () => FAIL
 
-  await worker.keep()
+  await worker.runDue()
   for (let attempt = 2; attempt <= 4; attempt += 1) {
     pipeline.clock.advance(1000)
-    await worker.keep()
+    await worker.runDue()
     expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'active', consecutiveFailures: 1 })
   }
   pipeline.clock.advance(1000)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'active', consecutiveFailures: 2 })
   expect(pipeline.target.calls).toHaveLength(6)
 })
 
-test('a slot skipped for overlap or missed is no failure', async () => {
+test('a slot that is skipped as overlap or missed is not a failure', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup(3)
   await run(pipeline, worker, times(2, FAIL_FOR_GOOD))
 
   pipeline.clock.advance(HOUR)
   pipeline.target.script = () => ({ kind: 'cancelled' })
-  await worker.keep()
+  await worker.runDue()
 
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'active', consecutiveFailures: 2 })
 })
 
-test('a failed run-now counts as any other', async () => {
+test('a failed manual run counts like any other run', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup(3)
   await run(pipeline, worker, times(2, FAIL_FOR_GOOD))
   pipeline.target.script = () => FAIL_FOR_GOOD
 
   await scheduler.pause(CALLER, schedule.id, { reason: 'a look' })
   await scheduler.runNow(CALLER, schedule.id)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({
     state: 'paused',
@@ -132,12 +132,12 @@ test('a failed run-now counts as any other', async () => {
   })
 })
 
-test('the pause is in the history, told by an event, and told from one by hand', async () => {
+test('the pause is in the history and in an event, and its reason differs from that of a pause by hand', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup(3)
   const byHand = await pipeline.create({ name: 'by hand' })
   await scheduler.pause(CALLER, byHand.id, { reason: 'consecutive failures' })
-  const told: unknown[] = []
-  worker.events.on('schedule.paused', (event) => told.push(event))
+  const emitted: unknown[] = []
+  worker.events.on('schedule.paused', (event) => emitted.push(event))
 
   await run(pipeline, worker, times(3, FAIL_FOR_GOOD))
 
@@ -152,14 +152,14 @@ test('the pause is in the history, told by an event, and told from one by hand',
       changedAt: pipeline.clock.instant - MINUTE,
     },
   ])
-  expect(told).toMatchObject([{ scheduleId: schedule.id, actor: 'system:carillon', reason }])
+  expect(emitted).toMatchObject([{ scheduleId: schedule.id, actor: 'system:carillon', reason }])
   expect(await scheduler.get(CALLER, byHand.id)).toMatchObject({
     pausedReason: 'consecutive failures',
     pausedBy: 'user:alice',
   })
 })
 
-test('nobody can pause by hand with a reason that looks like the system’s', async () => {
+test('a pause by hand cannot have the reason of an auto-pause', async () => {
   const { schedule, scheduler } = await setup()
 
   const paused = scheduler.pause(CALLER, schedule.id, { reason: 'auto:consecutive_failures' })
@@ -167,7 +167,7 @@ test('nobody can pause by hand with a reason that looks like the system’s', as
   await expect(paused).rejects.toMatchObject({ code: 'invalid_input', problems: [{ path: 'reason' }] })
 })
 
-test('a slot that is due when the last failure is settled is not run, and leaves its line (I6)', async () => {
+test('a slot that is due when the last failure is settled does not run, and gets its line (I6)', async () => {
   const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), {
     overlap: 'forbid',
     autoPauseThreshold: 3,
@@ -180,7 +180,7 @@ test('a slot that is due when the last failure is settled is not run, and leaves
   await pipeline.pass(MINUTE, worker)
   await answer(2, FAIL_FOR_GOOD)
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'active', consecutiveFailures: 3 })
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual([
     '09:01 failed',
@@ -196,7 +196,7 @@ test('a slot that is due when the last failure is settled is not run, and leaves
   })
 })
 
-test('however many slots are due then, each leaves its line before the pause (I6)', async () => {
+test('every slot that is due when the last failure is settled gets its line before the pause (I6)', async () => {
   const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), {
     overlap: 'forbid',
     autoPauseThreshold: 3,
@@ -209,7 +209,7 @@ test('however many slots are due then, each leaves its line before the pause (I6
   await answer(2, FAIL_FOR_GOOD)
 
   pipeline.clock.advance(1099 * MINUTE)
-  await worker.keep()
+  await worker.runDue()
 
   const page = await pipeline.scheduler.listRuns(CALLER, schedule.id, { limit: 200 })
   expect(page[0]?.scheduledFor).toBe(pipeline.clock.instant)
@@ -218,7 +218,7 @@ test('however many slots are due then, each leaves its line before the pause (I6
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject(AUTO)
 })
 
-test('what waits for its turn when the schedule pauses itself is given up and not counted, as by hand (I6)', async () => {
+test('a run that waits for its turn when the schedule pauses itself is skipped and not counted, as after a pause by hand (I6)', async () => {
   const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), {
     overlap: 'queue',
     autoPauseThreshold: 3,
@@ -230,7 +230,7 @@ test('what waits for its turn when the schedule pauses itself is given up and no
   await nextSlot()
 
   await answer(2, FAIL_FOR_GOOD)
-  await worker.begin()
+  await worker.startDue()
 
   expect((await pipeline.lines(schedule)).slice(-2)).toEqual(['09:03 failed', '09:04 skipped paused'])
   expect(await listWaits(pipeline)).toEqual([])
@@ -238,7 +238,7 @@ test('what waits for its turn when the schedule pauses itself is given up and no
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ ...AUTO, runCount: 3, failureCount: 3 })
 })
 
-test('resuming forgives: the count starts anew, and the reason is gone', async () => {
+test('a resume resets the count and removes the reason', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup(3)
   await run(pipeline, worker, times(3, FAIL_FOR_GOOD))
 
@@ -250,24 +250,24 @@ test('resuming forgives: the count starts anew, and the reason is gone', async (
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'active', consecutiveFailures: 2 })
 })
 
-test('a threshold lowered below the count pauses at the next slot, which says so (I6)', async () => {
+test('lowering the threshold below the count pauses the schedule at its next slot, which is skipped as paused (I6)', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup(10)
   await run(pipeline, worker, times(4, FAIL_FOR_GOOD))
 
   await scheduler.edit(CALLER, schedule.id, { policy: { autoPauseThreshold: 3 } }, { revision: 1 })
-  await worker.keep()
+  await worker.runDue()
 
   expect((await pipeline.lines(schedule)).at(-1)).toBe('09:05 skipped paused')
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject(AUTO)
 })
 
-test('failures of one schedule pause no other', async () => {
+test('failures of one schedule do not pause another schedule', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup(3)
   const healthy = await pipeline.create({ name: 'healthy', policy: { autoPauseThreshold: 3 } })
 
   for (let slot = 0; slot < 4; slot += 1) {
     pipeline.target.script = ({ scheduleId }) => (scheduleId === schedule.id ? FAIL_FOR_GOOD : SUCCEEDED)
-    await worker.keep()
+    await worker.runDue()
     pipeline.clock.advance(MINUTE)
   }
 

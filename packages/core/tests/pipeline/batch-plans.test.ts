@@ -11,18 +11,18 @@ import { settleRuns, type Settlement } from '../../src/pipeline/store/settle.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { nodesOf, plansOf, recordingDb, type PlanNode } from '../query-plan.ts'
 
-let young: TestDatabase
-let grown: TestDatabase
+let emptyLedger: TestDatabase
+let fullLedger: TestDatabase
 beforeAll(async () => {
-  young = await createDatabase()
-  await leaveThreeMonths(young)
-  grown = await createDatabase()
-  await leaveThreeMonths(grown)
-  await insertHerd(grown)
+  emptyLedger = await createDatabase()
+  await keepThreeMonths(emptyLedger)
+  fullLedger = await createDatabase()
+  await keepThreeMonths(fullLedger)
+  await insertHerd(fullLedger)
 })
 afterAll(async () => {
-  await young[Symbol.asyncDispose]()
-  await grown[Symbol.asyncDispose]()
+  await emptyLedger[Symbol.asyncDispose]()
+  await fullLedger[Symbol.asyncDispose]()
 })
 
 const WORKER = randomUUID()
@@ -65,30 +65,30 @@ const SETTLE_SUCCESSES = (tx: Tx): Promise<unknown> =>
   settleSuccesses(tx, { settlements: SETTLEMENTS, workerId: WORKER, now: null })
 
 /**
- * Of an empty ledger Postgres knows nothing, and a plan that it makes then is kept for as long as its connection: it must be
- * the right one for a thousand rows.
+ * Postgres has no statistics of an empty ledger, and a connection keeps a plan that was made for one. Such a plan must still be
+ * right for a thousand rows.
  */
 const STATEMENTS: readonly (readonly [string, (tx: Tx) => Promise<unknown>])[] = [
-  ['plain successes', SETTLE_SUCCESSES],
+  ['settling successes', SETTLE_SUCCESSES],
   [
-    'what attempts came to',
+    'settling other outcomes',
     (tx) => settleRuns(tx, { settlements: SETTLEMENTS, autoPauseReason: 'auto', onConflict: 'refuse', now: null }),
   ],
-  ['what begin decides by', (tx) => readClaimed(tx, { schedules: SETTLEMENTS.map(lockedOf) })],
-  ['what is known of runs before they wait', (tx) => findWaitFacts(tx, { scheduleIds: SCHEDULE_IDS })],
-  ['the runs whose turn has come', (tx) => endTurnWait(tx, { scheduleIds: SCHEDULE_IDS, now: null })],
-  ['the runs that a pause gives up', (tx) => skipWaitingSlots(tx, { scheduleIds: SCHEDULE_IDS, now: null })],
+  ['reading claimed schedules', (tx) => readClaimed(tx, { schedules: SETTLEMENTS.map(lockedOf) })],
+  ['reading open runs before a run waits', (tx) => findWaitFacts(tx, { scheduleIds: SCHEDULE_IDS })],
+  ['freeing runs that wait for their turn', (tx) => endTurnWait(tx, { scheduleIds: SCHEDULE_IDS, now: null })],
+  ['skipping the waiting slots of a pause', (tx) => skipWaitingSlots(tx, { scheduleIds: SCHEDULE_IDS, now: null })],
 ]
 
-/** What a loop goes through for each row, where it looks up nothing by a key: all of the other side. */
-function walkedForEachRow({ 'Node Type': type, Plans = [] }: PlanNode): string[] {
+/** The inner side of a nested loop that reads all of it for each outer row, instead of looking up a key. */
+function unindexedInnerSides({ 'Node Type': type, Plans = [] }: PlanNode): string[] {
   if (type !== 'Nested Loop') return []
   const inner = Plans.find((plan) => plan['Parent Relationship'] === 'Inner')?.['Node Type'] ?? 'nothing'
   return ['Index Scan', 'Index Only Scan'].includes(inner) ? [] : [inner]
 }
 
-/** As an installation is when it begins: the month and the next two, and nothing in them. */
-async function leaveThreeMonths({ pool }: TestDatabase): Promise<void> {
+/** Keeps only the current month and the next two, all empty, as in a new installation. */
+async function keepThreeMonths({ pool }: TestDatabase): Promise<void> {
   const { rows } = await pool.query<{ month: string }>(
     `select inhrelid::regclass::text as month from pg_inherits
      where inhparent = 'carillon.runs'::regclass and inhrelid::regclass::text !~ '_2026_0[345]$'`,
@@ -96,7 +96,7 @@ async function leaveThreeMonths({ pool }: TestDatabase): Promise<void> {
   await pool.query(rows.map(({ month }) => `drop table ${month};`).join(''))
 }
 
-/** In the midst of a herd: most of its runs are over, and Postgres has counted them. */
+/** Inserts a herd of which most runs have ended, and updates the statistics. */
 async function insertHerd({ pool }: TestDatabase): Promise<void> {
   await pool.query(
     `insert into carillon.runs (schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, worker_id,
@@ -111,37 +111,37 @@ async function insertHerd({ pool }: TestDatabase): Promise<void> {
   await pool.query('analyze carillon.runs')
 }
 
-/** How Postgres goes about what is asked of the runs, whatever the parameters are. */
+/** The generic plan of the first statement on runs, which holds for any parameters. */
 async function planOf({ url }: TestDatabase, run: (tx: Tx) => Promise<unknown>): Promise<PlanNode[]> {
   const pool = createPool({ connectionString: url, role: 'carillon_worker', isPrepared: true })
   const { db, queries } = recordingDb(pool)
   await db.transaction().execute(run)
   const statement = queries.find(({ sql }) => sql.includes('carillon.runs'))
-  if (statement === undefined) throw new Error('nothing was asked of the runs')
+  if (statement === undefined) throw new Error('expected a statement on carillon.runs, got none')
   const [, generic] = await plansOf(db, statement)
   await pool.end()
-  if (generic === undefined) throw new Error('Postgres told no plan')
+  if (generic === undefined) throw new Error('expected a generic plan, got none')
   return nodesOf(generic)
 }
 
 describe.each([
-  ['a young ledger', () => young],
-  ['a ledger that Postgres knows', () => grown],
-])('a batch takes as long as its size, with %s', (_ledger, database) => {
+  ['an empty ledger', () => emptyLedger],
+  ['a full ledger and up-to-date statistics', () => fullLedger],
+])('the cost of a batch grows with its size only, with %s', (_ledger, database) => {
   test.each(STATEMENTS)('%s', async (_name, run) => {
     const nodes = await planOf(database(), run)
 
-    expect(nodes.flatMap(walkedForEachRow)).toEqual([])
+    expect(nodes.flatMap(unindexedInnerSides)).toEqual([])
     const lookups = nodes.filter((node) => node['Index Name']?.startsWith('runs_') === true)
     expect(lookups).not.toEqual([])
     for (const lookup of lookups) {
-      // The one of open runs alone: the key holds all that ever was.
+      // The partial index of open runs. The primary key would contain ended runs too.
       expect(lookup['Index Name']).toMatch(/_schedule_id_scheduled_for_worker_id_idx$/)
       expect(lookup['Index Cond']).toMatch(/schedule_id = (ANY \(\$\d+\)|runs(_\d+)?\.schedule_id)/)
     }
   })
 
-  test('plain successes are joined with nothing, so that no count can mislead Postgres', async () => {
+  test('settling successes joins no table, so wrong statistics cannot mislead Postgres', async () => {
     const nodes = await planOf(database(), SETTLE_SUCCESSES)
 
     expect(nodes.map((node) => node['Node Type']).filter((type) => /Join|Nested Loop/.test(type))).toEqual([])

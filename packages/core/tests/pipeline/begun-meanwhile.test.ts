@@ -12,7 +12,7 @@ const JUST_BEFORE = '2026-03-02T09:00:59.990Z'
 const SLOT = Date.parse('2026-03-02T09:01:00Z')
 const IN_MADRID = { kind: 'cron', expression: '* * * * *', timezone: 'Europe/Madrid' }
 
-/** What another worker's begin writes for the slot of 09:01. */
+/** Writes what the begin of another worker writes for the slot of 09:01. */
 async function beginElsewhere(tx: Tx, { id }: { id: string }): Promise<void> {
   await sql`
     with worker as (
@@ -34,7 +34,7 @@ async function beginElsewhere(tx: Tx, { id }: { id: string }): Promise<void> {
     where id = ${id}`.execute(tx)
 }
 
-/** Resolves when a statement waits for a lock. */
+/** Resolves once a statement waits for a lock. */
 async function whenBlocked({ db }: Pipeline): Promise<void> {
   for (;;) {
     const { rows } = await sql`
@@ -47,7 +47,7 @@ async function nextSlotOf({ scheduler }: Pipeline, { id }: { id: string }): Prom
   return (await scheduler.get(CALLER, id)).nextSlotAt
 }
 
-test('an edit that waited for a begin does not await the slot again that was begun meanwhile (I2, I5)', async () => {
+test('an edit that waited for a begin does not make the slot that was begun due again (I2, I5)', async () => {
   const pipeline = await pipelineAt(JUST_BEFORE)
   const worker = pipeline.worker()
   const schedule = await pipeline.create({ policy: { overlap: 'replace' } })
@@ -63,11 +63,11 @@ test('an edit that waited for a begin does not await the slot again that was beg
   await edit
   expect(await nextSlotOf(pipeline, schedule)).toBe(SLOT + MINUTE)
 
-  await worker.keep()
+  await worker.runDue()
   expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'running', cancelRequestedAt: null }])
 })
 
-test('a change decides by the instant at which it had its lock, not by the start of its transaction (I10)', async () => {
+test('a change uses the instant at which it got its lock, not that at which its transaction began (I10)', async () => {
   const { db } = await pipelineAt(JUST_BEFORE)
 
   const [startedAt, readAt] = await db.transaction().execute(async (tx) => {
@@ -79,23 +79,23 @@ test('a change decides by the instant at which it had its lock, not by the start
   expect(readAt).toBeGreaterThan(startedAt)
 })
 
-test('a slot that has its line already neither cancels what runs nor counts as a run (I2, I5)', async () => {
+test('a slot that has a line already neither cancels the running run nor counts as a run (I2, I5)', async () => {
   const pipeline = await pipelineAt(JUST_BEFORE)
   const worker = pipeline.worker()
   const schedule = await pipeline.create({ policy: { overlap: 'replace' } })
   const other = await pipeline.create()
   pipeline.target.script = held().script
   pipeline.clock.advance(10)
-  await worker.begin()
+  await worker.startDue()
   await pipeline.target.whenCalled(2)
 
-  // Somebody sets the clock of the schedule back by hand, onto the slot that is under way.
+  // Sets the next slot back by hand, to the slot whose run is under way.
   await sql`
     update carillon.schedules set next_slot_at = ${new Date(SLOT)}, due_at = ${new Date(SLOT)}
     where id = ${schedule.id}`.execute(pipeline.db)
-  // It lies before what was claimed now: whole lanes are looked at when somebody wakes the loop, or once a second.
+  // The slot now lies before the loop's position in the lane. The loop looks at whole lanes when it is woken, or once a second.
   worker.loop.wake()
-  await worker.begin()
+  await worker.startDue()
 
   const [run] = await pipeline.ledger(schedule)
   expect(run).toMatchObject({ state: 'running', cancelRequestedAt: null })

@@ -10,16 +10,16 @@ const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
 const BOB = { ...CALLER, subject: 'user:bob' }
 
-test('a run under way is asked to stop through its signal, and ends as cancelled, uncounted', async () => {
+test('a cancel fires the signal of a running call; the run ends as cancelled and is not counted as a failure', async () => {
   const { pipeline, worker, schedule } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
   const [running] = await pipeline.ledger(schedule)
 
-  const asked = await pipeline.scheduler.cancel(BOB, running?.id ?? '')
+  const requested = await pipeline.scheduler.cancel(BOB, running?.id ?? '')
   const settled = worker.whenSettled()
   await worker.heartbeat.runOnce()
   await settled
 
-  expect(asked).toMatchObject({ state: 'running', cancelRequestedAt: pipeline.clock.instant })
+  expect(requested).toMatchObject({ state: 'running', cancelRequestedAt: pipeline.clock.instant })
   expect(await pipeline.scheduler.getRun(CALLER, running?.id ?? '')).toMatchObject({
     state: 'cancelled',
     reason: null,
@@ -29,22 +29,22 @@ test('a run under way is asked to stop through its signal, and ends as cancelled
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'active', failureCount: 0 })
 })
 
-test('a target that does not heed its signal is no longer waited for', async () => {
+test('a cancelled run ends even if the target ignores its signal', async () => {
   const { pipeline, worker, schedule, answer } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
   await answer(0, SUCCEEDED)
   pipeline.target.script = () => new Promise(() => undefined)
   await pipeline.pass(MINUTE, worker)
-  await worker.begin()
-  const deaf = (await pipeline.ledger(schedule)).at(-1)
+  await worker.startDue()
+  const running = (await pipeline.ledger(schedule)).at(-1)
 
-  await pipeline.scheduler.cancel(CALLER, deaf?.id ?? '')
+  await pipeline.scheduler.cancel(CALLER, running?.id ?? '')
   await worker.heartbeat.runOnce()
   await worker.loop.whenIdle()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 cancelled'])
 })
 
-test('a run that fails before it sees the request is not tried again', async () => {
+test('a run that fails before its worker sees the request to cancel is not retried', async () => {
   const { pipeline, schedule, answer } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
   const [running] = await pipeline.ledger(schedule)
 
@@ -55,14 +55,14 @@ test('a run that fails before it sees the request is not tried again', async () 
   expect(await listWaits(pipeline)).toEqual([])
 })
 
-test('a run that waits to be retried is over at once, and is not taken when its backoff ends', async () => {
+test('a run that waits for its retry ends as soon as it is cancelled, and no worker takes it later', async () => {
   const { pipeline, worker, schedule, answer } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
   await answer(0, FAIL)
   const [retrying] = await pipeline.ledger(schedule)
 
   const cancelled = await pipeline.scheduler.cancel(CALLER, retrying?.id ?? '')
   await pipeline.pass(MINUTE / 2, worker)
-  await worker.begin()
+  await worker.startDue()
 
   expect(cancelled).toMatchObject({
     state: 'cancelled',
@@ -74,21 +74,21 @@ test('a run that waits to be retried is over at once, and is not taken when its 
   expect(pipeline.target.calls).toHaveLength(1)
 })
 
-test('a run-now that has not started is over at once, never runs, and is not counted as a run', async () => {
+test('a manual run that is cancelled before it starts never runs and is not counted', async () => {
   const pipeline = await pipelineAt(START)
   const worker = pipeline.worker()
   const schedule = await pipeline.create()
   const manual = await pipeline.scheduler.runNow(CALLER, schedule.id)
 
   await pipeline.scheduler.cancel(CALLER, manual.id)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.scheduler.getRun(CALLER, manual.id)).toMatchObject({ state: 'cancelled', attempts: [] })
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ runCount: 0, failureCount: 0 })
   expect(pipeline.target.calls).toEqual([])
 })
 
-test('cancelling a run that lost its worker frees the run that waits behind it', async () => {
+test('a cancel of a run that lost its worker frees the run that waits for its turn behind it', async () => {
   const { pipeline, schedule, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
   await nextSlot()
   const other = pipeline.worker('other')
@@ -98,13 +98,13 @@ test('cancelling a run that lost its worker frees the run that waits behind it',
   const [lost] = await pipeline.ledger(schedule)
 
   await pipeline.scheduler.cancel(CALLER, lost?.id ?? '')
-  await other.begin()
+  await other.startDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 cancelled', '09:02 running'])
   expect(pipeline.target.calls).toHaveLength(2)
 })
 
-test('a run that lost its worker keeps its place: what waits behind it does not overtake it', async () => {
+test('a run that lost its worker keeps its turn before the run that waits behind it', async () => {
   const { pipeline, schedule, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
   await nextSlot()
   const other = pipeline.worker('other')
@@ -112,7 +112,7 @@ test('a run that lost its worker keeps its place: what waits behind it does not 
 
   await other.rescuer.runOnce()
   await other.rescuer.runOnce()
-  await other.begin()
+  await other.startDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 running', '09:02 pending'])
   expect(pipeline.target.calls.map(({ attempt }) => attempt)).toEqual([1, 2])
@@ -122,19 +122,19 @@ test.each([
   { state: 'succeeded', outcome: SUCCEEDED },
   { state: 'failed', outcome: FAIL_FOR_GOOD },
   { state: 'cancelled', outcome: { kind: 'cancelled' } as const },
-])('a run that has $state is over for ever, and cannot be cancelled', async ({ state, outcome }) => {
+])('a run that has $state cannot be cancelled', async ({ state, outcome }) => {
   const { pipeline, schedule, answer } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
   await answer(0, outcome)
-  const [over] = await pipeline.ledger(schedule)
+  const [ended] = await pipeline.ledger(schedule)
 
-  const cancelled = pipeline.scheduler.cancel(CALLER, over?.id ?? '')
+  const cancelled = pipeline.scheduler.cancel(CALLER, ended?.id ?? '')
 
   await expect(cancelled).rejects.toMatchObject({ code: 'state_conflict' })
-  expect(await pipeline.ledger(schedule)).toEqual([over])
-  expect(over?.state).toBe(state)
+  expect(await pipeline.ledger(schedule)).toEqual([ended])
+  expect(ended?.state).toBe(state)
 })
 
-test('a slot that was skipped cannot be cancelled, nor a run that does not exist', async () => {
+test('neither a skipped slot nor a run that does not exist can be cancelled', async () => {
   const { pipeline, schedule, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
   await nextSlot()
   const skipped = (await pipeline.ledger(schedule)).at(-1)
@@ -145,14 +145,14 @@ test('a slot that was skipped cannot be cancelled, nor a run that does not exist
   await expect(scheduler.cancel(CALLER, 'nonsense')).rejects.toMatchObject({ code: 'run_not_found' })
 })
 
-test('a request to cancel is kept from the first who asked', async () => {
+test('a second request to cancel does not change the instant of the first', async () => {
   const { pipeline, schedule } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
   const [running] = await pipeline.ledger(schedule)
-  const askedAt = pipeline.clock.instant
+  const firstRequestAt = pipeline.clock.instant
 
   await pipeline.scheduler.cancel(BOB, running?.id ?? '')
   pipeline.clock.advance(1000)
   const again = await pipeline.scheduler.cancel(CALLER, running?.id ?? '')
 
-  expect(again).toMatchObject({ state: 'running', cancelRequestedAt: askedAt })
+  expect(again).toMatchObject({ state: 'running', cancelRequestedAt: firstRequestAt })
 })

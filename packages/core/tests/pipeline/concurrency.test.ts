@@ -8,12 +8,12 @@ import { Fleet, type FleetWorker } from '../fleet.ts'
 import { ANY_NUMBER, CALLER, EVERY_MINUTE, MINUTE } from '../pipeline.ts'
 import { FAIL, FAIL_FOR_GOOD, SUCCEEDED, type Script } from '../scripted-target.ts'
 
-/** What an audit found, without that of which it found none. */
+/** The kinds of findings that an audit found at least once. */
 function found({ findings }: AuditCounts): [string, number][] {
   return Object.entries(findings).filter(([, count]) => count > 0)
 }
 
-/** Numbers in [0, 1) that depend on the seed alone. */
+/** A pseudo-random generator of numbers in [0, 1): the same seed gives the same numbers. */
 function seededRandom(seed: number): () => number {
   let state = seed
   return () => {
@@ -29,7 +29,7 @@ function create(worker: FleetWorker, index: number, policy: object = {}): Promis
   return worker.scheduler.create(caller, { ...EVERY_MINUTE, name: `schedule ${index}`, policy })
 }
 
-test('two workers, 1,000 schedules, eight slots each: every slot runs exactly once, and an audit finds nothing (I2)', async () => {
+test('two workers run each of eight slots of 1,000 schedules exactly once, and an audit finds nothing (I2)', async () => {
   await using fleet = await Fleet.at('2026-03-02T09:00:30Z', 2, ANY_NUMBER)
   const { target, workers, database } = fleet
   const [schedules, slots] = [1000, 8]
@@ -63,7 +63,7 @@ test('two workers, 1,000 schedules, eight slots each: every slot runs exactly on
   expect(await fleet.deadlocks()).toBe(0)
 })
 
-test('of two workers that go for the same due schedule at the same moment, one begins its slot (I2)', async () => {
+test('if two workers claim the same due schedule at the same time, only one begins its slot (I2)', async () => {
   await using fleet = await Fleet.at('2026-03-02T09:00:30Z')
   const { target, workers, database } = fleet
   await create(workers[0] as FleetWorker, 1)
@@ -81,7 +81,7 @@ test('of two workers that go for the same due schedule at the same moment, one b
   expect(rows).toEqual([{ runs: rounds }])
 })
 
-test('of many changes that name the same revision, one is made; the others are told of the conflict', async () => {
+test('of concurrent edits that name the same revision, one succeeds and the others fail with a conflict', async () => {
   await using fleet = await Fleet.at('2026-03-02T09:00:30Z')
   const { workers } = fleet
   const [first, second] = workers as [FleetWorker, FleetWorker]
@@ -107,7 +107,7 @@ test('of many changes that name the same revision, one is made; the others are t
   expect(await first.scheduler.get(caller, schedule.id)).toMatchObject({ revision: 11 })
 })
 
-test('of many who want the one place that a policy leaves, one gets it', async () => {
+test('of concurrent manual runs under forbid, one succeeds and the others fail with an overlap', async () => {
   await using fleet = await Fleet.at('2026-03-02T09:00:30Z')
   const { workers, target } = fleet
   const [first, second] = workers as [FleetWorker, FleetWorker]
@@ -128,7 +128,7 @@ test('of many who want the one place that a policy leaves, one gets it', async (
 })
 
 const OVERLAPS = ['forbid', 'queue', 'allow', 'replace'] as const
-/** What a caller may be told who was too late. */
+/** The errors of a request that came too late. */
 const REFUSALS: readonly ErrorCode[] = [
   'schedule_not_found',
   'revision_conflict',
@@ -138,7 +138,7 @@ const REFUSALS: readonly ErrorCode[] = [
 ]
 
 test.each([1, 2, 3])(
-  'whatever callers do while two workers run, every slot keeps its one line (I1, I2, I6), seed %i',
+  'under random concurrent requests and two workers every slot has one line (I1, I2, I6), seed %i',
   async (seed) => {
     await using fleet = await Fleet.at('2026-03-02T09:00:30Z')
     const { workers, target, database } = fleet
@@ -151,49 +151,49 @@ test.each([1, 2, 3])(
         }),
       ),
     )
-    target.script = unsteady(seededRandom(seed))
+    target.script = randomOutcomes(seededRandom(seed))
     for (const { loop } of workers) loop.start()
 
     const randoms = [1, 2, 3, 4].map((caller) => seededRandom(100 * seed + caller))
-    const told: ErrorCode[] = []
-    // Time stands still while changes are made, as Postgres' does within a transaction.
+    const rejections: ErrorCode[] = []
+    // The clock stands still during each wave of changes, as the time of Postgres does within a transaction.
     for (let wave = 0; wave < 40; wave += 1) {
       fleet.step(15_000)
       const callers = randoms.map((random, index) =>
         changeAtRandom(workers[index % 2] as FleetWorker, schedules, { random, changes: 4 }),
       )
-      const refusals = await Promise.all([...callers, turn(fleet).then(() => [])])
-      told.push(...refusals.flat())
+      const refusals = await Promise.all([...callers, workAll(fleet).then(() => [])])
+      rejections.push(...refusals.flat())
     }
     target.script = () => SUCCEEDED
     for (let rest = 0; rest < 10; rest += 1) {
       fleet.step(30_000)
-      await turn(fleet)
+      await workAll(fleet)
     }
-    await settle(fleet)
+    await finish(fleet)
     const audit = await fleet.audit()
     await fleet.stop()
 
     expect(found(audit)).toEqual([])
-    expect(told.filter((code) => !REFUSALS.includes(code))).toEqual([])
+    expect(rejections.filter((code) => !REFUSALS.includes(code))).toEqual([])
     expect(workers.flatMap(({ failures }) => failures)).toEqual([])
     const { rows: open } = await database.pool.query(
       `select state, waits_for, count(*)::int from carillon.runs where completed_at is null group by state, waits_for`,
     )
     expect(open).toEqual([])
     expect(await wronglyCounted(fleet)).toEqual([])
-    expect(await twiceAtOnce(fleet)).toEqual([])
+    expect(await overlappingRuns(fleet)).toEqual([])
     expect(await fleet.deadlocks()).toBe(0)
   },
 )
 
-/** A target that answers at once or a little later, well or not. */
-function unsteady(random: () => number): Script {
+/** A script that succeeds or fails at random, at once or a little later. */
+function randomOutcomes(random: () => number): Script {
   return async (_context, signal) => {
-    const mood = random()
+    const fraction = random()
     for (let turns = Math.floor(random() * 20); turns > 0 && !signal.aborted; turns -= 1) await nextTurn()
     if (signal.aborted) return { kind: 'cancelled' }
-    return mood < 0.5 ? SUCCEEDED : mood < 0.8 ? FAIL : FAIL_FOR_GOOD
+    return fraction < 0.5 ? SUCCEEDED : fraction < 0.8 ? FAIL : FAIL_FOR_GOOD
   }
 }
 
@@ -201,8 +201,8 @@ function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Everybody does what is due. */
-async function turn(fleet: Fleet): Promise<void> {
+/** Each worker beats, rescues and wakes its loop. */
+async function workAll(fleet: Fleet): Promise<void> {
   await Promise.all(
     fleet.workers.map(async (worker) => {
       await worker.beat()
@@ -212,12 +212,12 @@ async function turn(fleet: Fleet): Promise<void> {
   )
 }
 
-/** Lets what is under way end, without time passing. */
-async function settle(fleet: Fleet): Promise<void> {
+/** Waits until no run is due or under way, while the clock stands still. */
+async function finish(fleet: Fleet): Promise<void> {
   for (let left = -1; left !== 0;) {
     for (const { loop } of fleet.workers) loop.wake()
     await Promise.all(fleet.workers.map(({ loop }) => loop.whenIdle()))
-    // What just ended may have freed the way for runs that wait: then they are due by now.
+    // A run that has just ended may have freed runs that waited for their turn, which are due now.
     const { rows } = await fleet.database.pool.query<{ due: number }>(
       `select ((select count(*) from carillon.schedules where due_at <= $1)
         + (select count(*) from carillon.runs where due_at <= $1 or state = 'running'))::int as due`,
@@ -227,13 +227,13 @@ async function settle(fleet: Fleet): Promise<void> {
   }
 }
 
-/** Makes changes at random; returns what it was told where it was too late. */
+/** Makes random changes. Returns the codes of the requests that were rejected. */
 async function changeAtRandom(
   { scheduler }: FleetWorker,
   schedules: readonly Schedule[],
   { random, changes }: { random: () => number; changes: number },
 ): Promise<ErrorCode[]> {
-  const told: ErrorCode[] = []
+  const rejections: ErrorCode[] = []
   for (let change = 0; change < changes; change += 1) {
     const { id, tenantId } = schedules[Math.floor(random() * schedules.length)] as Schedule
     const caller = { ...CALLER, tenantId }
@@ -248,10 +248,10 @@ async function changeAtRandom(
       else await scheduler.delete(caller, id)
     } catch (error) {
       if (!(error instanceof CarillonError)) throw error
-      told.push(error.code)
+      rejections.push(error.code)
     }
   }
-  return told
+  return rejections
 }
 
 async function cancelLatest(scheduler: FleetWorker['scheduler'], caller: typeof CALLER, id: string): Promise<void> {
@@ -272,8 +272,8 @@ async function editAtRandom(
   await scheduler.edit(caller, id, edit, { revision: random() < 0.9 ? revision : 1 })
 }
 
-/** Runs of one schedule that were under way at the same time although its policy of that time knows of no `allow`. */
-async function twiceAtOnce({ database }: Fleet): Promise<unknown[]> {
+/** Pairs of runs that were under way at the same time although their schedule never had the policy `allow`. */
+async function overlappingRuns({ database }: Fleet): Promise<unknown[]> {
   const { rows } = await database.pool.query<object>(`
     with spans as (
       select runs.schedule_id, runs.scheduled_for, attempts.started_at, attempts.completed_at
@@ -290,7 +290,7 @@ async function twiceAtOnce({ database }: Fleet): Promise<unknown[]> {
   return rows
 }
 
-/** Schedules whose count of runs is not that of their runs that were tried. */
+/** Schedules whose run_count differs from the number of their runs that were tried. */
 async function wronglyCounted({ database }: Fleet): Promise<unknown[]> {
   const { rows } = await database.pool.query<object>(`
     select schedules.id, schedules.run_count, count(runs.id)::int as tried
@@ -301,7 +301,7 @@ async function wronglyCounted({ database }: Fleet): Promise<unknown[]> {
   return rows
 }
 
-test('a success that forgives failures and a cancel of the same run wait for each other in one order', async () => {
+test('a success that resets failures and a cancel of the same run take their locks in the same order', async () => {
   await using fleet = await Fleet.at('2026-03-02T09:00:30Z')
   const { workers, target, database } = fleet
   const [worker] = workers as [FleetWorker]
@@ -321,8 +321,8 @@ test('a success that forgives failures and a cancel of the same run wait for eac
   await holder.query('select from carillon.schedules for update')
 
   answer.resolve()
-  await whenSomebodyWaits(fleet)
-  // What a cancel does under the schedule's lock.
+  await whenBlocked(fleet)
+  // The update that a cancel makes while it holds the lock of the schedule.
   await holder.query('update carillon.runs set cancel_requested_at = now() where id = $1', [run?.id])
   await holder.query('commit')
   holder.release()
@@ -335,7 +335,7 @@ test('a success that forgives failures and a cancel of the same run wait for eac
   expect(rows).toEqual([{ state: 'failed' }, { state: 'succeeded' }])
 })
 
-async function whenSomebodyWaits({ database }: Fleet): Promise<void> {
+async function whenBlocked({ database }: Fleet): Promise<void> {
   for (;;) {
     const { rows } = await database.pool.query(
       `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
@@ -344,7 +344,7 @@ async function whenSomebodyWaits({ database }: Fleet): Promise<void> {
   }
 }
 
-test('settlements, cancellations and begins in each other’s way never lock each other out', async () => {
+test('concurrent settlements, cancels and begins of the same schedules never deadlock', async () => {
   await using fleet = await Fleet.at('2026-03-02T09:00:30Z')
   const { workers, target } = fleet
   const schedules = await Promise.all(
@@ -357,7 +357,7 @@ test('settlements, cancellations and begins in each other’s way never lock eac
     ),
   )
   const random = seededRandom(4)
-  // Every other run fails, so that every success has failures to forgive.
+  // Half of the runs fail, so that most successes reset a count of failures.
   target.script = async (_context, signal) => {
     for (let turns = Math.floor(random() * 10); turns > 0 && !signal.aborted; turns -= 1) await nextTurn()
     return random() < 0.5 ? SUCCEEDED : FAIL
@@ -377,7 +377,7 @@ test('settlements, cancellations and begins in each other’s way never lock eac
     await Promise.all(workers.map((worker) => worker.beat()))
     for (const { loop } of workers) loop.wake()
   }
-  await settle(fleet)
+  await finish(fleet)
   await fleet.stop()
 
   expect(workers.flatMap(({ failures }) => failures)).toEqual([])

@@ -15,7 +15,7 @@ const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:00Z'
 const NEVER = { kind: 'once', at: '2099-01-01T00:00:00Z' }
 const TRANSACTIONS_MAX = 10
-const NOTHING: ReadonlyMap<string, LanePosition> = new Map()
+const NO_POSITIONS: ReadonlyMap<string, LanePosition> = new Map()
 
 const SOURCES = [
   ['schedule', 'slot', (pipeline: Pipeline) => pipeline.create()],
@@ -31,12 +31,12 @@ const SOURCES = [
 ] as const
 
 test.each(SOURCES)(
-  'a due %s whose row somebody holds costs a worker fewer than ten transactions a second',
+  'a due %s whose schedule another transaction has locked costs a worker fewer than ten transactions per second',
   async (_what, _source, createDue) => {
     const pipeline = await pipelineAt(START)
     const { clock, database } = pipeline
     const pool = createPool({ connectionString: database.url, role: 'carillon_worker', isPrepared: true })
-    // One connection is lent per transaction, or per statement outside of one.
+    // The pool lends a connection once per transaction, and once per statement outside of one.
     let transactions = 0
     pool.on('acquire', () => (transactions += 1))
     const { id } = await createDue(pipeline)
@@ -44,15 +44,15 @@ test.each(SOURCES)(
     clock.advance(MINUTE)
     await heartbeat.runOnce()
     const timers = clock.waiting
-    const whenItRests = async (): Promise<void> => {
+    const whenItSleeps = async (): Promise<void> => {
       while (clock.waiting <= timers) await setImmediate()
     }
-    /** A second of the test's time, in which the pipeline loop is never kept waiting for it. */
+    /** Advances the clock by a second, in steps that let the loop continue. Returns the number of transactions. */
     const second = async (): Promise<number> => {
       const before = transactions
       for (let passed = 0; passed < 1000; passed += 1) {
         clock.advance(1)
-        await whenItRests()
+        await whenItSleeps()
       }
       return transactions - before
     }
@@ -60,7 +60,7 @@ test.each(SOURCES)(
     let counted: readonly number[] = []
     await whileHeld(pipeline, `select from carillon.schedules where id = '${id}' for update`, async () => {
       loop.start()
-      await whenItRests()
+      await whenItSleeps()
       counted = [await second(), await second()]
     })
     const stopped = loop.stop()
@@ -69,14 +69,14 @@ test.each(SOURCES)(
     await loop.whenIdle()
     await pool.end()
 
-    // In the first one it may still find out that somebody holds on.
+    // During the first second the worker may still be finding out that the lock is held.
     expect(counted[1]).toBeLessThan(TRANSACTIONS_MAX)
     expect(counted[1]).toBeGreaterThan(0)
   },
 )
 
 test.each(SOURCES)(
-  'a due %s is begun half a second after it was let go of, at the latest',
+  'a due %s is begun within half a second after the lock of its schedule is released',
   async (_what, _source, createDue) => {
     const pipeline = await pipelineAt(START)
     const { clock, target } = pipeline
@@ -85,22 +85,22 @@ test.each(SOURCES)(
     clock.advance(MINUTE)
     await heartbeat.runOnce()
     const timers = clock.waiting
-    const whenItRests = async (): Promise<void> => {
+    const whenItSleeps = async (): Promise<void> => {
       while (clock.waiting <= timers) await setImmediate()
     }
 
     await whileHeld(pipeline, `select from carillon.schedules where id = '${id}' for update`, async () => {
       loop.start()
-      await whenItRests()
+      await whenItSleeps()
       for (let passed = 0; passed < 3000; passed += 5) {
         clock.advance(5)
-        await whenItRests()
+        await whenItSleeps()
       }
     })
     expect(target.calls).toEqual([])
     for (let passed = 0; passed < 1000 && target.calls.length === 0; passed += 5) {
       clock.advance(5)
-      await whenItRests()
+      await whenItSleeps()
     }
     const stopped = loop.stop()
     clock.advance(1000)
@@ -111,7 +111,7 @@ test.each(SOURCES)(
   },
 )
 
-describe.each(SOURCES)('of a due %s that could not be claimed', (_what, _source, createDue) => {
+describe.each(SOURCES)('if a due %s could not be claimed', (_what, _source, createDue) => {
   async function setup() {
     const pipeline = await pipelineAt(START)
     const { clock, workerDb: db } = pipeline
@@ -123,65 +123,65 @@ describe.each(SOURCES)('of a due %s that could not be claimed', (_what, _source,
     return { pipeline, clock, watch, due }
   }
 
-  test('the lane is left out for longer each time, from five milliseconds to half a second', async () => {
+  test('its lane is skipped for longer each time, from five milliseconds to half a second', async () => {
     const { clock, watch, due } = await setup()
 
-    const rests: number[] = []
+    const pauses: number[] = []
     for (let claims = 0; claims < 12; claims += 1) {
-      watch.claimed([due], NOTHING, watch.generation)
+      watch.claimed([due], NO_POSITIONS, watch.generation)
       expect(await watch.findDue()).toEqual({ lanes: [], slotAt: null })
-      rests.push(watch.sleepMs)
+      pauses.push(watch.sleepMs)
       clock.advance(watch.sleepMs)
       expect((await watch.findDue()).lanes).toEqual([due])
     }
 
-    expect(rests[0]).toBe(5)
-    expect(rests.slice(0, 6)).toEqual(rests.slice(0, 6).toSorted((a, b) => a - b))
-    expect(Math.max(...rests)).toBeLessThanOrEqual(500)
-    expect(Math.min(...rests.slice(8))).toBeGreaterThanOrEqual(250)
+    expect(pauses[0]).toBe(5)
+    expect(pauses.slice(0, 6)).toEqual(pauses.slice(0, 6).toSorted((a, b) => a - b))
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(500)
+    expect(Math.min(...pauses.slice(8))).toBeGreaterThanOrEqual(250)
   })
 
   test('a notification that names its lane ends the pause, and the next one is short again', async () => {
     const { watch, due, clock } = await setup()
     for (let claims = 0; claims < 8; claims += 1) {
-      watch.claimed([due], NOTHING, watch.generation)
+      watch.claimed([due], NO_POSITIONS, watch.generation)
       await watch.findDue()
       clock.advance(watch.sleepMs)
       await watch.findDue()
     }
-    watch.claimed([due], NOTHING, watch.generation)
+    watch.claimed([due], NO_POSITIONS, watch.generation)
 
     expect(watch.forget('test.no-such-lane')).toBe(false)
     expect((await watch.findDue()).lanes).toEqual([])
     expect(watch.forget(due.lane)).toBe(true)
     expect((await watch.findDue()).lanes).toEqual([due])
-    watch.claimed([due], NOTHING, watch.generation)
+    watch.claimed([due], NO_POSITIONS, watch.generation)
     await watch.findDue()
 
     expect(watch.sleepMs).toBeLessThanOrEqual(10)
   })
 
-  test('a notification that comes while the lane is being claimed is not forgotten when the claim ends', async () => {
+  test('a notification that arrives during a claim of the lane takes effect after that claim', async () => {
     const { watch, due } = await setup()
     const { generation } = watch
     const last = new Map([[due.lane, { dueAt: due.dueAt + MINUTE, scheduleId: due.lane, slot: due.dueAt + MINUTE }]])
 
     watch.forget(due.lane)
     watch.claimed([due], last, generation)
-    watch.claimed([due], NOTHING, generation)
+    watch.claimed([due], NO_POSITIONS, generation)
 
     expect((await watch.findDue()).lanes).toEqual([due])
   })
 
-  test('what comes due behind it in the same lane is seen at once', async () => {
+  test('a slot or run that comes due later in the same lane is seen at once', async () => {
     const { pipeline, watch, due, clock } = await setup()
     for (let claims = 0; claims < 8; claims += 1) {
-      watch.claimed([due], NOTHING, watch.generation)
+      watch.claimed([due], NO_POSITIONS, watch.generation)
       await watch.findDue()
       clock.advance(watch.sleepMs)
       await watch.findDue()
     }
-    watch.claimed([due], NOTHING, watch.generation)
+    watch.claimed([due], NO_POSITIONS, watch.generation)
     expect((await watch.findDue()).lanes).toEqual([])
 
     const later = await pipeline.create({ cadence: NEVER })
@@ -195,9 +195,9 @@ describe.each(SOURCES)('of a due %s that could not be claimed', (_what, _source,
     expect(seen.get('slot')).toMatchObject({ lane: due.lane, dueAt: slotAt })
   })
 
-  test('other lanes are seen as ever', async () => {
+  test('other lanes are not affected', async () => {
     const { pipeline, watch, due, clock } = await setup()
-    watch.claimed([due], NOTHING, watch.generation)
+    watch.claimed([due], NO_POSITIONS, watch.generation)
 
     const neighbour = { ...CALLER, tenantId: 'neighbour' }
     const at = new Date(clock.instant + 1).toISOString()

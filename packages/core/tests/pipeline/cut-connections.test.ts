@@ -15,23 +15,23 @@ import { CALLER } from '../pipeline.ts'
 import { ScriptedTarget } from '../scripted-target.ts'
 
 const YEARLY = { kind: 'cron', expression: '0 0 1 1 *', timezone: 'UTC' }
-/** Enough for whatever was under way when the connections broke to have come to its end. */
+/** After this many failed heartbeats everything that was under way when the connections broke has ended. */
 const FAILED_BEATS = 3
 
-/** A worker in a process of its own, and what becomes of it. */
+/** Starts a worker in a process of its own and reads its output. */
 function startWorker(databaseUrl: string) {
   const script = fileURLToPath(new URL('../worker-process.ts', import.meta.url))
   const child = spawn(process.execPath, [script], {
     env: { ...process.env, DATABASE_URL: databaseUrl },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const told: string[] = []
+  const lines: string[] = []
   const errors: string[] = []
-  let heard = Promise.withResolvers<void>()
+  let lineRead = Promise.withResolvers<void>()
   createInterface({ input: child.stdout }).on('line', (line) => {
-    told.push(line)
-    heard.resolve()
-    heard = Promise.withResolvers()
+    lines.push(line)
+    lineRead.resolve()
+    lineRead = Promise.withResolvers()
   })
   child.stderr.on('data', (text: Buffer) => errors.push(text.toString()))
   const exited = once(child, 'exit').then(() => undefined)
@@ -41,10 +41,10 @@ function startWorker(databaseUrl: string) {
   })
   return {
     exited,
-    /** Resolves once it has said this so often, or has ended. */
-    whenTold: async (line: string, times = 1): Promise<void> => {
-      while (told.filter((each) => each === line).length < times && child.exitCode === null) {
-        await Promise.race([heard.promise, exited])
+    /** Resolves once the worker has printed this line so many times, or has ended. */
+    whenPrinted: async (line: string, times = 1): Promise<void> => {
+      while (lines.filter((each) => each === line).length < times && child.exitCode === null) {
+        await Promise.race([lineRead.promise, exited])
       }
     },
     fate: () =>
@@ -54,32 +54,32 @@ function startWorker(databaseUrl: string) {
   }
 }
 
-/** Asks until there is an answer, or the worker has ended. */
+/** Polls until the query returns a row, or the worker has ended. */
 async function until({ pool }: TestDatabase, exited: Promise<void>, text: string): Promise<void> {
   const ended = exited.then(() => 'ended' as const)
   while ((await Promise.race([ended, pool.query(text).then(({ rowCount }) => rowCount)])) === 0) {
-    // What is waited for happens in another process, so this polls, with a pause on the server's side.
+    // The change happens in another process, so this polls, with a pause on the server's side.
     await pool.query('select pg_sleep(0.02)')
   }
 }
 
-test('a worker whose connections all break while a run waits for it lives, and beats again once Postgres is back', async () => {
+test('a worker survives when all its connections break while a run waits for it, and beats again once Postgres is back', async () => {
   await using database = await createDatabase()
   await using gate = await startGate(database.url)
   const targets = new Map<string, Target>([['test', new ScriptedTarget()]])
   const scheduler = new Scheduler({ db: createDb(database.pool), clock: systemClock, targets })
   const worker = startWorker(gate.url)
-  await worker.whenTold('started')
+  await worker.whenPrinted('started')
   for (const name of ['held', 'waits']) {
     const { id } = await scheduler.create(CALLER, { name, cadence: YEARLY, target: { kind: 'test' } })
     await scheduler.runNow(CALLER, id)
-    await worker.whenTold('called')
+    await worker.whenPrinted('called')
   }
   // The worker is full, so the second run waits for it.
   await until(database, worker.exited, `select from carillon.runs where state = 'pending'`)
 
   gate.shut()
-  await worker.whenTold('failed heartbeat', FAILED_BEATS)
+  await worker.whenPrinted('failed heartbeat', FAILED_BEATS)
   const { rows } = await database.pool.query<{ at: string }>('select now()::text as at')
   gate.open()
   await until(database, worker.exited, `select from carillon.workers where heartbeat_at > '${rows[0]?.at}'`)

@@ -1,12 +1,19 @@
 import { expect, test } from 'vitest'
 
+import { GrantExpiryWarnings } from '../../src/access/grant-expiry-warnings.ts'
+import { Auditor } from '../../src/audit/auditor.ts'
+import { CadenceCache } from '../../src/cadences/cadence-cache.ts'
 import { createDb } from '../../src/db/database.ts'
 import { Listener } from '../../src/db/notify.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { Events, type EventMap } from '../../src/kernel/events.ts'
 import type { Service } from '../../src/kernel/service.ts'
+import { BacklogWriter } from '../../src/ledger/backlogs.ts'
 import { GaugeCollector } from '../../src/maintenance/gauge-collector.ts'
+import { Upkeep } from '../../src/maintenance/upkeep.ts'
+import { InDoubtCheck } from '../../src/pipeline/in-doubt-commits.ts'
 import { PipelineLoop } from '../../src/pipeline/loop.ts'
+import { Worker } from '../../src/worker.ts'
 import { whenBlocked, whileHeld } from '../blocked-statement.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, DAY, HEARTBEAT_MS, MINUTE, type Pipeline, type TestWorker } from '../pipeline.ts'
@@ -15,8 +22,10 @@ import { listWaits } from '../waits.ts'
 
 const pipelineAt = emptiedPipelines()
 const GRACE_MS = 20_000
+/** The services of a real worker: one that is missing in `servicesOf` fails a test. This worker is never started, so it never connects. */
+const SERVICE_NAMES = new Worker({ databaseUrl: 'postgres://localhost/none', targets: [] }).serviceNames
 
-test('an attempt that ends within the grace is settled as any other', async () => {
+test('an attempt that ends within the grace period is settled like any other', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target } = pipeline
   const { script, answer } = held()
@@ -24,7 +33,7 @@ test('an attempt that ends within the grace is settled as any other', async () =
   const schedule = await pipeline.create()
   const worker = pipeline.worker()
   clock.advance(MINUTE)
-  await worker.begin()
+  await worker.startDue()
 
   const drained = worker.loop.drain(GRACE_MS)
   await pipeline.pass(GRACE_MS - 1, worker)
@@ -35,16 +44,16 @@ test('an attempt that ends within the grace is settled as any other', async () =
   expect(worker.loop.inFlight).toBe(0)
 })
 
-test('an attempt that hangs is handed back uncharged, and is another worker’s attempt 1 at once, under the same id', async () => {
+test('an attempt that hangs is handed back uncharged, and another worker can make it at once as attempt 1 of the same run', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, scheduler } = pipeline
   target.script = () => new Promise(() => undefined)
   const schedule = await pipeline.create()
   const [worker, other] = [pipeline.worker(), pipeline.worker('other')]
-  const told: unknown[] = []
-  worker.events.on('attempt.settled', ({ state }) => told.push(state))
+  const emitted: unknown[] = []
+  worker.events.on('attempt.settled', ({ state }) => emitted.push(state))
   clock.advance(MINUTE)
-  await worker.begin()
+  await worker.startDue()
 
   const drained = worker.loop.drain(GRACE_MS)
   await pipeline.pass(GRACE_MS, worker)
@@ -55,9 +64,9 @@ test('an attempt that hangs is handed back uncharged, and is another worker’s 
   expect(run).toMatchObject({ state: 'pending', attemptCount: 0, waitsFor: 'worker', retryAt: null, attempts: [] })
   expect(run.startedAt).toBeNull()
   expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'worker', dueAt: clock.instant }])
-  expect(told).toEqual(['pending'])
+  expect(emitted).toEqual(['pending'])
   target.script = () => SUCCEEDED
-  await other.keep()
+  await other.runDue()
   expect(target.calls[1]).toEqual(target.calls[0])
   expect(await scheduler.getRun(CALLER, run.id)).toMatchObject({
     state: 'succeeded',
@@ -67,24 +76,24 @@ test('an attempt that hangs is handed back uncharged, and is another worker’s 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
 })
 
-test('an attempt that is handed back after earlier ones keeps what those were charged', async () => {
+test('an attempt that is handed back leaves the charge of earlier attempts unchanged', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, scheduler } = pipeline
   const schedule = await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' } })
   const [worker, other] = [pipeline.worker(), pipeline.worker('other')]
   target.script = () => FAIL
   clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
   target.script = held().script
   clock.advance(HEARTBEAT_MS * 2)
-  await worker.begin()
+  await worker.startDue()
   await target.whenCalled(2)
 
   const drained = worker.loop.drain(GRACE_MS)
   await pipeline.pass(GRACE_MS, worker)
   await drained
   target.script = () => SUCCEEDED
-  await other.keep()
+  await other.runDue()
 
   const [run] = await pipeline.ledger(schedule)
   expect(await scheduler.getRun(CALLER, run?.id ?? '')).toMatchObject({
@@ -94,7 +103,7 @@ test('an attempt that is handed back after earlier ones keeps what those were ch
   expect(target.calls.map(({ attempt }) => attempt)).toEqual([1, 2, 2])
 })
 
-test('a drain ends in time although nothing can be written, and a rescuer finds what was left (I12)', async () => {
+test('a drain ends in time even if the worker cannot write, and a rescuer finds its runs (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, database, targets } = pipeline
   const schedule = await pipeline.create()
@@ -128,11 +137,11 @@ test('a drain ends in time although nothing can be written, and a rescuer finds 
   const other = pipeline.worker('other')
   expect(await other.rescuer.runOnce()).toMatchObject({ rescued: 1 })
   target.script = () => SUCCEEDED
-  await other.keep()
+  await other.runDue()
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
 })
 
-test('a worker that drains takes nothing that waits any more: another worker with room does', async () => {
+test('a worker that drains takes no more waiting runs, and another worker takes them', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, scheduler } = pipeline
   const { script, answers } = heldEach()
@@ -153,12 +162,12 @@ test('a worker that drains takes nothing that waits any more: another worker wit
   expect(target.calls).toHaveLength(1)
   expect(await scheduler.getRun(CALLER, run.id)).toMatchObject({ state: 'pending', attemptCount: 0 })
   target.script = () => SUCCEEDED
-  await other.keep()
+  await other.runDue()
 
   expect(await scheduler.getRun(CALLER, run.id)).toMatchObject({ state: 'succeeded', attemptCount: 1 })
 })
 
-test('a claim that is under way when the grace ends is handed back as well', async () => {
+test('a claim that is under way when the grace period ends is handed back too', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target } = pipeline
   target.script = () => new Promise(() => undefined)
@@ -176,7 +185,7 @@ test('a claim that is under way when the grace ends is handed back as well', asy
   expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'worker', dueAt: clock.instant }])
 })
 
-test('a worker holds no more runs than it was told to, however many slots and waiting runs are due at once', async () => {
+test('a worker holds no more runs than its concurrency, however many slots and waiting runs are due at once', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, scheduler } = pipeline
   const { script, answers } = heldEach()
@@ -194,7 +203,7 @@ test('a worker holds no more runs than it was told to, however many slots and wa
 
   worker.loop.start()
   for (let call = 0; call < 6; call += 1) {
-    // Two are under way, for as long as there are two.
+    // Two calls are under way as long as two are left.
     await target.whenCalled(Math.min(call + 2, 6))
     const settled = worker.whenSettled()
     inFlight.push(worker.loop.inFlight)
@@ -211,7 +220,7 @@ test('a worker holds no more runs than it was told to, however many slots and wa
   expect(target.calls).toHaveLength(6)
 })
 
-test('a worker that was full goes on as soon as there is room, without being told and without time passing', async () => {
+test('a full worker continues as soon as it has room, without a notification and without a sleep', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target } = pipeline
   const { script, answers } = heldEach()
@@ -231,9 +240,11 @@ test('a worker that was full goes on as soon as there is room, without being tol
   expect(target.calls).toHaveLength(4)
 })
 
-test('a stop without a start, and a second stop, do nothing', async () => {
+test('a stop without a start and a second stop have no effect', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
-  for (const service of servicesOf(pipeline, pipeline.worker())) {
+  const services = servicesOf(pipeline, pipeline.worker())
+  expect(services.map(({ name }) => name)).toEqual(SERVICE_NAMES)
+  for (const service of services) {
     await service.stop()
     service.start()
     service.start()
@@ -242,39 +253,36 @@ test('a stop without a start, and a second stop, do nothing', async () => {
   }
 })
 
-test.each(['pipeline', 'heartbeat', 'rescuer', 'listener', 'gauges'])(
-  'the %s bears being started and stopped at any moment, a hundred times',
-  async (name) => {
-    const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
-    const { clock } = pipeline
-    const worker = pipeline.worker()
-    const failures: EventMap['service.failed'][] = []
-    worker.events.on('service.failed', (failure) => failures.push(failure))
-    await worker.heartbeat.runOnce()
-    const service = servicesOf(pipeline, worker).find((each) => each.name === name)
-    if (service === undefined) throw new Error(`no service ${name}`)
+test.each(SERVICE_NAMES)('the %s can be started and stopped a hundred times at any moment', async (name) => {
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock } = pipeline
+  const worker = pipeline.worker()
+  const failures: EventMap['service.failed'][] = []
+  worker.events.on('service.failed', (failure) => failures.push(failure))
+  await worker.heartbeat.runOnce()
+  const service = servicesOf(pipeline, worker).find((each) => each.name === name)
+  if (service === undefined) throw new Error(`expected servicesOf to create ${name}, got no such service`)
 
-    for (let round = 0; round < 100; round += 1) {
-      service.start()
-      if (round % 3 === 1) await Promise.resolve()
-      if (round % 3 === 2) await pipeline.database.pool.query('select 1')
-      const stops = [service.stop(), service.stop()]
-      if (round % 2 === 0) service.start()
-      await Promise.all(stops)
-    }
-    await service.stop()
-    worker.lease.release()
+  for (let round = 0; round < 100; round += 1) {
+    service.start()
+    if (round % 3 === 1) await Promise.resolve()
+    if (round % 3 === 2) await pipeline.database.pool.query('select 1')
+    const stops = [service.stop(), service.stop()]
+    if (round % 2 === 0) service.start()
+    await Promise.all(stops)
+  }
+  await service.stop()
+  worker.lease.release()
 
-    expect(failures).toEqual([])
-    expect(clock.waiting).toBe(0)
-    const { rows } = await pipeline.database.pool.query(
-      `select from pg_stat_activity where datname = current_database() and application_name = 'carillon listener'`,
-    )
-    expect(rows).toEqual([])
-  },
-)
+  expect(failures).toEqual([])
+  expect(clock.waiting).toBe(0)
+  const { rows } = await pipeline.database.pool.query(
+    `select from pg_stat_activity where datname = current_database() and application_name = 'carillon listener'`,
+  )
+  expect(rows).toEqual([])
+})
 
-test('a service that fails goes on, and says so', async () => {
+test('a service that fails emits an event and runs again', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, database } = pipeline
   const pool = createPool({
@@ -301,14 +309,21 @@ test('a service that fails goes on, and says so', async () => {
 
 function servicesOf(pipeline: Pipeline, worker: TestWorker): Service<unknown>[] {
   const { clock, workerDb: db, database } = pipeline
-  const { events } = worker
+  const { events, lease } = worker
+  const deps = { db, clock, events, lease }
   const listening = { connectionString: database.url, onAgenda: () => undefined, onCancel: () => undefined }
+  const retentionMs = 90 * DAY
   return [
-    worker.loop,
     worker.heartbeat,
-    worker.rescuer,
     new Listener({ clock, events, ...listening }),
-    new GaugeCollector({ db, clock, events }, { periodMs: 1000 }),
+    worker.rescuer,
+    worker.loop,
+    new InDoubtCheck({ clock, events, check: () => worker.loop.checkInDoubt() }),
+    new GaugeCollector(deps, { periodMs: 1000 }),
+    new GrantExpiryWarnings(deps, { periodMs: MINUTE }),
+    new Upkeep(deps, { retentionMs }),
+    new BacklogWriter({ ...deps, source: new CadenceCache() }, { retentionMs }),
+    new Auditor(deps, { retentionMs }),
   ]
 }
 
@@ -317,12 +332,12 @@ async function whenTaken(gauges: GaugeCollector): Promise<unknown> {
   return gauges.latest
 }
 
-test('what a claim or a take brings once the grace is over is handed back without a call, and another worker calls it once', async () => {
+test('runs that are claimed or taken after the grace period are handed back without a call, and another worker calls each once', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, scheduler } = pipeline
   const schedule = await pipeline.create()
-  const asked = await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T20:00:00Z' } })
-  await scheduler.runNow(CALLER, asked.id)
+  const manual = await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T20:00:00Z' } })
+  await scheduler.runNow(CALLER, manual.id)
   const worker = pipeline.worker('one')
   clock.advance(MINUTE)
   await worker.heartbeat.runOnce()
@@ -337,9 +352,9 @@ test('what a claim or a take brings once the grace is over is handed back withou
   expect(target.calls).toEqual([])
   expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'worker' }, { waitsFor: 'worker' }])
 
-  await pipeline.worker('other').keep()
+  await pipeline.worker('other').runDue()
 
   expect(target.calls.map(({ attempt }) => attempt)).toEqual([1, 1])
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
-  expect(await pipeline.lines(asked)).toEqual(['09:00 succeeded'])
+  expect(await pipeline.lines(manual)).toEqual(['09:00 succeeded'])
 })

@@ -28,7 +28,7 @@ const HOURS_OF_MADRID_FOLD = { zone: MADRID, from: '2026-10-24T23:40Z', to: '202
 const HOURS_OF_NEW_YORK_FOLD = { zone: NEW_YORK, from: '2026-11-01T04:40Z', to: '2026-11-01T07:10Z' }
 
 const CASES: readonly Case[] = [
-  // A fixed time of day runs once a day: after the gap, and on the first pass of the fold.
+  // A fixed time of day runs once a day: at the end of the gap, and in the first pass of the fold.
   { ...GAP_OF_MADRID, rule: '30 2 * * *', slots: ['29T01:00', '30T00:30'] },
   { ...GAP_OF_MADRID, rule: '30 2 * * *', dst: { gap: 'shift' }, slots: ['29T01:00', '30T00:30'] },
   { ...GAP_OF_MADRID, rule: '30 2 * * *', dst: { gap: 'skip' }, slots: ['30T00:30'] },
@@ -53,7 +53,7 @@ const CASES: readonly Case[] = [
     rule: '*/30 * * * *',
     slots: ['01T05:00', '01T05:30', '01T06:00', '01T06:30', '01T07:00'],
   },
-  // One that repeats, but not in every hour: what the gap hides runs once, at its end; both passes of the fold count.
+  // A rule that repeats, but not every hour, runs once at the end of the gap, and in both passes of the fold.
   { ...GAP_OF_MADRID, rule: '*/30 2 * * *', slots: ['29T01:00', '30T00:00', '30T00:30'] },
   {
     ...FOLD_OF_MADRID,
@@ -74,7 +74,7 @@ test.each(CASES.map((each) => ({ ...each, policy: JSON.stringify(each.dst ?? 'by
       const { nextSlotAt } = await pipeline.scheduler.get(CALLER, id)
       if (nextSlotAt === null || nextSlotAt > Date.parse(to)) break
       pipeline.clock.advance(nextSlotAt - pipeline.clock.instant)
-      await worker.keep()
+      await worker.runDue()
     }
 
     const ledger = await pipeline.ledger({ id })
@@ -83,7 +83,7 @@ test.each(CASES.map((each) => ({ ...each, policy: JSON.stringify(each.dst ?? 'by
   },
 )
 
-test('the two passes of a folded time are two slots with a key each (I5)', async () => {
+test('the two passes of a time in the fold are two slots, each with its own key (I5)', async () => {
   const pipeline = await pipelineAt('2026-10-25T00:00Z')
   const worker = pipeline.worker()
   const cadence = { kind: 'cron', expression: '30 2 * * *', timezone: MADRID, dst: { fold: 'both' } }
@@ -91,7 +91,7 @@ test('the two passes of a folded time are two slots with a key each (I5)', async
 
   for (const instant of ['2026-10-25T00:30Z', '2026-10-25T01:30Z']) {
     pipeline.clock.advance(Date.parse(instant) - pipeline.clock.instant)
-    await worker.keep()
+    await worker.runDue()
   }
 
   expect(pipeline.target.calls.map(({ idempotencyKey }) => idempotencyKey)).toEqual([

@@ -23,12 +23,12 @@ function failureOf({ parts }: PipelineLoop, name: string): ServiceFailure | unde
   return parts.find((part) => part.name === name)?.failure
 }
 
-/** Resolves once the only worker has said so with a beat. */
-async function whenTold({ pool }: TestDatabase, condition: string): Promise<void> {
+/** Resolves once the row of the only worker, which it writes with each beat, meets a condition. */
+async function whenReported({ pool }: TestDatabase, condition: string): Promise<void> {
   while ((await pool.query(`select from carillon.workers where ${condition}`)).rowCount === 0) continue
 }
 
-test('a worker that cannot write what its runs came to says so with its beats, and takes it back once it can', async () => {
+test('a worker that cannot write settlements reports the failure with its heartbeat until it can write them', async () => {
   await using database = await createDatabase()
   const target = new ScriptedTarget()
   target.script = () => SUCCEEDED
@@ -40,16 +40,16 @@ test('a worker that cannot write what its runs came to says so with its beats, a
   const { id } = await scheduler.create(CALLER, { name: 'x', cadence: NEXT_YEAR, target: { kind: 'test' } })
   await scheduler.runNow(CALLER, id)
 
-  await whenTold(database, `(failing -> 'settle queue' ->> 'failures')::int >= 2`)
+  await whenReported(database, `(failing -> 'settle queue' ->> 'failures')::int >= 2`)
   expect(worker.failing).toMatchObject({ 'settle queue': { error: 'permission denied for table attempts' } })
   await database.pool.query('grant insert on carillon.attempts to carillon_worker')
-  await whenTold(database, `failing -> 'settle queue' is null`)
+  await whenReported(database, `failing -> 'settle queue' is null`)
 
   expect(worker.failing?.['settle queue']).toBeUndefined()
   expect(await scheduler.listRuns(CALLER, id, { limit: 1 })).toMatchObject([{ state: 'succeeded' }])
 })
 
-test('a worker whose idle connections break says so with its beats', async () => {
+test('a worker whose idle connections break reports it with its heartbeat', async () => {
   await using database = await createDatabase()
   await using worker = new Worker({ databaseUrl: database.url, targets: [new ScriptedTarget()], heartbeatMs: 200 })
   await worker.start()
@@ -61,11 +61,11 @@ test('a worker whose idle connections break says so with its beats', async () =>
     )
   }
 
-  await whenTold(database, `failing -> 'pool' is not null`)
+  await whenReported(database, `failing -> 'pool' is not null`)
   expect(worker.failing).toMatchObject({ pool: { failures: expect.any(Number) as number } })
 })
 
-test('a worker also reports what else fails in its process', async () => {
+test('a worker also reports failures of other parts of its process', async () => {
   await using database = await createDatabase()
   const failure = { failures: 2, forMs: 1500, error: 'the database is away' }
   const otherParts = [
@@ -77,7 +77,7 @@ test('a worker also reports what else fails in its process', async () => {
   expect(worker.failing).toEqual({ feed: failure })
 })
 
-/** Remembers for how long it was slept by. */
+/** A clock that records how long its users slept. */
 class WatchedProcessClock extends ProcessClock {
   readonly sleeps: number[] = []
 
@@ -87,7 +87,7 @@ class WatchedProcessClock extends ProcessClock {
   }
 }
 
-/** Makes Postgres refuse every attempt, for a reason that says nothing about rows unless told. */
+/** Makes every insert of an attempt fail. By default the error code does not blame a row. */
 async function refuseAttempts({ db }: Pipeline, code = 'raise_exception'): Promise<void> {
   await sql`
     create function carillon.refuse() returns trigger language plpgsql as $$
@@ -103,18 +103,18 @@ async function acceptAttempts({ db }: Pipeline): Promise<void> {
 }
 
 test.each([
-  ['Postgres is to blame', 'raise_exception', SUCCEEDED],
-  ['Postgres is to blame for a batch under locks', 'raise_exception', FAIL],
-  ['a row is to blame', 'program_limit_exceeded', FAIL],
+  ['Postgres is at fault', 'raise_exception', SUCCEEDED],
+  ['Postgres is at fault and the batch needs locks', 'raise_exception', FAIL],
+  ['a row is at fault', 'program_limit_exceeded', FAIL],
 ])(
-  'the settle queue backs off up to five seconds and starts afresh once it has written, if %s',
+  'if %s, the settle queue backs off up to five seconds, and begins again with a short pause after a success',
   async (_why, code, outcome) => {
     const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
     const clock = new WatchedProcessClock(pipeline.clock)
     const worker = pipeline.worker('worker', 200, { clock })
     const schedule = await pipeline.create()
     pipeline.target.script = () => outcome
-    /** Lets so many pauses pass, and waits for the next one to begin after each. */
+    /** Waits for this many pauses to begin, and lets all but the last one pass. */
     const pausesFrom = async (first: number, count: number): Promise<void> => {
       for (let pause = first; pause < first + count; pause += 1) {
         while (clock.sleeps.length <= pause) await setImmediate()
@@ -124,7 +124,7 @@ test.each([
     await refuseAttempts(pipeline, code)
 
     await pipeline.pass(MINUTE, worker)
-    await worker.begin()
+    await worker.startDue()
     await pausesFrom(0, 7)
     expect(clock.sleeps).toEqual([250, 500, 1000, 2000, 4000, 5000, 5000])
     expect(failureOf(worker.loop, 'settle queue')).toEqual({ failures: 7, forMs: 12_750, error: 'refused' })
@@ -137,7 +137,7 @@ test.each([
 
     await refuseAttempts(pipeline, code)
     await pipeline.scheduler.runNow(CALLER, schedule.id)
-    await worker.begin()
+    await worker.startDue()
     await pausesFrom(7, 1)
     expect(clock.sleeps.slice(7)).toEqual([250])
     await acceptAttempts(pipeline)
@@ -147,7 +147,7 @@ test.each([
   },
 )
 
-test('permissions that cannot be looked up are a failure of the pipeline loop until they can', async () => {
+test('permissions that cannot be read count as a failure of the pipeline loop until they can be read', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { database, scheduler } = pipeline
   const worker = pipeline.worker()
@@ -155,26 +155,26 @@ test('permissions that cannot be looked up are a failure of the pipeline loop un
   await scheduler.runNow(CALLER, schedule.id)
 
   await database.pool.query('revoke select on carillon.tenants from carillon_worker')
-  await worker.keep()
+  await worker.runDue()
   expect(failureOf(worker.loop, 'permissions')).toMatchObject({
     failures: 1,
     error: 'permission denied for table tenants',
   })
   await database.pool.query('grant select on carillon.tenants to carillon_worker')
   await pipeline.pass(20_000, worker)
-  await worker.keep()
+  await worker.runDue()
 
   expect(failureOf(worker.loop, 'permissions')).toBeUndefined()
   expect(await pipeline.lines(schedule)).toEqual(['09:00 succeeded'])
 })
 
-test('a fault in the worker’s own code is a failure of the dispatcher until a minute has passed without another', async () => {
+test('a fault in the worker’s own code counts as a failure of the dispatcher until a minute passes without another', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, workerDb: db, targets } = pipeline
   const { events, lease, heartbeat } = pipeline.worker()
   class Faulty extends Map<string, Target> {
     override get(): Target | undefined {
-      throw new TypeError('a fault of ours')
+      throw new TypeError('a fault in our code')
     }
   }
   const loop = new PipelineLoop({ db, clock, events, lease, targets: new Faulty(targets) }, { retentionMs: 90 * DAY })
@@ -184,7 +184,7 @@ test('a fault in the worker’s own code is a failure of the dispatcher until a 
 
   await loop.runOnce()
   await loop.whenIdle()
-  expect(failureOf(loop, 'dispatcher')).toEqual({ failures: 1, forMs: 0, error: 'a fault of ours' })
+  expect(failureOf(loop, 'dispatcher')).toEqual({ failures: 1, forMs: 0, error: 'a fault in our code' })
   clock.advance(MINUTE)
 
   expect(failureOf(loop, 'dispatcher')).toBeUndefined()

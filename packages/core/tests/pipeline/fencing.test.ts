@@ -25,11 +25,11 @@ function fencedBy(worker: TestWorker): EventMap['attempt.fenced'][] {
   return fenced
 }
 
-/** What a worker would hold that took the latest run of a schedule; with what the test pretends about it. */
-async function holdOf(
+/** The fence with which a worker holds the latest run of a schedule, with changes of the test. */
+async function fenceOf(
   pipeline: Pipeline,
   schedule: { id: string },
-  pretended: Partial<RunFence> = {},
+  changes: Partial<RunFence> = {},
 ): Promise<RunFence> {
   const { rows } = await pipeline.database.pool.query<{
     id: string
@@ -50,7 +50,7 @@ async function holdOf(
     token: row.token,
     attempt: row.token,
     targetKind: 'test',
-    ...pretended,
+    ...changes,
   }
 }
 
@@ -59,7 +59,7 @@ function settle(pipeline: Pipeline, run: RunFence, ending: Ending): ReturnType<t
   return settleBatch({ db, clock }, [settlementOf(run, ending, { retry: RETRY })])
 }
 
-test('a worker that was stopped, lost its lease and woke up changes nothing (I12)', async () => {
+test('a worker that was suspended until its lease expired changes nothing when it continues (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const { clock, target, database } = pipeline
   const [stopped, other] = [pipeline.worker('stopped'), pipeline.worker('other')]
@@ -68,14 +68,14 @@ test('a worker that was stopped, lost its lease and woke up changes nothing (I12
   target.script = first.script
   const schedule = await pipeline.create()
   clock.advance(MINUTE / 2)
-  await stopped.begin()
+  await stopped.startDue()
   await target.whenCalled(1)
   stopped.process.stop()
 
   clock.advance(LEASE_MS)
   target.script = () => SUCCEEDED
   expect(await other.rescuer.runOnce()).toEqual({ rescued: 1, removed: 1 })
-  await other.keep()
+  await other.runDue()
   const before = await readLedger(database.pool)
   first.answer(FAIL_FOR_GOOD)
   await stopped.loop.whenIdle()
@@ -94,29 +94,26 @@ test.each<[string, Ending]>([
   ['a cancellation', { kind: 'cancelled' }],
   ['a hand-back', { kind: 'handed_back' }],
   ['a loss', { kind: 'lost' }],
-])(
-  '%s is written for the holder of the run and for nobody else, by worker and by token (I12)',
-  async (_name, ending) => {
-    const pipeline = await pipelineAt('2026-03-02T09:01:00Z')
-    const { clock, target, database } = pipeline
-    target.script = held().script
-    const worker = pipeline.worker()
-    const schedule = await pipeline.create()
-    clock.advance(MINUTE)
-    await worker.begin()
-    const before = await readLedger(database.pool)
+])('%s is written only with the worker id and the token of the run’s holder (I12)', async (_name, ending) => {
+  const pipeline = await pipelineAt('2026-03-02T09:01:00Z')
+  const { clock, target, database } = pipeline
+  target.script = held().script
+  const worker = pipeline.worker()
+  const schedule = await pipeline.create()
+  clock.advance(MINUTE)
+  await worker.startDue()
+  const before = await readLedger(database.pool)
 
-    for (const pretended of [{ workerId: randomUUID() }, { token: 0 }, { token: 2 }]) {
-      expect(await settle(pipeline, await holdOf(pipeline, schedule, pretended), ending)).toEqual([])
-    }
-    expect(await readLedger(database.pool)).toEqual(before)
+  for (const changes of [{ workerId: randomUUID() }, { token: 0 }, { token: 2 }]) {
+    expect(await settle(pipeline, await fenceOf(pipeline, schedule, changes), ending)).toEqual([])
+  }
+  expect(await readLedger(database.pool)).toEqual(before)
 
-    expect(await settle(pipeline, await holdOf(pipeline, schedule), ending)).toHaveLength(1)
-    expect(await readLedger(database.pool)).not.toEqual(before)
-  },
-)
+  expect(await settle(pipeline, await fenceOf(pipeline, schedule), ending)).toHaveLength(1)
+  expect(await readLedger(database.pool)).not.toEqual(before)
+})
 
-test('a worker that takes the same run a second time is fenced from its first hold by the token alone (I12)', async () => {
+test('a worker that takes the same run again cannot settle its first attempt, because the token differs (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:01:00Z')
   const { clock, target } = pipeline
   const worker = pipeline.worker()
@@ -125,13 +122,13 @@ test('a worker that takes the same run a second time is fenced from its first ho
   target.script = first.script
   const schedule = await pipeline.create()
   clock.advance(MINUTE)
-  await worker.begin()
-  await settle(pipeline, await holdOf(pipeline, schedule), { kind: 'handed_back' })
+  await worker.startDue()
+  await settle(pipeline, await fenceOf(pipeline, schedule), { kind: 'handed_back' })
 
   target.script = second.script
-  await worker.begin()
+  await worker.startDue()
   await target.whenCalled(2)
-  expect(await holdOf(pipeline, schedule)).toMatchObject({ workerId: worker.lease.workerId, token: 2 })
+  expect(await fenceOf(pipeline, schedule)).toMatchObject({ workerId: worker.lease.workerId, token: 2 })
   expect(worker.loop.inFlight).toBe(2)
   const whenFenced = new Promise<void>((resolve) => worker.events.on('attempt.fenced', () => resolve()))
   first.answer(FAIL_FOR_GOOD)
@@ -145,7 +142,7 @@ test('a worker that takes the same run a second time is fenced from its first ho
   expect(target.calls.map(({ attempt }) => attempt)).toEqual([1, 1])
 })
 
-test('a run that is held twice by one worker is still reached by a cancel, once the first hold has ended (I12)', async () => {
+test('a cancel reaches a run that one worker took twice after the first of the two calls has ended (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:01:00Z')
   const { clock, target, scheduler } = pipeline
   const worker = pipeline.worker()
@@ -153,10 +150,10 @@ test('a run that is held twice by one worker is still reached by a cancel, once 
   target.script = first.script
   const schedule = await pipeline.create()
   clock.advance(MINUTE)
-  await worker.begin()
-  await settle(pipeline, await holdOf(pipeline, schedule), { kind: 'handed_back' })
+  await worker.startDue()
+  await settle(pipeline, await fenceOf(pipeline, schedule), { kind: 'handed_back' })
   target.script = second.script
-  await worker.begin()
+  await worker.startDue()
   await target.whenCalled(2)
   const whenFenced = new Promise<void>((resolve) => worker.events.on('attempt.fenced', () => resolve()))
   first.answer(SUCCEEDED)
@@ -169,14 +166,14 @@ test('a run that is held twice by one worker is still reached by a cancel, once 
   expect(await pipeline.lines(schedule)).toEqual(['09:02 cancelled'])
 })
 
-test('a worker without a living lease claims nothing and takes nothing (I12)', async () => {
+test('a worker without a lease claims nothing and takes nothing (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, db } = pipeline
   target.script = () => FAIL
   const worker = pipeline.worker()
   const [retrying, due] = [await pipeline.create(), await pipeline.create({ cadence: cron('3 9 * * *') })]
   clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
   expect(await pipeline.lines(retrying)).toEqual(['09:01 retrying'])
   const lost = worker.lease.workerId ?? ''
   const lane = await laneOf(pipeline)
@@ -185,20 +182,20 @@ test('a worker without a living lease claims nothing and takes nothing (I12)', a
   expect(worker.lease.workerId).toBeUndefined()
   expect(await worker.loop.runOnce()).toMatchObject({ begun: 0, skipped: 0, taken: 0 })
   for (const workerId of [lost, randomUUID()]) {
-    const asked = { lanes: [{ lane, after: undefined }], perLane: 10, workerId, now: clock.databaseNow() }
-    const claim = await transact(db, clock, (tx) => claimDue(tx, asked))
+    const claimInput = { lanes: [{ lane, after: undefined }], perLane: 10, workerId, now: clock.databaseNow() }
+    const claim = await transact(db, clock, (tx) => claimDue(tx, claimInput))
     expect(claim.schedules).toEqual([])
-    expect(await takeDue(db, asked)).toEqual({ runs: [], last: new Map() })
+    expect(await takeDue(db, claimInput)).toEqual({ runs: [], last: new Map() })
   }
   expect(await pipeline.lines(due)).toEqual([])
 
   await worker.heartbeat.runOnce()
   expect(await takeAs(pipeline, worker)).toMatchObject([{ scheduleId: retrying.id }])
-  await worker.keep()
+  await worker.runDue()
   expect(await pipeline.lines(due)).toEqual(['09:03 retrying'])
 })
 
-test('a heartbeat that comes too late takes a new id, and lets go of everything without writing a word (I12)', async () => {
+test('a heartbeat after the lease expired takes a new worker id and aborts all attempts without a write (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:01:00Z')
   const { clock, target, database } = pipeline
   const worker = pipeline.worker()
@@ -214,7 +211,7 @@ test('a heartbeat that comes too late takes a new id, and lets go of everything 
     })
   await pipeline.create()
   clock.advance(MINUTE)
-  await worker.begin()
+  await worker.startDue()
   const before = await readLedger(database.pool)
   const held = worker.lease.workerId
   clock.advance(LEASE_MS)
@@ -228,7 +225,7 @@ test('a heartbeat that comes too late takes a new id, and lets go of everything 
   expect(await readLedger(database.pool)).toEqual(before)
 })
 
-test('a lease is trusted for less long than others grant it, so its holder lets go first (I12)', async () => {
+test('a worker stops trusting its lease before other workers treat it as expired (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:01:00Z')
   const { clock } = pipeline
   const [worker, other] = [pipeline.worker(), pipeline.worker('other')]
@@ -241,7 +238,7 @@ test('a lease is trusted for less long than others grant it, so its holder lets 
   expect(worker.lease.workerId).toBeDefined()
 })
 
-test('a lease that runs out while the database cannot be asked stops what is held, without writing a word (I12)', async () => {
+test('a lease that expires without a heartbeat aborts all attempts without a write (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, database } = pipeline
   const worker = pipeline.worker()
@@ -252,7 +249,7 @@ test('a lease that runs out while the database cannot be asked stops what is hel
   }
   await pipeline.create()
   clock.advance(MINUTE)
-  await worker.begin()
+  await worker.startDue()
   const before = await readLedger(database.pool)
 
   clock.advance(LEASE_MS - 1001)
@@ -264,33 +261,33 @@ test('a lease that runs out while the database cannot be asked stops what is hel
   expect(await readLedger(database.pool)).toEqual(before)
 })
 
-test('a run that is over stays as it is, whatever anybody tries (I12)', async () => {
+test('a run that has ended never changes, whatever workers and callers try (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const { clock, target, scheduler, database } = pipeline
   const worker = pipeline.worker()
   const endings = { succeeded: SUCCEEDED, failed: FAIL_FOR_GOOD, cancelled: { kind: 'cancelled' } } as const
-  const over = new Map<string, { id: string }>()
+  const endedSchedules = new Map<string, { id: string }>()
   for (const [state, outcome] of Object.entries(endings)) {
-    over.set(
+    endedSchedules.set(
       state,
       await pipeline.create({ name: state, target: { kind: 'test', outcome }, policy: { overlap: 'replace' } }),
     )
   }
   const skipped = await pipeline.create({ name: 'skipped', target: { kind: 'test', outcome: SUCCEEDED } })
-  over.set('skipped', skipped)
+  endedSchedules.set('skipped', skipped)
   await scheduler.skip(CALLER, skipped.id, Date.parse('2026-03-02T09:01:00Z'))
   target.script = ({ spec }) => (spec as unknown as { outcome: Outcome }).outcome
   clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
   const { runs: before } = await readLedger(database.pool)
-  expect(before.map(({ state }) => String(state)).toSorted()).toEqual([...over.keys()].toSorted())
+  expect(before.map(({ state }) => String(state)).toSorted()).toEqual([...endedSchedules.keys()].toSorted())
 
-  for (const schedule of over.values()) {
-    const run = await holdOf(pipeline, schedule, { workerId: worker.lease.workerId ?? '' })
+  for (const schedule of endedSchedules.values()) {
+    const run = await fenceOf(pipeline, schedule, { workerId: worker.lease.workerId ?? '' })
     for (const ending of [SUCCEEDED, FAIL, FAIL_FOR_GOOD, { kind: 'lost' }, { kind: 'handed_back' }] as const) {
       for (const token of [0, 1, 2]) expect(await settle(pipeline, { ...run, token }, ending)).toEqual([])
     }
-    await worker.keep()
+    await worker.runDue()
     await expect(scheduler.cancel(CALLER, run.runId)).rejects.toMatchObject({ code: 'state_conflict' })
     const { revision } = await scheduler.edit(CALLER, schedule.id, { name: 'edited' }, { revision: 1 })
     await scheduler.runNow(CALLER, schedule.id)
@@ -300,8 +297,8 @@ test('a run that is over stays as it is, whatever anybody tries (I12)', async ()
   clock.advance(LEASE_MS)
   await pipeline.worker('other').rescuer.runOnce()
   clock.advance(MINUTE)
-  await worker.keep()
-  await worker.keep()
+  await worker.runDue()
+  await worker.runDue()
   await scheduler.deleteProject(CALLER)
 
   const { runs: after } = await readLedger(database.pool)

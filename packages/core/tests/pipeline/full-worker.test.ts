@@ -12,7 +12,7 @@ import { listWaits } from '../waits.ts'
 const pipelineAt = emptiedPipelines()
 const NEVER = { kind: 'once', at: '2099-01-01T00:00:00Z' }
 
-/** A worker with room for one run, which never ends by itself, and a run-now that waits. */
+/** A worker with room for one run, which lasts until the test answers it, and a manual run that waits. */
 async function fill(pipeline: Pipeline) {
   const { clock, scheduler, target } = pipeline
   const full = pipeline.worker('full', 1)
@@ -21,24 +21,24 @@ async function fill(pipeline: Pipeline) {
   await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' } })
   const waiting = await pipeline.create({ cadence: NEVER })
   clock.advance(MINUTE)
-  await full.begin()
+  await full.startDue()
   const { id: runId } = await scheduler.runNow(CALLER, waiting.id)
   return { full, hold, runId }
 }
 
-test('a run that a full worker cannot take stays where it waits, and an idle worker takes it without time passing', async () => {
+test('a run that a full worker cannot take keeps waiting, and an idle worker takes it at once', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { scheduler, target } = pipeline
   const { full, hold, runId } = await fill(pipeline)
 
-  await full.begin()
+  await full.startDue()
   expect(await scheduler.getRun(CALLER, runId)).toMatchObject({ state: 'pending', waitsFor: 'worker' })
   target.script = () => SUCCEEDED
-  await pipeline.worker('idle').keep()
+  await pipeline.worker('idle').runDue()
 
   expect(await scheduler.getRun(CALLER, runId)).toMatchObject({ state: 'succeeded', attemptCount: 1 })
   hold.answer(SUCCEEDED)
-  await full.keep()
+  await full.runDue()
   expect(target.calls).toHaveLength(2)
   expect(await listWaits(pipeline)).toEqual([])
 })
@@ -47,18 +47,18 @@ test('a run that is cancelled while the only worker is full is not taken once th
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { scheduler, target } = pipeline
   const { full, hold, runId } = await fill(pipeline)
-  await full.begin()
+  await full.startDue()
 
   await scheduler.cancel(CALLER, runId)
   hold.answer(SUCCEEDED)
   await full.loop.whenIdle()
-  await full.keep()
+  await full.runDue()
 
   expect(await scheduler.getRun(CALLER, runId)).toMatchObject({ state: 'cancelled', attemptCount: 0 })
   expect(target.calls).toHaveLength(1)
 })
 
-test('of two workers on one database, the idle one takes what the full one cannot', async () => {
+test('an idle worker takes the runs that a full worker on the same database cannot take', async () => {
   await using database = await createDatabase()
   const count = 20
   const hold = held()
@@ -71,7 +71,7 @@ test('of two workers on one database, the idle one takes what the full one canno
   await full.start()
   await runNow()
   await busyTarget.whenCalled(1)
-  // The full one alone hears of them.
+  // Only the full worker is notified of these runs.
   for (let runs = 0; runs < count; runs += 1) await runNow()
 
   await using idle = new Worker({ databaseUrl: database.url, targets: [idleTarget], name: 'idle' })
@@ -83,8 +83,8 @@ test('of two workers on one database, the idle one takes what the full one canno
 })
 
 test.each([
-  { claimed: 3, fullMsAgo: 0, what: 'half of its room or more counts as busy, though it is not full' },
-  { claimed: 1, fullMsAgo: null, what: 'less than half of its room has room' },
+  { claimed: 3, fullMsAgo: 0, what: 'at least half of its room counts as full' },
+  { claimed: 1, fullMsAgo: null, what: 'less than half of its room does not count as full' },
 ])('a worker that claims $what', async ({ claimed, fullMsAgo }) => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   for (let schedule = 0; schedule < claimed; schedule += 1) await pipeline.create()

@@ -7,8 +7,9 @@ import { expect, test } from 'vitest'
 
 import { createDb } from '../../src/db/database.ts'
 import type { EventMap } from '../../src/kernel/events.ts'
+import type { FailingServices } from '../../src/kernel/failure-record.ts'
 import { Heartbeat } from '../../src/pipeline/heartbeat.ts'
-import { listWorkers, type FailingServices } from '../../src/pipeline/store/workers.ts'
+import { listWorkers } from '../../src/pipeline/store/workers.ts'
 import type { Target } from '../../src/ports/target.ts'
 import { Scheduler } from '../../src/scheduler.ts'
 import { Worker } from '../../src/worker.ts'
@@ -21,7 +22,7 @@ import { held, ScriptedTarget, SUCCEEDED } from '../scripted-target.ts'
 
 const pipelineAt = emptiedPipelines()
 
-/** Resolves once the only worker has said that it lives, at this instant. */
+/** Resolves once the only worker has beaten at the current instant. */
 async function whenBeaten({ clock, database }: Pipeline): Promise<void> {
   for (;;) {
     const { rows } = await database.pool.query('select from carillon.workers where heartbeat_at = $1', [
@@ -31,7 +32,7 @@ async function whenBeaten({ clock, database }: Pipeline): Promise<void> {
   }
 }
 
-test('a heartbeat that fails once is tried again in time: one broken connection costs no lease (I12)', async () => {
+test('a heartbeat that fails once is retried before the lease expires (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, database } = pipeline
   const { heartbeat, lease, events } = pipeline.worker()
@@ -56,7 +57,7 @@ test('a heartbeat that fails once is tried again in time: one broken connection 
   expect(lost).toEqual([])
 })
 
-test('a heartbeat that goes on failing is tried at a constant pace, and a lease outlasts 3 seconds without Postgres (I12)', async () => {
+test('a failing heartbeat is retried at a constant pace, so a lease survives three seconds without Postgres (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, database, workerDb: db } = pipeline
   const { events, lease } = pipeline.worker()
@@ -68,7 +69,7 @@ test('a heartbeat that goes on failing is tried at a constant pace, and a lease 
   events.on('lease.lost', ({ workerId }) => lost.push(workerId))
   const failedAtMs: number[] = []
   events.on('service.failed', () => failedAtMs.push(clock.monotonicMs()))
-  /** Then two timers wait: that of the lease, and the heartbeat's. */
+  /** Resolves once two timers wait: those of the lease and of the heartbeat. */
   const untilItSleeps = async (): Promise<void> => {
     while (clock.waiting < 2) await setImmediate()
   }
@@ -95,7 +96,7 @@ test('a heartbeat that goes on failing is tried at a constant pace, and a lease 
   expect(lease.workerId).toBe(workerId)
 })
 
-test('a worker says what it runs on: its version, and that of its time zone rules', async () => {
+test('the row of a worker has its version and that of its time zone rules', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
 
   await pipeline.worker().heartbeat.runOnce()
@@ -107,14 +108,14 @@ test('a worker says what it runs on: its version, and that of its time zone rule
   expect(rows).toEqual([{ version, tzdata_version: process.versions['tz'] }])
 })
 
-test('an answer that comes after the lease was let go of does not take it up again: its runs must be found (I12)', async () => {
+test('a heartbeat whose answer arrives after the lease was released does not revive it, and a rescuer finds the runs (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const { clock, database, target } = pipeline
   const [worker, other] = [pipeline.worker(), pipeline.worker('other')]
   const schedule = await pipeline.create()
   target.script = held().script
   clock.advance(MINUTE / 2)
-  await worker.begin()
+  await worker.startDue()
   await target.whenCalled(1)
   const { workerId } = worker.lease
   clock.advance(HEARTBEAT_MS)
@@ -134,11 +135,11 @@ test('an answer that comes after the lease was let go of does not take it up aga
   await pipeline.pass(2 * HEARTBEAT_MS, worker)
   expect(await other.rescuer.runOnce()).toMatchObject({ rescued: 1 })
   target.script = () => SUCCEEDED
-  await other.keep()
+  await other.runDue()
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
 })
 
-test('a heartbeat tells what fails in its worker at the moment, and that nothing does any more', async () => {
+test('a heartbeat reports the services that are failing, and later that none is', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { workerDb: db, clock } = pipeline
   const { events, lease } = pipeline.worker()
@@ -147,46 +148,46 @@ test('a heartbeat tells what fails in its worker at the moment, and that nothing
     { db, clock, events, lease, failing: () => failing, onCancel: () => undefined },
     { name: 'worker', targetKinds: ['test'], heartbeatMs: HEARTBEAT_MS },
   )
-  const told = async (): Promise<unknown> => {
+  const failingInRow = async (): Promise<unknown> => {
     await heartbeat.runOnce()
     return (await listWorkers(db, { now: clock.databaseNow() })).map((worker) => worker.failing)
   }
 
-  expect(await told()).toEqual([null])
+  expect(await failingInRow()).toEqual([null])
   failing = { loop: { failures: 3, forMs: 1750, error: 'permission denied for table runs' } }
-  expect(await told()).toEqual([failing])
+  expect(await failingInRow()).toEqual([failing])
   failing = null
-  expect(await told()).toEqual([null])
+  expect(await failingInRow()).toEqual([null])
 })
 
-test('a worker whose services fail lives on, says which, and takes it back once they go well', async () => {
+test('a worker with a failing service keeps running and reports the service until it works again', async () => {
   await using database = await createDatabase()
   const { pool } = database
   await using worker = new Worker({ databaseUrl: database.url, targets: [new ScriptedTarget()], heartbeatMs: 200 })
-  const whenTold = async (condition: string): Promise<void> => {
+  const whenReported = async (condition: string): Promise<void> => {
     while ((await pool.query(`select from carillon.workers where ${condition}`)).rowCount === 0) continue
   }
   await worker.start()
 
   await pool.query('revoke select on carillon.schedules from carillon_worker')
-  await whenTold(`(failing -> 'pipeline' ->> 'failures')::int >= 2`)
+  await whenReported(`(failing -> 'pipeline' ->> 'failures')::int >= 2`)
   expect(worker.failing).toMatchObject({
     pipeline: { error: 'permission denied for table schedules', failures: expect.any(Number) as number },
   })
   await pool.query('grant select on carillon.schedules to carillon_worker')
-  await whenTold(`failing -> 'pipeline' is null`)
+  await whenReported(`failing -> 'pipeline' is null`)
 
   expect(worker.failing?.['pipeline']).toBeUndefined()
 })
 
-test('a worker that leaves is taken off the list at once, unless runs are left in its name: then rescuers find them at once', async () => {
+test('the row of a stopped worker is removed at once; if it still holds runs, a rescuer finds them at once', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const { clock, target, db } = pipeline
   const [idle, busy, other] = [pipeline.worker('idle'), pipeline.worker('busy'), pipeline.worker('other')]
   const schedule = await pipeline.create()
   target.script = held().script
   clock.advance(MINUTE / 2)
-  await busy.begin()
+  await busy.startDue()
   await idle.heartbeat.runOnce()
   const names = async (): Promise<unknown> =>
     (await sql<{ name: string }>`select name from carillon.workers order by name`.execute(db)).rows.map(
@@ -205,7 +206,7 @@ test('a worker that leaves is taken off the list at once, unless runs are left i
 const HELD_SCHEDULES = 40
 const BEATS = 5
 
-test('forty schedules whose rows somebody holds cost a worker neither a heartbeat nor its lease', async () => {
+test('a worker keeps its pace of heartbeats and its lease while another transaction has locked forty due schedules', async () => {
   await using database = await createDatabase()
   const target = new ScriptedTarget()
   const scheduler = new Scheduler(
@@ -218,27 +219,27 @@ test('forty schedules whose rows somebody holds cost a worker neither a heartbea
     await scheduler.runNow(CALLER, id)
   }
   const worker = new Worker({ databaseUrl: database.url, targets: [target], heartbeatMs: 1000 })
-  const fate = { leasesLost: 0, beats: 0 }
-  worker.events.on('lease.lost', () => (fate.leasesLost += 1))
+  const counts = { leasesLost: 0, beats: 0 }
+  worker.events.on('lease.lost', () => (counts.leasesLost += 1))
 
   await whileHeld({ database }, 'select from carillon.schedules for update', async () => {
     await worker.start()
     const beats = new Set<string>()
-    while (fate.leasesLost === 0 && fate.beats < BEATS) {
+    while (counts.leasesLost === 0 && counts.beats < BEATS) {
       const { rows } = await database.pool.query<{ at: string }>(
         'select heartbeat_at::text as at from carillon.workers',
       )
       for (const { at } of rows) beats.add(at)
-      fate.beats = beats.size
+      counts.beats = beats.size
     }
   })
   await target.whenCalled(HELD_SCHEDULES)
   await worker.stop()
 
-  expect(fate).toEqual({ leasesLost: 0, beats: BEATS })
+  expect(counts).toEqual({ leasesLost: 0, beats: BEATS })
 })
 
-test('connections that fall silent cost a worker no lease: its heartbeat gives up after a beat and connects anew', async () => {
+test('a worker whose connections get no answers keeps its lease: its heartbeat times out and connects again', async () => {
   await using database = await createDatabase()
   const proxy = await startFaultProxy(database.url)
   const worker = new Worker({ databaseUrl: proxy.url, targets: [new ScriptedTarget()], heartbeatMs: 1000 })
@@ -250,11 +251,11 @@ test('connections that fall silent cost a worker no lease: its heartbeat gives u
   )
 
   proxy.blackhole()
-  // More than a lease lasts.
+  // Longer than a lease lasts.
   const later = `select from carillon.workers where heartbeat_at > '${rows[0]?.at}'::timestamptz + interval '5 seconds'`
   while (lost.length === 0 && (await database.pool.query(later)).rowCount === 0) continue
   const { rows: after } = await database.pool.query('select id from carillon.workers')
-  // Whoever still waits for an answer hears that none will come.
+  // Ends the queries that still wait for an answer.
   await proxy[Symbol.asyncDispose]()
   await worker.stop()
 

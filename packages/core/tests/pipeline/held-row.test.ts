@@ -14,11 +14,11 @@ const RETRY_PAUSE_MS = 250
 interface Herd {
   readonly worker: TestWorker
   readonly held: Schedule
-  /** Ends every attempt at once. */
+  /** Answers the calls of all attempts at once. */
   readonly answerAll: () => void
 }
 
-/** A schedule whose row is in trouble, and others, all of them under way. */
+/** Starts a run of a schedule that the test will lock or break, and runs of other schedules. */
 async function beginHerd(pipeline: Pipeline, outcomes: { held: Outcome; others: Outcome }): Promise<Herd> {
   const worker = pipeline.worker()
   const held = await pipeline.create({ name: 'held' })
@@ -29,12 +29,12 @@ async function beginHerd(pipeline: Pipeline, outcomes: { held: Outcome; others: 
     return scheduleId === held.id ? outcomes.held : outcomes.others
   }
   pipeline.clock.advance(MINUTE / 2)
-  await worker.begin()
+  await worker.startDue()
   await pipeline.target.whenCalled(OTHERS + 1)
   return { worker, held, answerAll: answer.resolve }
 }
 
-/** Resolves once so many attempts of others than the held one are settled. */
+/** Resolves once this many attempts of the other schedules are settled. */
 function whenOthersSettled({ worker, held }: Herd, count: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   let settled = 0
@@ -45,14 +45,14 @@ function whenOthersSettled({ worker, held }: Herd, count: number): Promise<void>
   return promise
 }
 
-/** What the settle queue could not write so far. */
+/** The errors of the services so far. */
 function failuresOf({ events }: TestWorker): unknown[] {
   const failures: unknown[] = []
   events.on('service.failed', ({ error }) => failures.push(error))
   return failures
 }
 
-test('successes do not wait for a failure whose schedule somebody holds (I4)', async () => {
+test('successes are settled even if another transaction has locked the schedule of a failure (I4)', async () => {
   await using pipeline = await Pipeline.at('2026-03-02T09:00:30Z')
   const herd = await beginHerd(pipeline, { held: FAIL_FOR_GOOD, others: SUCCEEDED })
   const failures = failuresOf(herd.worker)
@@ -70,13 +70,13 @@ test('successes do not wait for a failure whose schedule somebody holds (I4)', a
 })
 
 test.each([
-  ['its lock is not to be had', 'lock_not_available'],
-  ['together they are too large', 'program_limit_exceeded'],
-])('if %s, one settlement is set apart, and all others of its batch are written (I4)', async (_why, code) => {
+  ['the lock of one schedule is not available', 'lock_not_available'],
+  ['the batch is too large', 'program_limit_exceeded'],
+])('if %s, one settlement is retried alone, and the others of its batch are written (I4)', async (_why, code) => {
   await using pipeline = await Pipeline.at('2026-03-02T09:00:30Z')
   const { clock, db } = pipeline
   const herd = await beginHerd(pipeline, { held: FAIL, others: FAIL })
-  // As if it were so, without waiting for it.
+  // Simulates the error for one schedule, without waiting for a real one.
   await sql`
     create function carillon.refuse() returns trigger language plpgsql as $$
     begin raise exception 'refused' using errcode = ${sql.lit(code)}; end $$`.execute(db)
@@ -96,11 +96,11 @@ test.each([
   expect(await listWaits(pipeline)).toHaveLength(OTHERS + 1)
 })
 
-/** Lets the settle queue's pauses pass, one after the other, until this has come about. */
+/** Advances the clock over one pause of the settle queue after another, until a promise resolves. */
 async function letPausesPass(clock: Pipeline['clock'], until: Promise<void>): Promise<void> {
   const turn = (): Promise<'turn'> => new Promise((resolve) => setImmediate(() => resolve('turn')))
   while ((await Promise.race([until, turn()])) === 'turn') {
-    // The lease has a timer, too; a second one is a pause.
+    // The lease has a timer too. If there is a second one, the settle queue pauses.
     if (clock.waiting > 1) clock.advance(RETRY_PAUSE_MS)
   }
 }

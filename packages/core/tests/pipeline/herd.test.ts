@@ -18,7 +18,7 @@ async function herdOf(count: number): Promise<Pipeline> {
   return pipeline
 }
 
-/** Runs that were asked for, all at the same instant, and wait for a worker. */
+/** Manual runs that were requested at the same instant and wait for a worker. */
 async function waitingHerdOf(count: number): Promise<Pipeline> {
   const pipeline = await pipelineAt(START)
   const cadence = { kind: 'once', at: '2099-01-01T00:00:00Z' }
@@ -30,7 +30,7 @@ async function waitingHerdOf(count: number): Promise<Pipeline> {
   return pipeline
 }
 
-test('a herd begins in two batches at a time, and a worker holds no more of it than it may', async () => {
+test('a worker begins a herd in two batches at a time, and holds no more runs than its concurrency', async () => {
   const pipeline = await herdOf(12)
   const hold = held()
   pipeline.target.script = hold.script
@@ -42,16 +42,16 @@ test('a herd begins in two batches at a time, and a worker holds no more of it t
   const third = await worker.loop.runOnce()
   const fourth = await worker.loop.runOnce()
 
-  // One batch, then two that share the room that is left, then what neither got, then none.
+  // First one batch, then two that share the remaining room, then what neither could claim, then none.
   expect([first, second, third, fourth].map(({ begun }) => begun)).toEqual([4, 2, 1, 0])
   expect(worker.loop.inFlight).toBe(7)
   hold.answer(SUCCEEDED)
-  await worker.keep()
+  await worker.runDue()
 })
 
-test('two batches that begin at a time from one lane leave every slot one line (I2, I3)', async () => {
+test('two concurrent batches of one lane write one line per slot (I2, I3)', async () => {
   const pipeline = await herdOf(20)
-  await pipeline.worker('worker', 200, { batchSize: 4 }).keep()
+  await pipeline.worker('worker', 200, { batchSize: 4 }).runDue()
 
   const { rows } = await pipeline.database.pool.query(
     `select count(*)::int as lines, count(distinct (schedule_id, scheduled_for))::int as slots,
@@ -62,12 +62,12 @@ test('two batches that begin at a time from one lane leave every slot one line (
   expect(pipeline.target.calls).toHaveLength(20)
 })
 
-test('what one of two batches cannot begin does not keep back what the other one began', async () => {
+test('a batch that fails to begin does not hold up the batch beside it', async () => {
   const pipeline = await herdOf(12)
   const worker = pipeline.worker('worker', 200, { batchSize: 4 })
   await worker.heartbeat.runOnce()
   await worker.loop.runOnce()
-  // The first insert into the ledger from here on fails: one of two batches, if two begin at a time.
+  // Makes the next insert into the ledger fail, which is that of one of two concurrent batches.
   await pipeline.database.pool.query(`
     create sequence inserts;
     grant usage on sequence inserts to public;
@@ -89,7 +89,7 @@ test('what one of two batches cannot begin does not keep back what the other one
   expect(rows).toEqual([{ count: 8 }])
 })
 
-/** Claims what it sees until it sees nothing more. Unlike `keep`, nobody wakes it. */
+/** Runs the loop until it finds nothing more. Unlike `runDue`, it does not wake the loop. */
 async function claimAll({ heartbeat, loop }: TestWorker): Promise<void> {
   await heartbeat.runOnce()
   for (;;) {
@@ -104,8 +104,8 @@ const HOLD_THE_FIRST = 'select from carillon.schedules order by id limit 1 for u
 describe.each([
   ['slots', () => herdOf(3)],
   ['waiting runs', () => waitingHerdOf(3)],
-])('of %s', (_what, createHerd) => {
-  test('what a claim passed over because somebody held it is found again within a second', async () => {
+])('in a herd of %s', (_what, createHerd) => {
+  test('a schedule that a claim skipped because it was locked is found again within a second', async () => {
     const pipeline = await createHerd()
     const { clock, target } = pipeline
     const worker = pipeline.worker()
@@ -121,7 +121,7 @@ describe.each([
   })
 
   test.each(['', 'of its lane'])(
-    'a wake %s looks at whole lanes: what came to lie before the claimed is begun at once',
+    'a wake %s makes the loop look at whole lanes, so it finds at once what lies before its position',
     async (which) => {
       const pipeline = await createHerd()
       const { database, target } = pipeline
@@ -140,14 +140,14 @@ describe.each([
   )
 })
 
-test('what an outage left of a schedule is written to its end, also where it lies before others that were claimed (I6)', async () => {
+test('all missed slots of a schedule get their lines, even if they lie before slots that were claimed already (I6)', async () => {
   const pipeline = await pipelineAt(START)
   const steady = await pipeline.create()
   await pipeline.create({ cadence: { kind: 'once', at: '2026-03-03T08:00:00Z' } })
-  // 1,440 slots: more than one portion holds, and the end of the first lies before the other schedule in their lane.
+  // 1,440 slots are more than one portion. The first portion ends before the other schedule in the same lane.
   pipeline.clock.advance(24 * 60 * MINUTE)
 
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   const { rows } = await pipeline.database.pool.query(
     'select count(*)::int as lines from carillon.runs where schedule_id = $1',

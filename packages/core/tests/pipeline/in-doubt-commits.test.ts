@@ -24,12 +24,12 @@ import { takeAs } from '../waits.ts'
 
 const pipelineAt = emptiedPipelines()
 const NEXT_YEAR = '2027-03-02T09:00:00Z'
-/** With its end: who connects says `read committed`. */
+/** With its terminator, because the startup of a connection contains `read committed`. */
 const COMMIT = 'commit\0'
-/** In the one statement that takes waiting runs, when a connection says it for the first time. */
+/** A part of the statement that takes waiting runs, as a connection prepares it. */
 const TAKE = 'for update of schedules skip locked'
 
-test('a begin whose commit was answered into nowhere is handed back, and its slot runs once, uncharged (I3, I12)', async () => {
+test('the run of a begin whose answer to the commit was lost is handed back uncharged, and its slot runs once (I3, I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, database } = pipeline
   const schedule = await pipeline.create()
@@ -41,14 +41,14 @@ test('a begin whose commit was answered into nowhere is handed back, and its slo
   const handedBack = worker.whenSettled()
   await rig.loseCommit(() => worker.loop.runOnce())
   await handedBack
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
   expect(target.calls.map(({ attempt }) => attempt)).toEqual([1])
   expect((await readLedger(database.pool)).attempts).toMatchObject([{ attempt: 1, outcome: 'succeeded' }])
 })
 
-test('a take that was answered into nowhere is handed back, and its attempt is made once (I12)', async () => {
+test('the run of a take whose answer was lost is handed back, and its attempt is made once (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, database } = pipeline
   const schedule = await pipeline.create()
@@ -56,15 +56,15 @@ test('a take that was answered into nowhere is handed back, and its attempt is m
   const { worker } = rig
   target.script = () => FAIL
   clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
   target.script = () => SUCCEEDED
   await pipeline.pass(20_000, worker)
   expect(rig.hasSearched()).toBe(false)
 
   const handedBack = worker.whenSettled()
-  await rig.loseTake(() => worker.keep())
+  await rig.loseTake(() => worker.runDue())
   await handedBack
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
   expect(target.calls.map(({ attempt }) => attempt)).toEqual([1, 2])
@@ -72,7 +72,7 @@ test('a take that was answered into nowhere is handed back, and its attempt is m
   expect(attempts.map(({ outcome }) => outcome)).toEqual(['failed', 'succeeded'])
 })
 
-test('a worker that gave up writing hands nothing back: what it does not hold may have been called (I12)', async () => {
+test('a worker that gave up writing hands no run back, because a run that it does not hold may have been called (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { workerDb: db, clock, scheduler } = pipeline
   const schedule = await pipeline.create({ cadence: { kind: 'once', at: NEXT_YEAR } })
@@ -90,7 +90,7 @@ test('a worker that gave up writing hands nothing back: what it does not hold ma
   expect(await pipeline.lines(schedule)).toEqual(['09:00 running'])
 })
 
-test('a run that waits is taken all the same although the reply to a living worker that went for it was lost', async () => {
+test('another worker takes a run that was handed back because the answer to its take was lost', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { target, scheduler } = pipeline
   const schedule = await pipeline.create({ cadence: { kind: 'once', at: NEXT_YEAR } })
@@ -99,17 +99,17 @@ test('a run that waits is taken all the same although the reply to a living work
   const { worker } = rig
 
   const handedBack = worker.whenSettled()
-  await rig.loseTake(() => worker.keep())
+  await rig.loseTake(() => worker.runDue())
   await handedBack
   expect(await pipeline.lines(schedule)).toEqual(['09:00 pending'])
-  await pipeline.worker('other').keep()
+  await pipeline.worker('other').runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:00 succeeded'])
   expect(target.calls.map(({ attempt }) => attempt)).toEqual([1])
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ runCount: 1, failureCount: 0 })
 })
 
-test('what is in flight when the answer to a commit is lost is not handed back: its target is called once (I12)', async () => {
+test('a run that is in flight when the answer to a commit is lost is not handed back, and its target is called once (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target } = pipeline
   const busy = await pipeline.create({ cadence: { kind: 'cron', expression: '1 * * * *', timezone: 'UTC' } })
@@ -118,7 +118,7 @@ test('what is in flight when the answer to a commit is lost is not handed back: 
   const { script, answer } = held()
   target.script = (context, signal) => (context.scheduleId === busy.id ? script(context, signal) : SUCCEEDED)
   clock.advance(MINUTE)
-  await worker.begin()
+  await worker.startDue()
   const lost = await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T09:01:05Z' } })
   clock.advance(5000)
   await worker.heartbeat.runOnce()
@@ -129,7 +129,7 @@ test('what is in flight when the answer to a commit is lost is not handed back: 
     () => whenRunning(pipeline, 2),
   )
   await handedBack
-  await worker.begin()
+  await worker.startDue()
   answer(SUCCEEDED)
   await worker.loop.whenIdle()
 
@@ -138,7 +138,7 @@ test('what is in flight when the answer to a commit is lost is not handed back: 
   expect(fenced).toEqual([])
 })
 
-test('what was begun and is about to be dispatched is not handed back either (I12)', async () => {
+test('a run that was begun and is not dispatched yet is not handed back (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, scheduler, target } = pipeline
   const [begun, lost] = [await pipeline.create(), await pipeline.create({ cadence: { kind: 'once', at: NEXT_YEAR } })]
@@ -152,18 +152,18 @@ test('what was begun and is about to be dispatched is not handed back either (I1
 
   const handedBack = worker.whenSettled()
   let failed: Promise<unknown> | undefined
-  // Behind its commit a begin looks at the rights of its runs, and waits. Beside it, the run-now is taken.
+  // After its commit the begin checks permissions, and waits for the lock. Meanwhile the manual run is taken.
   await whileHeld(pipeline, 'lock table carillon.tenants in access exclusive mode', async () => {
-    rig.proxy.deafenAt(TAKE)
+    rig.proxy.dropAnswersFrom(TAKE)
     failed = worker.loop.runOnce().catch((error: unknown) => error)
     await whenBlocked(pipeline)
     await whenRunning(pipeline, 2)
-    rig.proxy.hangUp()
+    rig.proxy.closeUnanswered()
     while (!rig.hasSearched()) await setImmediate()
   })
   expect(await failed).toMatchObject({ message: expect.stringContaining('Connection terminated') as string })
   await handedBack
-  await worker.begin()
+  await worker.startDue()
   answer(SUCCEEDED)
   await worker.loop.whenIdle()
 
@@ -173,7 +173,7 @@ test('what was begun and is about to be dispatched is not handed back either (I1
   expect(fenced).toEqual([])
 })
 
-test('a commit that Postgres makes only after the first search is found by a later one (I12)', async () => {
+test('a begin that Postgres commits only after the first search is found by a later search (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target } = pipeline
   const schedule = await pipeline.create()
@@ -194,13 +194,13 @@ test('a commit that Postgres makes only after the first search is found by a lat
   await whenRunning(pipeline, 1)
   clock.advance(500)
   await handedBack
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
   expect(target.calls).toHaveLength(1)
 })
 
-test('a take that Postgres makes only after the first search is found by a later one (I12)', async () => {
+test('a take that Postgres commits only after the first search is found by a later search (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, scheduler } = pipeline
   const schedule = await pipeline.create({ cadence: { kind: 'once', at: NEXT_YEAR } })
@@ -211,7 +211,7 @@ test('a take that Postgres makes only after the first search is found by a later
 
   const handedBack = worker.whenSettled()
   const timers = clock.waiting
-  // It waits for its tables, before it has a transaction id that others could wait for.
+  // The take waits for a table lock, before it has a transaction id that a search could wait for.
   await whileHeld(pipeline, 'lock table carillon.runs in share mode', async () => {
     await rig.loseTake(
       () => worker.loop.runOnce(),
@@ -222,7 +222,7 @@ test('a take that Postgres makes only after the first search is found by a later
   await whenRunning(pipeline, 1)
   clock.advance(500)
   await handedBack
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:00 succeeded'])
   expect(target.calls).toHaveLength(1)
@@ -230,8 +230,8 @@ test('a take that Postgres makes only after the first search is found by a later
 
 test.each<[string, (pipeline: Pipeline, worker: TestWorker) => unknown]>([
   ['after a pause', ({ clock }) => clock.advance(500)],
-  ['by a worker that is told to stop, without one', (_pipeline, { loop }) => loop.drain(MINUTE)],
-])('a search that fails is made again %s', async (_when, goOn) => {
+  ['without a pause when its worker stops', (_pipeline, { loop }) => loop.drain(MINUTE)],
+])('a failed search is repeated %s', async (_when, goOn) => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, database } = pipeline
   const schedule = await pipeline.create()
@@ -258,12 +258,12 @@ test.each<[string, (pipeline: Pipeline, worker: TestWorker) => unknown]>([
   await Promise.all([goOn(pipeline, worker), handedBack])
   await worker.loop.drain(MINUTE)
   expect(failure()).toBeUndefined()
-  await pipeline.worker('other').keep()
+  await pipeline.worker('other').runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
 })
 
-/** As a restored backup would: says of the only run of a schedule that a worker holds it, who does not know of it. */
+/** Assigns the only run of a schedule to a worker that does not know of it, as a restored backup would. */
 async function assign(
   { database }: Pick<Pipeline, 'database'>,
   schedule: { readonly id: string },
@@ -277,7 +277,7 @@ async function assign(
   )
 }
 
-test('a run that a living worker is said to hold, and does not know of, is handed back within a minute, uncharged', async () => {
+test('a run that is assigned to a living worker without its knowledge is handed back uncharged within a minute', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, scheduler, database } = pipeline
   const schedule = await pipeline.create({ cadence: { kind: 'once', at: NEXT_YEAR } })
@@ -285,7 +285,7 @@ test('a run that a living worker is said to hold, and does not know of, is hande
   await worker.heartbeat.runOnce()
   await using check = new InDoubtCheck({ clock, events: worker.events, check: () => worker.loop.checkInDoubt() })
   check.start()
-  // The timers of the lease and of the check.
+  // Two timers wait: those of the lease and of the check.
   while (clock.waiting < 2) await setImmediate()
   await scheduler.runNow(CALLER, schedule.id)
   await assign(pipeline, schedule, worker.lease.workerId)
@@ -294,14 +294,14 @@ test('a run that a living worker is said to hold, and does not know of, is hande
   await pipeline.pass(MINUTE, worker)
   await handedBack
   expect(await pipeline.lines(schedule)).toEqual(['09:00 pending'])
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:00 succeeded'])
   expect(target.calls.map(({ attempt }) => attempt)).toEqual([1])
   expect((await readLedger(database.pool)).attempts).toMatchObject([{ attempt: 1, outcome: 'succeeded' }])
 })
 
-test('a look hands back nothing that the worker holds, is about to hold, or held when the look began (I12)', async () => {
+test('a check hands back no run that the worker holds, is about to hold, or held when the check began (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { target } = pipeline
   const busy = await pipeline.create({ cadence: { kind: 'cron', expression: '1 * * * *', timezone: 'UTC' } })
@@ -310,18 +310,18 @@ test('a look hands back nothing that the worker holds, is about to hold, or held
   const { script, answer } = held()
   target.script = (context, signal) => (context.scheduleId === busy.id ? script(context, signal) : SUCCEEDED)
   await pipeline.pass(MINUTE, worker)
-  await worker.begin()
+  await worker.startDue()
   expect(await worker.loop.checkInDoubt()).toBe(0)
 
   const begun = await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T09:01:05Z' } })
   await pipeline.pass(5000, worker)
   const settled = worker.whenSettled()
   const underWay: Promise<unknown>[] = []
-  // Behind its commit a begin looks at the rights of its runs, and waits: its run is in the ledger, and not held yet.
+  // After its commit the begin checks permissions, and waits for the lock: its run is in the ledger, but not held yet.
   await whileHeld(pipeline, 'lock table carillon.tenants in access exclusive mode', async () => {
-    const kept = worker.loop.runOnce()
+    const beginning = worker.loop.runOnce()
     await whenRunning(pipeline, 2)
-    underWay.push(worker.loop.checkInDoubt(), kept)
+    underWay.push(worker.loop.checkInDoubt(), beginning)
     answer(SUCCEEDED)
     await settled
   })
@@ -333,7 +333,7 @@ test('a look hands back nothing that the worker holds, is about to hold, or held
   expect(fenced).toEqual([])
 })
 
-test('an unknown run that cannot be written keeps no other from being handed back, and is a failure until it can', async () => {
+test('an unknown run that cannot be handed back does not hold up another, and counts as a failure until it can', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { database, scheduler } = pipeline
   const worker = pipeline.worker()
@@ -360,7 +360,7 @@ test('an unknown run that cannot be written keeps no other from being handed bac
   expect(await pipeline.lines(bad)).toEqual(['09:00 pending'])
 })
 
-test('a look finds nothing of another worker, and none looks without a lease', async () => {
+test('a check finds no run of another worker, and a worker without a lease makes no check', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const schedule = await pipeline.create({ cadence: { kind: 'once', at: NEXT_YEAR } })
   const [worker, other] = [pipeline.worker(), pipeline.worker('other')]
@@ -375,7 +375,7 @@ test('a look finds nothing of another worker, and none looks without a lease', a
   expect(await pipeline.lines(schedule)).toEqual(['09:00 running'])
 })
 
-test('every worker looks once a minute for commits in doubt', async () => {
+test('every worker checks for commits in doubt once a minute', async () => {
   await using database = await createDatabase()
   const minute = Promise.withResolvers<void>()
   let isOver = false
@@ -414,15 +414,15 @@ interface Rig extends AsyncDisposable {
   readonly worker: TestWorker
   readonly fenced: readonly EventMap['attempt.fenced'][]
   readonly proxy: FaultProxy
-  /** Lets Postgres hear a commit, and cuts the connection before its answer, once `whenHeard` says so. */
-  readonly loseCommit: (begin: () => Promise<unknown>, whenHeard?: () => Promise<void>) => Promise<void>
-  /** The same with the statement that takes waiting runs, which is committed by itself. */
-  readonly loseTake: (take: () => Promise<unknown>, whenHeard?: () => Promise<void>) => Promise<void>
-  /** Whether what runs in the name of the worker has been looked up. */
+  /** Lets Postgres execute a commit, drops its answer, and closes the connection once `whenExecuted` resolves. */
+  readonly loseCommit: (begin: () => Promise<unknown>, whenExecuted?: () => Promise<void>) => Promise<void>
+  /** Does the same with the statement that takes waiting runs, which is a transaction of its own. */
+  readonly loseTake: (take: () => Promise<unknown>, whenExecuted?: () => Promise<void>) => Promise<void>
+  /** Whether the worker has searched for runs in its name. */
   readonly hasSearched: () => boolean
 }
 
-/** A worker with connections of its own, which the test breaks. */
+/** Starts a worker with connections of its own, which the test can break. */
 async function startRig(pipeline: Pipeline): Promise<Rig> {
   const proxy = await startFaultProxy(pipeline.database.url)
   const pool = createPool({ connectionString: proxy.url, role: 'carillon_worker', isPrepared: true })
@@ -432,11 +432,11 @@ async function startRig(pipeline: Pipeline): Promise<Rig> {
   worker.events.on('attempt.fenced', (event) => fenced.push(event))
   const loseAnswerTo =
     (text: string): Rig['loseCommit'] =>
-    async (take, whenHeard = () => whenRunning(pipeline, 1)) => {
-      proxy.deafenAt(text)
+    async (take, whenExecuted = () => whenRunning(pipeline, 1)) => {
+      proxy.dropAnswersFrom(text)
       const taken = take()
-      await whenHeard()
-      proxy.hangUp()
+      await whenExecuted()
+      proxy.closeUnanswered()
       await expect(taken).rejects.toThrow('Connection terminated')
     }
   return {
@@ -453,7 +453,7 @@ async function startRig(pipeline: Pipeline): Promise<Rig> {
   }
 }
 
-/** Resolves once the ledger says that so many runs are under way. */
+/** Resolves once this many runs are running in the ledger. */
 async function whenRunning({ database }: Pipeline, count: number): Promise<void> {
   for (;;) {
     const { rowCount } = await database.pool.query(`select from carillon.runs where state = 'running'`)
@@ -461,7 +461,7 @@ async function whenRunning({ database }: Pipeline, count: number): Promise<void>
   }
 }
 
-test('a doubt that comes as a search ends is searched for, however close', async () => {
+test('a claim that fails while a search ends causes another search, however close the two are', async () => {
   const { workerDb: db } = await pipelineAt('2026-03-02T09:00:00Z')
   const workerId = randomUUID()
   const lease = new Lease(systemClock)
@@ -483,7 +483,7 @@ test('a doubt that comes as a search ends is searched for, however close', async
   }
 })
 
-/** So many turns of the queue of promises. */
+/** Waits for this many turns of the microtask queue. */
 async function afterTurns(turns: number): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) await Promise.resolve()
 }

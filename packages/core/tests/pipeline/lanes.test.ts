@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { lanesOf } from '../../src/policy/lane-names.ts'
 import { createDatabase } from '../database.ts'
 
-test('Postgres names the lanes that workers look into, each of them and no other', async () => {
+test('the lanes that Postgres assigns are exactly those that workers look at', async () => {
   await using database = await createDatabase()
 
   const { rows } = await database.pool.query<{ lane: string }>(
@@ -13,7 +13,7 @@ test('Postgres names the lanes that workers look into, each of them and no other
   expect(rows.map(({ lane }) => lane).toSorted()).toEqual(lanesOf(['test']).toSorted())
 })
 
-test('every tenant has a lane that workers look into, whatever its name', async () => {
+test('every tenant has a lane that workers look at, whatever its name', async () => {
   await using database = await createDatabase()
   const { rows } = await database.pool.query<{ lane: string }>(
     `select carillon.lane_of('http', tenant) as lane

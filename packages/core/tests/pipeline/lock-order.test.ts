@@ -24,7 +24,7 @@ test.each([
     return outcome
   }
   clock.advance(MINUTE / 2)
-  await worker.begin()
+  await worker.startDue()
   await target.whenCalled(1)
   const other = new pg.Client({ connectionString: database.url })
   await other.connect()

@@ -7,10 +7,10 @@ import { SUCCEEDED } from '../scripted-target.ts'
 
 const pipelineAt = emptiedPipelines()
 const LEASE_MS = 3 * HEARTBEAT_MS
-/** Writers of the ledger wait, and have named their instant before. */
+/** Blocks writes of the ledger. A writer has read its instant before it waits. */
 const HOLD_LEDGER = 'lock table carillon.runs in share mode'
 
-test('a begin that commits after the lease was lost starts nothing, and a rescuer goes on with its runs (I12)', async () => {
+test('a begin that commits after the lease was lost starts no run, and a rescuer finds its runs (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target } = pipeline
   const schedule = await pipeline.create()
@@ -32,12 +32,12 @@ test('a begin that commits after the lease was lost starts nothing, and a rescue
   expect(target.calls).toEqual([])
   expect(await pipeline.lines(schedule)).toEqual(['09:01 running'])
   expect(await other.rescuer.runOnce()).toMatchObject({ rescued: 1 })
-  await other.keep()
+  await other.runDue()
   expect(target.calls.map(({ attempt }) => attempt)).toEqual([2])
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
 })
 
-test('a waiting run that is taken after the lease was lost is not started, also under a new lease (I12)', async () => {
+test('a waiting run that is taken after the lease was lost is not started, even under a new lease (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, scheduler, target } = pipeline
   const run = await scheduler.runNow(CALLER, (await pipeline.create()).id)
@@ -57,7 +57,7 @@ test('a waiting run that is taken after the lease was lost is not started, also 
   await worker.loop.whenIdle()
   expect(target.calls).toEqual([])
   expect(await other.rescuer.runOnce()).toMatchObject({ rescued: 1 })
-  await other.keep()
+  await other.runDue()
   expect(await scheduler.getRun(CALLER, run.id)).toMatchObject({
     state: 'succeeded',
     attempts: [{ outcome: 'lost' }, { outcome: 'succeeded' }],

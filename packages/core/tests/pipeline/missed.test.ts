@@ -10,7 +10,7 @@ function cron(expression: string, timezone = 'UTC'): object {
   return { kind: 'cron', expression, timezone }
 }
 
-/** How many lines there are of each kind, for ledgers too long to read. */
+/** The number of lines by state and reason, for ledgers that are too long to list. */
 async function tally({ db }: Pipeline, { id }: { id: string }): Promise<Record<string, number>> {
   const { rows } = await sql<{ line: string; count: number }>`
     select concat_ws(' ', state, reason) as line, count(*)::int as count
@@ -34,13 +34,13 @@ test.each([
     const schedule = await pipeline.create({ cadence: cron('0 * * * *'), policy })
 
     pipeline.clock.advance(HOUR + lateMs)
-    await pipeline.worker().keep()
+    await pipeline.worker().runDue()
 
     expect(await pipeline.lines(schedule)).toEqual([`10:00 ${line}`])
   },
 )
 
-test('the deadline of a recurring schedule is five minutes unless it says otherwise', async () => {
+test('the deadline of a recurring schedule is five minutes by default', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
 
   const schedule = await pipeline.create()
@@ -49,7 +49,7 @@ test('the deadline of a recurring schedule is five minutes unless it says otherw
 })
 
 test.each([
-  // Every ten minutes; everybody is back at 10:09, nine minutes after the latest slot.
+  // A slot every ten minutes. The worker is back at 10:09, nine minutes after the latest slot.
   { missed: 'skip', lastLine: '10:00 skipped missed', calls: 0 },
   { missed: 'run_once', lastLine: '10:00 succeeded', calls: 1 },
 ])(
@@ -59,7 +59,7 @@ test.each([
     const schedule = await pipeline.create({ cadence: cron('*/10 * * * *'), policy: { missed } })
 
     pipeline.clock.advance(69 * MINUTE)
-    await pipeline.worker().keep()
+    await pipeline.worker().runDue()
 
     expect(await pipeline.lines(schedule)).toEqual([
       '09:10 skipped missed',
@@ -79,66 +79,66 @@ test.each([
   },
 )
 
-test('under skip the latest slot of an outage runs if it is still in time, and only that one (I11)', async () => {
+test('under skip only the latest slot of an outage runs, if it is within its deadline (I11)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const schedule = await pipeline.create()
 
   pipeline.clock.advance(HOUR)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   expect(await tally(pipeline, schedule)).toEqual({ 'skipped missed': 59, succeeded: 1 })
   expect((await pipeline.lines(schedule)).at(-1)).toBe('10:00 succeeded')
 })
 
-test('a late run is not repeated: the slots after an outage come as if nothing had been', async () => {
+test('a late run is not repeated, and the slots after an outage run at their instants', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const worker = pipeline.worker()
   const schedule = await pipeline.create({ cadence: cron('*/10 * * * *'), policy: { missed: 'run_once' } })
 
   pipeline.clock.advance(25 * MINUTE)
-  await worker.keep()
-  await worker.keep()
+  await worker.runDue()
+  await worker.runDue()
   pipeline.clock.advance(5 * MINUTE)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:10 skipped missed', '09:20 succeeded', '09:30 succeeded'])
 })
 
-test('a once runs late however late it is, once, and is then complete', async () => {
+test('a once schedule runs once, however late it is, and is then completed', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const worker = pipeline.worker()
   const schedule = await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T10:00:00Z' } })
 
   pipeline.clock.advance(3 * DAY)
-  await worker.keep()
+  await worker.runDue()
   pipeline.clock.advance(DAY)
-  await worker.keep()
+  await worker.runDue()
 
   expect(schedule.policy.missed).toBe('run_once')
   expect(await pipeline.lines(schedule)).toEqual(['10:00 succeeded'])
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'completed', nextSlotAt: null })
 })
 
-test('a once that says skip is missed when it is late, and complete all the same (I6)', async () => {
+test('a once schedule under skip is missed when it is late, and is then completed (I6)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const cadence = { kind: 'once', at: '2026-03-02T10:00:00Z' }
   const schedule = await pipeline.create({ cadence, policy: { missed: 'skip' } })
 
   pipeline.clock.advance(2 * HOUR)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['10:00 skipped missed'])
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'completed' })
 })
 
 test.each(['skip', 'run_once'])(
-  'an outage of 2,500 slots is written down in portions, every slot, and under %s at most one runs (I6, I11)',
+  'every one of 2,500 missed slots gets its line, in portions, and under %s at most one runs (I6, I11)',
   async (missed) => {
     const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
     const schedule = await pipeline.create({ policy: { missed } })
 
     pipeline.clock.advance(2500 * MINUTE)
-    await pipeline.worker().keep()
+    await pipeline.worker().runDue()
 
     expect(await tally(pipeline, schedule)).toEqual({ 'skipped missed': 2499, succeeded: 1 })
     expect(pipeline.target.calls.map(({ scheduledFor }) => scheduledFor)).toEqual([
@@ -147,24 +147,24 @@ test.each(['skip', 'run_once'])(
   },
 )
 
-test('a cadence whose last slot lies in an outage is complete, and its last slot still counts as late', async () => {
+test('a cadence whose last slot lies in an outage is completed, and its last slot runs late', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const cadence = { ...cron('* * * * *'), endAt: '2026-03-02T09:03:00Z' }
   const schedule = await pipeline.create({ cadence, policy: { missed: 'run_once' } })
 
   pipeline.clock.advance(DAY)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 skipped missed', '09:02 skipped missed', '09:03 succeeded'])
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'completed' })
 })
 
-test('slots from before the ledger remembers are passed over, and those since have their line', async () => {
+test('slots that are older than the retention get no line, and all later slots get one', async () => {
   const pipeline = await pipelineAt('2026-01-05T00:00:00Z')
   const schedule = await pipeline.create({ cadence: cron('0 0 * * *') })
 
   pipeline.clock.advance(150 * DAY)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   const ledger = await pipeline.ledger(schedule)
   expect(ledger).toHaveLength(91)
@@ -186,31 +186,31 @@ test.each([
     to: '2026-11-02T12:00:00Z',
     slots: ['2026-10-31T05:30:00.000Z', '2026-11-01T05:30:00.000Z', '2026-11-02T06:30:00.000Z'],
   },
-])('an outage over a change of the clocks has a line for each day: $what', async ({ cadence, from, to, slots }) => {
+])('an outage over a change of the clocks leaves a line for each day: $what', async ({ cadence, from, to, slots }) => {
   const pipeline = await pipelineAt(from)
   const schedule = await pipeline.create({ cadence })
 
   pipeline.clock.advance(Date.parse(to) - Date.parse(from))
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   const ledger = await pipeline.ledger(schedule)
   expect(ledger.map(({ scheduledFor }) => new Date(scheduledFor).toISOString())).toEqual(slots)
   expect(new Set(ledger.map(({ reason }) => reason))).toEqual(new Set(['missed']))
 })
 
-test('nothing is recorded of the time a schedule was paused, and resuming takes only the next slot', async () => {
+test('a paused schedule gets no lines, and after a resume only its next slot runs', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const worker = pipeline.worker()
   const schedule = await pipeline.create({ policy: { missed: 'run_once' } })
   await pipeline.scheduler.pause(CALLER, schedule.id, { reason: 'holidays' })
 
   pipeline.clock.advance(HOUR)
-  await worker.keep()
+  await worker.runDue()
   const resumed = await pipeline.scheduler.resume(CALLER, schedule.id)
-  await worker.keep()
+  await worker.runDue()
   expect(await pipeline.lines(schedule)).toEqual([])
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
 
   expect(resumed.nextSlotAt).toBe(Date.parse('2026-03-02T10:01:00Z'))
   expect(await pipeline.lines(schedule)).toEqual(['10:01 succeeded'])

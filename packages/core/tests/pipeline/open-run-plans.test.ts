@@ -24,106 +24,106 @@ import { createDatabase, type TestDatabase } from '../database.ts'
 import { nodesOf, plansOf, recordingDb, type PlanNode } from '../query-plan.ts'
 import { countRowsRead } from '../rows-read.ts'
 
-const OVER = 20_000
+const ENDED = 20_000
 const WAITING = 2000
 const HELD = 200
 const IDS = Array.from({ length: 50 }, () => randomUUID())
 const LANES = lanesOf(['test']).map((lane) => ({ lane, after: undefined }))
-const NOBODY = randomUUID()
+const UNKNOWN_ID = randomUUID()
 
-/** By which index each month is read, and by which condition on it. */
-interface Reading {
+/** The index by which a statement must read each month, and the condition on that index. */
+interface IndexUse {
   readonly index: RegExp
   readonly condition: RegExp
 }
 
 const OPEN_INDEX = /_schedule_id_scheduled_for_worker_id_idx$/
 const WAITING_INDEX = /_lane_due_at_schedule_id_scheduled_for_idx$/
-const OF_SCHEDULES: Reading = { index: OPEN_INDEX, condition: /schedule_id = (ANY|\$|runs)/ }
-const OF_WORKERS: Reading = { index: OPEN_INDEX, condition: /worker_id (=|>=) / }
-const BY_ID: Reading = { index: /_id_idx$/, condition: /^\(id = ANY/ }
-const OF_LANES: Reading = { index: WAITING_INDEX, condition: /^\(\(lane = .*due_at <= / }
+const OF_SCHEDULES: IndexUse = { index: OPEN_INDEX, condition: /schedule_id = (ANY|\$|runs)/ }
+const OF_WORKERS: IndexUse = { index: OPEN_INDEX, condition: /worker_id (=|>=) / }
+const BY_ID: IndexUse = { index: /_id_idx$/, condition: /^\(id = ANY/ }
+const OF_LANES: IndexUse = { index: WAITING_INDEX, condition: /^\(\(lane = .*due_at <= / }
 
-const STATEMENTS: Readonly<Record<string, readonly [(db: Db) => Promise<unknown>, ...Reading[]]>> = {
-  'what is due, for a look': [
+const STATEMENTS: Readonly<Record<string, readonly [(db: Db) => Promise<unknown>, ...IndexUse[]]>> = {
+  'due slots and runs, for a look': [
     (db) => lookAhead(db, { slots: LANES, runs: LANES, horizonMs: 1000, now: null }),
     OF_LANES,
   ],
-  'what is due, for a take': [
-    (db) => takeDue(db, { lanes: LANES, perLane: 5, workerId: NOBODY, now: null }),
+  'due runs, for a take': [
+    (db) => takeDue(db, { lanes: LANES, perLane: 5, workerId: UNKNOWN_ID, now: null }),
     OF_LANES,
     OF_SCHEDULES,
   ],
   'the runs of dead workers': [
-    (db) => findOrphanedRuns(db, { workerIds: [NOBODY], limit: 500, now: null }),
+    (db) => findOrphanedRuns(db, { workerIds: [UNKNOWN_ID], limit: 500, now: null }),
     OF_WORKERS,
   ],
-  'the runs of whoever is not on the list': [
+  'the runs of workers without a row': [
     (db) => findOrphanedRuns(db, { workerIds: null, limit: 500, now: null }),
     OF_WORKERS,
   ],
-  'the dead workers that hold nothing': [(db) => removeDeadWorkers(db, { ids: [NOBODY], now: null }), OF_WORKERS],
-  'what runs in the name of a worker': [(db) => findRunningRuns(db, { workerId: NOBODY, limit: 500 }), OF_WORKERS],
-  'what a worker is to cancel': [
-    (db) => findCancelRequests(db, { workerId: NOBODY }),
+  'the dead workers that hold no run': [(db) => removeDeadWorkers(db, { ids: [UNKNOWN_ID], now: null }), OF_WORKERS],
+  'the running runs of a worker': [(db) => findRunningRuns(db, { workerId: UNKNOWN_ID, limit: 500 }), OF_WORKERS],
+  'the runs that a worker must cancel': [
+    (db) => findCancelRequests(db, { workerId: UNKNOWN_ID }),
     { index: /_worker_id_idx$/, condition: /^\(worker_id = / },
   ],
   'the open runs of schedules': [
     (db) => inTransaction(db, (tx) => listOpenRuns(tx, { scheduleIds: IDS })),
     OF_SCHEDULES,
   ],
-  'what is known of runs before they wait': [
+  'the open runs of schedules before a run waits': [
     (db) => inTransaction(db, (tx) => findWaitFacts(tx, { scheduleIds: IDS })),
     OF_SCHEDULES,
   ],
-  'the runs whose turn has come': [
+  'the runs that wait for their turn': [
     (db) => inTransaction(db, (tx) => endTurnWait(tx, { scheduleIds: IDS, now: null })),
     OF_SCHEDULES,
   ],
   'the open runs of a schedule whose policy is edited': [
-    (db) => inTransaction(db, (tx) => requireLockedSettlement(tx, { scheduleId: NOBODY })),
+    (db) => inTransaction(db, (tx) => requireLockedSettlement(tx, { scheduleId: UNKNOWN_ID })),
     OF_SCHEDULES,
   ],
-  'the waiting runs that end': [
+  'waiting runs that end': [
     (db) => inTransaction(db, (tx) => endWaitingRuns(tx, { runIds: IDS, end: 'superseded', now: null })),
     BY_ID,
   ],
-  'the held runs that are to be cancelled': [
+  'held runs that a caller cancels': [
     (db) => inTransaction(db, (tx) => requestCancel(tx, { runIds: IDS, actor: 'user:alice', now: null })),
     BY_ID,
   ],
 }
 
-let young: TestDatabase
-let youngest: TestDatabase
-let counted: TestDatabase
-let grown: TestDatabase
+let emptyLedger: TestDatabase
+let singleMonth: TestDatabase
+let analyzedLedger: TestDatabase
+let fullMonth: TestDatabase
 beforeAll(async () => {
-  young = await createDatabase()
-  youngest = await createDatabase()
-  await leaveOneMonth(youngest)
-  counted = await createDatabase()
-  await counted.pool.query('analyze carillon.runs')
-  grown = await createDatabase()
-  await fillMonth(grown)
-  await grown.pool.query('analyze carillon.runs')
+  emptyLedger = await createDatabase()
+  singleMonth = await createDatabase()
+  await keepOneMonth(singleMonth)
+  analyzedLedger = await createDatabase()
+  await analyzedLedger.pool.query('analyze carillon.runs')
+  fullMonth = await createDatabase()
+  await fillMonth(fullMonth)
+  await fullMonth.pool.query('analyze carillon.runs')
 })
 afterAll(async () => {
-  for (const database of [young, youngest, counted, grown]) await database[Symbol.asyncDispose]()
+  for (const database of [emptyLedger, singleMonth, analyzedLedger, fullMonth]) await database[Symbol.asyncDispose]()
 })
 
 /*
- * A plan is made once per connection, and kept. Of a young ledger all months are empty, of a grown one all but a single month:
- * whatever Postgres knows by then, it must be the right plan for months that are full.
+ * A connection makes a plan once and keeps it. Whatever the statistics are at that time, and however many months are empty, the plan
+ * must be right for months that are full.
  */
 describe.each([
-  ['a young ledger', () => young],
-  ['a young ledger of a single month', () => youngest],
-  ['a ledger that Postgres knows to be empty', () => counted],
-  ['a ledger that Postgres knows', () => grown],
+  ['an empty ledger without statistics', () => emptyLedger],
+  ['an empty ledger of a single month', () => singleMonth],
+  ['an empty ledger with statistics', () => analyzedLedger],
+  ['one full month and statistics', () => fullMonth],
 ])('with %s', (_ledger, database) => {
-  test.each(Object.keys(STATEMENTS))('behind row-level security, index conditions alone find %s', async (name) => {
-    const [statement, ...readings] = STATEMENTS[name] ?? []
+  test.each(Object.keys(STATEMENTS))('under row-level security, index conditions alone find %s', async (name) => {
+    const [statement, ...indexUses] = STATEMENTS[name] ?? []
     if (statement === undefined) throw new Error(`no statement ${name}`)
     await using worker = workerPool(database())
 
@@ -131,14 +131,14 @@ describe.each([
 
     expect(scans).not.toEqual([])
     for (const scan of scans) {
-      const reading = readings.find(({ index }) => index.test(scan['Index Name'] ?? ''))
-      expect(scan).toMatchObject({ 'Index Name': expect.stringMatching(reading?.index ?? /none/) as string })
-      expect(scan['Index Cond']).toMatch(reading?.condition ?? /none/)
+      const indexUse = indexUses.find(({ index }) => index.test(scan['Index Name'] ?? ''))
+      expect(scan).toMatchObject({ 'Index Name': expect.stringMatching(indexUse?.index ?? /none/) as string })
+      expect(scan['Index Cond']).toMatch(indexUse?.condition ?? /none/)
     }
-    for (const { index } of readings) expect(scans.some((scan) => index.test(scan['Index Name'] ?? ''))).toBe(true)
+    for (const { index } of indexUses) expect(scans.some((scan) => index.test(scan['Index Name'] ?? ''))).toBe(true)
   })
 
-  test('who counts open runs reads no other index than theirs, behind row-level security', async () => {
+  test('under row-level security, the count of open runs reads only the index of open runs', async () => {
     await using worker = workerPool(database())
 
     const scans = (await genericPlan(worker.pool, (db) => countWork(db, { now: null }))).filter(isOfMonth)
@@ -148,33 +148,33 @@ describe.each([
   })
 })
 
-test('a plan that was made while a month was empty reads none of its rows that are over, once it is full', async () => {
+test('a plan that was made while a month was empty reads no ended runs once the month is full', async () => {
   await using database = await createDatabase()
   await using worker = workerPool(database)
 
   expect(await rowsReadOnceFull(database, worker.pool)).toBeLessThan(100)
 })
 
-test('without enable_seqscan = off, a plan that was made while a month was empty reads all of it once it is full', async () => {
+test('without enable_seqscan = off, a plan that was made while a month was empty reads all of the full month', async () => {
   await using database = await createDatabase()
   await using worker = workerPool(database)
   await worker.pool.query('set enable_seqscan = on')
 
-  expect(await rowsReadOnceFull(database, worker.pool)).toBeGreaterThan(OVER)
+  expect(await rowsReadOnceFull(database, worker.pool)).toBeGreaterThan(ENDED)
 })
 
-/** How many rows the open runs of fifty schedules cost on a connection that knows the statement since the month was empty. */
+/** How many rows a read of the open runs of fifty schedules costs, with a plan that was made while the month was empty. */
 async function rowsReadOnceFull(database: TestDatabase, pool: pg.Pool): Promise<number> {
-  // Of a table that was never counted Postgres expects ten pages. Now it knows that there is none.
+  // Postgres assumes that a table without statistics has ten pages. Now it knows that this one has none.
   await database.pool.query('analyze carillon.runs')
   const db = createDb(pool)
   const read = (): Promise<unknown> => inTransaction(db, (tx) => listOpenRuns(tx, { scheduleIds: IDS }))
   await read()
   await fillMonth(database)
-  return countRowsRead({ db, everybody: createDb(database.pool) }, read)
+  return countRowsRead({ db, admin: createDb(database.pool) }, read)
 }
 
-/** The connection of a worker, as `Worker` makes it. */
+/** A connection as `Worker` makes it. */
 function workerPool({ url }: TestDatabase): AsyncDisposable & { readonly pool: pg.Pool } {
   const pool = createPool({ connectionString: url, role: 'carillon_worker', isPrepared: true, maxConnections: 1 })
   return { pool, [Symbol.asyncDispose]: () => pool.end() }
@@ -187,26 +187,26 @@ async function inTransaction<Result>(
   return (await db.transaction().execute(work)) as Result
 }
 
-/** How Postgres goes about what a statement asks of the ledger, whatever the parameters are. */
+/** The generic plan of the only statement on the ledger, which holds for any parameters. */
 async function genericPlan(pool: pg.Pool, statement: (db: Db) => Promise<unknown>): Promise<PlanNode[]> {
   const { db, queries } = recordingDb(pool)
   await statement(db)
   const [query, ...others] = queries.filter(({ sql }) => sql.includes('carillon.runs'))
-  if (query === undefined) throw new Error('nothing was asked of the runs')
+  if (query === undefined) throw new Error('expected a statement on carillon.runs, got none')
   expect(others).toEqual([])
   const [, generic] = await plansOf(db, query)
-  if (generic === undefined) throw new Error('Postgres told no plan')
+  if (generic === undefined) throw new Error('expected a generic plan, got none')
   return nodesOf(generic)
 }
 
-/** Whether it reads a month of runs: from the table, from an index, or from an index for a bitmap of the table. */
+/** Whether a node reads a month of runs: its table, an index, or an index for a bitmap scan. */
 function isOfMonth(node: PlanNode): boolean {
   const { 'Node Type': type, 'Relation Name': table = '', 'Index Name': index = '' } = node
   if (type === 'Bitmap Index Scan') return index.startsWith('runs_20')
   return type.endsWith(' Scan') && type !== 'Bitmap Heap Scan' && table.startsWith('runs_20')
 }
 
-async function leaveOneMonth({ pool }: TestDatabase): Promise<void> {
+async function keepOneMonth({ pool }: TestDatabase): Promise<void> {
   const { rows } = await pool.query<{ month: string }>(
     `select inhrelid::regclass::text as month from pg_inherits
      where inhparent = 'carillon.runs'::regclass and inhrelid::regclass::text !~ '_2026_03$'`,
@@ -214,7 +214,7 @@ async function leaveOneMonth({ pool }: TestDatabase): Promise<void> {
   await pool.query(rows.map(({ month }) => `drop table ${month};`).join(''))
 }
 
-/** A month of which most is over. Two thousand runs wait, due by now, and two hundred are held by a worker that is not alive. */
+/** Inserts runs of one month: 20,000 have ended, 2,000 wait and are due, and 200 are held by a dead worker. */
 async function fillMonth({ pool }: TestDatabase): Promise<void> {
   await pool.query(
     `insert into carillon.runs (schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state,
@@ -226,6 +226,6 @@ async function fillMonth({ pool }: TestDatabase): Promise<void> {
      from generate_series(1, $1::integer + $2::integer + $3::integer) as n,
        lateral (select '2026-03-02T09:00:00Z'::timestamptz as at,
          case when n <= $1::integer then 'succeeded' when n <= $1::integer + $2::integer then 'retrying' else 'running' end as state) as run`,
-    [OVER, WAITING, HELD],
+    [ENDED, WAITING, HELD],
   )
 }

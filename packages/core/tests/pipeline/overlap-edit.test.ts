@@ -15,14 +15,14 @@ async function editOverlap({ pipeline, schedule }: HeldRun, overlap: OverlapPoli
   await pipeline.scheduler.edit(CALLER, schedule.id, { policy: { overlap } }, { revision })
 }
 
-/** Which runs are settled under the lock of their schedule, the earliest slot first. */
+/** Whether each run is settled under the lock of its schedule, earliest slot first. */
 async function settledLocked({ pipeline }: HeldRun): Promise<boolean[]> {
   const { rows } = await sql<{ settles_locked: boolean }>`
     select settles_locked from carillon.runs order by scheduled_for`.execute(pipeline.db)
   return rows.map((row) => row.settles_locked)
 }
 
-test('forbid edited to queue while a run is under way: the next slot waits for its success, and starts then (I6)', async () => {
+test('after an edit from forbid to queue during a run, the next slot waits and starts when the run succeeds (I6)', async () => {
   const held = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
   const { pipeline, worker, schedule, answer, nextSlot } = held
   await editOverlap(held, 'queue')
@@ -30,12 +30,12 @@ test('forbid edited to queue while a run is under way: the next slot waits for i
   await nextSlot()
   expect(await pipeline.lines(schedule)).toEqual(['09:01 running', '09:02 pending'])
   await answer(0, SUCCEEDED)
-  await worker.begin()
+  await worker.startDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 running'])
 })
 
-test('allow edited to queue while two runs are under way: the next slot waits until both are over', async () => {
+test('after an edit from allow to queue during two runs, the next slot waits until both have ended', async () => {
   const held = await holdRun(await pipelineAt(START), { overlap: 'allow' })
   const { pipeline, worker, schedule, answer, nextSlot } = held
   await nextSlot()
@@ -43,15 +43,15 @@ test('allow edited to queue while two runs are under way: the next slot waits un
 
   await nextSlot()
   await answer(0, SUCCEEDED)
-  await worker.begin()
+  await worker.startDue()
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 running', '09:03 pending'])
   await answer(1, SUCCEEDED)
-  await worker.begin()
+  await worker.startDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 succeeded', '09:03 running'])
 })
 
-test('forbid edited to replace while a run is under way: the next slot cancels it, and starts when it has ended', async () => {
+test('after an edit from forbid to replace during a run, the next slot cancels the run and starts when it has ended', async () => {
   const held = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
   const { pipeline, worker, schedule, nextSlot } = held
   await editOverlap(held, 'replace')
@@ -60,24 +60,24 @@ test('forbid edited to replace while a run is under way: the next slot cancels i
   const settled = worker.whenSettled()
   await worker.heartbeat.runOnce()
   await settled
-  await worker.begin()
+  await worker.startDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 cancelled', '09:02 running'])
 })
 
-test('queue edited to allow while a run is under way: what waits for its turn starts at once, beside it', async () => {
+test('after an edit from queue to allow during a run, the run that waits for its turn starts at once', async () => {
   const held = await holdRun(await pipelineAt(START), { overlap: 'queue' })
   const { pipeline, worker, schedule, nextSlot } = held
   await nextSlot()
 
   await editOverlap(held, 'allow')
   expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'worker', dueAt: pipeline.clock.instant }])
-  await worker.begin()
+  await worker.startDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 running', '09:02 running'])
 })
 
-test('queue edited to forbid while a run waits for its turn: it still has its turn, and the slots meanwhile are overlap', async () => {
+test('after an edit from queue to forbid, a run that waits for its turn still runs, and the slots until then are skipped', async () => {
   const held = await holdRun(await pipelineAt(START), { overlap: 'queue' })
   const { pipeline, worker, schedule, answer, nextSlot } = held
   await nextSlot()
@@ -85,7 +85,7 @@ test('queue edited to forbid while a run waits for its turn: it still has its tu
 
   await nextSlot()
   await answer(0, SUCCEEDED)
-  await worker.begin()
+  await worker.startDue()
   await nextSlot()
   await answer(1, SUCCEEDED)
   await nextSlot()
@@ -99,7 +99,7 @@ test('queue edited to forbid while a run waits for its turn: it still has its tu
   ])
 })
 
-test('queue edited to replace while a run waits for its turn: the next slot takes its place, and it was skipped', async () => {
+test('after an edit from queue to replace, the next slot supersedes the run that waits for its turn', async () => {
   const held = await holdRun(await pipelineAt(START), { overlap: 'queue' })
   const { pipeline, worker, schedule, nextSlot } = held
   await nextSlot()
@@ -109,28 +109,28 @@ test('queue edited to replace while a run waits for its turn: the next slot take
   const settled = worker.whenSettled()
   await worker.heartbeat.runOnce()
   await settled
-  await worker.begin()
+  await worker.startDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 cancelled', '09:02 skipped superseded', '09:03 running'])
 })
 
-test('a run that waits for its retry while forbid becomes queue frees the slot behind it when it succeeds in the end', async () => {
+test('a run whose retry waited during an edit from forbid to queue frees the slot behind it when it succeeds', async () => {
   const held = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
   const { pipeline, worker, schedule, answer, nextSlot } = held
   await answer(0, FAIL)
   await editOverlap(held, 'queue')
   await pipeline.pass(MINUTE / 4, worker)
-  await worker.begin()
+  await worker.startDue()
 
   await nextSlot()
   expect(await pipeline.lines(schedule)).toEqual(['09:01 running', '09:02 pending'])
   await answer(1, SUCCEEDED)
-  await worker.begin()
+  await worker.startDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 running'])
 })
 
-test('a policy that is edited there and back leaves nobody waiting', async () => {
+test('a policy that is edited and edited back leaves no run waiting', async () => {
   const held = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
   const { pipeline, worker, schedule, answer, nextSlot } = held
   await editOverlap(held, 'queue')
@@ -138,14 +138,14 @@ test('a policy that is edited there and back leaves nobody waiting', async () =>
   await editOverlap(held, 'forbid', 2)
 
   await answer(0, SUCCEEDED)
-  await worker.begin()
+  await worker.startDue()
   await answer(1, SUCCEEDED)
   await nextSlot()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 succeeded', '09:03 running'])
 })
 
-test('only the runs that are open when the overlap policy changes are settled under the lock of their schedule', async () => {
+test('only runs that are open at an edit of the overlap policy are settled under the lock of their schedule', async () => {
   const held = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
   const { pipeline, schedule, answer, nextSlot } = held
   await answer(0, SUCCEEDED)
@@ -160,18 +160,18 @@ test('only the runs that are open when the overlap policy changes are settled un
   expect(await settledLocked(held)).toEqual([false, true, false])
 })
 
-test('a success that is settled under the lock since the policy was edited is told and recorded as any other', async () => {
+test('a success that is settled under the lock after an edit is emitted and stored like any other', async () => {
   const held = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
   const { pipeline, worker, schedule, answer } = held
-  const told: unknown[] = []
-  worker.events.on('attempt.settled', (event) => told.push(event))
-  worker.events.on('attempt.fenced', (event) => told.push({ fenced: event }))
+  const emitted: unknown[] = []
+  worker.events.on('attempt.settled', (event) => emitted.push(event))
+  worker.events.on('attempt.fenced', (event) => emitted.push({ fenced: event }))
   await editOverlap(held, 'queue')
 
   await answer(0, { kind: 'succeeded', result: { done: true } })
 
   const [run] = await pipeline.ledger(schedule)
-  expect(told).toMatchObject([{ runId: run?.id, state: 'succeeded', attempt: 1 }])
+  expect(emitted).toMatchObject([{ runId: run?.id, state: 'succeeded', attempt: 1 }])
   expect(await pipeline.scheduler.getRun(CALLER, run?.id ?? '')).toMatchObject({
     state: 'succeeded',
     completedAt: pipeline.clock.instant,

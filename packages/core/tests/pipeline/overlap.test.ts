@@ -16,14 +16,14 @@ test.each([
   { overlap: 'queue', meanwhile: 'pending', inTheEnd: 'succeeded', calls: 2 },
   { overlap: 'allow', meanwhile: 'running', inTheEnd: 'succeeded', calls: 2 },
 ] as const)(
-  'a slot that comes due while another run is under way is by $overlap: $meanwhile, in the end $inTheEnd (I6)',
+  'under $overlap a slot that comes due during another run is first $meanwhile and finally $inTheEnd (I6)',
   async ({ overlap, meanwhile, inTheEnd, calls }) => {
     const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap })
 
     await nextSlot()
     expect(await pipeline.lines(schedule)).toEqual(['09:01 running', `09:02 ${meanwhile}`])
     await answer(0, SUCCEEDED)
-    await worker.begin()
+    await worker.startDue()
     if (calls === 2) await answer(1, SUCCEEDED)
 
     expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', `09:02 ${inTheEnd}`])
@@ -32,7 +32,7 @@ test.each([
   },
 )
 
-test('under forbid a slot runs as soon as the one before is over: an overlap costs one slot, not the schedule', async () => {
+test('under forbid an overlap skips one slot, and the next slot runs', async () => {
   const { pipeline, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
 
   await nextSlot()
@@ -43,7 +43,7 @@ test('under forbid a slot runs as soon as the one before is over: an overlap cos
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 skipped overlap', '09:03 succeeded'])
 })
 
-test('under queue at most one waits; the slots behind it are recorded as overlap (I6)', async () => {
+test('under queue at most one run waits, and the slots behind it are skipped as overlap (I6)', async () => {
   const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
 
   await nextSlot()
@@ -56,7 +56,7 @@ test('under queue at most one waits; the slots behind it are recorded as overlap
     '09:04 skipped overlap',
   ])
   await answer(0, SUCCEEDED)
-  await worker.begin()
+  await worker.startDue()
   await nextSlot()
 
   expect(await pipeline.lines(schedule)).toEqual([
@@ -68,7 +68,7 @@ test('under queue at most one waits; the slots behind it are recorded as overlap
   ])
 })
 
-test('under queue a run whose turn has come keeps its place until a worker takes it, and the next slot waits behind it', async () => {
+test('under queue the next slot waits behind a run whose turn has come and which no worker has taken yet', async () => {
   const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
 
   await nextSlot()
@@ -76,7 +76,7 @@ test('under queue a run whose turn has come keeps its place until a worker takes
   const now = pipeline.clock.instant
   expect(await listWaits(pipeline)).toEqual([{ scheduleId: schedule.id, slot: SLOT_2, waitsFor: 'worker', dueAt: now }])
   await nextSlot()
-  await worker.begin()
+  await worker.startDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 running', '09:03 pending'])
   expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'turn', dueAt: null }])
@@ -86,22 +86,22 @@ test.each<{ how: string; outcome: Outcome; state: string }>([
   { how: 'succeeded', outcome: SUCCEEDED, state: 'succeeded' },
   { how: 'failed for good', outcome: FAIL_FOR_GOOD, state: 'failed' },
   {
-    how: 'turned out malformed',
+    how: 'was malformed',
     outcome: { kind: 'malformed', error: { code: 'test', message: 'nonsense' } },
     state: 'failed',
   },
-  { how: 'gave itself up', outcome: { kind: 'cancelled' }, state: 'cancelled' },
-])('under queue the run that waits starts when the one before $how', async ({ outcome, state }) => {
+  { how: 'cancelled itself', outcome: { kind: 'cancelled' }, state: 'cancelled' },
+])('under queue the waiting run starts after the run before it $how', async ({ outcome, state }) => {
   const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
 
   await nextSlot()
   await answer(0, outcome)
-  await worker.begin()
+  await worker.startDue()
 
   expect(await pipeline.lines(schedule)).toEqual([`09:01 ${state}`, '09:02 running'])
 })
 
-test('under queue the run that waits starts when the one before is cancelled by a person', async () => {
+test('under queue the waiting run starts after a caller has cancelled the run before it', async () => {
   const { pipeline, worker, schedule, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
   await nextSlot()
   const [active] = await pipeline.ledger(schedule)
@@ -110,32 +110,32 @@ test('under queue the run that waits starts when the one before is cancelled by 
   const settled = worker.whenSettled()
   await worker.heartbeat.runOnce()
   await settled
-  await worker.begin()
+  await worker.startDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 cancelled', '09:02 running'])
 })
 
-test('under queue a run that fails while another waits is not retried: the next slot has begun', async () => {
+test('under queue a run that fails while another waits is not retried, because the next slot has begun', async () => {
   const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
 
   await nextSlot()
   await answer(0, FAIL)
   await worker.rescuer.runOnce()
-  await worker.begin()
+  await worker.startDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 failed superseded', '09:02 running'])
   expect(await listWaits(pipeline)).toEqual([])
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ failureCount: 1, consecutiveFailures: 1 })
 })
 
-test('under queue the run that waits may be cancelled, and its slot does not run', async () => {
+test('under queue the waiting run can be cancelled, and then does not run', async () => {
   const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
   await nextSlot()
   const waiting = (await pipeline.ledger(schedule)).at(-1)
 
   await pipeline.scheduler.cancel(CALLER, waiting?.id ?? '')
   await answer(0, SUCCEEDED)
-  await worker.begin()
+  await worker.startDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 cancelled'])
   expect(pipeline.target.calls).toHaveLength(1)
@@ -147,12 +147,12 @@ test.each([
   { overlap: 'allow', line: 'running' },
   { overlap: 'replace', line: 'pending' },
 ] as const)(
-  'a run-now that is under way counts for the overlap of a slot: $overlap leaves $line',
+  'a running manual run counts as overlap: under $overlap the next slot is $line',
   async ({ overlap, line }) => {
     const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap })
     await answer(0, SUCCEEDED)
     await pipeline.scheduler.runNow(CALLER, schedule.id)
-    await worker.begin()
+    await worker.startDue()
 
     await nextSlot()
 
@@ -160,13 +160,13 @@ test.each([
   },
 )
 
-test('a run-now that has not started yet holds its place against the next slot (forbid)', async () => {
+test('under forbid a manual run that has not started counts as overlap for the next slot', async () => {
   const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
   await answer(0, SUCCEEDED)
   const manual = await pipeline.scheduler.runNow(CALLER, schedule.id)
 
   await nextSlot()
-  await worker.begin()
+  await worker.startDue()
 
   expect((await pipeline.lines(schedule)).at(-1)).toBe('09:02 skipped overlap')
   expect(await pipeline.scheduler.getRun(CALLER, manual.id)).toMatchObject({ state: 'running', trigger: 'manual' })

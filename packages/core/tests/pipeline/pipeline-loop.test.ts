@@ -8,11 +8,11 @@ test('a slot that comes due runs once and leaves one line (I2, I3)', async () =>
   const worker = pipeline.worker()
   const schedule = await pipeline.create()
 
-  await worker.keep()
+  await worker.runDue()
   expect(target.calls).toEqual([])
   clock.advance(MINUTE / 2)
-  await worker.keep()
-  await worker.keep()
+  await worker.runDue()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
   expect(target.calls).toHaveLength(1)

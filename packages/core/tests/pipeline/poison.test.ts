@@ -10,14 +10,14 @@ import { Heartbeat } from '../../src/pipeline/heartbeat.ts'
 import { PipelineLoop } from '../../src/pipeline/loop.ts'
 import type { Outcome, Target } from '../../src/ports/target.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
-import { holdTimers, startFaultProxy } from '../fault-proxy.ts'
+import { fakeTimers, startFaultProxy } from '../fault-proxy.ts'
 import { readLedger } from '../ledger-rows.ts'
 import { CALLER, DAY, HEARTBEAT_MS, MINUTE, type Pipeline } from '../pipeline.ts'
 import { heldEach, SUCCEEDED, type Script } from '../scripted-target.ts'
 
 const pipelineAt = emptiedPipelines()
 const ONE_LATER = { kind: 'once', at: '2026-03-02T09:01:10Z' }
-/** How long the driver waits for an answer. */
+/** The time limit of the driver for an answer. */
 const QUERY_TIMEOUT_MS = 30_000
 
 async function corrupt({ db }: Pipeline, schedule: Schedule, column: string, json: string): Promise<void> {
@@ -36,14 +36,14 @@ test.each([
   ['policy', '{"overlap":"maybe"}'],
   ['policy', 'null'],
   ['policy', '7'],
-])('a schedule whose %s says %s fails alone: its slot says why, and it is paused (I6)', async (column, json) => {
+])('only the schedule whose %s is %s fails: its run has the reason, and it is paused (I6)', async (column, json) => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, scheduler, database } = pipeline
   const [before, poison, after] = [await pipeline.create(), await pipeline.create(), await pipeline.create()]
   await corrupt(pipeline, poison, column, json)
   clock.advance(MINUTE)
 
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   for (const healthy of [before, after]) expect(await pipeline.lines(healthy)).toEqual(['09:01 succeeded'])
   const { runs, schedules, changes } = await readLedger(database.pool)
@@ -59,7 +59,7 @@ test.each([
   expect(await scheduler.get(CALLER, before.id)).toMatchObject({ state: 'active' })
 })
 
-test('a schedule whose revision is gone does not stay due for ever in the way of its lane', async () => {
+test('a schedule whose revision is missing is paused and does not block its lane', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, database } = pipeline
   const poison = await pipeline.create()
@@ -67,22 +67,22 @@ test('a schedule whose revision is gone does not stay due for ever in the way of
   await database.pool.query('delete from carillon.schedule_revisions where schedule_id = $1', [poison.id])
   clock.advance(MINUTE)
 
-  await pipeline.worker('narrow', 1).keep()
-  await pipeline.worker('narrow', 1).keep()
+  await pipeline.worker('narrow', 1).runDue()
+  await pipeline.worker('narrow', 1).runDue()
 
   expect(await pipeline.lines(healthy)).toEqual(['09:01 succeeded'])
   const { schedules } = await readLedger(database.pool)
   expect(schedules.find(({ id }) => id === poison.id)).toMatchObject({ state: 'paused' })
 })
 
-test('a target whose spec can no longer be read costs its own run, and no other', async () => {
+test('a target whose spec can no longer be read fails only its own run', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, scheduler, target } = pipeline
   const [poison, healthy] = [await pipeline.create(), await pipeline.create()]
   await corrupt(pipeline, poison, 'target', '{"kind":"test","timeoutSeconds":"soon"}')
   clock.advance(MINUTE)
 
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   expect(await pipeline.lines(healthy)).toEqual(['09:01 succeeded'])
   const [run] = await pipeline.ledger(poison)
@@ -99,7 +99,7 @@ CIRCULAR.self = CIRCULAR
 
 test.each<[string, Script, string, object]>([
   [
-    'throws at once',
+    'throws an error',
     () => {
       throw new Error('no')
     },
@@ -107,7 +107,7 @@ test.each<[string, Script, string, object]>([
     { code: 'target_threw', message: 'no' },
   ],
   [
-    'throws what is no error',
+    'throws a string',
     () => {
       throw 'no' as unknown as Error
     },
@@ -118,19 +118,19 @@ test.each<[string, Script, string, object]>([
   ['returns nothing', () => undefined as unknown as Outcome, 'failed', { code: 'unreadable_outcome' }],
   ['returns null', () => null as unknown as Outcome, 'failed', { code: 'unreadable_outcome' }],
   [
-    'returns what is no outcome',
+    'returns an unknown kind of outcome',
     () => ({ kind: 'fine' }) as unknown as Outcome,
     'failed',
     { code: 'unreadable_outcome' },
   ],
   [
-    'fails without saying why',
+    'fails without an error',
     () => ({ kind: 'failed' }) as unknown as Outcome,
     'failed',
     { code: 'unreadable_outcome' },
   ],
   [
-    'returns what is no JSON',
+    'returns a circular result',
     () => ({ kind: 'succeeded', result: CIRCULAR as never }),
     'failed',
     { code: 'unreadable_outcome' },
@@ -141,30 +141,30 @@ test.each<[string, Script, string, object]>([
     'failed',
     { code: 'unreadable_outcome' },
   ],
-])('a target that %s costs its own run, and no other', async (_name, script, state, error) => {
+])('a target that %s fails only its own attempt', async (_name, script, state, error) => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target } = pipeline
   const [poison, healthy] = [await pipeline.create(), await pipeline.create()]
   target.script = (context, signal) => (context.scheduleId === poison.id ? script(context, signal) : SUCCEEDED)
   clock.advance(MINUTE)
 
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   expect(await pipeline.lines(healthy)).toEqual(['09:01 succeeded'])
   expect(await pipeline.ledger(poison)).toMatchObject([{ state, error }])
 })
 
 test.each([
-  ['text that Postgres’ jsonb would refuse', 'a\u0000b\ud800'],
-  ['an object of many levels', nested(2000)],
-])('a result of %s is kept', async (_name, result) => {
+  ['text that jsonb would reject', 'a\u0000b\ud800'],
+  ['a deeply nested list', nested(2000)],
+])('a result of %s is stored', async (_name, result) => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target } = pipeline
   const schedule = await pipeline.create()
   target.script = () => ({ kind: 'succeeded', result: result as string })
   clock.advance(MINUTE)
 
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
 })
@@ -173,20 +173,20 @@ function nested(levels: number): unknown {
   return Array.from({ length: levels }).reduce<unknown>((inner) => [inner], 0)
 }
 
-/** Fails as code that is wrong would, so often. */
+/** Throws once when it is read, as faulty code would. */
 class FaultyTargets extends Map<string, Target> {
   faults = 1
 
   override get(kind: string): Target | undefined {
     if (this.faults > 0) {
       this.faults -= 1
-      throw new TypeError('a fault of ours')
+      throw new TypeError('a fault in our code')
     }
     return super.get(kind)
   }
 }
 
-test('a fault in the worker’s own code costs an attempt, is told, and keeps neither the run nor the worker', async () => {
+test('a fault in the worker’s own code fails one attempt and is reported; the run and the worker continue', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, workerDb: db, targets, target, scheduler } = pipeline
   const { events, lease, heartbeat } = pipeline.worker()
@@ -194,21 +194,21 @@ test('a fault in the worker’s own code costs an attempt, is told, and keeps ne
     { db, clock, events, lease, targets: new FaultyTargets(targets) },
     { retentionMs: 90 * DAY },
   )
-  const told: unknown[] = []
-  events.on('service.failed', ({ service, error }) => told.push([service, (error as Error).message]))
+  const emitted: unknown[] = []
+  events.on('service.failed', ({ service, error }) => emitted.push([service, (error as Error).message]))
   const [poison, healthy] = [await pipeline.create(), await pipeline.create({ cadence: ONE_LATER })]
   clock.advance(MINUTE)
   await heartbeat.runOnce()
   await loop.runOnce()
   await loop.whenIdle()
 
-  expect(told).toEqual([['dispatcher', 'a fault of ours']])
+  expect(emitted).toEqual([['dispatcher', 'a fault in our code']])
   expect(loop.inFlight).toBe(0)
   const [run] = await pipeline.ledger(poison)
   expect(await scheduler.getRun(CALLER, run?.id ?? '')).toMatchObject({
     state: 'retrying',
     waitsFor: 'retry',
-    attempts: [{ outcome: 'failed', error: { code: 'dispatch_failed', message: 'a fault of ours' } }],
+    attempts: [{ outcome: 'failed', error: { code: 'dispatch_failed', message: 'a fault in our code' } }],
   })
   clock.advance(10_000)
   await heartbeat.runOnce()
@@ -221,11 +221,11 @@ test('a fault in the worker’s own code costs an attempt, is told, and keeps ne
   expect(target.calls).toHaveLength(2)
 })
 
-test('a listener that throws keeps no settlement from being written, and is told of', async () => {
+test('a listener that throws does not keep a settlement from being written, and the error is reported', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const worker = pipeline.worker()
-  const told: string[] = []
-  worker.events.on('service.failed', ({ service }) => told.push(service))
+  const emitted: string[] = []
+  worker.events.on('service.failed', ({ service }) => emitted.push(service))
   worker.events.on('attempt.settled', () => {
     throw new Error('no')
   })
@@ -233,14 +233,14 @@ test('a listener that throws keeps no settlement from being written, and is told
 
   for (let slot = 0; slot < 2; slot += 1) {
     pipeline.clock.advance(MINUTE)
-    await worker.keep()
+    await worker.runDue()
   }
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 succeeded'])
-  expect(told).toEqual(['listener of attempt.settled', 'listener of attempt.settled'])
+  expect(emitted).toEqual(['listener of attempt.settled', 'listener of attempt.settled'])
 })
 
-test('an attempt that somebody wrote by hand stays, and no settlement waits behind it (I2)', async () => {
+test('an attempt that was inserted by hand is not overwritten, and does not hold up settlements (I2)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, database } = pipeline
   const { script, answers } = heldEach()
@@ -248,7 +248,7 @@ test('an attempt that somebody wrote by hand stays, and no settlement waits behi
   const [poison, healthy] = [await pipeline.create(), await pipeline.create()]
   const worker = pipeline.worker()
   clock.advance(MINUTE)
-  await worker.begin()
+  await worker.startDue()
   await database.pool.query(
     `insert into carillon.attempts select schedule_id, scheduled_for, 1, tenant_id, project_id, id, 'lost', now(), now()
      from carillon.runs where schedule_id = $1`,
@@ -263,7 +263,7 @@ test('an attempt that somebody wrote by hand stays, and no settlement waits behi
   expect(attempts.map(({ outcome }) => String(outcome)).toSorted()).toEqual(['lost', 'succeeded'])
 })
 
-test('a line that somebody wrote by hand stays, and its schedule goes on without stumbling over it (I2)', async () => {
+test('a line that was inserted by hand is not overwritten, and its schedule continues with the next slot (I2)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, database } = pipeline
   const [poison, healthy] = [await pipeline.create(), await pipeline.create()]
@@ -276,16 +276,16 @@ test('a line that somebody wrote by hand stays, and its schedule goes on without
     [poison.id],
   )
 
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
   clock.advance(MINUTE)
-  await pipeline.worker('later').keep()
+  await pipeline.worker('later').runDue()
 
   expect(await pipeline.lines(poison)).toEqual(['09:01 succeeded', '09:02 succeeded'])
   expect(await pipeline.lines(healthy)).toEqual(['09:01 succeeded', '09:02 succeeded'])
   expect(target.calls).toHaveLength(3)
 })
 
-test('a settlement whose connection is killed is written later, exactly once (I4)', async () => {
+test('a settlement whose connection is killed is written once, later (I4)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, database } = pipeline
   const { script, answers } = heldEach()
@@ -301,7 +301,7 @@ test('a settlement whose connection is killed is written later, exactly once (I4
   await holder.query('select from carillon.schedules for update')
 
   answers[0]?.(SUCCEEDED)
-  await killWhoWaits(database.pool)
+  await killBlockedSessions(database.pool)
   await rig.whenFailed
   await holder.query('rollback')
   holder.release()
@@ -313,7 +313,7 @@ test('a settlement whose connection is killed is written later, exactly once (I4
   expect(rig.fenced).toEqual([])
 })
 
-test('a settlement whose commit was answered into nowhere is not written twice (I4, I12)', async () => {
+test('a settlement whose answer to the commit was lost is not written twice (I4, I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, database } = pipeline
   const { script, answers } = heldEach()
@@ -326,8 +326,8 @@ test('a settlement whose commit was answered into nowhere is not written twice (
   await rig.loop.runOnce()
   await target.whenCalled(1)
 
-  proxy.deafenAt('commit')
-  using timers = holdTimers()
+  proxy.dropAnswersFrom('commit')
+  using timers = fakeTimers()
   answers[0]?.({ kind: 'failed', error: { code: 'test', message: 'no' }, retryable: false })
   while ((await pipeline.lines(schedule))[0] !== '09:01 failed');
   await timers.advance(QUERY_TIMEOUT_MS)
@@ -345,12 +345,12 @@ test('a settlement whose commit was answered into nowhere is not written twice (
 interface Rig extends AsyncDisposable {
   readonly loop: PipelineLoop
   readonly beat: () => Promise<unknown>
-  /** The settle queue could not write. */
+  /** Resolves once the settle queue has failed to write. */
   readonly whenFailed: Promise<void>
   readonly fenced: EventMap['attempt.fenced'][]
 }
 
-/** A loop with connections of its own, which the test breaks. */
+/** A pipeline loop with connections of its own, which the test can break. */
 async function startRig({ clock, targets, workerDb: db }: Pipeline, connectionString: string): Promise<Rig> {
   const pool = createPool({ connectionString, role: 'carillon_worker', maxConnections: 2, isPrepared: true })
   const [events, lease] = [new Events(), new Lease(clock)]
@@ -372,8 +372,8 @@ async function startRig({ clock, targets, workerDb: db }: Pipeline, connectionSt
   }
 }
 
-/** Ends the session that waits for a lock, as soon as there is one. */
-async function killWhoWaits(pool: Pipeline['database']['pool']): Promise<void> {
+/** Ends every session that waits for a lock, as soon as there is one. */
+async function killBlockedSessions(pool: Pipeline['database']['pool']): Promise<void> {
   for (;;) {
     const { rows } = await pool.query(
       `select pg_terminate_backend(pid) from pg_stat_activity

@@ -31,7 +31,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** A worker whose statements take Postgres' clock for now, as in production; the process's own is what the test makes it. */
+/** A worker whose statements use the clock of Postgres, as in production. The test sets the clock of this process. */
 function productionWorker({ pool, url }: TestDatabase, connect = createDb) {
   const db = connect(createPool({ connectionString: url, role: 'carillon_worker', isPrepared: true }))
   const target = new ScriptedTarget()
@@ -43,7 +43,7 @@ function productionWorker({ pool, url }: TestDatabase, connect = createDb) {
     { name: 'skewed', targetKinds: ['test'], heartbeatMs: HOUR },
   )
   const loop = new PipelineLoop(deps, { retentionMs: 90 * DAY })
-  /** Begins what is due at an instant that may not have come. */
+  /** Begins the slots that are due at an instant, which may lie ahead. */
   const begin = async (slotAt: number): Promise<BegunBatch> => {
     const claim = { lanes: lanesOf(['test']).map(whole), perLane: 10, workerId: lease.workerId ?? '', slotAt }
     return beginBatch({ ...deps, cadences: new CadenceCache(), retentionMs: 90 * DAY }, claim)
@@ -58,7 +58,7 @@ function productionWorker({ pool, url }: TestDatabase, connect = createDb) {
   }
 }
 
-/** Sets this process's clock so far off from Postgres'; timers go on as they are. */
+/** Shifts the clock of this process by `ms` against that of Postgres. Timers do not change. */
 function skewBy(ms: number): void {
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + ms })
 }
@@ -72,7 +72,7 @@ test.each([
   ['a day ahead', DAY],
   ['a minute ahead', MINUTE],
   ['a day behind', -DAY],
-])('a process whose own clock is %s fires nothing early and nothing late (I10)', async (_name, skewMs) => {
+])('a process whose own clock is %s runs no slot early and none late (I10)', async (_name, skewMs) => {
   await using database = await createDatabase()
   skewBy(skewMs)
   await using worker = productionWorker(database)
@@ -104,7 +104,7 @@ test.each([
   expect(rows).toEqual([{ is_early: false, is_now: true }])
 })
 
-test('a schedule that is made by a process with a wrong clock waits for the right slot, and has an id of the right time (I10)', async () => {
+test('a schedule that a process with a wrong clock creates has the right next slot, and an id with the right time (I10)', async () => {
   await using database = await createDatabase()
   skewBy(DAY)
   await using worker = productionWorker(database)
@@ -121,7 +121,7 @@ test('a schedule that is made by a process with a wrong clock waits for the righ
   expect(idTime).toBeLessThanOrEqual(after)
 })
 
-test('a lease that is taken with a wrong clock runs as long as any other (I10)', async () => {
+test('a lease that a process with a wrong clock takes is as long as any other (I10)', async () => {
   await using database = await createDatabase()
   skewBy(-DAY)
   await using worker = productionWorker(database)
@@ -137,20 +137,22 @@ test('a lease that is taken with a wrong clock runs as long as any other (I10)',
   expect(rows).toEqual([{ is_right: true }])
 })
 
-test('look and claim find slots that are due by index conditions alone, among 20,000 schedules, whatever the role (I10)', async () => {
+test('look and claim find due slots among 20,000 schedules by index conditions alone, under either role (I10)', async () => {
   await using database = await createDatabase()
   await insertHerd(database)
   const worker = createPool({ connectionString: database.url, role: 'carillon_worker' })
   const wholeLanes = lanesOf(['test']).map(whole)
   const restOfLanes = wholeLanes.map(({ lane }) => ({
     lane,
-    after: { dueAt: Date.now(), scheduleId: NOBODY, slot: Infinity },
+    after: { dueAt: Date.now(), scheduleId: UNKNOWN_ID, slot: Infinity },
   }))
   const statements = [
     (db: Db) => lookAhead(db, { slots: wholeLanes, runs: wholeLanes, horizonMs: 1000, now: null }),
     (db: Db) => lookAhead(db, { slots: restOfLanes, runs: restOfLanes, horizonMs: 1000, now: null }),
     (db: Db) =>
-      transact(db, systemClock, (tx) => claimDue(tx, { lanes: restOfLanes, perLane: 10, workerId: NOBODY, now: null })),
+      transact(db, systemClock, (tx) =>
+        claimDue(tx, { lanes: restOfLanes, perLane: 10, workerId: UNKNOWN_ID, now: null }),
+      ),
   ]
 
   for (const pool of [database.pool, worker]) {
@@ -158,7 +160,7 @@ test('look and claim find slots that are due by index conditions alone, among 20
       const { db, queries } = recordingDb(pool)
       await statement(db)
       const [query, ...others] = queries.filter(({ sql }) => sql.includes('carillon.schedules'))
-      if (query === undefined) throw new Error('nothing was asked of the schedules')
+      if (query === undefined) throw new Error('expected a statement on carillon.schedules, got none')
       expect(others).toEqual([])
       for (const plan of await plansOf(db, query)) expectAgendaScan(nodesOf(plan))
     }
@@ -174,9 +176,9 @@ function expectAgendaScan(nodes: readonly PlanNode[]): void {
   expect(scans[0]?.['Index Cond']).toMatch(
     /lane = .*ROW\(due_at, id\) > .*due_at <= |lane = .*due_at <= .*ROW\(due_at, id\) > /,
   )
-  // What the index holds by its own condition is asked again of a row that was locked meanwhile; nothing else is.
+  // The only filter repeats the condition of the partial index, for rows that were locked meanwhile.
   expect([undefined, `(state = 'active'::carillon.schedule_state)`]).toContain(scans[0]?.Filter)
-  // Of the ledger, which is empty here, there is a test of its own.
+  // open-run-plans.test.ts checks the plans of the ledger, which is empty here.
   const read = nodes.filter((node) => node['Node Type'] === 'Seq Scan').map((node) => node['Relation Name'])
   expect(read.filter((table) => table?.startsWith('runs_') !== true)).toEqual([])
 }
@@ -185,9 +187,9 @@ function whole(lane: string): LaneFrom {
   return { lane, after: undefined }
 }
 
-const NOBODY = '018f0000-0000-7000-8000-000000000001'
+const UNKNOWN_ID = '018f0000-0000-7000-8000-000000000001'
 
-/** A slot per second, of 200 tenants. */
+/** Inserts 20,000 schedules of 200 tenants, with a slot every second. */
 async function insertHerd({ pool }: TestDatabase): Promise<void> {
   await pool.query(`
     with grants as (
@@ -207,7 +209,7 @@ async function insertHerd({ pool }: TestDatabase): Promise<void> {
   await pool.query('vacuum analyze carillon.schedules')
 }
 
-test('a claim takes a slot at its instant and not a millisecond before, whatever else is due in its lane (I10)', async () => {
+test('a claim takes a slot at its instant and not a millisecond earlier, even if another slot of its lane is due (I10)', async () => {
   await using pipeline = await Pipeline.at('2026-03-02T09:00:00Z')
   const { clock, workerDb: db } = pipeline
   const worker = pipeline.worker()
@@ -228,7 +230,7 @@ test('a claim takes a slot at its instant and not a millisecond before, whatever
   expect(await claim()).toEqual([due.id, later.id])
 })
 
-/** A schedule whose slot is so far ahead of Postgres' clock. */
+/** Creates a schedule whose slot is `ms` ahead of the clock of Postgres. */
 async function slotIn(
   database: TestDatabase,
   scheduler: Scheduler,
@@ -251,34 +253,34 @@ async function moveSlot(database: TestDatabase, id: string, ms: number): Promise
   return rows[0]?.slot.getTime() ?? Number.NaN
 }
 
-/** Resolves with true once Postgres holds the commit back, with false if on a slow machine the instant has come before. */
-async function whenHeldBack({ pool }: TestDatabase, begun: Promise<unknown>): Promise<boolean> {
+/** Resolves with true once Postgres delays the commit, or with false if the instant came earlier, on a slow machine. */
+async function whenDelayed({ pool }: TestDatabase, begun: Promise<unknown>): Promise<boolean> {
   const sleeping = `select from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()`
   const over = begun.then(() => false)
   const look = async (): Promise<true | undefined> => ((await pool.query(sleeping)).rowCount === 0 ? undefined : true)
   for (;;) {
-    const isHeldBack = await Promise.race([over, look()])
-    if (isHeldBack !== undefined) return isHeldBack
+    const isDelayed = await Promise.race([over, look()])
+    if (isDelayed !== undefined) return isDelayed
   }
 }
 
-test('a slot that is made ready ahead begins at its instant and not before; who pauses meanwhile comes after it (I3, I10)', async () => {
+test('a slot that is prepared ahead begins at its instant and not earlier, and a pause meanwhile takes effect after it (I3, I10)', async () => {
   const { database } = await pipelineAt(START)
   await using worker = productionWorker(database)
   const { scheduler, heartbeat, begin } = worker
   await heartbeat.runOnce()
-  // Once for nothing, so that what follows takes milliseconds.
+  // A first begin warms up the connection, so that the next one takes only milliseconds.
   await begin((await slotIn(database, scheduler, -HOUR)).slotAt)
   const { id, slotAt } = await slotIn(database, scheduler, 95)
 
   const beginning = begin(slotAt)
-  const isHeldBack = await whenHeldBack(database, beginning)
+  const isDelayed = await whenDelayed(database, beginning)
   const paused = scheduler.pause(CALLER, id, { reason: 'night' }).then(() => databaseNow(database))
   const { begun, now } = await beginning
 
   expect(await databaseNow(database)).toBeGreaterThanOrEqual(slotAt)
   expect(now).toBeGreaterThanOrEqual(slotAt)
-  expect(isHeldBack ? now : slotAt).toBe(slotAt)
+  expect(isDelayed ? now : slotAt).toBe(slotAt)
   expect(begun.map(({ scheduleId, startedAt }) => ({ scheduleId, startedAt }))).toEqual([
     { scheduleId: id, startedAt: now },
   ])
@@ -286,7 +288,7 @@ test('a slot that is made ready ahead begins at its instant and not before; who 
   expect(await scheduler.get(CALLER, id)).toMatchObject({ state: 'paused' })
 })
 
-test('a slot that is further ahead than a worker may reach is left alone, and nobody waits for it (I10)', async () => {
+test('a slot that is too far ahead to be prepared is not begun, and the worker does not wait for it (I10)', async () => {
   const { database } = await pipelineAt(START)
   await using worker = productionWorker(database)
   const { scheduler, heartbeat, begin } = worker
@@ -297,13 +299,13 @@ test('a slot that is further ahead than a worker may reach is left alone, and no
   expect(await scheduler.get(CALLER, id)).toMatchObject({ state: 'active', nextSlotAt: slotAt })
 })
 
-test('a worker that set out ahead and came late writes that the slot was missed, and when (I11)', async () => {
+test('a worker that prepared a slot and came late records it as missed, with the right instant (I11)', async () => {
   const { database } = await pipelineAt(START)
   await using worker = productionWorker(database)
   const { scheduler, heartbeat, begin } = worker
   await heartbeat.runOnce()
   const { slotAt } = await slotIn(database, scheduler, -3000, {
-    // Every minute, a second slot could lie in these three seconds.
+    // With a cadence of every minute, a second slot could lie in these three seconds.
     cadence: { kind: 'cron', expression: '@yearly' },
     policy: { startingDeadlineSeconds: 1 },
   })
@@ -315,7 +317,7 @@ test('a worker that set out ahead and came late writes that the slot was missed,
   expect(rows).toEqual([{ state: 'skipped', reason: 'missed', is_late: true }])
 })
 
-test('a worker that set out ahead and whose lease has run out since gets nothing (I12)', async () => {
+test('a worker whose lease expired while it prepared a slot begins nothing (I12)', async () => {
   const { database } = await pipelineAt(START)
   await using worker = productionWorker(database)
   const { scheduler, heartbeat, begin } = worker
@@ -326,10 +328,10 @@ test('a worker that set out ahead and whose lease has run out since gets nothing
   expect((await begin(slotAt)).plans).toEqual([])
 })
 
-test('a run that ends after the next slot was made ready, and before its instant, is no overlap', async () => {
+test('a run that ends after the next slot was prepared and before its instant is no overlap', async () => {
   const { database } = await pipelineAt(START)
   const ended: (number | null)[] = []
-  // What is under way ends as soon as the worker has read that it is.
+  // A running run ends as soon as the worker has read it.
   const connect = (pool: Parameters<typeof createDb>[0]): Db =>
     watchedDb(pool, async ({ sql }) => {
       if (!sql.includes('as open_runs')) return
@@ -346,12 +348,12 @@ test('a run that ends after the next slot was made ready, and before its instant
 
   const { begun } = await begin(await moveSlot(database, id, 95))
 
-  // The first begin read once and found nothing under way; the second one read again at the instant.
+  // The first begin found no running run. The second begin read the runs twice: ahead, and at the instant.
   expect(ended).toEqual([0, 1, 0])
   expect(begun).toHaveLength(1)
 })
 
-test('two workers make the same slot ready, and it is called once, no sooner than its instant (I2, I10)', async () => {
+test('if two workers prepare the same slot, its target is called once, and not before its instant (I2, I10)', async () => {
   const { database } = await pipelineAt(START)
   await using one = productionWorker(database)
   await using two = productionWorker(database)
@@ -373,44 +375,44 @@ test('two workers make the same slot ready, and it is called once, no sooner tha
 
 type Query = (query: { readonly text: string }) => unknown
 
-/** A pool whose transactions stop before the first row that they lock, until the test lets them go on. */
+/** A pool whose transactions stop before their first row lock, until the test lets them continue. */
 function stoppedAtLocks(connectionString: string) {
-  const [reached, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const [reached, continueAll] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const pool = createPool({ connectionString })
   pool.on('connect', (client) => {
     const query: Query = client.query.bind(client)
-    const stopped: Query = (asked) => {
-      if (!/for (no key )?update/.test(asked.text)) return query(asked)
+    const stopped: Query = (statement) => {
+      if (!/for (no key )?update/.test(statement.text)) return query(statement)
       reached.resolve()
-      return goOn.promise.then(() => query(asked))
+      return continueAll.promise.then(() => query(statement))
     }
     client.query = stopped as typeof client.query
   })
-  return { pool, whenReached: () => reached.promise, goOn: () => goOn.resolve() }
+  return { pool, whenReached: () => reached.promise, continueAll: () => continueAll.resolve() }
 }
 
-test('a run does not end before its last attempt did, however long ago the transaction began that ends it', async () => {
+test('a run does not end before its last attempt, even if the transaction that ends it began earlier', async () => {
   const { database } = await pipelineAt(START)
   await using worker = productionWorker(database)
-  const { scheduler: ours, loop, heartbeat, target } = worker
-  const { pool, whenReached, goOn } = stoppedAtLocks(database.url)
-  const theirs = new Scheduler({ db: createDb(pool), targets: new Map<string, Target>([['test', target]]) })
-  const { id: scheduleId } = await ours.create(CALLER, {
+  const { scheduler: ownScheduler, loop, heartbeat, target } = worker
+  const { pool, whenReached, continueAll } = stoppedAtLocks(database.url)
+  const otherScheduler = new Scheduler({ db: createDb(pool), targets: new Map<string, Target>([['test', target]]) })
+  const { id: scheduleId } = await ownScheduler.create(CALLER, {
     ...EVERY_MINUTE,
     cadence: { kind: 'cron', expression: '0 0 1 1 *', timezone: 'UTC' },
   })
-  const { id } = await ours.runNow(CALLER, scheduleId)
+  const { id } = await ownScheduler.runNow(CALLER, scheduleId)
   const { script, answer } = held()
   target.script = script
   await heartbeat.runOnce()
   expect(await loop.runOnce()).toMatchObject({ taken: 1 })
   await target.whenCalled(1)
 
-  const cancelled = theirs.cancel(CALLER, id)
+  const cancelled = otherScheduler.cancel(CALLER, id)
   await whenReached()
   answer(FAIL)
   await loop.whenIdle()
-  goOn()
+  continueAll()
   await cancelled
   await pool.end()
 
@@ -421,7 +423,7 @@ test('a run does not end before its last attempt did, however long ago the trans
   expect(rows[0]?.microseconds).toBeGreaterThanOrEqual(0)
 })
 
-test('a run and its last attempt end at the same instant, and neither before it started', async () => {
+test('a run and its last attempt end at the same instant, which is not before either started', async () => {
   const { database } = await pipelineAt(START)
   await using worker = productionWorker(database)
   const { scheduler, loop, heartbeat, target } = worker
@@ -450,7 +452,7 @@ test('a run and its last attempt end at the same instant, and neither before it 
   ])
 })
 
-test('a slot that comes due while a failure waits for its schedule gets its line before the schedule pauses itself (I6)', async () => {
+test('a slot that comes due while a failure waits for the schedule’s lock gets its line before the auto-pause (I6)', async () => {
   await using database = await createDatabase()
   await using worker = productionWorker(database)
   const { scheduler, loop, heartbeat, target } = worker
@@ -484,26 +486,29 @@ test.each([
   ['paused', (scheduler: Scheduler, id: string) => scheduler.pause(CALLER, id, { reason: 'by the test' })],
   ['edited', (scheduler: Scheduler, id: string) => scheduler.edit(CALLER, id, { name: 'other' }, { revision: 1 })],
   ['deleted', (scheduler: Scheduler, id: string) => scheduler.delete(CALLER, id)],
-])('a schedule that somebody holds is %s at the instant at which it is let go of', async (change, make) => {
-  await using database = await createDatabase()
-  await using worker = productionWorker(database)
-  const { scheduler } = worker
-  const { id } = await scheduler.create(CALLER, EVERY_MINUTE)
+])(
+  'a schedule that another transaction has locked is %s at the instant at which the lock is released',
+  async (change, make) => {
+    await using database = await createDatabase()
+    await using worker = productionWorker(database)
+    const { scheduler } = worker
+    const { id } = await scheduler.create(CALLER, EVERY_MINUTE)
 
-  const holder = await holdSchedule(database, id)
-  const making = make(scheduler, id)
-  await whenBlocked({ database })
-  const { rows } = await holder.query<{ now: Date }>('select clock_timestamp() as now')
-  await holder.query('commit')
-  await holder.end()
-  await making
+    const holder = await holdSchedule(database, id)
+    const making = make(scheduler, id)
+    await whenBlocked({ database })
+    const { rows } = await holder.query<{ now: Date }>('select clock_timestamp() as now')
+    await holder.query('commit')
+    await holder.end()
+    await making
 
-  const changes = await database.pool.query<{ changed_at: Date }>(
-    'select changed_at from carillon.schedule_changes where schedule_id = $1 and change = $2',
-    [id, change],
-  )
-  expect(changes.rows[0]?.changed_at.getTime()).toBeGreaterThanOrEqual(rows[0]?.now.getTime() ?? Infinity)
-})
+    const changes = await database.pool.query<{ changed_at: Date }>(
+      'select changed_at from carillon.schedule_changes where schedule_id = $1 and change = $2',
+      [id, change],
+    )
+    expect(changes.rows[0]?.changed_at.getTime()).toBeGreaterThanOrEqual(rows[0]?.now.getTime() ?? Infinity)
+  },
+)
 
 async function holdSchedule({ url }: TestDatabase, id: string): Promise<pg.Client> {
   const holder = new pg.Client({ connectionString: url })

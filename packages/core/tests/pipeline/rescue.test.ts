@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
+import { CadenceCache } from '../../src/cadences/cadence-cache.ts'
 import { createDb } from '../../src/db/database.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { Events } from '../../src/kernel/events.ts'
@@ -23,17 +24,17 @@ const LEASE_MS = 3 * HEARTBEAT_MS
 const RESCUE_EVERY_MS = HEARTBEAT_MS / 2
 const PROMISE_MS = 15_000
 
-/** A worker that began everything that is due and was never heard of again. */
+/** A worker that starts all due slots and then dies. */
 async function dieHolding(pipeline: Pipeline, untilSlotMs = MINUTE): Promise<TestWorker> {
   const dead = pipeline.worker('dead')
   pipeline.target.script = held().script
   pipeline.clock.advance(untilSlotMs)
-  await dead.begin()
+  await dead.startDue()
   dead.process.stop()
   return dead
 }
 
-test('the run of a dead worker goes on elsewhere at once: attempt 2, the same run id, key and body (I5, I12)', async () => {
+test('another worker continues the run of a dead worker at once, as attempt 2 with the same run id, key and body (I5, I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, scheduler } = pipeline
   const schedule = await pipeline.create({ target: { kind: 'test', body: { list: 'a' } } })
@@ -48,7 +49,7 @@ test('the run of a dead worker goes on elsewhere at once: attempt 2, the same ru
   expect(await other.rescuer.runOnce()).toEqual({ rescued: 1, removed: 1 })
   expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'worker', dueAt: clock.instant }])
   target.script = () => SUCCEEDED
-  await other.keep()
+  await other.runDue()
 
   const [first, second] = target.calls
   expect(second).toEqual({ ...first, attempt: 2 })
@@ -69,7 +70,7 @@ test('the run of a dead worker goes on elsewhere at once: attempt 2, the same ru
   })
 })
 
-test('a run that loses its worker at its last attempt has failed, and that is counted (I4)', async () => {
+test('a run that loses its worker at its last attempt fails, and the failure is counted (I4)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, scheduler } = pipeline
   const schedule = await pipeline.create({ policy: { retry: { maxAttempts: 2 } } })
@@ -79,7 +80,7 @@ test('a run that loses its worker at its last attempt has failed, and that is co
     const worker = pipeline.worker(name)
     await worker.rescuer.runOnce()
     workers.push(worker)
-    await worker.begin()
+    await worker.startDue()
     worker.process.stop()
   }
 
@@ -90,10 +91,10 @@ test('a run that loses its worker at its last attempt has failed, and that is co
   expect(await listWaits(pipeline)).toEqual([])
 })
 
-test('deaths that use up the attempts pause a schedule like any other failures (I4)', async () => {
+test('a schedule whose runs fail because their workers died pauses itself as after other failures (I4)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, scheduler } = pipeline
-  // Never cut by its own worker, which is as good as dead: its clock is the others'.
+  // The timeout is longer than the test. The dead worker shares the clock of the others and would still end its calls.
   const target = { kind: 'test', timeoutSeconds: 86_400 }
   const schedule = await pipeline.create({ target, policy: { retry: { maxAttempts: 1 }, autoPauseThreshold: 3 } })
   for (const untilSlotMs of [MINUTE, MINUTE - LEASE_MS, MINUTE - LEASE_MS]) {
@@ -109,19 +110,19 @@ test('deaths that use up the attempts pause a schedule like any other failures (
   })
 })
 
-test('what a rescuer settles is told like any other settlement, and so is the pause that follows from it', async () => {
+test('a rescuer emits the events of its settlements, and of an auto-pause that follows', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock } = pipeline
   const target = { kind: 'test', timeoutSeconds: 86_400 }
   const schedule = await pipeline.create({ target, policy: { retry: { maxAttempts: 1 }, autoPauseThreshold: 3 } })
-  const told: unknown[] = []
+  const emitted: unknown[] = []
   for (const untilSlotMs of [MINUTE, MINUTE - LEASE_MS, MINUTE - LEASE_MS]) {
     await dieHolding(pipeline, untilSlotMs)
     clock.advance(LEASE_MS)
     const { events, rescuer } = pipeline.worker('rescuer')
-    events.on('run.rescued', ({ scheduleId }) => told.push(['rescued', scheduleId]))
-    events.on('attempt.settled', ({ scheduleId, state, durationMs }) => told.push([state, scheduleId, durationMs]))
-    events.on('schedule.paused', ({ scheduleId, reason }) => told.push([reason, scheduleId]))
+    events.on('run.rescued', ({ scheduleId }) => emitted.push(['rescued', scheduleId]))
+    events.on('attempt.settled', ({ scheduleId, state, durationMs }) => emitted.push([state, scheduleId, durationMs]))
+    events.on('schedule.paused', ({ scheduleId, reason }) => emitted.push([reason, scheduleId]))
     await rescuer.runOnce()
   }
 
@@ -129,10 +130,10 @@ test('what a rescuer settles is told like any other settlement, and so is the pa
     ['rescued', schedule.id],
     ['failed', schedule.id, LEASE_MS],
   ]
-  expect(told).toEqual([...rescued, ...rescued, ...rescued, ['auto:consecutive_failures', schedule.id]])
+  expect(emitted).toEqual([...rescued, ...rescued, ...rescued, ['auto:consecutive_failures', schedule.id]])
 })
 
-test('a run that was to be cancelled when its worker died is cancelled, not tried again', async () => {
+test('a run with a request to cancel whose worker died is cancelled, not retried', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, scheduler } = pipeline
   const schedule = await pipeline.create()
@@ -143,14 +144,14 @@ test('a run that was to be cancelled when its worker died is cancelled, not trie
   const other = pipeline.worker('other')
 
   expect(await other.rescuer.runOnce()).toMatchObject({ rescued: 1 })
-  await other.keep()
+  await other.runDue()
 
   const run = await scheduler.getRun(CALLER, running?.id ?? '')
   expect(run).toMatchObject({ state: 'cancelled', attempts: [{ outcome: 'cancelled' }] })
   expect(target.calls).toHaveLength(1)
 })
 
-test('more runs than one batch holds are all rescued by one pass, each once', async () => {
+test('one rescue rescues all runs once, even if they do not fit one batch', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z', ANY_NUMBER)
   const { clock, target } = pipeline
   const count = 600
@@ -158,14 +159,14 @@ test('more runs than one batch holds are all rescued by one pass, each once', as
   const dead = pipeline.worker('dead', count)
   target.script = held().script
   clock.advance(MINUTE)
-  await dead.begin()
+  await dead.startDue()
   expect(target.calls).toHaveLength(count)
   clock.advance(LEASE_MS)
   const other = pipeline.worker('other', count)
 
   expect(await other.rescuer.runOnce()).toEqual({ rescued: count, removed: 1 })
   target.script = () => SUCCEEDED
-  await other.keep()
+  await other.runDue()
 
   const { runs, attempts } = await readLedger(pipeline.database.pool)
   expect(runs).toHaveLength(schedules)
@@ -173,7 +174,7 @@ test('more runs than one batch holds are all rescued by one pass, each once', as
   expect(attempts).toHaveLength(2 * count)
 })
 
-test('two runs of one schedule that overlap by its leave are both rescued', async () => {
+test('two overlapping runs of one schedule under allow are both rescued', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target } = pipeline
   const policy = { overlap: 'allow' }
@@ -183,34 +184,35 @@ test('two runs of one schedule that overlap by its leave are both rescued', asyn
     clock.advance(HEARTBEAT_MS)
     await dead.heartbeat.runOnce()
   }
-  await dead.begin()
+  await dead.startDue()
   expect(target.calls).toHaveLength(2)
   clock.advance(LEASE_MS)
   const other = pipeline.worker('other')
 
   expect(await other.rescuer.runOnce()).toEqual({ rescued: 2, removed: 1 })
   target.script = () => SUCCEEDED
-  await other.keep()
+  await other.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 succeeded'])
   expect((await pipeline.ledger(schedule)).map(({ attemptCount }) => attemptCount)).toEqual([2, 2])
 })
 
-test('rescuers of several workers at once rescue every run once between them (I12)', async () => {
+test('concurrent rescuers of several workers rescue every run once (I12)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z', ANY_NUMBER)
   const { clock, database, target } = pipeline
   const count = 300
   await createMany(pipeline, count)
   target.script = held().script
   clock.advance(MINUTE)
-  await pipeline.worker('dead', count).begin()
+  await pipeline.worker('dead', count).startDue()
   clock.advance(LEASE_MS)
   const rescued: string[] = []
   const events = new Events()
   events.on('run.rescued', ({ runId }) => rescued.push(runId))
   const connection = { connectionString: database.url, role: 'carillon_worker', maxConnections: 2, isPrepared: true }
   const pools = Array.from({ length: 4 }, () => createPool(connection))
-  const rescuers = pools.map((pool) => new Rescuer({ db: createDb(pool), clock, events }, { periodMs: 1000 }))
+  const cadences = new CadenceCache()
+  const rescuers = pools.map((pool) => new Rescuer({ db: createDb(pool), clock, events, cadences }, { periodMs: 1000 }))
 
   const counts = await Promise.all(rescuers.map((rescuer) => rescuer.runOnce()))
   await Promise.all(pools.map((pool) => pool.end()))
@@ -224,7 +226,7 @@ test('rescuers of several workers at once rescue every run once between them (I1
   expect(await listWaits(pipeline)).toHaveLength(count)
 })
 
-test('a dead worker that holds nothing is taken off the list, and what waits is anybody’s', async () => {
+test('the row of a dead worker without runs is removed, and any worker can take waiting runs', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, db, scheduler, target } = pipeline
   await scheduler.runNow(CALLER, (await pipeline.create()).id)
@@ -236,11 +238,11 @@ test('a dead worker that holds nothing is taken off the list, and what waits is 
   expect(await other.rescuer.runOnce()).toEqual({ rescued: 0, removed: 2 })
 
   expect((await sql`select name from carillon.workers`.execute(db)).rows).toEqual([])
-  await other.keep()
+  await other.runDue()
   expect(target.calls).toHaveLength(1)
 })
 
-test('a worker whose lease was extended after it was taken for dead stays on the list', async () => {
+test('a worker whose lease was extended after a rescuer found it dead is not removed', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, workerDb } = pipeline
   const [living, dead] = [await registerDead(pipeline, LEASE_MS + 1), await registerDead(pipeline)]
@@ -249,7 +251,7 @@ test('a worker whose lease was extended after it was taken for dead stays on the
   expect(await removeDeadWorkers(workerDb, { ids: [living, dead], now: clock.databaseNow() })).toBe(1)
 })
 
-test('the runs of a worker whose row somebody removed are found by a look at all held runs, a minute later at most', async () => {
+test('runs of a worker whose row was deleted are found within a minute, by a search of all held runs', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, db } = pipeline
   const schedule = await pipeline.create({ cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' } })
@@ -266,7 +268,7 @@ test('the runs of a worker whose row somebody removed are found by a look at all
   expect(await pipeline.lines(schedule)).toEqual(['09:01 retrying'])
 })
 
-test('a rescue that is cut short half-way leaves nothing behind, and the next one does it all (I4)', async () => {
+test('a rescue that fails in the middle is rolled back, and the next one repeats it (I4)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, database } = pipeline
   await pipeline.create()
@@ -274,11 +276,11 @@ test('a rescue that is cut short half-way leaves nothing behind, and the next on
   clock.advance(LEASE_MS)
   const before = await readLedger(database.pool)
   const db = watchedDb(createPool({ connectionString: database.url, role: 'carillon_worker' }), ({ sql }) => {
-    if (sql.includes('pg_notify')) throw new Error('cut short')
+    if (sql.includes('pg_notify')) throw new Error('interrupted')
   })
-  const broken = new Rescuer({ db, clock, events: new Events() }, { periodMs: 1000 })
+  const broken = new Rescuer({ db, clock, events: new Events(), cadences: new CadenceCache() }, { periodMs: 1000 })
 
-  await expect(broken.runOnce()).rejects.toThrow('cut short')
+  await expect(broken.runOnce()).rejects.toThrow('interrupted')
   await db.destroy()
   expect(await readLedger(database.pool)).toEqual(before)
 
@@ -286,7 +288,7 @@ test('a rescue that is cut short half-way leaves nothing behind, and the next on
   expect(await listWaits(pipeline)).toHaveLength(1)
 })
 
-test('a schedule that somebody holds does not delay a rescue: its run is left, its worker stays on the list, and the next rescue comes back', async () => {
+test('a rescue skips the run of a locked schedule, keeps the row of its worker, and the next rescue finds the run', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, db } = pipeline
   const [locked, free] = [await pipeline.create(), await pipeline.create()]
@@ -312,7 +314,7 @@ test.each([
   { overlap: 'forbid', next: 'skipped overlap', inTheEnd: 'skipped overlap' },
   { overlap: 'queue', next: 'pending', inTheEnd: 'succeeded' },
 ] as const)(
-  'under $overlap a run that was rescued from a dead worker keeps its place although the next slot comes before it is taken',
+  'under $overlap a rescued run goes before the next slot, even if that slot begins before a worker takes the run',
   async ({ overlap, next, inTheEnd }) => {
     const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
     const { target, scheduler } = pipeline
@@ -325,8 +327,8 @@ test.each([
     await beginSlotsAs(pipeline, other)
     expect(await pipeline.lines(schedule)).toEqual(['09:01 retrying', `09:02 ${next}`])
     target.script = () => SUCCEEDED
-    await other.keep()
-    await other.keep()
+    await other.runDue()
+    await other.runDue()
 
     expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', `09:02 ${inTheEnd}`])
     expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ failureCount: 0 })
@@ -334,9 +336,9 @@ test.each([
 )
 
 test.each([
-  { how: 'died on its way to it: that one lost nothing', isTaken: false, lossesMs: [0] },
-  { how: 'took it and died, counted from that loss', isTaken: true, lossesMs: [0, PROMISE_MS] },
-])('a run goes on within 15 s of its loss although a second worker $how', async ({ isTaken, lossesMs }) => {
+  { how: 'died before it took the run', isTaken: false, lossesMs: [0] },
+  { how: 'took the run and died, counted from that second loss', isTaken: true, lossesMs: [0, PROMISE_MS] },
+])('a run continues within 15 s of its loss even if a second worker $how', async ({ isTaken, lossesMs }) => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { target } = pipeline
   const schedule = await pipeline.create({
@@ -353,11 +355,11 @@ test.each([
     if (rescued > 0 && !isSecondDead) {
       isSecondDead = true
       await second.heartbeat.runOnce()
-      if (isTaken) await second.begin()
+      if (isTaken) await second.startDue()
       second.process.stop()
       target.script = () => SUCCEEDED
     }
-    if (isSecondDead) await living.keep()
+    if (isSecondDead) await living.runDue()
   }
 
   expect(isSecondDead).toBe(true)
@@ -367,10 +369,10 @@ test.each([
 const WAITING = 20_000
 const ROWS_MAX = 100
 
-test('beside 20,000 runs that wait for their retry, neither a rescue nor a heartbeat reads more than a hundred rows', async () => {
+test('neither a rescue nor a heartbeat reads more than a hundred rows while 20,000 runs wait for their retry', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
-  const { clock, target, database, db: everybody } = pipeline
-  // One connection, so that it can be made to tell what it read.
+  const { clock, target, database, db: admin } = pipeline
+  // A single connection, so that its statistics can be flushed.
   const connection = { connectionString: database.url, role: 'carillon_worker', maxConnections: 1, isPrepared: true }
   const db = createDb(createPool(connection))
   const retry = { maxAttempts: 3, baseSeconds: 3600, capSeconds: 3600 }
@@ -378,8 +380,8 @@ test('beside 20,000 runs that wait for their retry, neither a rescue nor a heart
   const worker = pipeline.worker('worker', 200, { db })
   target.script = () => FAIL
   clock.advance(MINUTE)
-  await worker.keep()
-  // Copies of one that really waits, a millisecond apart.
+  await worker.runDue()
+  // Copies of a run that really waits, a millisecond apart.
   const columns = `tenant_id, project_id, revision, trigger, state, attempt_count, token, begun_at, started_at, due_at, waits_for,
     lane`
   await database.pool.query(
@@ -390,14 +392,14 @@ test('beside 20,000 runs that wait for their retry, neither a rescue nor a heart
   )
   await database.pool.query('analyze carillon.runs')
   await registerDead(pipeline)
-  // Now and then a rescuer may look at everything: not the second time.
+  // From time to time a rescuer searches all held runs. The second rescue does not.
   await worker.rescuer.runOnce()
   await pipeline.pass(RESCUE_EVERY_MS, worker)
 
   const read = {
-    rescue: await countRowsRead({ db, everybody }, () => worker.rescuer.runOnce()),
-    heartbeat: await countRowsRead({ db, everybody }, () => worker.heartbeat.runOnce()),
-    rescueOfTheDead: await countRowsRead({ db, everybody }, async () => {
+    rescue: await countRowsRead({ db, admin }, () => worker.rescuer.runOnce()),
+    heartbeat: await countRowsRead({ db, admin }, () => worker.heartbeat.runOnce()),
+    rescueOfDead: await countRowsRead({ db, admin }, async () => {
       await pipeline.pass(LEASE_MS, worker)
       expect(await worker.rescuer.runOnce()).toEqual({ rescued: 0, removed: 1 })
     }),
@@ -407,25 +409,25 @@ test('beside 20,000 runs that wait for their retry, neither a rescue nor a heart
   expect(Math.max(...Object.values(read)), JSON.stringify(read)).toBeLessThanOrEqual(ROWS_MAX)
 })
 
-/** A worker of which there is nothing but its row. */
+/** Inserts the row of a worker that does not exist. */
 async function registerDead({ db, clock }: Pipeline, leaseMs = LEASE_MS): Promise<string> {
   const id = randomUUID()
   await registerWorker(db, { id, name: 'dead', targetKinds: ['test'], leaseMs, now: clock.databaseNow() })
   return id
 }
 
-/** Many schedules at once, each a copy of one; returns how many there are. */
+/** Creates this many schedules concurrently. Returns their number. */
 async function createMany(pipeline: Pipeline, count: number): Promise<number> {
   await Promise.all(Array.from({ length: count }, (_, index) => pipeline.create({ name: `schedule ${index}` })))
   return count
 }
 
-test('a run that cannot be settled is told of, and does not keep the others of its batch from being rescued', async () => {
+test('a run that cannot be settled is reported, and the other runs of its batch are rescued', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z', ANY_NUMBER)
   const { clock, database } = pipeline
   for (let schedule = 0; schedule < 5; schedule += 1) await pipeline.create()
   await dieHolding(pipeline)
-  // By hand: a run that was lost would be put back as retrying, which the ledger refuses of one that was never tried.
+  // A lost run becomes retrying, which a check of the ledger rejects for a run without an attempt.
   await database.pool.query(
     'update carillon.runs set attempt_count = 0 where id = (select id from carillon.runs order by id limit 1)',
   )

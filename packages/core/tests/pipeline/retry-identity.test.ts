@@ -13,18 +13,18 @@ const pipelineAt = emptiedPipelines()
 const SLOT = Date.parse('2026-03-02T10:00:00Z')
 const HOURLY = { kind: 'cron', expression: '0 * * * *', timezone: 'UTC' }
 
-/** A schedule whose 10:00 has failed once, and succeeds when it is tried again. */
+/** A schedule whose run of 10:00 has failed once and succeeds when it is retried. */
 async function setup() {
   const pipeline = await pipelineAt('2026-03-02T09:30:00Z')
   const worker = pipeline.worker()
   const schedule = await pipeline.create({ cadence: HOURLY, target: { kind: 'test', body: 'first' } })
   pipeline.target.script = ({ attempt }) => (attempt === 1 ? FAIL : SUCCEEDED)
   pipeline.clock.advance(30 * MINUTE)
-  await worker.keep()
+  await worker.runDue()
   return { pipeline, worker, schedule, target: pipeline.target, scheduler: pipeline.scheduler }
 }
 
-/** Takes what a revision says out of the hands of the scheduler, as an older release might have written it. */
+/** Overwrites a column of a revision with a value that only another release could have written. */
 async function rewrite({ db }: Pipeline, { id }: { id: string }, column: string, json: string): Promise<void> {
   await sql`
     update carillon.schedule_revisions set ${sql.ref(column)} = ${json}::json where schedule_id = ${id}`.execute(db)
@@ -35,10 +35,10 @@ test('every attempt has the run id, the key and the body of the revision that be
 
   await scheduler.edit(CALLER, schedule.id, { target: { kind: 'test', body: 'second' } }, { revision: 1 })
   pipeline.clock.advance(10_000)
-  await worker.keep()
+  await worker.runDue()
   pipeline.clock.advance(60 * MINUTE - 10_000)
   target.script = () => SUCCEEDED
-  await worker.keep()
+  await worker.runDue()
 
   const [first, second, next] = target.calls
   expect([first?.attempt, second?.attempt, next?.attempt]).toEqual([1, 2, 1])
@@ -57,25 +57,25 @@ test('every attempt has the run id, the key and the body of the revision that be
   expect((await pipeline.ledger(schedule)).map(({ revision }) => revision)).toEqual([1, 2])
 })
 
-test('the backoff, too, follows the revision that began the run (I5)', async () => {
+test('the backoff follows the revision that began the run (I5)', async () => {
   const { pipeline, worker, schedule, target, scheduler } = await setup()
   target.script = () => FAIL
 
   await scheduler.edit(CALLER, schedule.id, { policy: { retry: { maxAttempts: 1 } } }, { revision: 1 })
   pipeline.clock.advance(10_000)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'retrying', attemptCount: 2 }])
 })
 
-test('a retry waits in the lane of the kind it began with, whatever the schedule calls now: only its workers take it (I5)', async () => {
+test('a retry waits in the lane of its own target kind, even if an edit changed the kind of the schedule (I5)', async () => {
   const { pipeline, worker, schedule, target, scheduler } = await setup()
   const other = new ScriptedTarget()
   Object.assign(other, { kind: 'other', schema: z.looseObject({ kind: z.literal('other') }) })
   const targets = pipeline.targets as Map<string, Target>
   targets.set('other', other)
   targets.delete('test')
-  const stranger = pipeline.worker('serves only the other kind')
+  const otherKindWorker = pipeline.worker('serves only the other kind')
   targets.set('test', target)
   target.script = ({ attempt }) => (attempt < 3 ? FAIL : SUCCEEDED)
 
@@ -83,13 +83,13 @@ test('a retry waits in the lane of the kind it began with, whatever the schedule
   for (const waitMs of [10_000, 20_000]) {
     const { rows } = await sql`
       select runs.lane = carillon.lane_of('test', runs.tenant_id) as is_of_test,
-        schedules.lane = carillon.lane_of('other', runs.tenant_id) as is_other_by_now
+        schedules.lane = carillon.lane_of('other', runs.tenant_id) as is_other_now
       from carillon.runs join carillon.schedules on schedules.id = runs.schedule_id`.execute(pipeline.db)
-    expect(rows).toEqual([{ is_of_test: true, is_other_by_now: true }])
+    expect(rows).toEqual([{ is_of_test: true, is_other_now: true }])
     pipeline.clock.advance(waitMs)
-    await stranger.keep()
+    await otherKindWorker.runDue()
     expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'retrying' }])
-    await worker.keep()
+    await worker.runDue()
   }
 
   expect(target.calls.map(({ attempt }) => attempt)).toEqual([1, 2, 3])
@@ -97,7 +97,7 @@ test('a retry waits in the lane of the kind it began with, whatever the schedule
   expect(await pipeline.lines(schedule)).toEqual(['10:00 succeeded'])
 })
 
-test('a run that was lost, or handed back, after an edit of the kind waits in the lane of its own kind (I5)', async () => {
+test('a run that is rescued or handed back after an edit of the kind waits in the lane of its own kind (I5)', async () => {
   const { pipeline, schedule, target, scheduler } = await setup()
   const other = new ScriptedTarget()
   Object.assign(other, { kind: 'other', schema: z.looseObject({ kind: z.literal('other') }) })
@@ -112,13 +112,13 @@ test('a run that was lost, or handed back, after an edit of the kind waits in th
   await scheduler.edit(CALLER, schedule.id, { target: { kind: 'other' } }, { revision: 1 })
   target.script = () => new Promise(() => undefined)
   pipeline.clock.advance(10_000)
-  await dying.begin()
+  await dying.startDue()
   dying.process.stop()
 
   pipeline.clock.advance(3 * HEARTBEAT_MS)
   expect(await leaving.rescuer.runOnce()).toMatchObject({ rescued: 1 })
   expect(await laneOfRun()).toEqual([true])
-  await leaving.begin()
+  await leaving.startDue()
   const drained = leaving.loop.drain(0)
   pipeline.clock.advance(1)
   await drained
@@ -127,7 +127,7 @@ test('a run that was lost, or handed back, after an edit of the kind waits in th
   expect(target.calls.map(({ attempt }) => attempt)).toEqual([1, 2, 3])
 })
 
-test('a waiting run whose revision somebody removed is taken all the same, fails with a reason, and keeps nobody waiting', async () => {
+test('a waiting run whose revision was deleted is taken, fails with an error, and does not hold up other runs', async () => {
   const { pipeline, worker, schedule } = await setup()
   const healthy = await pipeline.create({ cadence: HOURLY })
   const [run] = await pipeline.ledger(schedule)
@@ -137,10 +137,10 @@ test('a waiting run whose revision somebody removed is taken all the same, fails
   )
 
   pipeline.clock.advance(10_000)
-  await worker.keep()
+  await worker.runDue()
   pipeline.clock.advance(60 * MINUTE - 10_000)
   pipeline.target.script = () => SUCCEEDED
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.scheduler.getRun(CALLER, run?.id ?? '')).toMatchObject({
     state: 'failed',
@@ -151,17 +151,17 @@ test('a waiting run whose revision somebody removed is taken all the same, fails
   expect(await pipeline.lines(healthy)).toEqual(['11:00 succeeded'])
 })
 
-test('a kind of target that no longer exists fails its run alone, without a retry', async () => {
+test('a run whose target kind no longer exists fails without a retry, and no other run does', async () => {
   const { pipeline, worker, schedule } = await setup()
   const healthy = await pipeline.create({ cadence: HOURLY })
   await sql`
     update carillon.schedule_revisions set target_kind = 'gone' where schedule_id = ${schedule.id}`.execute(pipeline.db)
 
   pipeline.clock.advance(10_000)
-  await worker.keep()
+  await worker.runDue()
   pipeline.clock.advance(60 * MINUTE - 10_000)
   pipeline.target.script = () => SUCCEEDED
-  await worker.keep()
+  await worker.runDue()
 
   const [run] = await pipeline.ledger(schedule)
   expect(await pipeline.scheduler.getRun(CALLER, run?.id ?? '')).toMatchObject({
@@ -171,16 +171,16 @@ test('a kind of target that no longer exists fails its run alone, without a retr
   expect(await pipeline.lines(healthy)).toEqual(['11:00 succeeded'])
 })
 
-test('a spec that its target can no longer read fails its run alone, without a retry', async () => {
+test('a run whose spec its target can no longer read fails without a retry, and no other run does', async () => {
   const { pipeline, worker, schedule } = await setup()
   const healthy = await pipeline.create({ cadence: HOURLY })
   await rewrite(pipeline, schedule, 'target', '{"kind":"test","timeoutSeconds":"soon"}')
-  // After the next slot, or either of the two might be claimed first.
+  // The retry is due after the next slot. Otherwise either of the two might be claimed first.
   await sql`update carillon.runs set due_at = due_at + interval '2 hours' where due_at is not null`.execute(pipeline.db)
 
   pipeline.clock.advance(60 * MINUTE)
   pipeline.target.script = () => SUCCEEDED
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.ledger(schedule)).toMatchObject([
     { state: 'failed', reason: 'superseded' },
@@ -194,7 +194,7 @@ test.each([
   { column: 'cadence_cron', json: '{"kind":"cron","expression":"whenever","timezone":"UTC"}' },
   { column: 'policy', json: '{"overlap":"perhaps"}' },
 ])(
-  'a schedule whose $column can no longer be read is paused with its reason, its slot says why, and no other notices',
+  'a schedule whose $column can no longer be read fails its slot and is paused with the reason, and no other is affected',
   async ({ column, json }) => {
     const { pipeline, worker, schedule } = await setup()
     const healthy = await pipeline.create({ cadence: HOURLY })
@@ -202,7 +202,7 @@ test.each([
 
     pipeline.clock.advance(60 * MINUTE)
     pipeline.target.script = () => SUCCEEDED
-    await worker.keep()
+    await worker.runDue()
 
     expect((await pipeline.ledger(schedule)).at(-1)).toMatchObject({
       scheduledFor: SLOT + 60 * MINUTE,
@@ -225,7 +225,7 @@ test('a run whose policy can no longer be read gets no second attempt', async ()
   await rewrite(pipeline, schedule, 'policy', '{}')
 
   pipeline.clock.advance(10_000)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'failed', attemptCount: 2 }])
 })

@@ -11,7 +11,7 @@ const pipelineAt = emptiedPipelines()
 const SLOT = Date.parse('2026-03-02T10:00:00Z')
 const HOURLY = { kind: 'cron', expression: '0 * * * *', timezone: 'UTC' }
 
-/** A schedule at the instant of its slot, not begun yet. */
+/** A schedule at the instant of its slot, before its run begins. */
 async function setup(retry: object = {}, policy: object = {}) {
   const pipeline = await pipelineAt('2026-03-02T09:30:00Z')
   const worker = pipeline.worker()
@@ -20,24 +20,24 @@ async function setup(retry: object = {}, policy: object = {}) {
   return { pipeline, worker, schedule, target: pipeline.target, scheduler: pipeline.scheduler }
 }
 
-/** The one run of a schedule, with its attempts. */
+/** The only run of a schedule, with its attempts. */
 async function theRun(pipeline: Pipeline, schedule: { readonly id: string }) {
   const [run] = await pipeline.ledger(schedule)
   return pipeline.scheduler.getRun(CALLER, run?.id ?? '')
 }
 
-/** Goes to the instant of the retry, and sees it through. */
+/** Advances the clock to the instant of the retry, and runs it to its end. */
 async function retry(pipeline: Pipeline, worker: TestWorker, schedule: { readonly id: string }): Promise<void> {
   const { retryAt } = await theRun(pipeline, schedule)
   pipeline.clock.advance((retryAt ?? Number.NaN) - pipeline.clock.instant)
-  await worker.keep()
+  await worker.runDue()
 }
 
-test('a failure is retried after a backoff that doubles, to the millisecond, and then settles', async () => {
+test('a failed attempt is retried after a backoff that doubles, to the millisecond, until the run succeeds', async () => {
   const { pipeline, worker, schedule, target, scheduler } = await setup()
   target.script = ({ attempt }) => (attempt < 3 ? FAIL : { kind: 'succeeded', result: { done: true } })
 
-  await worker.keep()
+  await worker.runDue()
   const { id: runId, retryAt } = await theRun(pipeline, schedule)
   await retry(pipeline, worker, schedule)
   const { retryAt: secondRetryAt } = await theRun(pipeline, schedule)
@@ -70,26 +70,26 @@ test('a failure is retried after a backoff that doubles, to the millisecond, and
   expect(await listWaits(pipeline)).toEqual([])
 })
 
-test('a retry does not start before its time, whoever asks (I10)', async () => {
+test('a retry does not start before its instant (I10)', async () => {
   const { pipeline, worker, schedule, target } = await setup()
   target.script = () => FAIL
-  await worker.keep()
+  await worker.runDue()
   const { retryAt } = await theRun(pipeline, schedule)
 
   pipeline.clock.advance((retryAt ?? 0) - 1 - SLOT)
   await worker.heartbeat.runOnce()
   expect(await takeAs(pipeline, worker)).toEqual([])
-  await worker.keep()
+  await worker.runDue()
 
   expect(target.calls).toHaveLength(1)
   expect(await theRun(pipeline, schedule)).toMatchObject({ state: 'retrying', attemptCount: 1 })
 })
 
-test('after the last attempt the run has failed for good, and counts once', async () => {
+test('a run fails for good after its last attempt, and counts as one failure', async () => {
   const { pipeline, worker, schedule, target, scheduler } = await setup({ maxAttempts: 2 })
   target.script = () => FAIL
 
-  await worker.keep()
+  await worker.runDue()
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ consecutiveFailures: 0, failureCount: 0 })
   await retry(pipeline, worker, schedule)
 
@@ -107,30 +107,30 @@ test('after the last attempt the run has failed for good, and counts once', asyn
 test.each<{ what: string; outcome: Outcome; attempt: string; state: string }>([
   { what: 'fails for good', outcome: FAIL_FOR_GOOD, attempt: 'failed', state: 'failed' },
   {
-    what: 'makes no sense',
+    what: 'is malformed',
     outcome: { kind: 'malformed', error: { code: 'test', message: 'nonsense' } },
     attempt: 'malformed',
     state: 'failed',
   },
-  { what: 'gives itself up', outcome: { kind: 'cancelled' }, attempt: 'cancelled', state: 'cancelled' },
+  { what: 'cancels itself', outcome: { kind: 'cancelled' }, attempt: 'cancelled', state: 'cancelled' },
 ])('an attempt that $what is not retried', async ({ outcome, attempt, state }) => {
   const { pipeline, worker, schedule, target } = await setup()
   target.script = () => outcome
 
-  await worker.keep()
+  await worker.runDue()
 
   expect(await theRun(pipeline, schedule)).toMatchObject({ state, attemptCount: 1, attempts: [{ outcome: attempt }] })
   expect(await listWaits(pipeline)).toEqual([])
 })
 
 test.each([
-  { what: 'longer than the backoff is heeded', retryAfterMs: 60_000, waitMs: 60_000 },
-  { what: 'longer than the cap is cut to it', retryAfterMs: 3_600_000, waitMs: 100_000 },
+  { what: 'longer than the backoff is used', retryAfterMs: 60_000, waitMs: 60_000 },
+  { what: 'longer than the cap is reduced to the cap', retryAfterMs: 3_600_000, waitMs: 100_000 },
 ])('a Retry-After $what', async ({ retryAfterMs, waitMs }) => {
   const { pipeline, worker, schedule, target } = await setup()
   target.script = () => ({ ...FAIL, retryAfterMs }) as Outcome
 
-  await worker.keep()
+  await worker.runDue()
 
   expect(await theRun(pipeline, schedule)).toMatchObject({ retryAt: SLOT + waitMs })
 })
@@ -139,7 +139,7 @@ test.each([1, Number.NaN, -5])('a Retry-After of %d ms does not shorten the back
   const { pipeline, worker, schedule, target } = await setup()
   target.script = () => ({ ...FAIL, retryAfterMs }) as Outcome
 
-  await worker.keep()
+  await worker.runDue()
 
   const { retryAt } = await theRun(pipeline, schedule)
   expect(retryAt).toBeGreaterThanOrEqual(SLOT + 9000)
@@ -150,7 +150,7 @@ test('no backoff is longer than the cap', async () => {
   const { pipeline, worker, schedule, target } = await setup({ maxAttempts: 8, baseSeconds: 10, capSeconds: 25 })
   target.script = () => FAIL
 
-  await worker.keep()
+  await worker.runDue()
   const waits: number[] = []
   for (let attempt = 1; attempt < 8; attempt += 1) {
     const { retryAt } = await theRun(pipeline, schedule)
@@ -165,14 +165,14 @@ test('no backoff is longer than the cap', async () => {
 
 test.each<{ what: string; thrown: unknown; message: string }>([
   { what: 'an error', thrown: new Error('boom'), message: 'boom' },
-  { what: 'no error at all', thrown: 'boom', message: 'boom' },
-])('a target that throws $what has failed an attempt, which is retried', async ({ thrown, message }) => {
+  { what: 'a string', thrown: 'boom', message: 'boom' },
+])('an attempt whose target throws $what has failed and is retried', async ({ thrown, message }) => {
   const { pipeline, worker, schedule, target } = await setup()
   target.script = () => {
     throw thrown
   }
 
-  await worker.keep()
+  await worker.runDue()
 
   expect(await theRun(pipeline, schedule)).toMatchObject({
     state: 'retrying',
@@ -180,7 +180,7 @@ test.each<{ what: string; thrown: unknown; message: string }>([
   })
 })
 
-test('a hanging target is cut at its timeout, its signal fires, and the attempt is recorded and retried', async () => {
+test('a call that hangs ends at its timeout: its signal fires, and its attempt has failed and is retried', async () => {
   const { pipeline, worker, target } = await setup()
   const schedule = await pipeline.create({ target: { kind: 'test', timeoutSeconds: 7 } })
   const signals: AbortSignal[] = []
@@ -190,27 +190,27 @@ test('a hanging target is cut at its timeout, its signal fires, and the attempt 
     return new Promise(() => undefined)
   }
   pipeline.clock.advance(MINUTE)
-  await worker.begin()
+  await worker.startDue()
 
   pipeline.clock.advance(6999)
   expect(signals[0]?.aborted).toBe(false)
   pipeline.clock.advance(1)
   await worker.loop.whenIdle()
 
-  const cutAt = SLOT + MINUTE + 7000
+  const endedAt = SLOT + MINUTE + 7000
   expect(signals[0]?.aborted).toBe(true)
   expect(await theRun(pipeline, schedule)).toMatchObject({
     state: 'retrying',
-    attempts: [{ outcome: 'failed', error: { code: 'timeout' }, startedAt: SLOT + MINUTE, completedAt: cutAt }],
+    attempts: [{ outcome: 'failed', error: { code: 'timeout' }, startedAt: SLOT + MINUTE, completedAt: endedAt }],
   })
-  // The lease has a timer of its own.
+  // Only the timer of the lease may be left.
   worker.lease.release()
   expect(pipeline.clock.waiting).toBe(0)
 })
 
-test('an attempt whose right nobody answers about is cut at the timeout as well, without a call, and retried (I8)', async () => {
+test('an attempt whose permission check hangs ends at the timeout without a call, and is retried (I8)', async () => {
   const { pipeline, schedule, target } = await setup()
-  const worker = pipeline.worker('doubtful', 200, { authorization: { isAllowed: () => new Promise(() => undefined) } })
+  const worker = pipeline.worker('worker', 200, { authorization: { isAllowed: () => new Promise(() => undefined) } })
   await worker.heartbeat.runOnce()
   await worker.loop.runOnce()
 
@@ -224,36 +224,36 @@ test('an attempt whose right nobody answers about is cut at the timeout as well,
   })
 })
 
-test('a target that answers leaves no timer behind', async () => {
+test('an answered call leaves no timer behind', async () => {
   const { pipeline, worker } = await setup()
 
-  await worker.keep()
+  await worker.runDue()
 
-  // The lease has a timer of its own.
+  // Only the timer of the lease may be left.
   worker.lease.release()
   expect(pipeline.clock.waiting).toBe(0)
 })
 
-test('a retry waits in the row of its slot, due when its backoff ends', async () => {
+test('a retry waits in the row of its run, and is due when its backoff ends', async () => {
   const { pipeline, worker, schedule, target } = await setup()
   target.script = () => FAIL
 
-  await worker.keep()
+  await worker.runDue()
 
   const { retryAt, waitsFor } = await theRun(pipeline, schedule)
   expect(waitsFor).toBe('retry')
   expect(await listWaits(pipeline)).toEqual([{ scheduleId: schedule.id, slot: SLOT, waitsFor, dueAt: retryAt }])
 })
 
-test('a retry that several workers go for at once is tried once, and one that was tried is not taken again (I2, I12)', async () => {
+test('a retry that several workers try to take at the same time is made once, and is not taken again (I2, I12)', async () => {
   const { pipeline, worker, schedule, target } = await setup()
   const others = [pipeline.worker('second'), pipeline.worker('third')]
   target.script = ({ attempt }) => (attempt === 1 ? FAIL : SUCCEEDED)
-  await worker.keep()
+  await worker.runDue()
   const { retryAt } = await theRun(pipeline, schedule)
   pipeline.clock.advance((retryAt ?? Number.NaN) - pipeline.clock.instant)
 
-  await Promise.all([worker, ...others].map((each) => each.keep()))
+  await Promise.all([worker, ...others].map((each) => each.runDue()))
   expect(await takeAs(pipeline, worker)).toEqual([])
 
   expect(target.calls).toHaveLength(2)

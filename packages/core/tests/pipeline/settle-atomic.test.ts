@@ -8,8 +8,8 @@ import { listWaits } from '../waits.ts'
 
 const pipelineAt = emptiedPipelines()
 
-/** Refuses a change of runs for as long as the work takes. */
-async function refusing({ db }: Pipeline, change: string, work: () => Promise<void>): Promise<void> {
+/** Makes Postgres reject updates of runs that meet a condition, during `work`. */
+async function whileRejecting({ db }: Pipeline, change: string, work: () => Promise<void>): Promise<void> {
   await sql`
     create function carillon.refuse() returns trigger language plpgsql as $$
     begin raise exception 'refused'; end $$`.execute(db)
@@ -23,8 +23,8 @@ async function refusing({ db }: Pipeline, change: string, work: () => Promise<vo
   }
 }
 
-/** Somebody's settle could not be written. */
-function whenSettlerFails({ events }: TestWorker): Promise<unknown> {
+/** Resolves once the settle queue of a worker has failed to write. */
+function whenSettlingFails({ events }: TestWorker): Promise<unknown> {
   return new Promise((resolve) => {
     const stop = events.on('service.failed', ({ service, error }) => {
       if (service !== 'settle queue') return
@@ -34,16 +34,16 @@ function whenSettlerFails({ events }: TestWorker): Promise<unknown> {
   })
 }
 
-test('a retry is settled with its attempt and its instant or not at all (I4)', async () => {
+test('one transaction writes the attempt and the instant of the retry (I4)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const worker = pipeline.worker()
   const schedule = await pipeline.create()
   pipeline.target.script = () => FAIL
   pipeline.clock.advance(MINUTE / 2)
 
-  await refusing(pipeline, 'new.due_at is not null', async () => {
-    const failed = whenSettlerFails(worker)
-    await worker.begin()
+  await whileRejecting(pipeline, 'new.due_at is not null', async () => {
+    const failed = whenSettlingFails(worker)
+    await worker.startDue()
     await failed
     const [run] = await pipeline.ledger(schedule)
     expect(await pipeline.scheduler.getRun(CALLER, run?.id ?? '')).toMatchObject({ state: 'running', attempts: [] })
@@ -57,18 +57,18 @@ test('a retry is settled with its attempt and its instant or not at all (I4)', a
   expect(await countRows(pipeline)).toMatchObject({ 'carillon.attempts': 1, 'carillon.runs': 1 })
 })
 
-test('a run that waits for its turn is freed in the transaction that ends the one before, or that one does not end (I4)', async () => {
+test('one transaction ends a run and frees the run that waits for its turn (I4)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const worker = pipeline.worker()
   const schedule = await pipeline.create({ policy: { overlap: 'queue' } })
   const answer = Promise.withResolvers<typeof SUCCEEDED>()
   pipeline.target.script = () => answer.promise
   pipeline.clock.advance(MINUTE / 2)
-  await worker.begin()
+  await worker.startDue()
   await pipeline.scheduler.runNow(CALLER, schedule.id)
 
-  await refusing(pipeline, `old.waits_for = 'turn'`, async () => {
-    const failed = whenSettlerFails(worker)
+  await whileRejecting(pipeline, `old.waits_for = 'turn'`, async () => {
+    const failed = whenSettlingFails(worker)
     answer.resolve(SUCCEEDED)
     await failed
     expect((await pipeline.ledger(schedule)).map(({ state }) => state)).toEqual(['pending', 'running'])
@@ -81,22 +81,22 @@ test('a run that waits for its turn is freed in the transaction that ends the on
   expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'worker', dueAt: pipeline.clock.instant }])
 })
 
-test('a final failure is settled with the counters and the pause, or not at all (I4)', async () => {
+test('one transaction writes a final failure, the counters and the auto-pause (I4)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const worker = pipeline.worker()
   const schedule = await pipeline.create({ policy: { autoPauseThreshold: 3 } })
   pipeline.target.script = () => FAIL_FOR_GOOD
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
   pipeline.clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
   pipeline.clock.advance(MINUTE)
-  await sql`alter table carillon.schedule_changes rename to taken_away`.execute(pipeline.db)
+  await sql`alter table carillon.schedule_changes rename to hidden`.execute(pipeline.db)
 
-  const failed = whenSettlerFails(worker)
-  await worker.begin()
+  const failed = whenSettlingFails(worker)
+  await worker.startDue()
   await failed
-  await sql`alter table carillon.taken_away rename to schedule_changes`.execute(pipeline.db)
+  await sql`alter table carillon.hidden rename to schedule_changes`.execute(pipeline.db)
   expect((await pipeline.lines(schedule)).at(-1)).toBe('09:03 running')
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'active', consecutiveFailures: 2 })
   const settled = worker.whenSettled()
@@ -107,25 +107,25 @@ test('a final failure is settled with the counters and the pause, or not at all 
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'paused', consecutiveFailures: 3 })
 })
 
-test('a begin that cannot write its line moves nothing on: the slot is still due (I3)', async () => {
+test('if begin cannot write its line, the slot stays due (I3)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const worker = pipeline.worker()
   const schedule = await pipeline.create()
   pipeline.clock.advance(MINUTE / 2)
-  await sql`alter table carillon.runs rename to taken_away`.execute(pipeline.db)
+  await sql`alter table carillon.runs rename to hidden`.execute(pipeline.db)
 
-  await expect(worker.begin()).rejects.toThrow('carillon.runs')
-  await sql`alter table carillon.taken_away rename to runs`.execute(pipeline.db)
+  await expect(worker.startDue()).rejects.toThrow('carillon.runs')
+  await sql`alter table carillon.hidden rename to runs`.execute(pipeline.db)
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({
     nextSlotAt: pipeline.clock.instant,
     runCount: 0,
   })
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
 })
 
-test('a begin that fails half-way has not begun: what it superseded still waits, and nothing ran (I3)', async () => {
+test('a begin that fails in the middle is rolled back: the run that it would supersede still waits, and no run starts (I3)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const worker = pipeline.worker()
   const cadence = { kind: 'interval', every: 'PT1M', startAt: '2026-03-02T09:01:00Z', maxRuns: 2 }
@@ -133,26 +133,26 @@ test('a begin that fails half-way has not begun: what it superseded still waits,
   const schedule = await pipeline.create({ cadence, policy: { retry } })
   pipeline.target.script = () => FAIL
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
   pipeline.clock.advance(MINUTE)
 
-  // Its last slot completes it, which is written down last.
-  await sql`alter table carillon.schedule_changes rename to taken_away`.execute(pipeline.db)
-  await expect(worker.begin()).rejects.toThrow('schedule_changes')
-  await sql`alter table carillon.taken_away rename to schedule_changes`.execute(pipeline.db)
+  // This slot is the last one and completes the schedule, which begin records at its end.
+  await sql`alter table carillon.schedule_changes rename to hidden`.execute(pipeline.db)
+  await expect(worker.startDue()).rejects.toThrow('schedule_changes')
+  await sql`alter table carillon.hidden rename to schedule_changes`.execute(pipeline.db)
   expect(await pipeline.lines(schedule)).toEqual(['09:01 retrying'])
   expect(await listWaits(pipeline)).toHaveLength(1)
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({
     state: 'active',
     nextSlotAt: pipeline.clock.instant,
   })
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 failed superseded', '09:02 retrying'])
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'completed' })
 })
 
-test('of attempts that are settled together each keeps its own result, and who has none has none (I4)', async () => {
+test('each attempt of a batch is stored with its own result, or with none (I4)', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const { clock, target, scheduler } = pipeline
   const schedules = [await pipeline.create(), await pipeline.create(), await pipeline.create()]
@@ -163,7 +163,7 @@ test('of attempts that are settled together each keeps its own result, and who h
   })
   clock.advance(MINUTE / 2)
 
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   const runs = (await Promise.all(schedules.map((schedule) => pipeline.ledger(schedule)))).flat()
   const kept = await Promise.all(runs.map(({ id }) => scheduler.getRun(CALLER, id)))

@@ -12,69 +12,69 @@ interface Situation {
   readonly slots: number
   readonly runs: number
   readonly room: number
-  /** When the runs are asked for. @default 0 */
+  /** The instant at which the manual runs are requested, relative to the start. @default 0 */
   readonly runsAfterMs?: number
 }
 
-/** Slots that are due at 09:01, and run-nows from an instant before or after; all of one lane, and nobody has begun any. */
+/** Slots that are due at 09:01 and manual runs that are due earlier or later, all in one lane and none begun. */
 async function setup({ slots, runs, room, runsAfterMs = 0 }: Situation) {
   const pipeline = await pipelineAt(START, ANY_NUMBER)
   pipeline.target.script = () => new Promise(() => undefined)
   for (let slot = 0; slot < slots; slot += 1) await pipeline.create()
-  const asked = await Promise.all(Array.from({ length: runs }, () => pipeline.create({ cadence: NEVER })))
+  const manual = await Promise.all(Array.from({ length: runs }, () => pipeline.create({ cadence: NEVER })))
   pipeline.clock.advance(runsAfterMs)
-  for (const { id } of asked) await pipeline.scheduler.runNow(CALLER, id)
+  for (const { id } of manual) await pipeline.scheduler.runNow(CALLER, id)
   pipeline.clock.advance(Math.max(0, MINUTE - runsAfterMs))
   const worker = pipeline.worker('worker', room)
   await worker.heartbeat.runOnce()
   return worker
 }
 
-test('slots and waiting runs that are due in one lane share its room half and half', async () => {
+test('due slots and due runs of one lane each get half of the room', async () => {
   const worker = await setup({ slots: 10, runs: 10, room: 4 })
 
   expect(await worker.loop.runOnce()).toMatchObject({ begun: 2, taken: 2 })
   expect(worker.loop.inFlight).toBe(4)
 })
 
-test('a herd of slots does not starve a waiting run, though it is due later than all of them', async () => {
+test('a herd of slots does not starve a waiting run that is due later', async () => {
   const worker = await setup({ slots: 30, runs: 1, room: 4, runsAfterMs: MINUTE + 1000 })
 
   expect(await worker.loop.runOnce()).toMatchObject({ begun: 2, taken: 1 })
 })
 
-test('a storm of waiting runs does not starve a slot, though it is due later than all of them', async () => {
+test('many waiting runs do not starve a slot that is due later', async () => {
   const worker = await setup({ slots: 1, runs: 30, room: 4 })
 
   expect(await worker.loop.runOnce()).toMatchObject({ begun: 1, taken: 2 })
 })
 
 test.each([
-  { what: 'slots do not use of their half, waiting runs take', slots: 1, runs: 20 },
-  { what: 'waiting runs do not use of their half, slots take', slots: 20, runs: 1 },
-])('what $what in the next turn, until the worker is full', async ({ slots, runs }) => {
+  { what: 'waiting runs get the room that slots do not use of their half', slots: 1, runs: 20 },
+  { what: 'slots get the room that waiting runs do not use of their half', slots: 20, runs: 1 },
+])('$what in the next round, until the worker is full', async ({ slots, runs }) => {
   const worker = await setup({ slots, runs, room: 10 })
 
-  await worker.begin()
+  await worker.startDue()
 
   expect(worker.loop.inFlight).toBe(10)
 })
 
-test('with room for a single one, whichever has been due for longest is next', async () => {
+test('with room for a single run, the slot or run that has been due for longest is next', async () => {
   const pipeline = await pipelineAt(START)
   const { clock, target, scheduler } = pipeline
   const worker = pipeline.worker('small', 1)
   const { script, answers } = heldEach()
   target.script = script
-  const asked = await pipeline.create({ cadence: NEVER })
+  const manual = await pipeline.create({ cadence: NEVER })
   const at = (time: string): object => ({ cadence: { kind: 'once', at: `2026-03-02T${time}Z` } })
-  const schedules = [await pipeline.create(at('09:01:00')), asked, await pipeline.create(at('09:01:02'))]
+  const schedules = [await pipeline.create(at('09:01:00')), manual, await pipeline.create(at('09:01:02'))]
   clock.advance(MINUTE + 1000)
-  await scheduler.runNow(CALLER, asked.id)
+  await scheduler.runNow(CALLER, manual.id)
   clock.advance(2000)
 
   for (let call = 0; call < schedules.length; call += 1) {
-    await worker.begin()
+    await worker.startDue()
     expect(target.calls).toHaveLength(call + 1)
     answers[call]?.(SUCCEEDED)
     await worker.loop.whenIdle()
@@ -83,7 +83,7 @@ test('with room for a single one, whichever has been due for longest is next', a
   expect(target.calls.map(({ scheduleId }) => scheduleId)).toEqual(schedules.map(({ id }) => id))
 })
 
-test('a storm of waiting runs leaves a slot its turn, also with room for a single one at a time', async () => {
+test('many waiting runs do not starve a slot even with room for a single run', async () => {
   const pipeline = await pipelineAt(START, ANY_NUMBER)
   const { clock, target, scheduler } = pipeline
   const slot = await pipeline.create()
@@ -95,7 +95,7 @@ test('a storm of waiting runs leaves a slot its turn, also with room for a singl
   const worker = pipeline.worker('small', 1)
 
   for (let call = 0; call < 3; call += 1) {
-    await worker.begin()
+    await worker.startDue()
     await worker.loop.whenIdle()
   }
 

@@ -18,11 +18,11 @@ async function setup(policy: object = {}) {
   return { pipeline, worker, schedule, offset, scheduler: pipeline.scheduler }
 }
 
-test('a spread schedule is due after its slot, by a share of its own that is the same at every slot', async () => {
+test('a schedule with a spread is due after its slot, by the same offset at every slot', async () => {
   const { pipeline, worker, schedule, offset, scheduler } = await setup()
 
   pipeline.clock.advance(SLOT + offset - pipeline.clock.instant)
-  await worker.keep()
+  await worker.runDue()
 
   expect(offset).toBeGreaterThan(0)
   expect(offset).toBeLessThan(SPREAD_SECONDS * 1000)
@@ -33,25 +33,25 @@ test('a spread schedule is due after its slot, by a share of its own that is the
   })
 })
 
-test('a spread schedule does not begin before it is due, not by a millisecond (I10)', async () => {
+test('a schedule with a spread does not begin a millisecond before it is due (I10)', async () => {
   const { pipeline, worker, schedule, offset } = await setup()
 
   pipeline.clock.advance(SLOT - pipeline.clock.instant)
-  await worker.keep()
+  await worker.runDue()
   pipeline.clock.advance(offset - 1)
-  await worker.keep()
+  await worker.runDue()
   expect(await pipeline.lines(schedule)).toEqual([])
   pipeline.clock.advance(1)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['10:00 succeeded'])
 })
 
-test('the nominal slot stays the identity of the run, and its key (I5)', async () => {
+test('a run is identified by its nominal slot, which its key contains (I5)', async () => {
   const { pipeline, worker, schedule, offset } = await setup()
 
   pipeline.clock.advance(SLOT + offset - pipeline.clock.instant)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.ledger(schedule)).toMatchObject([{ scheduledFor: SLOT, begunAt: SLOT + offset }])
   expect(pipeline.target.calls).toMatchObject([
@@ -59,38 +59,38 @@ test('the nominal slot stays the identity of the run, and its key (I5)', async (
   ])
 })
 
-test('lateness counts from when a spread slot was due, not from its nominal instant', async () => {
+test('lateness counts from the instant at which a slot comes due, not from its nominal instant', async () => {
   const { pipeline, worker, schedule, offset } = await setup({ startingDeadlineSeconds: 1 })
 
   pipeline.clock.advance(SLOT + offset + 1000 - pipeline.clock.instant)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['10:00 succeeded'])
 })
 
-test('schedules of the same slot do not arrive together', async () => {
+test('schedules with the same slot and a spread do not all run at the same time', async () => {
   const { pipeline, worker } = await setup()
   for (let more = 0; more < 30; more += 1) {
     await pipeline.create({ cadence: HOURLY, policy: { spreadSeconds: SPREAD_SECONDS } })
   }
 
   pipeline.clock.advance(SLOT + (SPREAD_SECONDS / 2) * 1000 - pipeline.clock.instant)
-  await worker.keep()
+  await worker.runDue()
 
   expect(pipeline.target.calls.length).toBeGreaterThan(5)
   expect(pipeline.target.calls.length).toBeLessThan(26)
 })
 
-test('after an outage every slot that was due has its line, and the one that is not due yet has none (I6)', async () => {
+test('after an outage every slot that came due has its line, and a slot that is not due yet has none (I6)', async () => {
   const { pipeline, worker, schedule, offset } = await setup({ startingDeadlineSeconds: 1 })
 
   pipeline.clock.advance(SLOT + 2 * HOUR + offset - 1 - pipeline.clock.instant)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['10:00 skipped missed', '11:00 skipped missed'])
 })
 
-test('a change of the spread moves when the next slot is due, not the slot', async () => {
+test('an edit of the spread changes when the next slot comes due, but not the slot', async () => {
   const { schedule, scheduler } = await setup()
 
   const edited = await scheduler.edit(CALLER, schedule.id, { policy: { spreadSeconds: 0 } }, { revision: 1 })
@@ -98,7 +98,7 @@ test('a change of the spread moves when the next slot is due, not the slot', asy
   expect(edited).toMatchObject({ nextSlotAt: SLOT, dueAt: SLOT })
 })
 
-test('a pause before a spread slot is due leaves no line of it', async () => {
+test('a pause before a slot comes due leaves no line for it', async () => {
   const { pipeline, schedule, offset, scheduler } = await setup()
   pipeline.clock.advance(SLOT + offset - 1 - pipeline.clock.instant)
 

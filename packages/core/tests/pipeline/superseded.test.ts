@@ -8,7 +8,7 @@ import { beginSlotsAs, listWaits, takeAs } from '../waits.ts'
 const pipelineAt = emptiedPipelines()
 const SLOT_1 = Date.parse('2026-03-02T09:01:00Z')
 
-/** A schedule whose 09:01 has failed once and waits for longer than a minute to be retried. */
+/** A schedule whose run of 09:01 has failed once and waits for its retry, for longer than a minute. */
 async function setup(policy: object) {
   const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
   const worker = pipeline.worker()
@@ -16,19 +16,19 @@ async function setup(policy: object) {
   const schedule = await pipeline.create({ policy: { retry, ...policy } })
   pipeline.target.script = ({ attempt, scheduledFor }) => (scheduledFor === SLOT_1 && attempt === 1 ? FAIL : SUCCEEDED)
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
   expect(await listWaits(pipeline)).toMatchObject([{ scheduleId: schedule.id, slot: SLOT_1, waitsFor: 'retry' }])
   return { pipeline, worker, schedule, scheduler: pipeline.scheduler }
 }
 
 test.each(['forbid', 'queue', 'replace'] as const)(
-  'under %s a run that waits to be retried ends as failed, superseded, when the next slot begins, and counts',
+  'under %s a run that waits for its retry fails as superseded when the next slot begins, and is counted',
   async (overlap) => {
     const { pipeline, worker, schedule, scheduler } = await setup({ overlap })
     pipeline.target.script = () => FAIL
 
     pipeline.clock.advance(MINUTE)
-    await worker.keep()
+    await worker.runDue()
 
     expect(await pipeline.lines(schedule)).toEqual(['09:01 failed superseded', '09:02 retrying'])
     expect(await listWaits(pipeline)).toMatchObject([{ slot: SLOT_1 + MINUTE, waitsFor: 'retry' }])
@@ -36,10 +36,10 @@ test.each(['forbid', 'queue', 'replace'] as const)(
   },
 )
 
-test('a superseded run keeps its attempts and its last error, and is over for ever', async () => {
+test('a superseded run keeps its attempts and its last error, and is not taken again', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup({ overlap: 'forbid' })
   pipeline.clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
   const [superseded] = await pipeline.ledger(schedule)
 
   pipeline.clock.advance(10 * MINUTE)
@@ -58,51 +58,51 @@ test('a superseded run keeps its attempts and its last error, and is over for ev
   expect(pipeline.target.calls.map(({ scheduledFor }) => scheduledFor)).toEqual([SLOT_1, SLOT_1 + MINUTE])
 })
 
-test('under allow a run goes on being retried beside the next slots', async () => {
+test('under allow a run is still retried while later slots run', async () => {
   const { pipeline, worker, schedule } = await setup({ overlap: 'allow' })
 
   pipeline.clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
   expect(await pipeline.lines(schedule)).toEqual(['09:01 retrying', '09:02 succeeded'])
   pipeline.clock.advance(9 * MINUTE)
-  await worker.keep()
+  await worker.runDue()
 
   expect((await pipeline.lines(schedule)).slice(0, 2)).toEqual(['09:01 succeeded', '09:02 succeeded'])
 })
 
-test('a slot that is skipped supersedes nothing: the retry still has its turn', async () => {
+test('a skipped slot does not supersede a run that waits for its retry', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup({ overlap: 'forbid' })
   for (let slot = 1; slot <= 10; slot += 1) await scheduler.skip(CALLER, schedule.id, SLOT_1 + slot * MINUTE)
 
   for (let slot = 1; slot <= 10; slot += 1) {
     pipeline.clock.advance(MINUTE)
-    await worker.keep()
+    await worker.runDue()
   }
-  await worker.keep()
+  await worker.runDue()
 
   expect((await pipeline.lines(schedule)).slice(0, 2)).toEqual(['09:01 succeeded', '09:02 skipped excluded'])
 })
 
-test('a run-now supersedes a run that waits to be retried', async () => {
+test('a manual run supersedes a run that waits for its retry', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup({ overlap: 'forbid' })
   pipeline.clock.advance(1000)
 
   const manual = await scheduler.runNow(CALLER, schedule.id)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 failed superseded', '09:01 succeeded'])
   expect(await scheduler.getRun(CALLER, manual.id)).toMatchObject({ state: 'succeeded', trigger: 'manual' })
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ failureCount: 1 })
 })
 
-test('a run that was handed back untried and then superseded was skipped: it did not fail, and no failure is counted', async () => {
+test('a run that was handed back untried and then superseded is skipped, and not counted as a failure', async () => {
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, target, scheduler } = pipeline
   const schedule = await pipeline.create({ policy: { overlap: 'replace' } })
   const worker = pipeline.worker()
   target.script = held().script
   clock.advance(MINUTE)
-  await worker.begin()
+  await worker.startDue()
   const drained = worker.loop.drain(0)
   clock.advance(1)
   await drained
@@ -118,29 +118,26 @@ test('a run that was handed back untried and then superseded was skipped: it did
 test.each([
   { overlap: 'forbid', next: 'skipped overlap', runCount: 1 },
   { overlap: 'queue', next: 'pending', runCount: 2 },
-] as const)(
-  'under $overlap a run that was handed back untried keeps its place before the next slot',
-  async (expected) => {
-    const { overlap, next, runCount } = expected
-    const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
-    const { clock, target, scheduler } = pipeline
-    const schedule = await pipeline.create({ policy: { overlap } })
-    const [worker, other] = [pipeline.worker(), pipeline.worker('other')]
-    target.script = held().script
-    clock.advance(MINUTE)
-    await worker.begin()
-    const drained = worker.loop.drain(0)
-    clock.advance(1)
-    await drained
+] as const)('under $overlap a run that was handed back untried goes before the next slot', async (expected) => {
+  const { overlap, next, runCount } = expected
+  const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
+  const { clock, target, scheduler } = pipeline
+  const schedule = await pipeline.create({ policy: { overlap } })
+  const [worker, other] = [pipeline.worker(), pipeline.worker('other')]
+  target.script = held().script
+  clock.advance(MINUTE)
+  await worker.startDue()
+  const drained = worker.loop.drain(0)
+  clock.advance(1)
+  await drained
 
-    await pipeline.pass(MINUTE, other)
-    await beginSlotsAs(pipeline, other)
+  await pipeline.pass(MINUTE, other)
+  await beginSlotsAs(pipeline, other)
 
-    expect(await pipeline.lines(schedule)).toEqual(['09:01 pending', `09:02 ${next}`])
-    expect(await listWaits(pipeline)).toMatchObject([
-      { slot: SLOT_1, waitsFor: 'worker' },
-      ...(overlap === 'queue' ? [{ waitsFor: 'turn' }] : []),
-    ])
-    expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ runCount, failureCount: 0 })
-  },
-)
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 pending', `09:02 ${next}`])
+  expect(await listWaits(pipeline)).toMatchObject([
+    { slot: SLOT_1, waitsFor: 'worker' },
+    ...(overlap === 'queue' ? [{ waitsFor: 'turn' }] : []),
+  ])
+  expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ runCount, failureCount: 0 })
+})

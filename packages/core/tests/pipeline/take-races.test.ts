@@ -15,7 +15,7 @@ const START = '2026-03-02T09:00:30Z'
 const NEVER = { kind: 'once', at: '2099-01-01T00:00:00Z' }
 const GATE = 4711
 
-/** Makes statements of one application wait behind an advisory lock once they have their snapshot, where they read the workers. */
+/** Makes statements of one application wait for an advisory lock when they read the workers, after they got their snapshot. */
 const GATED = `
   create function public.gate() returns boolean language plpgsql as $$
   begin
@@ -28,7 +28,7 @@ const GATED = `
   alter table carillon.workers enable row level security;
   create policy gate on carillon.workers using (public.gate())`
 
-test('a take that saw a waiting run before another one took it takes nothing (I12)', async () => {
+test('a take whose snapshot has a run that another take has taken since takes nothing (I12)', async () => {
   await using pipeline = await Pipeline.at(START)
   const { database, scheduler, clock } = pipeline
   const { id } = await pipeline.create({ cadence: NEVER })
@@ -54,14 +54,14 @@ test('a take that saw a waiting run before another one took it takes nothing (I1
   await gated.destroy()
 })
 
-test('while a take is not committed no begin decides over its schedule: the slot then finds the run under way (I2)', async () => {
+test('a begin skips a schedule while a take of its run is not committed, and later finds the run under way (I2)', async () => {
   const pipeline = await pipelineAt(START)
   const { clock, target, workerDb } = pipeline
   const schedule = await pipeline.create({ policy: { retry: { baseSeconds: 60, capSeconds: 60 } } })
   const [first, second] = [pipeline.worker('first'), pipeline.worker('second')]
   target.script = () => FAIL
   clock.advance(MINUTE / 2)
-  await first.keep()
+  await first.runDue()
   target.script = held().script
   clock.advance(MINUTE)
   for (const { heartbeat } of [first, second]) await heartbeat.runOnce()

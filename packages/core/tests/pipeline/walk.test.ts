@@ -1,97 +1,50 @@
-import { globSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-
 import { expect, test } from 'vitest'
 
 import { MINUTE, Pipeline } from '../pipeline.ts'
 import { SUCCEEDED } from '../scripted-target.ts'
-import { traceFiles } from '../trace.ts'
+import { traceCalls } from '../trace.ts'
+import { callsBack, drawnCallsBack, drawnCounts, drawnSteps, filesOf, print, stepsOf } from '../walks.ts'
 
-/** The steps of a run in their order, as docs/architecture.md draws them. */
-const STEPS = [
-  'loop.ts',
-  'due-watch.ts',
-  'store/look.ts',
-  'begin.ts',
-  'store/claim.ts',
-  'begin-plan.ts',
-  'store/begin.ts',
-  'dispatcher.ts',
-  'attempt.ts',
-  'permissions.ts',
-  'settle.ts',
-  'settle-queue.ts',
-  'store/settle-successes.ts',
+/** What the reader's list of the page counts besides the steps and the target. */
+const BELOW = [
+  'db/transact.ts',
+  'cadences/cadence-cache.ts',
+  'policy/begin.ts',
+  'ledger/lines.ts',
+  'access/store/permissions.ts',
 ]
 
-/** The shapes that a slot takes on its way, in their order. */
-const SHAPES = [
-  'DueLane',
-  'ClaimedSchedule',
-  'BeginPlan',
-  'NewLine',
-  'HeldRun',
-  'TargetContext',
-  'Ending',
-  'Settlement',
-  'SettledRun',
-]
+const PART = { root: 'packages/core/src/', files: /^pipeline\// }
 
-const SOURCE = join(import.meta.dirname, '../../src')
-const ARCHITECTURE = readFileSync(join(import.meta.dirname, '../../../../docs/architecture.md'), 'utf8')
-
-test('a run that succeeds passes 13 files of the pipeline, which are the steps that the architecture page draws', async () => {
+test('a run that succeeds passes the files of the pipeline in the order that the architecture page draws', async () => {
   await using pipeline = await Pipeline.at('2026-03-02T09:00:30Z')
   const worker = pipeline.worker()
   pipeline.target.script = () => SUCCEEDED
   const schedule = await pipeline.create()
-  pipeline.clock.advance(MINUTE / 2)
-  await worker.heartbeat.runOnce()
+  await pipeline.pass(MINUTE / 2, worker)
 
-  const files = await traceFiles(async () => {
-    await worker.loop.runOnce()
-    await worker.loop.whenIdle()
-  })
-
-  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
-  const inPipeline = files.filter((file) => file.startsWith('packages/core/src/pipeline/'))
-  const below = files.filter((file) => file.startsWith('packages/core/src/') && !inPipeline.includes(file))
-  process.stdout.write(`The walk of a run:\n${STEPS.map((step) => `  ${step}\n`).join('')}`)
-  process.stdout.write(`Called on the way, in the rooms below:\n${below.map((file) => `  ${file}\n`).join('')}`)
-  const steps = inPipeline.map((file) => file.replace('packages/core/src/pipeline/', ''))
-  expect(steps).toEqual(STEPS.toSorted())
-  for (const step of STEPS) expect(ARCHITECTURE).toContain(`\`pipeline/${step}\``)
-})
-
-test('a slot takes nine shapes on its way, and the architecture page names each', () => {
-  const files = [
-    'pipeline/*.ts',
-    'pipeline/store/*.ts',
-    'ledger/held-run.ts',
-    'ledger/store/lines.ts',
-    'ports/target.ts',
-  ]
-  const sources = globSync(files, { cwd: SOURCE, exclude: ['**/*.test.ts'] }).map((file) =>
-    readFileSync(join(SOURCE, file), 'utf8'),
+  const calls = await traceCalls(
+    async () => {
+      await worker.loop.runOnce()
+      await worker.loop.whenIdle()
+    },
+    () => pipeline.pass(MINUTE, worker),
   )
 
-  const declared = sources.flatMap((source) => shapesIn(source))
-
-  expect(declared.toSorted()).toEqual(SHAPES.toSorted())
-  for (const shape of SHAPES) expect(ARCHITECTURE).toContain(`\`${shape}\``)
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 succeeded'])
+  const steps = stepsOf(calls, PART)
+  const back = callsBack(calls, steps, PART)
+  const all = filesOf(calls)
+  print(
+    'The walk of a run:',
+    steps.map(({ file, entry }, index) => `${index + 1}. ${file}: ${entry}`),
+  )
+  print('Calls into an earlier step:', back)
+  print(`All ${all.length} files of core on the way:`, all)
+  expect(steps).toEqual(drawnSteps('A run that succeeds at its first attempt:'))
+  expect(back).toEqual(drawnCallsBack('pipeline/'))
+  expect(all).toEqual(expect.arrayContaining(BELOW.map((file) => `${PART.root}${file}`)))
+  expect(drawnCounts('the steps above')[3]).toBe(steps.length)
+  expect(drawnCounts('every file of core and server that is called')[3]).toBe(all.length)
+  expect(drawnCounts("a reader's list")[3]).toBe(steps.length + BELOW.length + 1)
 })
-
-/**
- * The exported types that carry one slot: they have its instant, or are the ending of its attempt. A `LanePosition` is a cursor into
- * an index, and what is derived by `Pick`, `Omit` or `extends` is no shape of its own.
- */
-function shapesIn(source: string): string[] {
-  const declarations = source.matchAll(/^export interface (\w+)(?:<[^>]*>)? \{\n([^]*?)^\}/gm)
-  const interfaces = [...declarations]
-    .filter(
-      ([, name, body]) =>
-        name !== 'LanePosition' && /^ {2}readonly (scheduledFor|nextSlotAt|dueAt)\b/m.test(body ?? ''),
-    )
-    .map(([, name = '']) => name)
-  return [...interfaces, ...(/^export type (Ending) =/m.exec(source)?.slice(1) ?? [])]
-}

@@ -5,10 +5,10 @@ import { Worker } from '../../src/worker.ts'
 import { createDatabase } from '../database.ts'
 import { ScriptedTarget } from '../scripted-target.ts'
 
-/** Unlike the period of any other service, half of it included. */
+/** Neither this nor half of it is the period of another service. */
 const HEARTBEAT_MS = 7000
 
-/** The system's clock, which tells what sleeps it was asked for. */
+/** The system clock, with promises for the sleeps that were requested. */
 function watchedClock(): { clock: Clock; whenSlept: (ms: number) => Promise<void> } {
   const sleeps = new Map<number, PromiseWithResolvers<void>>()
   const sleepOf = (ms: number): PromiseWithResolvers<void> => {
@@ -26,7 +26,7 @@ function watchedClock(): { clock: Clock; whenSlept: (ms: number) => Promise<void
   return { clock, whenSlept: (ms) => sleepOf(ms).promise }
 }
 
-test('the runs of a dead worker go on within four heartbeats: a lease lasts three, and each worker looks for lost ones twice in one (I12)', async () => {
+test('a lease lasts three heartbeats, and a worker looks for orphaned runs twice per heartbeat (I12)', async () => {
   await using database = await createDatabase()
   const { clock, whenSlept } = watchedClock()
   await using worker = new Worker({

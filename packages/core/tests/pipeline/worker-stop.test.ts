@@ -9,8 +9,8 @@ import { startFaultProxy } from '../fault-proxy.ts'
 import { CALLER, EVERY_MINUTE } from '../pipeline.ts'
 import { ScriptedTarget } from '../scripted-target.ts'
 
-/** The wall’s time, but timers fire only when the test says so. */
-function clockOfTimers(): { clock: Clock; fire: (ms: number) => void } {
+/** The system clock, except that timers fire only when the test fires them. */
+function clockWithManualTimers(): { clock: Clock; fire: (ms: number) => void } {
   const timers: { ms: number; callback: () => void }[] = []
   const clock: Clock = {
     ...systemClock,
@@ -27,10 +27,10 @@ function clockOfTimers(): { clock: Clock; fire: (ms: number) => void } {
   return { clock, fire }
 }
 
-test('a worker whose database has gone silent stops within 25 s all the same', async () => {
+test('a worker whose database no longer answers stops within 25 s', async () => {
   await using database = await createDatabase()
   await using proxy = await startFaultProxy(database.url)
-  const { clock, fire } = clockOfTimers()
+  const { clock, fire } = clockWithManualTimers()
   const worker = new Worker({ databaseUrl: proxy.url, targets: [new ScriptedTarget()], clock })
   await worker.start()
 
@@ -41,9 +41,9 @@ test('a worker whose database has gone silent stops within 25 s all the same', a
   await expect(stopped).resolves.toBeUndefined()
 })
 
-test('a worker that is told to stop lets an attempt run for 20 s, hands it back uncharged, and has stopped', async () => {
+test('a worker that stops lets an attempt run for 20 s and then hands it back uncharged', async () => {
   await using database = await createDatabase()
-  const { clock, fire } = clockOfTimers()
+  const { clock, fire } = clockWithManualTimers()
   const target = new ScriptedTarget()
   target.script = () => new Promise(() => undefined)
   const scheduler = new Scheduler({ db: createDb(database.pool), targets: new Map([[target.kind, target]]) })

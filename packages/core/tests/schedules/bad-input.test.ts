@@ -12,15 +12,15 @@ let before: Record<string, number>
 
 beforeAll(async () => {
   pipeline = await Pipeline.at('2026-03-02T09:00:30Z')
-  const forgetful = Object.assign(new ScriptedTarget(), { idempotencyRetentionSeconds: 300 })
-  ;(pipeline.targets as Map<string, Target>).set('test', forgetful)
+  const shortRetention = Object.assign(new ScriptedTarget(), { idempotencyRetentionSeconds: 300 })
+  ;(pipeline.targets as Map<string, Target>).set('test', shortRetention)
   scheduleId = (await pipeline.create()).id
   before = await countRows(pipeline)
 })
 
 afterAll(() => pipeline[Symbol.asyncDispose]())
 
-/** What a call is refused with. Whatever happens, nothing may have been written. */
+/** The error of a call, which must not have written anything. */
 async function refusal(call: () => Promise<unknown>): Promise<CarillonError> {
   let thrown: unknown
   try {
@@ -47,19 +47,19 @@ for (let at = deep, depth = 0; depth < 100_000; depth += 1) {
 const circular: Record<string, unknown> = { kind: 'test' }
 circular['self'] = circular
 
-describe('an invalid schedule is refused with the field and the expected value, and nothing is written', () => {
+describe('an invalid schedule is rejected with the field and the expected value, and nothing is written', () => {
   test.each<[what: string, input: object, path: string, message: RegExp]>([
     ['no name', { name: undefined }, 'name', /expected a text of 1 to 200 characters.*got nothing/],
     ['an empty name', { name: '  ' }, 'name', /1 to 200/],
     ['a long name', { name: 'x'.repeat(201) }, 'name', /1 to 200/],
-    ['a number for a name', { name: 7 }, 'name', /got 7/],
+    ['a number as the name', { name: 7 }, 'name', /got 7/],
     ['a name with U+0000', { name: 'a\0b' }, 'name', /U\+0000/],
-    ['a name of half a character', { name: '\ud800' }, 'name', /expected/],
+    ['a name with half a character', { name: '\ud800' }, 'name', /expected/],
     ['no cadence', { cadence: undefined }, 'cadence', /expected an object/],
-    ['a text for a cadence', { cadence: '* * * * *' }, 'cadence', /expected an object/],
-    ['a cadence of no kind', { cadence: {} }, 'cadence.kind', /once, cron, rrule, interval, frequency/],
+    ['a string as the cadence', { cadence: '* * * * *' }, 'cadence', /expected an object/],
+    ['a cadence without a kind', { cadence: {} }, 'cadence.kind', /once, cron, rrule, interval, frequency/],
     ['a cadence of an unknown kind', { cadence: { kind: 'lunar' } }, 'cadence.kind', /lunar/],
-    ['a cron that is none', { cadence: { ...CRON, expression: 'x' } }, 'cadence.expression', /expected/],
+    ['an invalid cron expression', { cadence: { ...CRON, expression: 'x' } }, 'cadence.expression', /expected/],
     ['an hour that does not exist', { cadence: { ...CRON, expression: '0 25 * * *' } }, 'cadence.expression', /25/],
     ['a day that never comes', { cadence: { ...CRON, expression: '0 0 30 2 *' } }, 'cadence.expression', /slot/],
     [
@@ -68,35 +68,45 @@ describe('an invalid schedule is refused with the field and the expected value, 
       'cadence.timezone',
       /Mars/,
     ],
-    ['more often than once a minute', { cadence: { kind: 'interval', every: 'PT59S' } }, 'cadence.every', /60 seconds/],
-    ['a field of another kind', { cadence: { ...CRON, expression: '0 9 * * *', at: 'x' } }, 'cadence.at', /at/],
+    ['an interval below a minute', { cadence: { kind: 'interval', every: 'PT59S' } }, 'cadence.every', /60 seconds/],
     [
-      'a rule that is none',
+      'a field of another kind of cadence',
+      { cadence: { ...CRON, expression: '0 9 * * *', at: 'x' } },
+      'cadence.at',
+      /at/,
+    ],
+    [
+      'an invalid RRULE',
       { cadence: { kind: 'rrule', rule: 'FREQ=NEVER', start: '2026-01-01T00:00:00', timezone: 'UTC' } },
       'cadence.rule',
       /NEVER/,
     ],
-    ['a once that is past', { cadence: { kind: 'once', at: '2026-03-01T00:00:00Z' } }, 'cadence', /ahead/],
+    ['a once in the past', { cadence: { kind: 'once', at: '2026-03-01T00:00:00Z' } }, 'cadence', /in the future/],
     ['no target', { target: undefined }, 'target', /expected an object whose kind is one of test/],
-    ['a text for a target', { target: 'http://example.com' }, 'target', /expected an object/],
-    ['a list for a target', { target: [] }, 'target.kind', /one of test, got nothing/],
-    ['a target of no kind', { target: {} }, 'target.kind', /one of test, got nothing/],
+    ['a string as the target', { target: 'http://example.com' }, 'target', /expected an object/],
+    ['a list as the target', { target: [] }, 'target.kind', /one of test, got nothing/],
+    ['a target without a kind', { target: {} }, 'target.kind', /one of test, got nothing/],
     ['a target of an unknown kind', { target: { kind: 'fax' } }, 'target.kind', /one of test, got "fax"/],
-    ['a target of a kind that objects have', { target: { kind: '__proto__' } }, 'target.kind', /one of test/],
     [
-      'a target its kind refuses',
+      'a target whose kind is a property of every object',
+      { target: { kind: '__proto__' } },
+      'target.kind',
+      /one of test/,
+    ],
+    [
+      'a target that its kind rejects',
       { target: { kind: 'test', timeoutSeconds: 'soon' } },
       'target.timeoutSeconds',
       /number/,
     ],
-    ['a text for a policy', { policy: 'strict' }, 'policy', /expected an object/],
-    ['null for a policy', { policy: null }, 'policy', /expected an object, got null/],
+    ['a string as the policy', { policy: 'strict' }, 'policy', /expected an object/],
+    ['null as the policy', { policy: null }, 'policy', /expected an object, got null/],
     ['an unknown overlap', { policy: { overlap: 'maybe' } }, 'policy.overlap', /forbid, queue, allow, replace/],
     ['an unknown missed', { policy: { missed: 'all' } }, 'policy.missed', /skip, run_once/],
-    ['a field too many', { policy: { overlaps: 'queue' } }, 'policy.overlaps', /no such field/],
+    ['an unknown field of the policy', { policy: { overlaps: 'queue' } }, 'policy.overlaps', /no such field/],
     ['a threshold of two', { policy: { autoPauseThreshold: 2 } }, 'policy.autoPauseThreshold', /0 .*3 to 100/],
     ['a threshold of 101', { policy: { autoPauseThreshold: 101 } }, 'policy.autoPauseThreshold', /3 to 100/],
-    ['a spread of hours', { policy: { spreadSeconds: 3601 } }, 'policy.spreadSeconds', /0 to 3600/],
+    ['a spread of more than an hour', { policy: { spreadSeconds: 3601 } }, 'policy.spreadSeconds', /0 to 3600/],
     ['no attempts', { policy: { retry: { maxAttempts: 0 } } }, 'policy.retry.maxAttempts', /1 to 100/],
     [
       'a cap below the base',
@@ -110,9 +120,9 @@ describe('an invalid schedule is refused with the field and the expected value, 
       'policy.retry',
       /at most 300 s.*4 × 100 s = 400 s/,
     ],
-    ['a grant that is no id', { grantId: 'mine' }, 'grantId', /UUID, got "mine"/],
+    ['a grant id that is not a UUID', { grantId: 'mine' }, 'grantId', /UUID, got "mine"/],
     ['a grant that does not exist', { grantId: '01890000-0000-7000-8000-000000000000' }, 'grantId', /of this project/],
-    ['an owner of no type', { ownerSubject: 'alice' }, 'ownerSubject', /user:alice/],
+    ['an owner without a type', { ownerSubject: 'alice' }, 'ownerSubject', /user:alice/],
     ['an owner with U+0000', { ownerSubject: 'user:a\0' }, 'ownerSubject', /expected/],
     ['a field that does not exist', { nmae: 'x' }, 'nmae', /no such field/],
     ['a secret (I8)', { apiKey: 'k' }, 'apiKey', /no such field/],
@@ -145,22 +155,22 @@ test('one error names every problem of an input', async () => {
   expect(message).toMatch(/^name: expected .* \(and 5 more\)$/)
 })
 
-describe('hostile input throws a CarillonError like any other invalid input', () => {
+describe('hostile input is rejected with a CarillonError like any other invalid input', () => {
   test.each<[what: string, input: unknown]>([
     ['nothing', undefined],
     ['null', null],
-    ['a text', 'schedule'],
+    ['a string', 'schedule'],
     ['a number', 7],
     ['a list', []],
     ['a function', () => undefined],
     ['a date', new Date(0)],
-    ['an object of no prototype', Object.create(null)],
-    ['a circle', { ...EVERY_MINUTE, target: circular }],
+    ['an object without a prototype', Object.create(null)],
+    ['a circular target', { ...EVERY_MINUTE, target: circular }],
     ['a big integer', { ...EVERY_MINUTE, target: { kind: 'test', amount: 10n } }],
-    ['a hundred thousand levels', { ...EVERY_MINUTE, target: { kind: 'test', deep } }],
-    ['two megabytes', { ...EVERY_MINUTE, target: { kind: 'test', text: 'x'.repeat(2_000_000) } }],
+    ['an input nested 100,000 levels deep', { ...EVERY_MINUTE, target: { kind: 'test', deep } }],
+    ['a target of two megabytes', { ...EVERY_MINUTE, target: { kind: 'test', text: 'x'.repeat(2_000_000) } }],
     [
-      'a hundred thousand fields',
+      'an input with 100,000 fields',
       { ...EVERY_MINUTE, policy: Object.fromEntries(Array.from({ length: 1e5 }, (_, i) => [i, i])) },
     ],
     [
@@ -197,9 +207,9 @@ describe('hostile input throws a CarillonError like any other invalid input', ()
         },
       },
     ],
-    ['a cron of a megabyte', { ...EVERY_MINUTE, cadence: { ...CRON, expression: '* '.repeat(400_000) } }],
+    ['a cron expression of a megabyte', { ...EVERY_MINUTE, cadence: { ...CRON, expression: '* '.repeat(400_000) } }],
     [
-      'a rule that thins out',
+      'an RRULE whose slots become sparse',
       {
         ...EVERY_MINUTE,
         cadence: {
@@ -210,7 +220,7 @@ describe('hostile input throws a CarillonError like any other invalid input', ()
         },
       },
     ],
-    ['a name that writes SQL', { ...EVERY_MINUTE, name: "'); drop table carillon.runs; --".repeat(10) }],
+    ['a name that contains SQL', { ...EVERY_MINUTE, name: "'); drop table carillon.runs; --".repeat(10) }],
   ])('%s', async (_what, input) => {
     const { code, problems } = await refusal(() => pipeline.scheduler.create(CALLER, input as never))
 
@@ -222,7 +232,7 @@ describe('hostile input throws a CarillonError like any other invalid input', ()
   test.each<[what: string, edit: unknown]>([
     ['nothing', undefined],
     ['null', null],
-    ['a circle', { target: circular }],
+    ['a circular target', { target: circular }],
     ['a state', { state: 'deleted' }],
     ['a tenant (I9)', { tenantId: 'evil' }],
   ])('as an edit: %s', async (_what, edit) => {
@@ -232,26 +242,38 @@ describe('hostile input throws a CarillonError like any other invalid input', ()
   })
 })
 
-describe('an invalid argument is refused with its name', () => {
+describe('an invalid argument is rejected with its name', () => {
   test.each<[what: string, call: () => Promise<unknown>, path: string]>([
-    ['a page of none', () => pipeline.scheduler.list(CALLER, { limit: 0 }), 'limit'],
-    ['a page of too many', () => pipeline.scheduler.list(CALLER, { limit: 201 }), 'limit'],
-    ['a page of no number', () => pipeline.scheduler.list(CALLER, { limit: Number.NaN }), 'limit'],
-    ['a page before nothing', () => pipeline.scheduler.list(CALLER, { before: "' or true" }), 'before'],
+    ['a page of no schedules', () => pipeline.scheduler.list(CALLER, { limit: 0 }), 'limit'],
+    ['a page of too many schedules', () => pipeline.scheduler.list(CALLER, { limit: 201 }), 'limit'],
+    ['a page of NaN schedules', () => pipeline.scheduler.list(CALLER, { limit: Number.NaN }), 'limit'],
+    ['a page before an invalid id', () => pipeline.scheduler.list(CALLER, { before: "' or true" }), 'before'],
     ['a state that does not exist', () => pipeline.scheduler.list(CALLER, { state: 'asleep' as never }), 'state'],
     ['a part of a name with U+0000', () => pipeline.scheduler.list(CALLER, { nameContains: '\0' }), 'nameContains'],
     ['a kind with U+0000', () => pipeline.scheduler.list(CALLER, { targetKind: '\0' }), 'targetKind'],
-    ['runs before no instant', () => pipeline.scheduler.listRuns(CALLER, scheduleId, { before: Number.NaN }), 'before'],
-    ['runs before all time', () => pipeline.scheduler.listRuns(CALLER, scheduleId, { before: 1e20 }), 'before'],
-    ['too many runs', () => pipeline.scheduler.listRuns(CALLER, scheduleId, { limit: 1e9 }), 'limit'],
-    ['a preview of nothing', () => pipeline.scheduler.preview({ cadence: null }), 'cadence'],
+    ['runs before NaN', () => pipeline.scheduler.listRuns(CALLER, scheduleId, { before: Number.NaN }), 'before'],
     [
-      'a preview from no instant',
+      'runs before an instant beyond the last date',
+      () => pipeline.scheduler.listRuns(CALLER, scheduleId, { before: 1e20 }),
+      'before',
+    ],
+    ['too many runs', () => pipeline.scheduler.listRuns(CALLER, scheduleId, { limit: 1e9 }), 'limit'],
+    ['a preview without a cadence', () => pipeline.scheduler.preview({ cadence: null }), 'cadence'],
+    [
+      'a preview from NaN',
       () => pipeline.scheduler.preview({ cadence: EVERY_MINUTE.cadence, from: Number.NaN }),
       'from',
     ],
-    ['a preview from beyond', () => pipeline.scheduler.preview({ cadence: EVERY_MINUTE.cadence, from: 1e20 }), 'from'],
-    ['a preview of too much', () => pipeline.scheduler.preview({ cadence: EVERY_MINUTE.cadence, count: 101 }), 'count'],
+    [
+      'a preview from beyond the last date',
+      () => pipeline.scheduler.preview({ cadence: EVERY_MINUTE.cadence, from: 1e20 }),
+      'from',
+    ],
+    [
+      'a preview of too many slots',
+      () => pipeline.scheduler.preview({ cadence: EVERY_MINUTE.cadence, count: 101 }),
+      'count',
+    ],
   ])('%s', async (_what, call, path) => {
     const { code, problems } = await refusal(call)
 
@@ -260,7 +282,7 @@ describe('an invalid argument is refused with its name', () => {
   })
 
   test.each(['', 'x', "' or true --", '\0', '0'.repeat(1e5), '01890000-0000-7000-8000-00000000000', '../../etc'])(
-    'an id that is none: %j',
+    'an invalid id is not found: %j',
     async (id) => {
       const { scheduler } = pipeline
 

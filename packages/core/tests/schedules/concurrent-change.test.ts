@@ -8,7 +8,7 @@ import { CALLER, MINUTE, type Pipeline } from '../pipeline.ts'
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
 
-/** Another process edits a schedule: its row is locked and changed, its new revision written, and nothing committed yet. */
+/** Edits a schedule as another process would, up to the point before the commit. */
 async function editHalfWay(tx: Tx, { id }: { id: string }): Promise<void> {
   await sql`update carillon.schedules set revision = 2 where id = ${id}`.execute(tx)
   await sql`
@@ -17,7 +17,7 @@ async function editHalfWay(tx: Tx, { id }: { id: string }): Promise<void> {
     from carillon.schedule_revisions as revisions where schedule_id = ${id}`.execute(tx)
 }
 
-/** Resolves when a statement waits for a lock. */
+/** Resolves once a statement waits for a lock. */
 async function whenBlocked({ db }: Pipeline): Promise<void> {
   for (;;) {
     const { rows } = await sql`
@@ -26,27 +26,27 @@ async function whenBlocked({ db }: Pipeline): Promise<void> {
   }
 }
 
-/** What becomes of a call that meets an edit which is not committed yet. */
-async function meet<Result>(
+/** Makes a call while an edit is not committed, and returns its result after the commit. */
+async function callDuringEdit<Result>(
   pipeline: Pipeline,
   schedule: { id: string },
   call: () => Promise<Result>,
 ): Promise<Result> {
-  let met: Promise<Result> | undefined
+  let called: Promise<Result> | undefined
   await pipeline.db.transaction().execute(async (tx) => {
     await editHalfWay(tx, schedule)
-    met = call()
-    met.catch(() => undefined)
+    called = call()
+    called.catch(() => undefined)
     await whenBlocked(pipeline)
   })
-  return met as Promise<Result>
+  return called as Promise<Result>
 }
 
 test('an edit that waited for another edit fails with a revision conflict, not with a missing schedule', async () => {
   const pipeline = await pipelineAt(START)
   const schedule = await pipeline.create()
 
-  const edited = meet(pipeline, schedule, () =>
+  const edited = callDuringEdit(pipeline, schedule, () =>
     pipeline.scheduler.edit(CALLER, schedule.id, { name: 'late' }, { revision: 1 }),
   )
 
@@ -54,11 +54,11 @@ test('an edit that waited for another edit fails with a revision conflict, not w
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ revision: 2, name: 'every minute' })
 })
 
-test('a run-now that had to wait for an edit runs what the edit says (I5)', async () => {
+test('a manual run that waited for an edit runs the new revision (I5)', async () => {
   const pipeline = await pipelineAt(START)
   const schedule = await pipeline.create()
 
-  const run = await meet(pipeline, schedule, () => pipeline.scheduler.runNow(CALLER, schedule.id))
+  const run = await callDuringEdit(pipeline, schedule, () => pipeline.scheduler.runNow(CALLER, schedule.id))
 
   expect(run).toMatchObject({ state: 'pending', revision: 2 })
 })
@@ -68,7 +68,7 @@ test('a project that is deleted during an edit of one of its schedules is delete
   const schedule = await pipeline.create()
   await pipeline.create()
 
-  const deleted = await meet(pipeline, schedule, () => pipeline.scheduler.deleteProject(CALLER))
+  const deleted = await callDuringEdit(pipeline, schedule, () => pipeline.scheduler.deleteProject(CALLER))
 
   expect(deleted).toEqual({ deleted: 2 })
   expect(await pipeline.scheduler.list(CALLER)).toEqual([])
@@ -82,10 +82,10 @@ test('a worker skips a schedule that a transaction has locked, and claims it aft
 
   await pipeline.db.transaction().execute(async (tx) => {
     await editHalfWay(tx, schedule)
-    await worker.keep()
+    await worker.runDue()
     expect(pipeline.target.calls).toEqual([])
   })
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'succeeded', revision: 2 }])
 })

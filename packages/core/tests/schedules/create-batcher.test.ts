@@ -97,14 +97,14 @@ test('creates fail if the connection breaks during their commit, and none is mad
   const pool = createPool({ connectionString: proxy.url, isPrepared: true, maxConnections: 1 })
   const { clock, targets } = pipeline
   const scheduler = new Scheduler({ db: createDb(pool), clock, targets }, ANY_NUMBER)
-  // Makes the connection, so that what the proxy hears next is a commit of those below.
+  // Opens the connection, so that the next commit through the proxy is that of the creates below.
   await scheduler.list(CALLER)
-  proxy.deafenAt('commit\0')
+  proxy.dropAnswersFrom('commit\0')
 
   const inputs = named(20)
   const ending = Promise.allSettled(inputs.map((input) => scheduler.create(CALLER, input)))
   while ((await namesIn(pipeline)).length === 0);
-  proxy.hangUp()
+  proxy.closeUnanswered()
   const ended = await ending
 
   const names = await namesIn(pipeline)

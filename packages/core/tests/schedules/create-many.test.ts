@@ -16,7 +16,7 @@ const SERVICE: Caller = { ...CALLER, subject: 'service:importer' }
 const INPUTS_MAX = 5000
 
 const ONCE = { kind: 'once', at: '2026-03-03T09:00:00', timezone: 'Europe/Madrid' }
-/** One of each kind of cadence, and texts that a careless writer would break. */
+/** One input of each kind of cadence, with texts that careless quoting would break. */
 const INPUTS: readonly ScheduleInput[] = [
   EVERY_MINUTE,
   { ...EVERY_MINUTE, name: 'once', cadence: ONCE },
@@ -51,7 +51,7 @@ async function problemsOf(creating: Promise<unknown>): Promise<string[]> {
   return error.problems?.map(({ path }) => path) ?? []
 }
 
-describe('what create answers', () => {
+describe('the answer of a create', () => {
   test.each(INPUTS)('equals what a read of the schedule returns: $name', async (input) => {
     const pipeline = await pipelineAt(START)
 
@@ -62,7 +62,7 @@ describe('what create answers', () => {
     expect(JSON.stringify(created)).toBe(JSON.stringify(read))
   })
 
-  test('also equals it with a named owner and grant, and uses the clock of Postgres', async () => {
+  test('also equals the read schedule with a given owner and grant, by the clock of Postgres', async () => {
     const pipeline = await pipelineAt(START)
     const grantId = await insertGrant(pipeline, { expiresAt: '2030-01-01T00:00:00.5Z' })
     const { db, targets } = pipeline
@@ -80,7 +80,7 @@ describe('what create answers', () => {
     })
   })
 
-  test('can be changed by its caller without changing a later schedule', async () => {
+  test('can be mutated by its caller without affecting a later schedule', async () => {
     const { scheduler } = await pipelineAt(START)
     const first = await scheduler.create(CALLER, EVERY_MINUTE)
     const { policy, cadence } = structuredClone(first)
@@ -108,7 +108,7 @@ describe('many schedules', () => {
       const { id, grantId, dueAt } = alone
       const { name, policy } = alone
       const many = await pipeline.scheduler.get(CALLER, ids[index] ?? '')
-      // By its share of the spread each is due at an instant of its own.
+      // Each schedule comes due at its own instant because of its spread.
       const own = { id, grantId, ...(policy.spreadSeconds > 0 ? { dueAt } : {}) }
       expect({ ...many, ...own }, name).toEqual(alone)
       expect(many.grantId).not.toBe(grantId)
@@ -191,7 +191,7 @@ describe('many schedules', () => {
   })
 
   test.each([[[]], [Array<ScheduleInput>(INPUTS_MAX + 1).fill(EVERY_MINUTE)], [null], [{ length: 1 }]])(
-    'are refused if they are none, too many, or no list',
+    'are rejected if the input is empty, too long or not a list',
     async (inputs) => {
       const { scheduler } = await pipelineAt(START)
 
@@ -204,7 +204,7 @@ describe('many schedules', () => {
     },
   )
 
-  test('are created once per key: the same request gets the same answer, and another request is refused', async () => {
+  test('are created once per key: the same request gets the same answer, and another request is rejected', async () => {
     const pipeline = await pipelineAt(START)
     const { scheduler } = pipeline
     await sql`delete from carillon.idempotent_answers`.execute(pipeline.db)

@@ -12,7 +12,7 @@ import { CALLER, DAY, EVERY_MINUTE, type Pipeline } from '../pipeline.ts'
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
 const KEY = 'order-4711'
-/** Lets everything pass but the writing of an answer. */
+/** Blocks only the insert of an answer. */
 const HOLD_ANSWERS = 'lock table carillon.idempotent_answers in share mode'
 
 async function setup() {
@@ -21,7 +21,7 @@ async function setup() {
   return { pipeline, scheduler: pipeline.scheduler }
 }
 
-/** What there is: schedules of all projects, answers, and keys that somebody holds. */
+/** The number of schedules in all projects, of answers, and of keys that are locked. */
 async function counts({ db }: Pipeline): Promise<{ schedules: number; answers: number; locks: number }> {
   const { rows } = await sql<{ schedules: number; answers: number; locks: number }>`
     select (select count(*)::int from carillon.schedules) as schedules,
@@ -46,7 +46,7 @@ test('a repeated request creates one schedule and gets the same answer', async (
   expect(await counts(pipeline)).toEqual({ schedules: 1, answers: 1, locks: 0 })
 })
 
-test('it creates what create creates, with its history, and emits one event', async () => {
+test('createOnce creates the same schedule and history as create, and emits one event', async () => {
   const { pipeline, scheduler } = await setup()
   const emitted: string[] = []
   pipeline.events.on('schedule.created', ({ scheduleId }) => emitted.push(scheduleId))
@@ -57,7 +57,7 @@ test('it creates what create creates, with its history, and emits one event', as
   expect(emitted).toEqual([schedule.id])
   expect(schedule).toEqual(await scheduler.get(CALLER, schedule.id))
   const created = await scheduler.create(CALLER, EVERY_MINUTE)
-  // Each acts by a grant of its own.
+  // Each schedule has its own grant.
   expect({ ...schedule, id: '', grantId: '' }).toEqual({ ...created, id: '', grantId: '' })
   expect(schedule.grantId).not.toBe(created.grantId)
   expect(await scheduler.history(CALLER, schedule.id)).toMatchObject([{ change: 'created', actor: 'user:alice' }])
@@ -78,7 +78,7 @@ test.each<[what: string, input: object]>([
   ['another name', { name: 'another' }],
   ['another time', { cadence: { ...EVERY_MINUTE.cadence, expression: '0 9 * * *' } }],
   ['another order of a list', { target: { kind: 'test', list: [2, 1] } }],
-])('a key that is used again with %s is refused, and nothing is created', async (_what, change) => {
+])('a key that is reused with %s is rejected, and nothing is created', async (_what, change) => {
   const { pipeline, scheduler } = await setup()
   const input = { ...EVERY_MINUTE, target: { kind: 'test', list: [1, 2] } }
   const { schedule } = await scheduler.createOnce(CALLER, input, KEY)
@@ -101,9 +101,9 @@ test('the same key of another caller in the project is a different key', async (
   expect(second.schedule.ownerSubject).toBe('user:bob')
 })
 
-test('of 50 concurrent requests one creates the schedule; the others get it, or fail because it is under way', async () => {
+test('one of 50 concurrent requests creates the schedule, and the others get it or fail because it is under way', async () => {
   const { pipeline, scheduler } = await setup()
-  // Every connection is open: none of them comes too late to meet the others.
+  // Opens every connection first, so that the requests really are concurrent.
   await Promise.all(Array.from({ length: 50 }, () => scheduler.list(CALLER)))
 
   const answers = await Promise.allSettled(
@@ -159,7 +159,7 @@ test('a crash between the schedule and its answer leaves neither, and releases t
   expect(await scheduler.createOnce(CALLER, EVERY_MINUTE, KEY)).toMatchObject({ isReplayed: false })
 })
 
-test('a commit that fails leaves neither, too', async () => {
+test('a commit that fails leaves neither the schedule nor its answer', async () => {
   const { pipeline, scheduler } = await setup()
   await sql`
     create function carillon.fail() returns trigger language plpgsql as $$ begin raise 'as the test wants'; end $$`.execute(
@@ -176,15 +176,15 @@ test('a commit that fails leaves neither, too', async () => {
   expect(await scheduler.createOnce(CALLER, EVERY_MINUTE, KEY)).toMatchObject({ isReplayed: false })
 })
 
-test('the same key of another tenant or project is another key, also while the first is under way (I9)', async () => {
+test('the same key of another tenant or project is a different key, even while the first is under way (I9)', async () => {
   const { pipeline, scheduler } = await setup()
-  const strangers = [
+  const otherCallers = [
     { ...CALLER, tenantId: 'globex' },
     { ...CALLER, projectId: 'mobile' },
   ]
 
   const ids = new Set<string>()
-  for (const caller of [CALLER, ...strangers]) {
+  for (const caller of [CALLER, ...otherCallers]) {
     const { schedule, isReplayed } = await scheduler.createOnce(caller, EVERY_MINUTE, KEY)
     ids.add(schedule.id)
     expect(isReplayed).toBe(false)
@@ -192,7 +192,7 @@ test('the same key of another tenant or project is another key, also while the f
   }
   expect(ids.size).toBe(3)
   const atOnce = await Promise.all(
-    [CALLER, ...strangers].map((caller) => scheduler.createOnce(caller, EVERY_MINUTE, 'another')),
+    [CALLER, ...otherCallers].map((caller) => scheduler.createOnce(caller, EVERY_MINUTE, 'another')),
   )
   expect(atOnce.map(({ isReplayed }) => isReplayed)).toEqual([false, false, false])
   expect(await counts(pipeline)).toEqual({ schedules: 6, answers: 6, locks: 0 })
@@ -200,13 +200,13 @@ test('the same key of another tenant or project is another key, also while the f
 
 test.each<[what: string, input: unknown]>([
   ['an unknown field', { ...EVERY_MINUTE, color: 'red' }],
-  ['a cadence that is none', { ...EVERY_MINUTE, cadence: { kind: 'cron', expression: 'often' } }],
+  ['an invalid cadence', { ...EVERY_MINUTE, cadence: { kind: 'cron', expression: 'often' } }],
   ['a cadence without a slot ahead', { ...EVERY_MINUTE, cadence: { kind: 'once', at: '2020-01-01T00:00:00Z' } }],
   ['a grant that does not exist', { ...EVERY_MINUTE, grantId: '0199d3c0-0000-7000-8000-000000000001' }],
   ['nothing', undefined],
   ['a list', []],
-  ['what is no JSON', { ...EVERY_MINUTE, target: { kind: 'test', size: 1n } }],
-])('a refused input does not use up its key: %s', async (_what, input) => {
+  ['an input that is not JSON', { ...EVERY_MINUTE, target: { kind: 'test', size: 1n } }],
+])('a rejected input does not use up its key: %s', async (_what, input) => {
   const { pipeline, scheduler } = await setup()
 
   const refused = scheduler.createOnce(CALLER, input as never, KEY)
@@ -216,7 +216,7 @@ test.each<[what: string, input: unknown]>([
   expect(await scheduler.createOnce(CALLER, EVERY_MINUTE, KEY)).toMatchObject({ isReplayed: false })
 })
 
-test('an answer is kept for 24 hours and not longer, whether upkeep ran or not', async () => {
+test('an answer is valid for exactly 24 hours, whether upkeep ran or not', async () => {
   const { pipeline, scheduler } = await setup()
   const other = { ...EVERY_MINUTE, name: 'another' }
   const { schedule } = await scheduler.createOnce(CALLER, EVERY_MINUTE, KEY)
@@ -232,7 +232,7 @@ test('an answer is kept for 24 hours and not longer, whether upkeep ran or not',
 })
 
 test.each([undefined, null, 7, '', 'x'.repeat(256), 'schlüssel', 'a\nb', 'a\0b', '\u{7f}'])(
-  'a key is 1 to 255 printable characters of ASCII, not %j',
+  'a key that is not 1 to 255 printable ASCII characters is rejected: %j',
   async (key) => {
     const { pipeline, scheduler } = await setup()
 
@@ -243,24 +243,27 @@ test.each([undefined, null, 7, '', 'x'.repeat(256), 'schlüssel', 'a\nb', 'a\0b'
   },
 )
 
-test.each(['x', 'x'.repeat(255), '"a key" of { its } own ~'])('a key may be %j', async (key) => {
-  const { scheduler } = await setup()
+test.each(['x', 'x'.repeat(255), '"a key" of { its } own ~'])(
+  'a key of printable ASCII characters is accepted: %j',
+  async (key) => {
+    const { scheduler } = await setup()
 
-  await scheduler.createOnce(CALLER, EVERY_MINUTE, key)
+    await scheduler.createOnce(CALLER, EVERY_MINUTE, key)
 
-  expect(await scheduler.createOnce(CALLER, EVERY_MINUTE, key)).toMatchObject({ isReplayed: true })
-})
+    expect(await scheduler.createOnce(CALLER, EVERY_MINUTE, key)).toMatchObject({ isReplayed: true })
+  },
+)
 
-test('workers are notified of a schedule that comes due within the second', async () => {
+test('workers are notified of a new schedule that comes due within a second', async () => {
   const { pipeline, scheduler } = await setup()
   const client = new pg.Client({ connectionString: pipeline.database.url })
   await client.connect()
   await client.query('listen carillon_agenda')
-  const heard = once(client, 'notification')
+  const notified = once(client, 'notification')
 
   const at = new Date(pipeline.clock.instant + 500).toISOString()
   await scheduler.createOnce(CALLER, { ...EVERY_MINUTE, cadence: { kind: 'once', at } }, KEY)
 
-  expect(await heard).toMatchObject([{ channel: 'carillon_agenda' }])
+  expect(await notified).toMatchObject([{ channel: 'carillon_agenda' }])
   await client.end()
 })

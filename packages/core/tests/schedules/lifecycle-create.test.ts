@@ -11,9 +11,9 @@ const pipelineAt = emptiedPipelines()
 const NOW = Date.parse('2026-03-02T09:00:00Z')
 const START = '2026-03-02T09:00:00Z'
 const NEIGHBOUR = { ...CALLER, projectId: 'mobile' }
-const STRANGER = { ...CALLER, tenantId: 'evil' }
+const OTHER_TENANT = { ...CALLER, tenantId: 'evil' }
 
-test('a new schedule waits for a slot strictly ahead, also when it is created at the instant of a slot (I1)', async () => {
+test('the next slot of a new schedule is strictly ahead, even if it is created at the instant of a slot (I1)', async () => {
   const pipeline = await pipelineAt(START)
 
   const schedule = await pipeline.create()
@@ -34,7 +34,7 @@ test('a new schedule waits for a slot strictly ahead, also when it is created at
   })
 })
 
-test('a create writes one schedule, its revision, its grant, its history and one entry in the event log, and nothing else', async () => {
+test('a create writes only a schedule, its revision, its grant, its history and an entry in the event log', async () => {
   const pipeline = await pipelineAt(START)
 
   await pipeline.create()
@@ -49,13 +49,13 @@ test('a create writes one schedule, its revision, its grant, its history and one
   })
 })
 
-test('a schedule is found within its project only, also where row-level security does not apply (I9)', async () => {
+test('a schedule is found only in its project, even without row-level security (I9)', async () => {
   const pipeline = await pipelineAt(START)
   const { id } = await pipeline.create()
 
   expect(await findSchedule(pipeline.db, { ...CALLER, id })).toMatchObject({ id })
   expect(await findSchedule(pipeline.db, { ...NEIGHBOUR, id })).toBeUndefined()
-  expect(await findSchedule(pipeline.db, { ...STRANGER, id })).toBeUndefined()
+  expect(await findSchedule(pipeline.db, { ...OTHER_TENANT, id })).toBeUndefined()
 })
 
 test('a read returns the schedule with every default filled in', async () => {
@@ -102,19 +102,19 @@ test.each([
   const schedule = await pipeline.create({ cadence })
 
   pipeline.clock.advance(HOUR)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   expect(schedule.nextSlotAt).toBe(NOW + HOUR)
   expect(await pipeline.lines(schedule)).toEqual(['10:00 succeeded'])
 })
 
 test.each([
-  { what: 'a once that is past', cadence: { kind: 'once', at: '2026-03-02T09:00:00Z' } },
+  { what: 'a once in the past', cadence: { kind: 'once', at: '2026-03-02T09:00:00Z' } },
   {
-    what: 'a cadence that is over',
+    what: 'a cadence that has ended',
     cadence: { kind: 'cron', expression: '* * * * *', timezone: 'UTC', endAt: '2026-03-02T08:59:00Z' },
   },
-])('$what is refused: it would never run', async ({ cadence }) => {
+])('$what is rejected because it would never run', async ({ cadence }) => {
   const pipeline = await pipelineAt(START)
 
   const created = pipeline.create({ cadence })
@@ -131,7 +131,7 @@ test('the last slot of a cadence completes its schedule, and the history records
   worker.events.on('schedule.completed', (event) => emitted.push(event))
 
   for (let slot = 0; slot < 4; slot += 1) {
-    await worker.keep()
+    await worker.runDue()
     pipeline.clock.advance(MINUTE)
   }
 
@@ -145,7 +145,7 @@ test('the last slot of a cadence completes its schedule, and the history records
   expect(emitted).toMatchObject([{ scheduleId: schedule.id, actor: 'system:carillon' }])
 })
 
-test('lists return the newest first, page by page, without duplicates or gaps', async () => {
+test('a list returns schedules page by page, newest first, without duplicates or gaps', async () => {
   const pipeline = await pipelineAt(START)
   const made: string[] = []
   for (let each = 0; each < 7; each += 1) {
@@ -163,7 +163,7 @@ test('lists return the newest first, page by page, without duplicates or gaps', 
   expect(pages.flat()).toEqual(made)
 })
 
-test('lists filter by state, kind and a part of the name, whatever characters it has', async () => {
+test('a list filters by state, kind and a part of the name, with any characters', async () => {
   const pipeline = await pipelineAt(START)
   const { scheduler } = pipeline
   const digest = await pipeline.create({ name: 'Morning Digest 100%' })
@@ -184,7 +184,7 @@ test('lists filter by state, kind and a part of the name, whatever characters it
 
 test.each([
   { whose: 'project', other: NEIGHBOUR },
-  { whose: 'tenant', other: STRANGER },
+  { whose: 'tenant', other: OTHER_TENANT },
 ])('a schedule and its runs do not exist for another $whose (I9)', async ({ other }) => {
   const pipeline = await pipelineAt(START)
   const { scheduler } = pipeline
@@ -213,13 +213,13 @@ test.each([
   expect(await scheduler.get(CALLER, id)).toMatchObject({ state: 'active', revision: 1 })
 })
 
-test('a page of runs continues where the page before ended', async () => {
+test('a page of runs continues where the previous page ended', async () => {
   const pipeline = await pipelineAt(START)
   const worker = pipeline.worker()
   const schedule = await pipeline.create()
   for (let slot = 0; slot < 5; slot += 1) {
     pipeline.clock.advance(MINUTE)
-    await worker.keep()
+    await worker.runDue()
   }
 
   const first = await pipeline.scheduler.listRuns(CALLER, schedule.id, { limit: 3 })
@@ -245,7 +245,7 @@ test('a preview shows the slots of a cadence, and writes nothing', async () => {
   expect(await countRows(pipeline)).toMatchObject({ 'carillon.schedules': 0, 'carillon.runs': 0 })
 })
 
-test('creates also work with a pool that createPool did not make', async () => {
+test('creates work with a pool that was not made by createPool', async () => {
   const { database, clock, targets } = await pipelineAt('2026-03-02T09:00:00Z')
   const db = createDb(new pg.Pool({ connectionString: database.url }))
 

@@ -11,7 +11,7 @@ const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
 const NEIGHBOUR = { ...CALLER, projectId: 'mobile' }
 
-/** The ledger, also of what users no longer see. */
+/** The lines of a schedule, read from the table, because users cannot see those of a deleted schedule. */
 async function hiddenLines({ db }: Pipeline, { id }: { id: string }): Promise<string[]> {
   const { rows } = await sql<{ line: string }>`
     select concat_ws(' ', to_char(scheduled_for at time zone 'UTC', 'HH24:MI'), state, reason) as line
@@ -32,7 +32,7 @@ test('a deleted schedule is hidden and never runs again, but its rows stay, with
 
   await pipeline.scheduler.delete({ ...CALLER, subject: 'user:bob' }, schedule.id)
   pipeline.clock.advance(5 * MINUTE)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   const gone = { code: 'schedule_not_found' }
   await expect(pipeline.scheduler.get(CALLER, schedule.id)).rejects.toMatchObject(gone)
@@ -52,7 +52,7 @@ test('a deleted schedule is hidden and never runs again, but its rows stay, with
   ])
 })
 
-test('slots that are due when a schedule is deleted are closed as superseded (I6)', async () => {
+test('slots that are due when a schedule is deleted are skipped as superseded (I6)', async () => {
   const pipeline = await pipelineAt(START)
   const schedule = await pipeline.create()
   pipeline.clock.advance(2 * MINUTE)
@@ -62,33 +62,33 @@ test('slots that are due when a schedule is deleted are closed as superseded (I6
   expect(await hiddenLines(pipeline, schedule)).toEqual(['09:01 skipped superseded', '09:02 skipped superseded'])
 })
 
-test('a delete cancels waiting runs for good, and running ones end by themselves', async () => {
+test('a delete cancels waiting runs, and running ones end by themselves', async () => {
   const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
   await nextSlot()
 
   await pipeline.scheduler.delete(CALLER, schedule.id)
   await answer(0, SUCCEEDED)
   await worker.rescuer.runOnce()
-  await worker.begin()
+  await worker.startDue()
 
   expect(await hiddenLines(pipeline, schedule)).toEqual(['09:01 succeeded', '09:02 cancelled'])
   expect(pipeline.target.calls).toHaveLength(1)
   expect(await listWaits(pipeline)).toEqual([])
 })
 
-test('a delete cancels a run that waits for its retry and a run-now that has not started', async () => {
+test('a delete cancels a run that waits for its retry and a manual run that has not started', async () => {
   const pipeline = await pipelineAt(START)
   const worker = pipeline.worker()
   const schedule = await pipeline.create({ policy: { overlap: 'allow' } })
   pipeline.target.script = () => FAIL
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
   await pipeline.scheduler.runNow(CALLER, schedule.id)
   expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'worker' }, { waitsFor: 'retry' }])
 
   await pipeline.scheduler.delete(CALLER, schedule.id)
   pipeline.clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await hiddenLines(pipeline, schedule)).toEqual(['09:00 cancelled', '09:01 cancelled'])
   expect(await listWaits(pipeline)).toEqual([])
@@ -105,7 +105,7 @@ test('a run that fails after its schedule was deleted is not retried', async () 
   expect(await listWaits(pipeline)).toEqual([])
 })
 
-test('a project is deleted completely, and no other project changes', async () => {
+test('deleting a project deletes all its schedules and changes no other project', async () => {
   const pipeline = await pipelineAt(START)
   const worker = pipeline.worker()
   const { scheduler } = pipeline
@@ -117,21 +117,21 @@ test('a project is deleted completely, and no other project changes', async () =
   expect(await scheduler.deleteProject(CALLER)).toEqual({ deleted: 3 })
   expect(await scheduler.deleteProject(CALLER)).toEqual({ deleted: 0 })
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await states(pipeline)).toEqual({ 'web deleted': 3, 'mobile active': 1 })
   expect(pipeline.target.calls.map(({ scheduleId }) => scheduleId)).toEqual([theirs.id])
   expect(emitted).toHaveLength(3)
 })
 
-test('deleting a project closes what is due, cancels what waits, in every state a schedule can be in (I6)', async () => {
+test('deleting a project skips due slots and cancels waiting runs, whatever the states of its schedules (I6)', async () => {
   const pipeline = await pipelineAt(START)
   const worker = pipeline.worker()
   const { scheduler } = pipeline
   const retrying = await pipeline.create({ name: 'retrying', policy: { overlap: 'allow' } })
   pipeline.target.script = () => FAIL
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
   const paused = await pipeline.create({ name: 'paused' })
   await scheduler.pause(CALLER, paused.id, { reason: 'holidays' })
   const due = await pipeline.create({ name: 'due' })
@@ -146,16 +146,16 @@ test('deleting a project closes what is due, cancels what waits, in every state 
   expect(await listWaits(pipeline)).toEqual([])
 })
 
-test('a project is deleted completely or not at all: a failure in the middle changes nothing', async () => {
+test('a failure in the middle of deleting a project changes nothing', async () => {
   const pipeline = await pipelineAt(START)
   const { scheduler } = pipeline
   for (let each = 0; each < 3; each += 1) await pipeline.create({ name: `mine ${each}` })
   pipeline.clock.advance(MINUTE)
   const before = await countRows(pipeline)
 
-  await sql`alter table carillon.schedule_changes rename to taken_away`.execute(pipeline.db)
+  await sql`alter table carillon.schedule_changes rename to hidden`.execute(pipeline.db)
   await expect(scheduler.deleteProject(CALLER)).rejects.toThrow('schedule_changes')
-  await sql`alter table carillon.taken_away rename to schedule_changes`.execute(pipeline.db)
+  await sql`alter table carillon.hidden rename to schedule_changes`.execute(pipeline.db)
 
   expect(await states(pipeline)).toEqual({ 'web active': 3 })
   expect(await countRows(pipeline)).toEqual(before)

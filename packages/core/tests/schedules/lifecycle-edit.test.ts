@@ -36,7 +36,7 @@ test('an edit appends a revision, with its actor and time', async () => {
   expect(await countRows(pipeline)).toMatchObject({ 'carillon.schedule_revisions': 2 })
 })
 
-test('of two edits of the same revision one wins, and the other fails with a conflict and writes nothing', async () => {
+test('of two edits of the same revision one succeeds, and the other fails with a conflict and writes nothing', async () => {
   const { pipeline, schedule, scheduler } = await setup()
 
   const edits = await Promise.allSettled([
@@ -49,7 +49,7 @@ test('of two edits of the same revision one wins, and the other fails with a con
   expect(await countRows(pipeline)).toMatchObject({ 'carillon.schedule_revisions': 2, 'carillon.schedule_changes': 2 })
 })
 
-test.each(['pause', 'delete'] as const)('a %s that names another revision is refused', async (change) => {
+test.each(['pause', 'delete'] as const)('a %s that names another revision is rejected', async (change) => {
   const { schedule, scheduler } = await setup()
 
   const changed = scheduler[change](CALLER, schedule.id, { reason: 'holidays', revision: 7 })
@@ -58,23 +58,23 @@ test.each(['pause', 'delete'] as const)('a %s that names another revision is ref
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'active' })
 })
 
-test('a new cadence takes effect at once, and the old slot is gone', async () => {
+test('a new cadence takes effect at once, and the old next slot does not run', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup()
 
   const edited = await scheduler.edit(CALLER, schedule.id, { cadence: AT_NOON }, { revision: 1 })
   pipeline.clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
 
   expect(edited).toMatchObject({ nextSlotAt: NOON, dueAt: NOON })
   expect(await pipeline.lines(schedule)).toEqual([])
 })
 
-test('a slot that is due when its cadence is edited is closed as superseded, each of them (I6)', async () => {
+test('each slot that is due when the cadence is edited is skipped as superseded (I6)', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup()
   pipeline.clock.advance(3 * MINUTE)
 
   await scheduler.edit(CALLER, schedule.id, { cadence: AT_NOON }, { revision: 1 })
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual([
     '09:01 skipped superseded',
@@ -98,7 +98,7 @@ test.each([
   pipeline.clock.advance(MINUTE / 2)
 
   const edited = await scheduler.edit(CALLER, schedule.id, edit, { revision: 1 })
-  await worker.keep()
+  await worker.runDue()
 
   expect(edited.nextSlotAt).toBe(schedule.nextSlotAt)
   expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'succeeded', revision: 2 }])
@@ -106,7 +106,7 @@ test.each([
 
 test.each([
   { what: 'nothing', edit: {} },
-  { what: 'the same name, but for spaces around it', edit: { name: ' once a minute ' } },
+  { what: 'the same name with spaces around it', edit: { name: ' once a minute ' } },
   { what: 'the same cadence', edit: { cadence: { timezone: 'UTC', expression: '* * * * *', kind: 'cron' } } },
   { what: 'the same target', edit: { target: { kind: 'test', body: { a: 1, b: [2] }, note: 'x' } } },
   {
@@ -134,7 +134,7 @@ test.each([
   expect(emitted).toEqual([])
 })
 
-test('an edit that changes only the order of fields in a payload makes a revision: they are sent in that order', async () => {
+test('an edit that changes only the order of fields in a payload makes a revision, because the order is sent', async () => {
   const { schedule, scheduler } = await setup({ target: { kind: 'test', body: { a: 1, b: [2] } } })
   const target = { kind: 'test', body: { b: [2], a: 1 } }
 
@@ -144,7 +144,7 @@ test('an edit that changes only the order of fields in a payload makes a revisio
   expect(JSON.stringify(edited.target)).toBe(JSON.stringify(target))
 })
 
-test('an edit that changes nothing is still refused if it names another revision', async () => {
+test('an edit that changes nothing is still rejected if it names another revision', async () => {
   const { schedule, scheduler } = await setup()
 
   const edited = scheduler.edit(CALLER, schedule.id, {}, { revision: 7 })
@@ -152,7 +152,7 @@ test('an edit that changes nothing is still refused if it names another revision
   await expect(edited).rejects.toMatchObject({ code: 'revision_conflict' })
 })
 
-test('a field that an edit leaves out stays', async () => {
+test('a field that an edit leaves out does not change', async () => {
   const { schedule, scheduler } = await setup({
     policy: { overlap: 'queue' },
     target: { kind: 'test', body: 'old' },
@@ -174,7 +174,7 @@ test('a field that an edit leaves out stays', async () => {
   expect(cadence).toMatchObject(AT_NOON)
 })
 
-test('a policy field that an edit leaves out stays', async () => {
+test('a policy field that an edit leaves out does not change', async () => {
   const { schedule, scheduler } = await setup({ policy: { overlap: 'queue', retry: { maxAttempts: 7 } } })
 
   const { policy } = await scheduler.edit(
@@ -196,12 +196,12 @@ test('a completed schedule that gets a new cadence is active again', async () =>
     cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' },
   })
   pipeline.clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'completed' })
 
   const edited = await scheduler.edit(CALLER, schedule.id, { cadence: AT_NOON }, { revision: 1 })
   pipeline.clock.advance(NOON - pipeline.clock.instant)
-  await worker.keep()
+  await worker.runDue()
 
   expect(edited).toMatchObject({ state: 'active', nextSlotAt: NOON })
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '12:00 succeeded'])
@@ -212,7 +212,7 @@ test('a completed schedule can be renamed, and stays completed', async () => {
     cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' },
   })
   pipeline.clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
 
   const edited = await scheduler.edit(CALLER, schedule.id, { name: 'done' }, { revision: 1 })
 
@@ -243,11 +243,15 @@ test('an edited schedule stays paused, and uses the new cadence when it is resum
 })
 
 test.each([
-  { what: 'a cadence that is over', edit: { cadence: { kind: 'once', at: '2026-03-01T09:00:00Z' } }, path: 'cadence' },
+  {
+    what: 'a cadence that has ended',
+    edit: { cadence: { kind: 'once', at: '2026-03-01T09:00:00Z' } },
+    path: 'cadence',
+  },
   { what: 'no name', edit: { name: '' }, path: 'name' },
-  { what: 'an owner, whom no edit changes', edit: { ownerSubject: 'user:eve' }, path: 'ownerSubject' },
+  { what: 'another owner', edit: { ownerSubject: 'user:eve' }, path: 'ownerSubject' },
   { what: 'a field that does not exist', edit: { state: 'paused' }, path: 'state' },
-])('an edit to $what is refused, and nothing is written, not even the line of a due slot', async ({ edit, path }) => {
+])('an edit to $what is rejected, and nothing is written, not even the line of a due slot', async ({ edit, path }) => {
   const { pipeline, schedule, scheduler } = await setup()
   pipeline.clock.advance(HOUR)
   const before = await countRows(pipeline)

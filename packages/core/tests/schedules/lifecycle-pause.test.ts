@@ -24,7 +24,7 @@ test('a pause records its actor, time and reason, and the schedule has no next s
 
   const paused = await scheduler.pause(BOB, schedule.id, HOLIDAYS)
   pipeline.clock.advance(5 * MINUTE)
-  await worker.keep()
+  await worker.runDue()
 
   const pausedAt = Date.parse(START)
   expect(paused).toMatchObject({
@@ -44,13 +44,13 @@ test('a pause records its actor, time and reason, and the schedule has no next s
   expect(await pipeline.lines(schedule)).toEqual([])
 })
 
-test('slots that are due when a schedule is paused are recorded as paused, and not run (I6)', async () => {
+test('slots that are due when a schedule is paused are skipped as paused (I6)', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup()
   await scheduler.skip(CALLER, schedule.id, Date.parse('2026-03-02T09:02:00Z'))
   pipeline.clock.advance(3 * MINUTE)
 
   await scheduler.pause(CALLER, schedule.id, HOLIDAYS)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual([
     '09:01 skipped paused',
@@ -59,14 +59,14 @@ test('slots that are due when a schedule is paused are recorded as paused, and n
   ])
 })
 
-test('a run that waits for its turn is given up, one under way goes on (I6)', async () => {
+test('a pause skips a run that waits for its turn, and a running run continues (I6)', async () => {
   const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
   await nextSlot()
 
   await pipeline.scheduler.pause(CALLER, schedule.id, HOLIDAYS)
   expect(await pipeline.lines(schedule)).toEqual(['09:01 running', '09:02 skipped paused'])
   await answer(0, SUCCEEDED)
-  await worker.begin()
+  await worker.startDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 skipped paused'])
   expect(pipeline.target.calls).toHaveLength(1)
@@ -83,22 +83,22 @@ test('a run that a pause skips while it waits for its turn is not counted', asyn
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({ runCount: 1 })
 })
 
-test('a run whose turn came before the pause is still taken: it waits only for a worker', async () => {
+test('a run whose turn came before the pause is still taken by a worker', async () => {
   const { pipeline, worker, schedule, answer, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
   await nextSlot()
   await answer(0, SUCCEEDED)
 
   await pipeline.scheduler.pause(CALLER, schedule.id, HOLIDAYS)
-  await worker.begin()
+  await worker.startDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:02 running'])
 })
 
-test('a run that was released without an attempt continues on another worker while its schedule is paused', async () => {
+test('a run that was handed back untried runs on another worker while its schedule is paused', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup()
   pipeline.target.script = held().script
   pipeline.clock.advance(MINUTE / 2)
-  await worker.begin()
+  await worker.startDue()
   const drained = worker.loop.drain(0)
   pipeline.clock.advance(1)
   await drained
@@ -106,19 +106,19 @@ test('a run that was released without an attempt continues on another worker whi
   await scheduler.pause(CALLER, schedule.id, HOLIDAYS)
   expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'pending', waitsFor: 'worker' }])
   pipeline.target.script = () => SUCCEEDED
-  await pipeline.worker('other').keep()
+  await pipeline.worker('other').runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'paused', runCount: 1 })
 })
 
-test('a pause does not skip a run-now that waits for its turn', async () => {
+test('a pause does not skip a manual run that waits for its turn', async () => {
   const { pipeline, worker, schedule, answer } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
   const manual = await pipeline.scheduler.runNow(CALLER, schedule.id)
 
   await pipeline.scheduler.pause(CALLER, schedule.id, HOLIDAYS)
   await answer(0, SUCCEEDED)
-  await worker.begin()
+  await worker.startDue()
 
   expect(await pipeline.scheduler.getRun(CALLER, manual.id)).toMatchObject({ state: 'running' })
 })
@@ -127,11 +127,11 @@ test('a run that waits for its retry is retried while its schedule is paused', a
   const { pipeline, worker, schedule, scheduler } = await setup()
   pipeline.target.script = ({ attempt }) => (attempt === 1 ? FAIL : SUCCEEDED)
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
 
   await scheduler.pause(CALLER, schedule.id, HOLIDAYS)
   pipeline.clock.advance(10_000)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
 })
@@ -150,11 +150,11 @@ test('a paused schedule cannot be paused again, and an active one cannot be resu
 test.each([
   { what: 'nothing', reason: '' },
   { what: 'blanks', reason: '   ' },
-  { what: 'the system’s own word', reason: 'auto:mine' },
+  { what: 'the prefix of auto-pause reasons', reason: 'auto:mine' },
   { what: 'a novel', reason: 'x'.repeat(501) },
-  { what: 'a text that Postgres cannot keep', reason: 'a\0b' },
+  { what: 'a text that Postgres cannot store', reason: 'a\0b' },
   { what: 'no text', reason: 7 as unknown as string },
-])('a pause with $what as its reason is refused', async ({ reason }) => {
+])('a pause with $what as its reason is rejected', async ({ reason }) => {
   const { schedule, scheduler } = await setup()
 
   const paused = scheduler.pause(CALLER, schedule.id, { reason })
@@ -169,7 +169,7 @@ test('a resumed schedule continues with the next slot strictly ahead, and record
   pipeline.clock.advance(MINUTE / 2)
 
   const resumed = await scheduler.resume(BOB, schedule.id)
-  await worker.keep()
+  await worker.runDue()
 
   const now = pipeline.clock.instant
   expect(resumed).toMatchObject({ state: 'active', nextSlotAt: now + MINUTE, pausedReason: null, pausedBy: null })
@@ -182,15 +182,15 @@ test('a resumed schedule continues with the next slot strictly ahead, and record
   })
 })
 
-test('a slot that ran before the pause does not run again after it, however quickly it is resumed (I2)', async () => {
+test('a slot that ran before a pause does not run again after it, however quickly the schedule is resumed (I2)', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup()
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
 
   for (let again = 0; again < 3; again += 1) {
     await scheduler.pause(CALLER, schedule.id, HOLIDAYS)
     await scheduler.resume(CALLER, schedule.id)
-    await worker.keep()
+    await worker.runDue()
   }
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
@@ -205,7 +205,7 @@ test('a schedule whose last slot passed while it was paused is completed when it
   pipeline.clock.advance(MINUTE)
 
   const resumed = await scheduler.resume(CALLER, schedule.id)
-  await worker.keep()
+  await worker.runDue()
 
   expect(resumed).toMatchObject({ state: 'completed', nextSlotAt: null })
   expect(pipeline.target.calls).toEqual([])

@@ -7,7 +7,7 @@ import { CALLER, EVERY_MINUTE, MINUTE, type Pipeline } from '../pipeline.ts'
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
 
-/** The schedules that count against a limit: as the counter says, and as their rows say. */
+/** The schedules that count against a limit, by the table of live schedules and by their own rows. */
 async function counted({ db }: Pipeline): Promise<{ kept: string[]; live: string[] }> {
   const kept = await sql<{ id: string }>`select schedule_id as id from carillon.live_schedules order by 1`.execute(db)
   const live = await sql<{ id: string }>`
@@ -15,7 +15,7 @@ async function counted({ db }: Pipeline): Promise<{ kept: string[]; live: string
   return { kept: kept.rows.map(({ id }) => id), live: live.rows.map(({ id }) => id) }
 }
 
-test('a schedule counts while it is active or paused, for every way in which its state changes', async () => {
+test('a schedule counts while it is active or paused, however its state changes', async () => {
   const pipeline = await pipelineAt(START)
   const { scheduler, clock } = pipeline
   const once = { ...EVERY_MINUTE, cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' } } as const
@@ -29,9 +29,9 @@ test('a schedule counts while it is active or paused, for every way in which its
   const both = [paused.id, completed.id].toSorted()
   expect(await counted(pipeline)).toEqual({ kept: both, live: both })
 
-  // Its only slot begins: the worker completes it.
+  // Its only slot begins, so the worker completes the schedule.
   clock.advance(MINUTE)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
 
   expect(await counted(pipeline)).toEqual({ kept: [paused.id], live: [paused.id] })
 })
@@ -47,7 +47,7 @@ test('schedules whose rows are deleted do not count', async () => {
   expect(await counted(pipeline)).toEqual({ kept: [], live: [] })
 })
 
-test('a schedule is in the lane of its kind and tenant, also after an edit of its kind', async () => {
+test('a schedule is in the lane of its target kind and tenant, even after an edit of its kind', async () => {
   const pipeline = await pipelineAt(START)
   const { id } = await pipeline.scheduler.create(CALLER, EVERY_MINUTE)
   const laneIsRight = async (): Promise<unknown> =>

@@ -19,7 +19,7 @@ interface HostSpec {
   readonly host: string
 }
 
-/** Needs another scope for each host. */
+/** A target that needs a different scope for each host. */
 const hostTarget: Target<HostSpec> = {
   kind: 'host',
   schema: z.strictObject({ kind: z.literal('host'), host: z.string() }),
@@ -37,7 +37,7 @@ function open({ db, clock }: Pipeline) {
   return { scheduler, grants, create }
 }
 
-test('a schedule that names no grant gets one of its own, with exactly what its target needs (I8)', async () => {
+test('a schedule that names no grant gets its own grant, with exactly the scope of its target (I8)', async () => {
   const { grants, create } = open(await pipelineAt(START))
 
   const schedule = await create('a.example.com')
@@ -52,7 +52,7 @@ test('a schedule that names no grant gets one of its own, with exactly what its 
   })
 })
 
-test('deleting a schedule revokes its own grants of every revision, and no grant that it was given', async () => {
+test('deleting a schedule revokes its own grants of every revision, and no given grant', async () => {
   const { scheduler, grants, create } = open(await pipelineAt(START))
   const shared = await grants.create(CALLER, { scopes: ['host:call:*'] })
   const first = await create('a.example.com')
@@ -120,14 +120,14 @@ test('an edit to another host neither replaces a revoked grant nor extends an ex
     problems: [
       {
         path: 'grantId',
-        message: 'expected a grant that is in force, got one that is revoked: ask for another with null',
+        message: 'expected a grant that is in force, got one that is revoked: set grantId to null to create another',
       },
     ],
   })
   expect(await scheduler.edit(CALLER, ending.id, toB, { revision: 1 })).toMatchObject({ grantExpiresAt: expiresAt })
 })
 
-test('every change of a schedule’s own grant is in its history, once', async () => {
+test('every change of a schedule’s own grant is in its history once', async () => {
   const { scheduler, grants, create } = open(await pipelineAt(START))
   const schedule = await create('a.example.com')
 
@@ -172,9 +172,9 @@ test('asking for a grant of its own changes nothing if the schedule has one', as
 })
 
 test.each([
-  ['does not carry the target', { scopes: ['host:call:b.example.com'] }, 'covers host:call:a.example.com'],
-  ['is for names below another', { scopes: ['host:call:*.a.example.com'] }, 'covers host:call:a.example.com'],
-])('a grant that %s is refused on create, and nothing is written', async (_what, input, expected) => {
+  ['does not cover the target', { scopes: ['host:call:b.example.com'] }, 'covers host:call:a.example.com'],
+  ['covers only subdomains of the host', { scopes: ['host:call:*.a.example.com'] }, 'covers host:call:a.example.com'],
+])('a create with a grant that %s is rejected, and nothing is written', async (_what, input, expected) => {
   const pipeline = await pipelineAt(START)
   const { grants, create } = open(pipeline)
   const grant = await grants.create(CALLER, input)
@@ -190,7 +190,7 @@ test.each([
 test.each([
   ['revoked', `revoked_at = '2026-03-02T09:00:00Z', revoked_by_subject = 'user:root'`],
   ['expired', `expires_at = '2026-03-02T09:00:00Z'`],
-])('a grant that is %s is refused on create and on edit', async (what, change) => {
+])('a create and an edit with a grant that is %s are rejected', async (what, change) => {
   const pipeline = await pipelineAt(START)
   const { scheduler, grants, create } = open(pipeline)
   const grant = await grants.create(CALLER, { scopes: ['host:call:*'] })
@@ -204,12 +204,12 @@ test.each([
   )
 })
 
-test('the own grant of another schedule is refused like a grant that does not exist', async () => {
+test('the own grant of another schedule is rejected like a grant that does not exist', async () => {
   const { create } = open(await pipelineAt(START))
   const other = await create('a.example.com')
 
   await expect(create('a.example.com', { grantId: other.grantId })).rejects.toMatchObject({
-    problems: [{ path: 'grantId', message: 'expected a grant of this project, got one that is not' }],
+    problems: [{ path: 'grantId', message: expect.stringContaining("got another schedule's own grant") as string }],
   })
 })
 

@@ -22,7 +22,7 @@ async function setup(input: object = { cadence: cron('0 9 * * *') }, start = STA
   return { pipeline, schedule, scheduler: pipeline.scheduler }
 }
 
-/** `Tue 2026-03-03 09:00`, in the slot's own zone. */
+/** A slot in its own zone: `Tue 2026-03-03 09:00`. */
 function localText({ local }: SlotPreview): string {
   const day = new Date(`${local.slice(0, 10)}T00:00:00Z`).toUTCString().slice(0, 3)
   return `${day} ${local.slice(0, 10)} ${local.slice(11, 16)}`
@@ -32,7 +32,7 @@ interface Case {
   readonly what: string
   readonly from: object
   readonly to: object
-  /** The first ones, and how many. */
+  /** How many there are, and the first ones. */
   readonly added: [count: number, ...first: string[]]
   readonly removed: [count: number, ...first: string[]]
   readonly until: string | null
@@ -41,7 +41,7 @@ interface Case {
 describe('which slots an edit of the cadence adds and removes', () => {
   test.each<Case>([
     {
-      what: 'another time of day: every slot moves, and today’s is added',
+      what: 'another time of day moves every slot, and adds that of today',
       from: cron('0 9 * * *'),
       to: cron('0 10 * * *'),
       added: [50, 'Mon 2026-03-02 10:00', 'Tue 2026-03-03 10:00'],
@@ -49,7 +49,7 @@ describe('which slots an edit of the cadence adds and removes', () => {
       until: '2026-06-09T10:00:00.000Z',
     },
     {
-      what: 'one weekday less: only that one, up to where the denser one was followed',
+      what: 'one weekday less removes only that day, as far as the denser cadence was compared',
       from: cron('0 9 * * 1-5'),
       to: cron('0 9 * * 1-4'),
       added: [0],
@@ -57,7 +57,7 @@ describe('which slots an edit of the cadence adds and removes', () => {
       until: '2026-07-20T09:00:00.000Z',
     },
     {
-      what: 'one weekday more',
+      what: 'one weekday more adds only that day',
       from: cron('0 9 * * 1'),
       to: cron('0 9 * * 1,3'),
       added: [50, 'Wed 2026-03-04 09:00', 'Wed 2026-03-11 09:00'],
@@ -65,7 +65,7 @@ describe('which slots an edit of the cadence adds and removes', () => {
       until: '2027-02-15T09:00:00.000Z',
     },
     {
-      what: 'weekdays for weekends',
+      what: 'weekends instead of weekdays replace every slot',
       from: cron('0 9 * * 1-5'),
       to: cron('0 9 * * 6,0'),
       added: [40, 'Sat 2026-03-07 09:00', 'Sun 2026-03-08 09:00'],
@@ -73,7 +73,7 @@ describe('which slots an edit of the cadence adds and removes', () => {
       until: '2026-07-20T09:00:00.000Z',
     },
     {
-      what: 'another zone',
+      what: 'another zone moves every slot',
       from: cron('0 9 * * *', 'Europe/Madrid'),
       to: cron('0 9 * * *', 'America/New_York'),
       added: [50, 'Mon 2026-03-02 09:00', 'Tue 2026-03-03 09:00'],
@@ -81,7 +81,7 @@ describe('which slots an edit of the cadence adds and removes', () => {
       until: '2026-06-09T13:00:00.000Z',
     },
     {
-      what: 'another zone with the same clocks: none',
+      what: 'another zone with the same clocks changes no slot',
       from: cron('0 9 * * *', 'Europe/Madrid'),
       to: cron('0 9 * * *', 'Europe/Paris'),
       added: [0],
@@ -89,7 +89,7 @@ describe('which slots an edit of the cadence adds and removes', () => {
       until: '2026-06-10T07:00:00.000Z',
     },
     {
-      what: 'another spelling of the same: none, to the end of time',
+      what: 'another spelling of the same cadence changes no slot',
       from: cron('0 9 * * 1-5'),
       to: cron('0 9 * * MON-FRI'),
       added: [0],
@@ -97,7 +97,7 @@ describe('which slots an edit of the cadence adds and removes', () => {
       until: null,
     },
     {
-      what: 'one instant for another: both to their end',
+      what: 'another instant of a once cadence replaces its only slot',
       from: { kind: 'once', at: '2026-04-01T12:00:00Z' },
       to: { kind: 'once', at: '2026-05-01T12:00:00Z' },
       added: [1, 'Fri 2026-05-01 12:00'],
@@ -105,7 +105,7 @@ describe('which slots an edit of the cadence adds and removes', () => {
       until: null,
     },
     {
-      what: 'one slot for all: that it is the only one does not hide those that go',
+      what: 'a once cadence at one of the slots removes all the others',
       from: cron('0 9 * * *'),
       to: { kind: 'once', at: '2026-03-04T09:00:00Z' },
       added: [0],
@@ -113,7 +113,7 @@ describe('which slots an edit of the cadence adds and removes', () => {
       until: '2026-06-10T09:00:00.000Z',
     },
     {
-      what: 'an end: what comes after it',
+      what: 'an end removes the slots after it',
       from: { kind: 'cron', expression: '0 9 * * *', maxRuns: 10, startAt: '2026-03-02T00:00:00Z' },
       to: { kind: 'cron', expression: '0 9 * * *', maxRuns: 8, startAt: '2026-03-02T00:00:00Z' },
       added: [0],
@@ -154,7 +154,7 @@ describe('which slots an edit of the cadence adds and removes', () => {
     { what: 'policy', edit: { policy: { overlap: 'queue' } } },
     { what: 'spread', edit: { policy: { spreadSeconds: 3600 } } },
     { what: 'nothing', edit: {} },
-  ])('an edit of the $what adds and removes none', async ({ edit }) => {
+  ])('an edit of the $what adds and removes no slot', async ({ edit }) => {
     const { schedule, scheduler } = await setup()
 
     const plan = await scheduler.planEdit(CALLER, schedule.id, edit)
@@ -174,7 +174,7 @@ describe('which slots an edit of the cadence adds and removes', () => {
     expect(planned).toMatchObject({ state: 'paused', nextSlotAt: null, dueAt: null })
   })
 
-  test('a slot that waits for its spread is removed with its cadence', async () => {
+  test('a slot that is not due yet because of its spread is removed with its cadence', async () => {
     const { pipeline, schedule, scheduler } = await setup(
       { cadence: cron('0 9 * * *'), policy: { spreadSeconds: 3600 } },
       '2026-03-02T08:59:30Z',
@@ -187,7 +187,7 @@ describe('which slots an edit of the cadence adds and removes', () => {
     expect(plan.schedule.nextSlotAt).toBe(Date.parse('2026-03-03T09:00:00Z'))
   })
 
-  test('a stored cadence that cannot be read counts as one without slots, so that an edit can repair it', async () => {
+  test('a stored cadence that cannot be read is treated as one without slots, so that an edit can repair it', async () => {
     const { pipeline, schedule, scheduler } = await setup()
     await sql`
       update carillon.schedule_revisions set cadence_cron = '{"kind": "cron", "expression": "?"}'
@@ -199,7 +199,7 @@ describe('which slots an edit of the cadence adds and removes', () => {
     expect(plan.added.slice(0, 1).map(localText)).toEqual(['Mon 2026-03-02 10:00'])
   })
 
-  test('a cadence that becomes too sparse is compared as far as it can be searched', async () => {
+  test('a cadence that becomes too sparse to search is compared only up to that point', async () => {
     const { schedule, scheduler } = await setup()
     const rule = 'FREQ=SECONDLY;INTERVAL=3601;BYHOUR=0;BYMINUTE=0;BYSECOND=0,24,48'
     const thinning = { kind: 'rrule', rule, start: '2026-03-03T00:00:00', timezone: 'UTC' }
@@ -211,7 +211,7 @@ describe('which slots an edit of the cadence adds and removes', () => {
   })
 })
 
-describe('a plan is what the edit would do', () => {
+describe('a plan predicts what the edit does', () => {
   test.each<[what: string, edit: object, state: 'active' | 'paused' | 'completed']>([
     ['a new cadence', { cadence: cron('0 10 * * 1-5', 'Europe/Madrid') }, 'active'],
     ['a new name', { name: '  renamed ' }, 'active'],
@@ -219,15 +219,15 @@ describe('a plan is what the edit would do', () => {
     ['a spread', { policy: { spreadSeconds: 600, retry: { maxAttempts: 2 } } }, 'active'],
     ['nothing', {}, 'active'],
     ['a new cadence while paused', { cadence: cron('0 10 * * *') }, 'paused'],
-    ['a name after the end', { name: 'over' }, 'completed'],
-    ['a new cadence after the end', { cadence: cron('0 10 * * *') }, 'completed'],
-  ])('%s: the schedule comes out as planned, and the plan wrote nothing', async (_what, edit, state) => {
+    ['a new name after the schedule is completed', { name: 'over' }, 'completed'],
+    ['a new cadence after the schedule is completed', { cadence: cron('0 10 * * *') }, 'completed'],
+  ])('%s changes the schedule as planned, and the plan writes nothing', async (_what, edit, state) => {
     const { pipeline, schedule, scheduler } = await setup(
       state === 'completed' ? { cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' } } : undefined,
     )
     if (state === 'paused') await scheduler.pause(CALLER, schedule.id, { reason: 'holidays' })
     pipeline.clock.advance(MINUTE)
-    await pipeline.worker().keep()
+    await pipeline.worker().runDue()
     const [before, rows] = [await scheduler.get(CALLER, schedule.id), await countRows(pipeline)]
 
     const plan = await scheduler.planEdit(BOB, schedule.id, edit, { revision: 1 })
@@ -262,7 +262,7 @@ describe('a plan is what the edit would do', () => {
     expect(plan.schedule).toEqual(await scheduler.edit(CALLER, schedule.id, { grantId }, { revision: 1 }))
   })
 
-  test('a plan waits for no lock', async () => {
+  test('a plan does not wait for the lock of the schedule', async () => {
     const { pipeline, schedule, scheduler } = await setup()
 
     await whileHeld(pipeline, 'select from carillon.schedules for update', async () => {
@@ -272,14 +272,14 @@ describe('a plan is what the edit would do', () => {
   })
 })
 
-describe('a plan refuses what an edit refuses, with the same problems', () => {
+describe('a plan rejects what an edit rejects, with the same problems', () => {
   async function refusal(call: () => Promise<unknown>): Promise<{ code: unknown; problems: unknown; message: string }> {
     try {
       await call()
     } catch (error) {
       return error as { code: unknown; problems: unknown; message: string }
     }
-    throw new Error('expected a refusal')
+    throw new Error('expected a rejection, got a result')
   }
 
   test.each<[what: string, edit: unknown, code: string, revision?: number]>([
@@ -287,11 +287,11 @@ describe('a plan refuses what an edit refuses, with the same problems', () => {
     ['null', null, 'invalid_input'],
     ['an unknown field', { state: 'deleted' }, 'invalid_input'],
     ['two faults', { name: '', cadence: cron('often') }, 'invalid_input'],
-    ['a cadence that comes too often', { cadence: { kind: 'interval', every: 'PT1S' } }, 'invalid_input'],
+    ['a cadence that is too frequent', { cadence: { kind: 'interval', every: 'PT1S' } }, 'invalid_input'],
     ['a cadence without a slot ahead', { cadence: { kind: 'once', at: '2020-01-01T00:00:00Z' } }, 'invalid_input'],
-    ['a target of no kind', { target: { kind: 'moon' } }, 'invalid_input'],
-    ['a policy that is none', { policy: { overlap: 'maybe' } }, 'invalid_input'],
-    ['a grant that is none', { grantId: 'mine' }, 'invalid_input'],
+    ['an unknown target kind', { target: { kind: 'moon' } }, 'invalid_input'],
+    ['an invalid policy', { policy: { overlap: 'maybe' } }, 'invalid_input'],
+    ['an invalid grant id', { grantId: 'mine' }, 'invalid_input'],
     ['a grant that does not exist', { grantId: '0199d3c0-0000-7000-8000-000000000001' }, 'invalid_input'],
     ['another revision', { name: 'late' }, 'revision_conflict', 7],
   ])('%s', async (_what, edit, code, revision = 1) => {
@@ -305,11 +305,11 @@ describe('a plan refuses what an edit refuses, with the same problems', () => {
     expect(planned).toMatchObject({ code: edited.code, problems, message })
   })
 
-  test('a schedule of another project (I9), and one that is gone', async () => {
+  test('a schedule of another project (I9), and a deleted schedule', async () => {
     const { pipeline, schedule, scheduler } = await setup()
-    const stranger = { ...CALLER, projectId: 'mobile' }
+    const otherCaller = { ...CALLER, projectId: 'mobile' }
 
-    await expect(scheduler.planEdit(stranger, schedule.id, {})).rejects.toMatchObject({ code: 'schedule_not_found' })
+    await expect(scheduler.planEdit(otherCaller, schedule.id, {})).rejects.toMatchObject({ code: 'schedule_not_found' })
     pipeline.clock.advance(DAY)
     await scheduler.delete(CALLER, schedule.id)
     await expect(scheduler.planEdit(CALLER, schedule.id, {})).rejects.toMatchObject({ code: 'schedule_not_found' })

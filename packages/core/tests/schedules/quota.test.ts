@@ -17,7 +17,7 @@ function schedulerOf({ db, clock, targets }: Pipeline, options: SchedulerOptions
   return new Scheduler({ db, clock, targets }, options)
 }
 
-/** Writes schedules by SQL, past every limit, for what is counted and not how. */
+/** Inserts schedules by SQL, without any limit. */
 async function fill(
   { db }: Pipeline,
   count: number,
@@ -59,7 +59,7 @@ async function countLive(pipeline: Pipeline): Promise<number | undefined> {
   return (await countRows(pipeline))['carillon.schedules']
 }
 
-test('by default a project holds 500 schedules and a user in it 50, and the error names the limit', async () => {
+test('by default a project may have 500 schedules and each of its users 50, and the error names the limit', async () => {
   const pipeline = await pipelineAt(START)
   const scheduler = schedulerOf(pipeline)
   await fill(pipeline, 50, { owner: CALLER.subject })
@@ -83,7 +83,7 @@ test('by default a project holds 500 schedules and a user in it 50, and the erro
 test.each([
   ['of a project', { maxSchedulesPerProject: 500 }, SERVICE, 499],
   ['of a user', { maxSchedulesPerUser: 50 }, CALLER, 49],
-  ['of a project that holds only one', { maxSchedulesPerProject: 1 }, SERVICE, 0],
+  ['of a project with room for one', { maxSchedulesPerProject: 1 }, SERVICE, 0],
 ])('of 50 parallel creates, one short of the limit %s, exactly one succeeds', async (_whose, limits, caller, full) => {
   const pipeline = await pipelineAt(START)
   const scheduler = schedulerOf(pipeline, limits)
@@ -105,7 +105,7 @@ test('parallel creates that start far below the limit stop exactly at it', async
   expect(await countLive(pipeline)).toBe(120)
 })
 
-test('with every default isolation level, 40 parallel creates under a limit of 5 make exactly 5', async () => {
+test('a default isolation level of repeatable read does not let 40 parallel creates exceed a limit of 5', async () => {
   const pipeline = await pipelineAt(START)
   await sql
     .raw(`alter database ${pipeline.database.name} set default_transaction_isolation = 'repeatable read'`)
@@ -142,7 +142,7 @@ test('a completed schedule that an edit makes active counts again, and the edit 
     cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' },
   })
   pipeline.clock.advance(60_000)
-  await pipeline.worker().keep()
+  await pipeline.worker().runDue()
   await scheduler.create(CALLER, EVERY_MINUTE)
 
   const edit = scheduler.edit(CALLER, once.id, { cadence: EVERY_MINUTE.cadence }, { revision: 1 })

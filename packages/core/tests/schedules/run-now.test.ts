@@ -16,18 +16,24 @@ async function setup(input: object = {}) {
   return { pipeline, worker: pipeline.worker(), schedule, scheduler: pipeline.scheduler, target: pipeline.target }
 }
 
-test('a run-now is a run of this instant that waits for any worker, and does not change the next slot', async () => {
+test('a manual run gets the current instant, waits for any worker, and does not change the next slot', async () => {
   const { pipeline, worker, schedule, scheduler, target } = await setup()
 
-  const asked = await scheduler.runNow(CALLER, schedule.id)
+  const requested = await scheduler.runNow(CALLER, schedule.id)
   expect(await listWaits(pipeline)).toEqual([{ scheduleId: schedule.id, slot: NOW, waitsFor: 'worker', dueAt: NOW }])
-  await worker.keep()
+  await worker.runDue()
 
-  expect(asked).toMatchObject({ scheduledFor: NOW, trigger: 'manual', state: 'pending', attemptCount: 0, revision: 1 })
-  expect(asked).toMatchObject({ waitsFor: 'worker', retryAt: null })
-  expect(await scheduler.getRun(CALLER, asked.id)).toMatchObject({ state: 'succeeded', attemptCount: 1 })
+  expect(requested).toMatchObject({
+    scheduledFor: NOW,
+    trigger: 'manual',
+    state: 'pending',
+    attemptCount: 0,
+    revision: 1,
+  })
+  expect(requested).toMatchObject({ waitsFor: 'worker', retryAt: null })
+  expect(await scheduler.getRun(CALLER, requested.id)).toMatchObject({ state: 'succeeded', attemptCount: 1 })
   expect(target.calls).toMatchObject([
-    { runId: asked.id, trigger: 'manual', idempotencyKey: `sched:${schedule.id}:${NOW}` },
+    { runId: requested.id, trigger: 'manual', idempotencyKey: `sched:${schedule.id}:${NOW}` },
   ])
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({
     nextSlotAt: schedule.nextSlotAt,
@@ -37,36 +43,36 @@ test('a run-now is a run of this instant that waits for any worker, and does not
   })
 })
 
-test('a run-now is allowed while paused, and leaves the schedule paused', async () => {
+test('a manual run of a paused schedule runs, and the schedule stays paused', async () => {
   const { worker, schedule, scheduler } = await setup()
   await scheduler.pause(CALLER, schedule.id, { reason: 'holidays' })
 
   const { id } = await scheduler.runNow(CALLER, schedule.id)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await scheduler.getRun(CALLER, id)).toMatchObject({ state: 'succeeded' })
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'paused', nextSlotAt: null })
 })
 
-test('a run-now of a completed schedule runs, and the schedule stays completed', async () => {
+test('a manual run of a completed schedule runs, and the schedule stays completed', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup({
     cadence: { kind: 'once', at: '2026-03-02T09:01:00Z' },
   })
   pipeline.clock.advance(MINUTE)
-  await worker.keep()
+  await worker.runDue()
 
   await scheduler.runNow(CALLER, schedule.id)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded', '09:01 succeeded'])
   expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'completed' })
 })
 
-test('twenty run-nows within one millisecond are twenty runs with a key each, under allow (I2, I5)', async () => {
+test('under allow twenty manual runs within one millisecond are twenty runs with different keys (I2, I5)', async () => {
   const { pipeline, worker, schedule, scheduler, target } = await setup({ policy: { overlap: 'allow' } })
 
   await Promise.all(Array.from({ length: 20 }, () => scheduler.runNow(CALLER, schedule.id)))
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.ledger(schedule)).toHaveLength(20)
   expect(new Set(target.calls.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(20)
@@ -74,13 +80,13 @@ test('twenty run-nows within one millisecond are twenty runs with a key each, un
   expect(Math.max(...target.calls.map(({ scheduledFor }) => scheduledFor))).toBe(NOW)
 })
 
-test('a run-now at the millisecond of a slot does not replace that slot: both run (I2, I6)', async () => {
+test('a manual run at the millisecond of a slot does not replace that slot: both run (I2, I6)', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup({ policy: { overlap: 'allow' } })
   pipeline.clock.advance(MINUTE / 2)
 
   const manual = await scheduler.runNow(CALLER, schedule.id)
-  await worker.keep()
-  await worker.keep()
+  await worker.runDue()
+  await worker.runDue()
 
   const slot = NOW + MINUTE / 2
   expect(manual.scheduledFor).toBe(slot - 1)
@@ -90,10 +96,10 @@ test('a run-now at the millisecond of a slot does not replace that slot: both ru
   ])
 })
 
-test('a run-now just after a slot ran looks past it for a free millisecond, and touches it not (I2)', async () => {
+test('a manual run right after a slot gets another free millisecond and does not change that slot (I2)', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup({ policy: { overlap: 'allow' } })
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
   const [slot] = await pipeline.ledger(schedule)
 
   await scheduler.runNow(CALLER, schedule.id)
@@ -103,7 +109,7 @@ test('a run-now just after a slot ran looks past it for a free millisecond, and 
   expect((await pipeline.ledger(schedule)).at(-1)).toEqual(slot)
 })
 
-test('under forbid a run-now is refused while a run is under way; the error names that run, and nothing is written', async () => {
+test('under forbid a manual run is rejected while a run is under way; the error names that run, and nothing is written', async () => {
   const { pipeline, schedule, answer } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
   const [running] = await pipeline.ledger(schedule)
   const before = await countRows(pipeline)
@@ -119,43 +125,55 @@ test('under forbid a run-now is refused while a run is under way; the error name
   await expect(pipeline.scheduler.runNow(CALLER, schedule.id)).resolves.toMatchObject({ state: 'pending' })
 })
 
-test('under forbid one of several concurrent run-nows succeeds', async () => {
+test('under forbid only one of several concurrent manual runs succeeds', async () => {
   const { pipeline, schedule, scheduler } = await setup()
 
-  const asked = await Promise.allSettled(Array.from({ length: 5 }, () => scheduler.runNow(CALLER, schedule.id)))
+  const requested = await Promise.allSettled(Array.from({ length: 5 }, () => scheduler.runNow(CALLER, schedule.id)))
 
-  expect(asked.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
-  expect(asked.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'overlap' } })
+  expect(requested.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+  expect(requested.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'overlap' } })
   expect(await pipeline.ledger(schedule)).toHaveLength(1)
 })
 
-test('under queue a run-now waits for its turn behind the run that is under way', async () => {
+test('under queue a manual run waits for its turn behind the running run', async () => {
   const { pipeline, worker, schedule, answer } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
 
   const manual = await pipeline.scheduler.runNow(CALLER, schedule.id)
   expect(await listWaits(pipeline)).toMatchObject([{ waitsFor: 'turn', dueAt: null }])
   await answer(0, SUCCEEDED)
-  await worker.begin()
+  await worker.startDue()
 
   expect(await pipeline.scheduler.getRun(CALLER, manual.id)).toMatchObject({ state: 'running', trigger: 'manual' })
 })
 
-test('a run-now of a deleted schedule fails with schedule_not_found', async () => {
+test('under queue a manual run is rejected while another run waits for its turn, and the error names that run', async () => {
+  const { pipeline, schedule } = await holdRun(await pipelineAt(START), { overlap: 'queue' })
+  const waiting = await pipeline.scheduler.runNow(CALLER, schedule.id)
+
+  await expect(pipeline.scheduler.runNow(CALLER, schedule.id)).rejects.toMatchObject({
+    code: 'overlap',
+    message:
+      'expected no run that waits for its turn, because at most one run may wait for its turn (overlap: queue), ' +
+      `got the run ${waiting.id}: wait for it, or cancel it`,
+  })
+})
+
+test('a manual run of a deleted schedule fails with schedule_not_found', async () => {
   const { schedule, scheduler } = await setup()
   await scheduler.delete(CALLER, schedule.id)
 
   await expect(scheduler.runNow(CALLER, schedule.id)).rejects.toMatchObject({ code: 'schedule_not_found' })
 })
 
-test('a run-now does not count for maxRuns and does not move the anchor', async () => {
+test('a manual run does not count for maxRuns and does not move the anchor', async () => {
   const cadence = { kind: 'interval', every: 'PT1M', startAt: '2026-03-02T09:01:00Z', maxRuns: 2 }
   const { pipeline, worker, schedule, scheduler } = await setup({ cadence })
   await scheduler.runNow(CALLER, schedule.id)
-  await worker.keep()
+  await worker.runDue()
 
   for (let slot = 0; slot < 3; slot += 1) {
     pipeline.clock.advance(MINUTE)
-    await worker.keep()
+    await worker.runDue()
   }
 
   expect(await pipeline.lines(schedule)).toEqual(['09:00 succeeded', '09:01 succeeded', '09:02 succeeded'])

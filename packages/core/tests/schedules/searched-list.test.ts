@@ -11,12 +11,12 @@ import { ANY_NUMBER, CALLER, EVERY_MINUTE } from '../pipeline.ts'
 import { nodesOf, recordingDb, type PlanNode } from '../query-plan.ts'
 import { ScriptedTarget } from '../scripted-target.ts'
 
-/** In each of five projects. */
+/** The number of schedules in each of five projects. */
 const COUNT = 500
 const PROJECTS = [CALLER.projectId, 'one', 'two', 'three', 'four']
 const PAGE = 10
 const EVERYTHING = { state: null, targetKind: null, nameContains: null, before: null, limit: PAGE }
-/** Of 8 kB each. The ten of a page take 100, the names of all of a project 10 more; three rows for each name would take 3,000. */
+/** Blocks of 8 kB. A page of ten reads about 100, the names of a project 10 more. Three rows per name would read 3,000. */
 const BLOCKS_MAX = 200
 
 interface ReadPlan extends PlanNode {
@@ -45,7 +45,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** How many schedules are on a page, and what it reads for them behind the wall, as the API does. */
+/** Reads a page under row-level security, as the API does. Returns its length, the blocks read and the indexes used. */
 async function readPage(
   query: Partial<Parameters<typeof listSchedules>[1]>,
 ): Promise<{ length: number; blocks: number; indexes: Set<string | undefined> }> {
@@ -53,9 +53,11 @@ async function readPage(
   return transactScoped(db, systemClock, CALLER, async (tx) => {
     queries.length = 0
     const { length } = await listSchedules(tx, { ...CALLER, ...EVERYTHING, ...query })
-    const [asked] = queries
-    if (asked === undefined) throw new Error('nothing was asked for')
-    const explain = CompiledQuery.raw(`explain (analyze, buffers, format json) ${asked.sql}`, [...asked.parameters])
+    const [listQuery] = queries
+    if (listQuery === undefined) throw new Error('expected a query, got none')
+    const explain = CompiledQuery.raw(`explain (analyze, buffers, format json) ${listQuery.sql}`, [
+      ...listQuery.parameters,
+    ])
     const [explained] = (await tx.getExecutor().executeQuery<Explained>(explain)).rows
     if (explained === undefined) throw new Error('expected a query plan, got none')
     const [{ Plan: plan }] = explained['QUERY PLAN']
@@ -68,8 +70,8 @@ async function readPage(
   })
 }
 
-// The project is the oldest: a query that starts at the newest schedule of all tenants reads four other projects first.
-test('a page reads little of a project whose schedules are all active', async () => {
+// The project is the oldest, so a query that starts at the newest schedule of all tenants reads four other projects first.
+test('a page reads few blocks of a project whose schedules are all active', async () => {
   const [, , third] = await scheduler.list(CALLER, { limit: 3 })
 
   for (const before of [null, third?.id ?? null]) {
@@ -86,7 +88,7 @@ test.each([
   ['one matches', 'T 123', 1],
   ['none matches', 'digest', 0],
 ])(
-  'a search reads the names of its project in the order of the list, and no row more than it shows: %s',
+  'a search reads the names of its project in the order of the list, and only the rows that it returns: %s',
   async (...row) => {
     const [, nameContains, count] = row
     const { length, blocks, indexes } = await readPage({ nameContains })
@@ -98,20 +100,20 @@ test.each([
 )
 
 test.each([
-  ['a state that none is in', { state: 'paused' }, 0],
-  ['a state that all are in', { state: 'active' }, PAGE],
-  ['a kind of which there is none', { targetKind: 'http' }, 0],
-  ['the kind of all', { targetKind: 'test' }, PAGE],
-  ['a state that none is in, and a name', { state: 'paused', nameContains: 'report' }, 0],
-  ['the kind of all, and a name', { targetKind: 'test', nameContains: '77' }, 5],
-] as const)('a page of some reads each schedule of its project once at most: %s', async (_name, query, count) => {
+  ['a state of no schedule', { state: 'paused' }, 0],
+  ['the state of all schedules', { state: 'active' }, PAGE],
+  ['a kind of no schedule', { targetKind: 'http' }, 0],
+  ['the kind of all schedules', { targetKind: 'test' }, PAGE],
+  ['a state of no schedule, and a name', { state: 'paused', nameContains: 'report' }, 0],
+  ['the kind of all schedules, and a name', { targetKind: 'test', nameContains: '77' }, 5],
+] as const)('a filtered page reads each schedule of its project at most once: %s', async (_name, query, count) => {
   const { length, blocks } = await readPage(query)
 
   expect(length).toBe(count)
   expect(blocks).toBeLessThan('nameContains' in query && count > 0 ? COUNT * 4 : BLOCKS_MAX)
 })
 
-test('pages of a search continue without a gap, the newest first', async () => {
+test('pages of a search continue without gaps, newest first', async () => {
   const names: string[] = []
   for (let before: string | undefined; ;) {
     const page = await scheduler.list(CALLER, { nameContains: '9', limit: 7, ...(before && { before }) })
@@ -124,7 +126,7 @@ test('pages of a search continue without a gap, the newest first', async () => {
   expect(names).toEqual(numbers.map((n) => `Report ${n}`))
 })
 
-test('a schedule is found by its current name only, and not after it is deleted', async () => {
+test('a schedule is found only by its current name, and not after it is deleted', async () => {
   const found = async (nameContains: string): Promise<string[]> =>
     (await scheduler.list(CALLER, { nameContains })).map(({ name }) => name)
   const { id, revision } = await scheduler.create(CALLER, { ...EVERY_MINUTE, name: 'Invoice' })

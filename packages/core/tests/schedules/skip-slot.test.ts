@@ -16,13 +16,13 @@ async function setup() {
   return { pipeline, worker: pipeline.worker(), schedule, scheduler: pipeline.scheduler }
 }
 
-test('a slot that somebody takes out does not run and leaves the line excluded; the others run (I6)', async () => {
+test('a skipped slot does not run and gets the line excluded; the others run (I6)', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup()
 
   const skipped = await scheduler.skip(BOB, schedule.id, SLOT_2)
   for (let slot = 0; slot < 3; slot += 1) {
     pipeline.clock.advance(MINUTE)
-    await worker.keep()
+    await worker.runDue()
   }
 
   expect(skipped).toMatchObject({ excludedSlots: [SLOT_2], nextSlotAt: SLOT_1, revision: 1 })
@@ -43,7 +43,7 @@ test('a restored slot runs as if it had never been skipped', async () => {
 
   const restored = await scheduler.restore(BOB, schedule.id, SLOT_1)
   pipeline.clock.advance(MINUTE / 2)
-  await worker.keep()
+  await worker.runDue()
 
   expect(restored.excludedSlots).toEqual([SLOT_2])
   expect(await pipeline.lines(schedule)).toEqual(['09:01 succeeded'])
@@ -65,12 +65,12 @@ test('skipping a slot twice is the same as skipping it once', async () => {
 
 test.each([
   { what: 'is past', slot: SLOT_1 - MINUTE },
-  { what: 'is this instant', slot: SLOT_1 - MINUTE / 2 },
+  { what: 'is the current instant', slot: SLOT_1 - MINUTE / 2 },
   { what: 'lies between two slots', slot: SLOT_1 + 1 },
   { what: 'lies beyond all slots', slot: 8.64e15 },
-  { what: 'is no instant', slot: Number.NaN },
+  { what: 'is NaN', slot: Number.NaN },
   { what: 'is endless', slot: Number.POSITIVE_INFINITY },
-  { what: 'is half a millisecond', slot: SLOT_1 + 0.5 },
+  { what: 'is a fraction of a millisecond', slot: SLOT_1 + 0.5 },
 ])('a slot that $what cannot be skipped', async ({ slot }) => {
   const { schedule, scheduler } = await setup()
 
@@ -89,7 +89,7 @@ test('a slot that is due cannot be skipped, and a slot that was not skipped cann
   await expect(scheduler.restore(CALLER, schedule.id, SLOT_2)).rejects.toMatchObject({ code: 'slot_not_found' })
 })
 
-test('at most a hundred slots can be skipped at a time', async () => {
+test('at most a hundred slots of a schedule can be skipped at a time', async () => {
   const { pipeline, schedule, scheduler } = await setup()
   await sql`
     update carillon.schedules
@@ -103,24 +103,24 @@ test('at most a hundred slots can be skipped at a time', async () => {
   await expect(oneMore).rejects.toMatchObject({ code: 'invalid_input', problems: [{ path: 'scheduledFor' }] })
 })
 
-test('an outage over a skipped slot leaves it excluded, and the rest missed (I6)', async () => {
+test('after an outage a skipped slot has the line excluded, and the others are missed (I6)', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup()
   await scheduler.skip(CALLER, schedule.id, SLOT_2)
 
   pipeline.clock.advance(2.5 * MINUTE)
-  await worker.keep()
+  await worker.runDue()
 
   expect(await pipeline.lines(schedule)).toEqual(['09:01 skipped missed', '09:02 skipped excluded', '09:03 succeeded'])
 })
 
-test('a run-now at the instant of a skipped slot does not replace that slot', async () => {
+test('a manual run at the instant of a skipped slot does not replace that slot', async () => {
   const { pipeline, worker, schedule, scheduler } = await setup()
   await scheduler.skip(CALLER, schedule.id, SLOT_1)
   pipeline.clock.advance(MINUTE / 2)
 
   await scheduler.runNow(CALLER, schedule.id)
-  await worker.keep()
-  await worker.keep()
+  await worker.runDue()
+  await worker.runDue()
 
   expect((await pipeline.ledger(schedule)).map(({ scheduledFor, state }) => [scheduledFor - SLOT_1, state])).toEqual([
     [-1, 'succeeded'],

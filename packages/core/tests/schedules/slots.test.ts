@@ -8,8 +8,8 @@ const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
 const AT_NINE = { cadence: { kind: 'cron', expression: '0 9 * * *', timezone: 'Europe/Madrid' } }
 const TOMORROW = Date.parse('2026-03-03T08:00:00Z')
-/** Three slots, then none for years: what lies behind takes many steps to find. */
-const THINNING = {
+/** Three slots, then none for years, so the search for the next one takes many steps. */
+const SPARSE = {
   cadence: {
     kind: 'rrule',
     rule: 'FREQ=SECONDLY;INTERVAL=3601;BYHOUR=0;BYMINUTE=0;BYSECOND=0,24,48',
@@ -50,7 +50,7 @@ describe('the slots of a schedule', () => {
     expect(whole).toHaveLength(4)
   })
 
-  test('are as many as asked for, up to a thousand', async () => {
+  test('are as many as requested, up to a thousand', async () => {
     const { schedule, scheduler } = await setup()
 
     expect(await scheduler.slots(CALLER, schedule.id, { limit: 2 })).toHaveLength(2)
@@ -88,7 +88,7 @@ describe('the slots of a schedule', () => {
     const at = '2026-03-02T09:01:00Z'
     const { pipeline, schedule, scheduler } = await setup({ cadence: { kind: 'once', at } })
     pipeline.clock.advance(MINUTE)
-    await pipeline.worker().keep()
+    await pipeline.worker().runDue()
 
     expect(await scheduler.get(CALLER, schedule.id)).toMatchObject({ state: 'completed' })
     expect(await scheduler.slots(CALLER, schedule.id)).toEqual([])
@@ -104,8 +104,8 @@ describe('the slots of a schedule', () => {
     expect((second?.scheduledFor ?? 0) - (first?.scheduledFor ?? 0)).toBe(HOUR)
   })
 
-  test('are fewer where finding them would take too long', async () => {
-    const { schedule, scheduler } = await setup(THINNING)
+  test('are fewer if the search would take too long', async () => {
+    const { schedule, scheduler } = await setup(SPARSE)
 
     const slots = await scheduler.slots(CALLER, schedule.id)
 
@@ -116,25 +116,25 @@ describe('the slots of a schedule', () => {
   test('of another tenant or project are not found (I9), nor those of a deleted schedule', async () => {
     const { schedule, scheduler } = await setup()
 
-    for (const stranger of [
+    for (const otherCaller of [
       { ...CALLER, tenantId: 'globex' },
       { ...CALLER, projectId: 'mobile' },
     ]) {
-      await expect(scheduler.slots(stranger, schedule.id)).rejects.toMatchObject({ code: 'schedule_not_found' })
+      await expect(scheduler.slots(otherCaller, schedule.id)).rejects.toMatchObject({ code: 'schedule_not_found' })
     }
     await scheduler.delete(CALLER, schedule.id)
     await expect(scheduler.slots(CALLER, schedule.id)).rejects.toMatchObject({ code: 'schedule_not_found' })
   })
 
   test.each<[what: string, range: object, path: string]>([
-    ['from no instant', { from: Number.NaN }, 'from'],
-    ['from before all time', { from: -1 }, 'from'],
-    ['from a text', { from: 'tomorrow' }, 'from'],
-    ['to beyond all time', { to: 1e20 }, 'to'],
-    ['to a half', { to: 0.5 }, 'to'],
+    ['from NaN', { from: Number.NaN }, 'from'],
+    ['from before 1970', { from: -1 }, 'from'],
+    ['from a string', { from: 'tomorrow' }, 'from'],
+    ['to beyond the last date', { to: 1e20 }, 'to'],
+    ['to a fraction of a millisecond', { to: 0.5 }, 'to'],
     ['none', { limit: 0 }, 'limit'],
     ['too many', { limit: 1001 }, 'limit'],
-  ])('are refused with the field: %s', async (_what, range, path) => {
+  ])('are rejected with the field: %s', async (_what, range, path) => {
     const { schedule, scheduler } = await setup()
 
     const refused = scheduler.slots(CALLER, schedule.id, range)
@@ -143,8 +143,8 @@ describe('the slots of a schedule', () => {
   })
 })
 
-test('a cadence that is too sparse to search is refused with a message, and changes nothing', async () => {
-  const { pipeline, schedule, scheduler } = await setup(THINNING)
+test('a resume, manual run or skip of a cadence that is too sparse to search is rejected, and changes nothing', async () => {
+  const { pipeline, schedule, scheduler } = await setup(SPARSE)
   await scheduler.pause(CALLER, schedule.id, { reason: 'holidays' })
   pipeline.clock.advance(7 * DAY)
 

@@ -10,14 +10,14 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-function refusedBy(constraint: string): unknown {
+function rejectedBy(constraint: string): unknown {
   return expect.objectContaining({ constraint })
 }
 
-describe('I1: the agenda is one column of the schedule', () => {
+describe('I1: the next slot is a column of the schedule', () => {
   test('an active schedule without a next slot is refused', async () => {
     await expect(insertSchedule(database.pool, { next_slot_at: null, due_at: null })).rejects.toEqual(
-      refusedBy('schedules_active_has_next_slot'),
+      rejectedBy('schedules_active_has_next_slot'),
     )
   })
 
@@ -26,21 +26,21 @@ describe('I1: the agenda is one column of the schedule', () => {
     { state: 'completed' },
     { state: 'deleted', deleted_at: '2026-11-15T12:00:00Z' },
   ])('a $state schedule with a next slot is refused', async (changes) => {
-    await expect(insertSchedule(database.pool, changes)).rejects.toEqual(refusedBy('schedules_active_has_next_slot'))
+    await expect(insertSchedule(database.pool, changes)).rejects.toEqual(rejectedBy('schedules_active_has_next_slot'))
   })
 
-  test('a next slot finer than a millisecond is refused', async () => {
+  test('a next slot with a fraction of a millisecond is refused', async () => {
     const slot = '2026-11-16T09:00:00.000001Z'
 
     await expect(insertSchedule(database.pool, { next_slot_at: slot, due_at: slot })).rejects.toEqual(
-      refusedBy('schedules_next_slot_at_check'),
+      rejectedBy('schedules_next_slot_at_check'),
     )
   })
 
-  test('a paused schedule that does not say why is refused', async () => {
+  test('a paused schedule without a reason is refused', async () => {
     const changes = { state: 'paused', next_slot_at: null, due_at: null, paused_at: '2026-11-15T12:00:00Z' }
 
-    await expect(insertSchedule(database.pool, changes)).rejects.toEqual(refusedBy('schedules_paused_says_why'))
+    await expect(insertSchedule(database.pool, changes)).rejects.toEqual(rejectedBy('schedules_paused_says_why'))
   })
 })
 
@@ -56,11 +56,11 @@ describe('I2: one run per slot', () => {
   })
 })
 
-describe('I1: what a run waits for is in its own row', () => {
+describe('I1: the row of a run contains what the run waits for', () => {
   const WORKER = '018f0000-0000-7000-8000-000000000001'
   const AT = '2026-11-16T09:00:00Z'
-  const OVER = { completed_at: AT, due_at: null, waits_for: null, lane: null }
-  const RUNNING = { ...OVER, completed_at: null, state: 'running', attempt_count: 1, token: 1, worker_id: WORKER }
+  const ENDED = { completed_at: AT, due_at: null, waits_for: null, lane: null }
+  const RUNNING = { ...ENDED, completed_at: null, state: 'running', attempt_count: 1, token: 1, worker_id: WORKER }
 
   test.each([
     ['its turn, until infinity', { waits_for: 'turn', due_at: 'infinity' }],
@@ -70,7 +70,7 @@ describe('I1: what a run waits for is in its own row', () => {
       { state: 'retrying', waits_for: 'worker', due_at: AT, lane: 'http.0', attempt_count: 1 },
     ],
     ['its retry', { state: 'retrying', waits_for: 'retry', due_at: AT, lane: 'http.0', attempt_count: 1 }],
-    ['an instant that its target named', { waits_for: 'deferred', due_at: AT }],
+    ['an instant that its target requested', { waits_for: 'deferred', due_at: AT }],
   ])('a run may wait for %s', async (_, changes) => {
     const scheduleId = await insertSchedule(database.pool)
 
@@ -81,19 +81,19 @@ describe('I1: what a run waits for is in its own row', () => {
     ['a pending run that waits for nothing', { waits_for: null, due_at: null, lane: null }],
     ['a waiting run without an instant', { due_at: null }],
     ['a waiting run without a lane', { lane: null }],
-    ['a waiting run that does not say for what', { waits_for: null }],
+    ['a waiting run without what it waits for', { waits_for: null }],
     ['a run that waits for its turn and has an instant', { waits_for: 'turn' }],
-    ['a run that waits for a worker for ever', { due_at: 'infinity' }],
-    ['a run that is held and waits', { ...RUNNING, waits_for: 'worker', due_at: AT, lane: 'http.0' }],
+    ['a run that waits for a worker until infinity', { due_at: 'infinity' }],
+    ['a running run that waits', { ...RUNNING, waits_for: 'worker', due_at: AT, lane: 'http.0' }],
     [
-      'a run that is over and waits',
+      'an ended run that waits',
       { state: 'skipped', reason: 'missed', waits_for: 'worker', due_at: AT, lane: 'http.0' },
     ],
   ])('%s is refused', async (_, changes) => {
     const scheduleId = await insertSchedule(database.pool)
 
     await expect(insertRun(database.pool, { schedule_id: scheduleId, scheduled_for: AT, ...changes })).rejects.toEqual(
-      refusedBy('runs_waiting_says_when'),
+      rejectedBy('runs_waiting_says_when'),
     )
   })
 
@@ -109,7 +109,7 @@ describe('I1: what a run waits for is in its own row', () => {
     const scheduleId = await insertSchedule(database.pool)
 
     await expect(insertRun(database.pool, { schedule_id: scheduleId, scheduled_for: AT, ...changes })).rejects.toEqual(
-      refusedBy('runs_waits_as_its_state_says'),
+      rejectedBy('runs_waits_as_its_state_says'),
     )
   })
 })
@@ -123,11 +123,11 @@ describe('a revision', () => {
     const scheduleId = await insertSchedule(database.pool)
 
     await expect(insertRevision(database.pool, { schedule_id: scheduleId, ...cadence })).rejects.toEqual(
-      refusedBy('schedule_revisions_one_cadence'),
+      rejectedBy('schedule_revisions_one_cadence'),
     )
   })
 
-  test('with exactly the cadence of its kind is taken', async () => {
+  test('with exactly the cadence of its kind is accepted', async () => {
     const scheduleId = await insertSchedule(database.pool)
 
     await insertRevision(database.pool, { schedule_id: scheduleId, cadence_kind: 'cron', cadence_cron: '{}' })
@@ -140,13 +140,13 @@ describe('a revision', () => {
     const revision = { schedule_id: scheduleId, ...rival, cadence_kind: 'cron', cadence_cron: '{}' }
 
     await expect(insertRevision(database.pool, revision)).rejects.toEqual(
-      refusedBy('schedule_revisions_tenant_id_project_id_schedule_id_fkey'),
+      rejectedBy('schedule_revisions_tenant_id_project_id_schedule_id_fkey'),
     )
   })
 })
 
-describe('I8: what runs has a grant', () => {
-  test('a schedule without one is refused, and a revision by the grant of another project, too (I9)', async () => {
+describe('I8: every schedule has a grant', () => {
+  test('a schedule without a grant and a revision with a grant of another project are refused (I9)', async () => {
     const grantId = await insertGrant(database.pool, { project_id: 'shop' })
     const scheduleId = await insertSchedule(database.pool)
     const cadence = { cadence_kind: 'cron', cadence_cron: '{}' }
@@ -157,10 +157,10 @@ describe('I8: what runs has a grant', () => {
     })
     await expect(
       insertRevision(database.pool, { schedule_id: scheduleId, ...cadence, grant_id: grantId }),
-    ).rejects.toEqual(refusedBy('schedule_revisions_tenant_id_project_id_grant_id_fkey'))
+    ).rejects.toEqual(rejectedBy('schedule_revisions_tenant_id_project_id_grant_id_fkey'))
   })
 
-  test('a revision that does not say what its grant must carry is refused', async () => {
+  test('a revision without its required scope is refused', async () => {
     const scheduleId = await insertSchedule(database.pool)
     const cadence = { cadence_kind: 'cron', cadence_cron: '{}' }
 
@@ -170,10 +170,10 @@ describe('I8: what runs has a grant', () => {
   })
 })
 
-describe('the threshold of failures that pauses a schedule', () => {
+describe('the auto-pause threshold of a schedule', () => {
   test.each([-1, 1, 2, 101])('cannot be %i', async (threshold) => {
     await expect(insertSchedule(database.pool, { auto_pause_threshold: threshold })).rejects.toEqual(
-      refusedBy('schedules_auto_pause_threshold_check'),
+      rejectedBy('schedules_auto_pause_threshold_check'),
     )
   })
 

@@ -8,7 +8,7 @@ const OWNER = { tenant_id: 'acme', project_id: 'web' }
 const NOW = '2026-11-15T12:00:00Z'
 const SCOPE = 'http:dispatch:example.com'
 
-/** Inserts a grant that never ends, with what a test changes about it; returns its id. */
+/** Inserts a grant that never expires, with the changes of a test. Returns its id. */
 export async function insertGrant(pool: pg.Pool, changes: Row = {}): Promise<string> {
   const id = randomUUID()
   await insert(pool, 'execution_grants', {
@@ -23,7 +23,7 @@ export async function insertGrant(pool: pg.Pool, changes: Row = {}): Promise<str
   return id
 }
 
-/** Inserts an active schedule, due tomorrow, with what a test changes about it, and its own grant; returns its id. */
+/** Inserts an active schedule that is due tomorrow, with its own grant and the changes of a test. Returns its id. */
 export async function insertSchedule(pool: pg.Pool, changes: Row = {}): Promise<string> {
   const id = randomUUID()
   const grantId = await insertGrant(pool, { schedule_id: id })
@@ -45,7 +45,7 @@ export async function insertSchedule(pool: pg.Pool, changes: Row = {}): Promise<
   return id
 }
 
-/** Inserts the first revision of a schedule, without a cadence unless the test gives one; by a grant of its own unless told. */
+/** Inserts the first revision of a schedule, by default without a cadence and with a new grant. */
 export async function insertRevision(pool: pg.Pool, changes: Row): Promise<void> {
   await insert(pool, 'schedule_revisions', {
     ...OWNER,
@@ -62,7 +62,7 @@ export async function insertRevision(pool: pg.Pool, changes: Row): Promise<void>
   })
 }
 
-/** Inserts a run that was begun and waits for a worker, unless told; or one that is over. */
+/** Inserts a run, by default one that waits for a worker. */
 export async function insertRun(pool: pg.Pool, changes: Row): Promise<void> {
   const { state = 'pending' } = changes
   await insert(pool, 'runs', {
@@ -80,9 +80,9 @@ export async function insertRun(pool: pg.Pool, changes: Row): Promise<void> {
 
 async function insert(pool: pg.Pool, table: string, row: Row): Promise<void> {
   const columns = Object.keys(row)
-  const places = columns.map((_, index) => `$${index + 1}`)
+  const placeholders = columns.map((_, index) => `$${index + 1}`)
   await pool.query(
-    `insert into carillon.${table} (${columns.join(', ')}) values (${places.join(', ')})`,
+    `insert into carillon.${table} (${columns.join(', ')}) values (${placeholders.join(', ')})`,
     Object.values(row),
   )
 }

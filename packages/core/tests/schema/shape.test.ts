@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { createDatabase, type TestDatabase } from '../database.ts'
 
-/** Of the installation, not of a tenant. */
+/** Tables of the installation, whose rows belong to no tenant. */
 const WITHOUT_TENANT = ['audits', 'feed_floor', 'migrations', 'service_turns', 'workers']
-/** Of a tenant, whatever the project. */
+/** Tables whose rows belong to a tenant and to no project. */
 const WITHOUT_PROJECT = ['tenants']
 
 let database: TestDatabase
@@ -30,7 +30,7 @@ test('no table has a column for a credential: a run acts by its grant (I8)', asy
   expect(rows).toEqual([])
 })
 
-test('every table says whose its rows are, but for those of the installation', async () => {
+test('every table but those of the installation has columns for the tenant and the project of its rows', async () => {
   const lacking = async (column: string): Promise<string[]> => {
     const { rows } = await database.pool.query<{ name: string }>(
       `select relname as name from pg_class
@@ -48,7 +48,7 @@ test('every table says whose its rows are, but for those of the installation', a
   expect(await lacking('project_id')).toEqual([...WITHOUT_TENANT, ...WITHOUT_PROJECT].toSorted())
 })
 
-test('every reference between tables of tenants holds tenant and project, so none can cross the wall (I9)', async () => {
+test('every foreign key between tables of tenants includes tenant and project, so no row refers to another tenant (I9)', async () => {
   const { rows } = await database.pool.query<ForeignKey>(
     `select conname as name, target.relname as target,
        array(select attname::text from unnest(conkey) as number join pg_attribute on attrelid = conrelid and attnum = number)
@@ -67,7 +67,7 @@ test('every reference between tables of tenants holds tenant and project, so non
   }
 })
 
-test('every reference is served by an index: to remove what it points at reads no table from end to end', async () => {
+test('every foreign key has an index, so deleting a referenced row scans no table', async () => {
   const { rows } = await database.pool.query<{ name: string }>(
     `select conname as name from pg_constraint
      where connamespace = 'carillon'::regnamespace and contype = 'f' and conparentid = 0

@@ -2,19 +2,19 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { createDatabase, type TestDatabase } from '../database.ts'
 
-/** Who acts in the database; neither may have more than what the migrations give it. */
+/** The roles of the API and of workers. Neither may have more permissions than the migrations grant. */
 const ROLES = ['carillon_api', 'carillon_worker']
 
 /**
- * Functions that act with other rights than their caller's, and why each may. A new one must be listed here with a reason.
+ * Security definer functions, each with the reason why it may be one. A new one must be listed here.
  * None returns a row of a tenant.
  */
 const DEFINER_FUNCTIONS = {
-  'create_month(text,date)': 'makes a partition of the ledger, which only its owner can; reads no row',
+  'create_month(text,date)': 'creates a partition of the ledger, which only the owner can; reads no row',
   'drop_month(date)':
-    'drops a month of the ledger after the retention, for workers only; tells whether a run in it is open',
-  'list_unowned_findings(integer)': 'lists what an audit found of schedules that are gone: rows without a tenant',
-  'request_audit(timestamp with time zone)': 'notes in the one row of the audit that it is asked for; returns nothing',
+    'drops a month of the ledger after the retention, for workers only; returns whether a run in it is open',
+  'list_unowned_findings(integer)': 'lists the findings about schedules that are gone, whose rows have no tenant',
+  'request_audit(timestamp with time zone)': 'records a request in the only row of the audit; returns nothing',
 }
 
 let database: TestDatabase
@@ -36,15 +36,15 @@ const SCOPED_TABLES = `
   join pg_attribute on attrelid = pg_class.oid and attname = 'tenant_id' and not attisdropped
   where relnamespace = 'carillon'::regnamespace and relkind in ('r', 'p')`
 
-describe('I9: the wall', () => {
-  test('stands around every table and partition with a tenant, and holds its owner too', async () => {
+describe('I9: row-level security', () => {
+  test('is enabled on every table and partition with a tenant, and forced for the owner', async () => {
     const tables = await read<{ relname: string; relrowsecurity: boolean; relforcerowsecurity: boolean }>(SCOPED_TABLES)
 
     expect(tables.length).toBeGreaterThan(13 + 2 * 12)
     expect(tables.filter((table) => !table.relrowsecurity || !table.relforcerowsecurity)).toEqual([])
   })
 
-  test('is one policy for the API on each, for every command, that says the same of what is seen and what is written', async () => {
+  test('has one policy for the API per table, for every command, with the same condition for reads and writes', async () => {
     const policies = await read<{ relname: string; using: string; check: string }>(`
       select relname, pg_get_expr(polqual, polrelid) as using, pg_get_expr(polwithcheck, polrelid) as check
       from (${SCOPED_TABLES}) as scoped
@@ -60,7 +60,7 @@ describe('I9: the wall', () => {
     )
   })
 
-  test('has one more policy for the API than these: who shows a key sees that key', async () => {
+  test('has one other policy for the API: a caller that presents an API key can read the row of that key', async () => {
     const policies = await read(`
       select polrelid::regclass::text as relation, polname::text as name, polcmd::text as command,
         pg_get_expr(polqual, polrelid) as using
@@ -70,18 +70,18 @@ describe('I9: the wall', () => {
     expect(policies).toEqual([
       {
         relation: 'carillon.api_keys',
-        name: 'shown_key',
+        name: 'key_by_hash',
         command: 'r',
         using: `(hash = decode(NULLIF(current_setting('carillon.key_hash'::text, true), ''::text), 'hex'::text))`,
       },
     ])
   })
 
-  test('has no policy for everybody', async () => {
+  test('has no policy for PUBLIC', async () => {
     expect(await read(`select polname from pg_policy where 0 = any(polroles)`)).toEqual([])
   })
 
-  test('has no door: no view, no materialised view, and no definer function but those that are listed', async () => {
+  test('is bypassed by no view, no materialised view, and no security definer function but those that are listed', async () => {
     const views = await read(`
       select relname from pg_class where relnamespace = 'carillon'::regnamespace and relkind in ('v', 'm', 'f')`)
     const definers = await read<{ name: string; config: string[] | null; is_public: boolean }>(`
@@ -101,7 +101,7 @@ describe('I9: the wall', () => {
     )
   })
 
-  test('cannot be undermined: what the API puts into pg_temp is not what a definer function takes for a type', async () => {
+  test('is not bypassed by types in pg_temp: a security definer function does not use types that the API creates there', async () => {
     const client = await database.pool.connect()
     await client.query(`
       begin; set local role carillon_api;
@@ -117,7 +117,7 @@ describe('I9: the wall', () => {
     expect(rows).toEqual([])
   })
 
-  test('no partition is granted to anybody: the parent is the only way in', async () => {
+  test('is not bypassed through a partition, because no role has a privilege on one', async () => {
     const granted = await read(
       `select relname, relacl from (${SCOPED_TABLES}) as scoped where relispartition and relacl is not null`,
     )
@@ -130,14 +130,14 @@ describe('I9: the wall', () => {
 })
 
 describe('I9: the roles', () => {
-  test('are limited: no superuser, no way past row-level security, no login, no other role, nothing to make', async () => {
+  test('are no superusers, cannot bypass row-level security, log in or create anything, and are members of no other role', async () => {
     const roles = await read(`
       select rolname::text as name, rolsuper or rolbypassrls or rolcreaterole or rolcreatedb or rolcanlogin or rolreplication
-        as is_mighty,
+        as is_privileged,
         array(select roleid::regrole::text from pg_auth_members where member = pg_roles.oid) as member_of
       from pg_roles where rolname = any('{${ROLES.join(',')}}') order by rolname`)
 
-    expect(roles).toEqual(ROLES.map((name) => ({ name, is_mighty: false, member_of: [] })))
+    expect(roles).toEqual(ROLES.map((name) => ({ name, is_privileged: false, member_of: [] })))
   })
 
   test('own nothing', async () => {
@@ -150,7 +150,7 @@ describe('I9: the roles', () => {
     expect(owned).toEqual([])
   })
 
-  test('may make nothing in the schema', async () => {
+  test('may not create anything in the schema', async () => {
     const [rights] = await read<Record<string, boolean>>(`
       select has_schema_privilege('carillon_api', 'carillon', 'create') as api_create,
         has_schema_privilege('carillon_worker', 'carillon', 'create') as worker_create`)
@@ -158,7 +158,7 @@ describe('I9: the roles', () => {
     expect(rights).toEqual({ api_create: false, worker_create: false })
   })
 
-  test('the API sees how far services have got, and not at which schedule', async () => {
+  test('let the API read the progress of services, but not their cursors', async () => {
     const rights = await read<{ name: string; can: boolean }>(`
       select attname::text as name, has_column_privilege('carillon_api', attrelid, attname, 'select') as can
       from pg_attribute
@@ -178,7 +178,7 @@ describe('I9: the roles', () => {
     ).toEqual([{ can: false }])
   })
 
-  test('the worker reads no key, and writes no schedule, revision, grant, member, secret or tenant of its own accord', async () => {
+  test('do not let the worker read keys or write whole rows of schedules, revisions, grants, members, secrets or tenants', async () => {
     const tables = ['api_keys', 'schedule_revisions', 'execution_grants', 'members', 'secrets', 'tenants', 'schedules']
     const rights = await read<{ relation: string; can: string[] }>(`
       select relation, array(
@@ -198,7 +198,7 @@ describe('I9: the roles', () => {
     })
   })
 
-  test('nobody may move a row to another tenant, project, schedule or owner', async () => {
+  test('may not move a row to another tenant, project, schedule or owner', async () => {
     const movable = await read(`
       select relname, attname, grantee.role
       from (${SCOPED_TABLES}) as scoped
@@ -212,7 +212,7 @@ describe('I9: the roles', () => {
   })
 })
 
-describe('without a tenant, or with another one', () => {
+describe('without the right tenant and project', () => {
   const SETTINGS = {
     'nothing is set': '',
     'both are empty': `select set_config('carillon.tenant_id', '', true), set_config('carillon.project_id', '', true);`,
@@ -223,7 +223,7 @@ describe('without a tenant, or with another one', () => {
   }
 
   beforeAll(async () => {
-    await database.pool.query(FULL)
+    await database.pool.query(ONE_ROW_EACH)
   })
 
   test.each(Object.entries(SETTINGS))('when %s, no table shows a row', async (_what, settings) => {
@@ -236,44 +236,44 @@ describe('without a tenant, or with another one', () => {
 
     expect(Object.values(others).filter((count) => count !== 0)).toEqual([])
     expect(tenants).toBe(/'carillon.tenant_id', 'acme'/.test(settings) ? 1 : 0)
-    // The rows are there: as superuser, and behind the right wall.
+    // The rows exist: the API reads them with the right tenant and project.
     expect(await countAs('carillon_api', OWN, 'schedules')).toBe(1)
   })
 
-  test('rows of another tenant cannot be written either, and say nothing of whether they exist', async () => {
+  test('no row of another tenant can be written, and the error does not reveal whether the row exists', async () => {
     const insert = `insert into carillon.members (tenant_id, project_id, subject, role, added_by_subject, added_at)
       values ('acme', 'web', $1, 'admin', 'user:mallory', now())`
     const errors: unknown[] = []
     for (const subject of ['user:alice', 'user:nobody']) {
-      errors.push(await failAs(SETTINGS['another tenant is set'], insert.replace('$1', `'${subject}'`)))
+      errors.push(await errorAs(SETTINGS['another tenant is set'], insert.replace('$1', `'${subject}'`)))
     }
 
-    // The policy is asked before the key of the table: a row that exists is refused as one that does not.
+    // Postgres checks the policy before the primary key, so the error is the same for a row that exists.
     expect(errors).toEqual([
       { code: '42501', message: 'new row violates row-level security policy for table "members"' },
       { code: '42501', message: 'new row violates row-level security policy for table "members"' },
     ])
   })
 
-  test('what an audit found is told of no other tenant, nor as what belongs to nobody', async () => {
+  test('no finding of another tenant can be read, neither from the table nor among findings without a tenant', async () => {
     await database.pool.query(`
       insert into carillon.audits (id, is_whole, audited_from, audited_to, started_at, completed_at, schedule_count, slot_count,
           unreadable_count, truncated_count, finding_count, repaired_count)
         values ('${ID}', true, now(), now(), now(), now(), 1, 1, 0, 0, 2, 0);
       insert into carillon.audit_findings (audit_id, ordinal, kind, tenant_id, project_id, detail, is_repaired, found_at)
         values ('${ID}', 1, 'slot_lost', 'acme', 'web', 'of acme', false, now()),
-          ('${ID}', 2, 'slot_lost', null, null, 'of nobody', false, now())`)
+          ('${ID}', 2, 'slot_lost', null, null, 'of no tenant', false, now())`)
 
     expect(await countAs('carillon_api', SETTINGS['another tenant is set'], 'audit_findings')).toBe(0)
     expect(await countAs('carillon_api', OWN, 'audit_findings')).toBe(1)
-    expect(await countAs('carillon_api', '', `list_unowned_findings(10) where detail = 'of nobody'`)).toBe(1)
+    expect(await countAs('carillon_api', '', `list_unowned_findings(10) where detail = 'of no tenant'`)).toBe(1)
     expect(await countAs('carillon_api', '', 'list_unowned_findings(10)')).toBe(1)
   })
 
   const ID = '01995c0e-0000-7000-8000-000000000001'
   const OWN = `select set_config('carillon.tenant_id', 'acme', true), set_config('carillon.project_id', 'web', true);`
-  /** One row in each table. */
-  const FULL = `
+  /** Inserts one row into each table. */
+  const ONE_ROW_EACH = `
     insert into carillon.execution_grants (id, tenant_id, project_id, subject, scopes, created_by_subject, created_at)
       values ('${ID}', 'acme', 'web', 'user:alice', '{test:dispatch:*}', 'user:alice', now());
     insert into carillon.schedules (id, tenant_id, project_id, owner_subject, target_kind, state, revision, grant_id,
@@ -312,8 +312,8 @@ describe('without a tenant, or with another one', () => {
     return results.at(-2)?.rows[0]?.count ?? Number.NaN
   }
 
-  /** What the API is told; undefined if it is let. Nothing is kept. */
-  async function failAs(settings: string, statement: string): Promise<{ code: string; message: string } | undefined> {
+  /** The error of a statement of the API; undefined if it succeeds. The statement is rolled back. */
+  async function errorAs(settings: string, statement: string): Promise<{ code: string; message: string } | undefined> {
     const client = await database.pool.connect()
     try {
       await client.query(`begin; set local role carillon_api; ${settings}`)

@@ -1,4 +1,4 @@
-import { SCHEDULE_INPUT_MAX_LENGTH, type OperationId } from '@carillon/api'
+import { SCHEDULE_INPUT_MAX_LENGTH, TENANT_REQUESTS_PER_MINUTE, type OperationId } from '@carillon/api'
 import type { AuthorizationPort, EventLog, FailureRecord } from '@carillon/core'
 import cookie from '@fastify/cookie'
 import type { Meter } from '@opentelemetry/api'
@@ -42,7 +42,10 @@ export interface AppDeps extends Omit<Service, 'eventHub' | 'calendarLimit'>, Pr
 }
 
 interface AppLimits {
-  /** The rate limit of one key in this process, unless the key's tenant has a limit of its own. @default 60000 */
+  /**
+   * The rate limit of one key in this process, unless the key's tenant has a limit of its own.
+   * @default `TENANT_REQUESTS_PER_MINUTE.default`
+   */
   readonly requestsPerMinute?: number
   /** The longest body of a request. @default 1 MiB, the most that core accepts, plus 64 KiB */
   readonly bodyBytes?: number
@@ -51,7 +54,7 @@ interface AppLimits {
 }
 
 const LIMIT_DEFAULTS: Required<AppLimits> = {
-  requestsPerMinute: 60_000,
+  requestsPerMinute: TENANT_REQUESTS_PER_MINUTE.default,
   bodyBytes: SCHEDULE_INPUT_MAX_LENGTH + 65_536,
   streamsPerKey: 50,
 }
@@ -126,7 +129,7 @@ function refuseUnknownRoutes(app: FastifyInstance): void {
     if (methods.length === 0 || methods.includes(request.method)) {
       throw new ProblemError(
         'route_not_found',
-        'expected a path of this service, got another: see /docs for all of them',
+        'expected a path of this server, got another: see /docs for all of them',
       )
     }
     const allow = methods.join(', ')

@@ -123,7 +123,7 @@ function closeGracefully(app: FastifyInstance, clock: Clock): void {
 
   app.addHook('onRequest', async () => {
     if (!isClosing) return
-    throw new ProblemError('unavailable', 'the service is stopping: try again soon, or use another server')
+    throw new ProblemError('unavailable', 'this server is stopping: try again soon, or use another one')
   })
   app.addHook('onSend', async (_request, reply) => {
     if (isClosing) reply.header('connection', 'close')

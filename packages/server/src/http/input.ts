@@ -59,7 +59,7 @@ function queryProblems({ query: schema }: Operation, query: Readonly<Record<stri
       return [{ field, message: `expected ${expected}, got "${foundName(name)}": leave it out, or correct its name` }]
     }
     if (!Array.isArray(value)) return []
-    return [{ field, message: `expected it once, got it ${value.length} times: leave out all but one` }]
+    return [{ field, message: `expected the parameter once, got it ${value.length} times: send it only once` }]
   })
 }
 
@@ -95,7 +95,7 @@ function requireIdentityEncoding(encoding = ''): void {
 function readJson(bytes: Buffer): unknown {
   if (bytes.length === 0) throw malformed('nothing')
   const body = parseJson(decodeText(bytes))
-  const fault = jsonFault(body)
+  const fault = bodyFault(body)
   if (fault !== undefined) throw invalidInput([fault])
   return body
 }
@@ -132,10 +132,10 @@ interface Node {
  * Finds what no body may contain: a field `__proto__`, which pollutes prototypes where objects are copied, and too many levels of
  * nesting. The walk does not recurse, so that a deep body cannot overflow the stack.
  *
- * The library secure-json-parse refuses `__proto__` too, but it does not name the field at fault, which callers are promised, and
- * does not limit the depth. The depth needs this walk anyway.
+ * Fastify's own parser, which `readJsonBodies` replaces, refuses `__proto__` by the library secure-json-parse. It answers that the JSON
+ * is invalid, without the field at fault, which callers are promised, and it does not limit the depth. The depth needs this walk anyway.
  */
-function jsonFault(body: unknown): FieldProblem | undefined {
+function bodyFault(body: unknown): FieldProblem | undefined {
   const nodes: Node[] = isNode(body) ? [{ value: body, path: [] }] : []
   for (let node = nodes.pop(); node !== undefined; node = nodes.pop()) {
     const { value, path } = node

@@ -1,13 +1,6 @@
 import type { Readable } from 'node:stream'
 
-import {
-  API_PREFIX,
-  INSTALLATION_KEY_PHRASE,
-  operationIds,
-  operations,
-  type Operation,
-  type OperationId,
-} from '@carillon/api'
+import { ADMIN_KEY_PHRASE, API_PREFIX, operationIds, operations, type Operation, type OperationId } from '@carillon/api'
 import type {
   AuthorizationPort,
   Caller,
@@ -177,11 +170,11 @@ function requireRole(request: FastifyRequest, operation: Operation): Identity {
   const identity = requireIdentity(request, operation)
   const isBySession = request.headers.authorization === undefined
   if (isBySession && method !== 'get' && !isSameOrigin(request.headers)) {
-    const detail = 'expected a request from a page of this service, got another: use an API key'
+    const detail = 'expected a request from a page of this server, got another: use an API key'
     throw new ProblemError('forbidden', detail)
   }
   if (isForInstallation && !identity.isInstallation) {
-    const detail = `expected ${INSTALLATION_KEY_PHRASE}, got another key: use it, or ask the operator of this service`
+    const detail = `expected ${ADMIN_KEY_PHRASE}, got another key: use it, or ask the operator of this server`
     throw new ProblemError('forbidden', detail)
   }
   if (role === 'admin' && identity.role !== 'admin') {

@@ -46,11 +46,11 @@ export function invalidInput(errors: readonly FieldProblem[]): ProblemError {
 }
 
 export function unavailableProblem(cause: unknown): ProblemError {
-  return new ProblemError('unavailable', 'the service cannot answer at the moment: try again soon', { cause })
+  return new ProblemError('unavailable', 'the server cannot answer at the moment: try again soon', { cause })
 }
 
 function internalProblem(cause: unknown): ProblemError {
-  const detail = 'the service failed to answer: its log has the reason, under the id of this request'
+  const detail = 'the server failed to answer: its log has the reason, under the id of this request'
   return new ProblemError('internal', detail, { cause })
 }
 

@@ -4,11 +4,6 @@ interface Revised {
   readonly revision: number
 }
 
-/** Writes a revision as an ETag, which If-Match repeats. */
-export function etagOf({ revision }: Revised): string {
-  return `"${revision}"`
-}
-
 /**
  * Turns If-Match into the revision that a schedule must have to be changed; none for `*` or without the header. The schema has
  * checked the syntax. A list that names the current revision becomes that revision. The change compares it again, so a

@@ -104,7 +104,7 @@ export async function serveSignIn(app: FastifyInstance, signIn: SignIn): Promise
     ignoreBodies(scope)
     scope.post('/sign-out', async ({ headers }, reply) => {
       if (!isSameOrigin(headers)) {
-        const detail = 'expected a request from a page of this service, got another: sign out on the home page'
+        const detail = 'expected a request from a page of this server, got another: sign out on the home page'
         throw new ProblemError('forbidden', detail)
       }
       return reply.clearCookie(SESSION_COOKIE, COOKIE).header('cache-control', 'no-store').redirect('/', 303)

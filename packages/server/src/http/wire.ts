@@ -81,6 +81,11 @@ export function toSchedule(schedule: CoreSchedule, now: number): Schedule {
   }
 }
 
+/** Writes a schedule's revision as an ETag, which If-Match repeats. */
+export function toEtag({ revision }: Pick<CoreSchedule, 'revision'>): string {
+  return `"${revision}"`
+}
+
 export function toScheduleChange({ nextSlotAt, changedAt, ...change }: ScheduleChange) {
   return { ...change, nextSlotAt: toInstantOrNull(nextSlotAt), changedAt: toInstant(changedAt) }
 }

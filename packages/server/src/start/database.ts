@@ -1,3 +1,4 @@
+import { messageOf } from '@carillon/api'
 import { CarillonError, createDb, createPool, EventLog, migrationStatus, type Clock } from '@carillon/core'
 
 import { codeOf, OperatorError } from './service-error.ts'
@@ -146,5 +147,5 @@ function describeDatabase(databaseUrl: string): string {
 /** If a host has several addresses, the driver throws an AggregateError without a message, with one error per address. */
 function driverMessage(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return driverMessage(error.errors[0])
-  return error instanceof Error ? error.message : String(error)
+  return messageOf(error)
 }

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 
 import { createFile, describeDataDirectory, openDataDirectory, unusable, type DataDirectory } from './data-directory.ts'
 import { codeOf, OperatorError } from './service-error.ts'
-import { isAdminKey, parseSecretsKey, SECRETS_KEY_BYTES, type Settings } from './settings.ts'
+import { ADMIN_KEY_MIN_LENGTH, isAdminKey, parseSecretsKey, SECRETS_KEY_BYTES, type Settings } from './settings.ts'
 
 interface KeyFile {
   readonly file: string
@@ -30,7 +30,7 @@ export function readOrCreateAdminKey(directory: DataDirectory): string {
     file: directory.adminKeyFile,
     createKey: () => `carillon_admin_${randomBytes(32).toString('base64url')}`,
     isValid: isAdminKey,
-    expected: 'a key of 24 characters or more',
+    expected: `a key of ${ADMIN_KEY_MIN_LENGTH} characters or more`,
     remedy: 'delete the file to create a new key, or set CARILLON_ADMIN_KEY',
   })
 }
@@ -57,7 +57,7 @@ function readOrCreateSecretsKey(directory: DataDirectory): Buffer {
     file: directory.secretsKeyFile,
     createKey: () => randomBytes(SECRETS_KEY_BYTES).toString('base64'),
     isValid: (kept) => parseSecretsKey(kept) !== undefined,
-    expected: 'a key of 32 bytes in base64',
+    expected: `a key of ${SECRETS_KEY_BYTES} bytes in base64`,
     // Never advise the operator to delete the file: secrets that its key encrypted could not be decrypted any more.
     remedy: 'restore the file from a backup, or set CARILLON_SECRETS_KEY',
   })

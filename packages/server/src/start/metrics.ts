@@ -34,7 +34,7 @@ export function createMetrics(): Metrics {
 /** Registers a gauge of the API's connection pool. A worker registers gauges of its own pools. */
 export function gaugePool(meter: Meter, pool: CountedPool): void {
   meter
-    .createObservableGauge('pg.connection_pool.in_use', { description: 'connections to Postgres that are lent' })
+    .createObservableGauge('pg.connection_pool.in_use', { description: 'connections to Postgres that are in use' })
     .addCallback((result) => result.observe(pool.totalCount - pool.idleCount, { pool: 'server' }))
 }
 

@@ -12,7 +12,7 @@ const TIMEOUT_MS = 2000
  * The only texts that /readyz shows. It needs no key, and messages of the database driver would reveal hosts, users and databases.
  */
 const NOT_STARTED = 'the worker has not started'
-const STOPPING = 'the service is stopping'
+const STOPPING = 'this process is stopping'
 const POSTGRES_DOWN = 'the embedded Postgres stopped and is being restarted'
 const UNUSABLE = 'the database cannot be used'
 const WRONG_SCHEMA = 'the database schema does not match this version: run `carillon migrate up`'

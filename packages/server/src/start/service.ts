@@ -82,6 +82,6 @@ async function stopParts(parts: AsyncDisposableStack, logger: Logger): Promise<v
   try {
     await parts.disposeAsync()
   } catch (error) {
-    logger.warn({ event: 'service.not_cleared_away', error }, 'a part of the service failed to stop')
+    logger.warn({ event: 'service.stop_failed', error }, 'a part of the process failed to stop')
   }
 }

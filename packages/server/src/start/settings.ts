@@ -1,7 +1,14 @@
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 
-import { TENANT_SLOT_DISTANCE_SECONDS, TENANT_REQUESTS_PER_MINUTE, TENANT_SCHEDULES } from '@carillon/api'
+import {
+  messageOf,
+  PROJECT_SCHEDULES,
+  SERVICE_DEFAULTS,
+  TENANT_REQUESTS_PER_MINUTE,
+  TENANT_SLOT_DISTANCE_SECONDS,
+  USER_SCHEDULES,
+} from '@carillon/api'
 import { createHttpTarget } from '@carillon/targets'
 import { z } from 'zod'
 
@@ -10,7 +17,7 @@ import { isVisibleAscii, listOf, variableText, type Environment } from './enviro
 import { OperatorError } from './service-error.ts'
 
 const LOG_LEVELS = ['silent', 'error', 'warn', 'info', 'debug'] as const
-const ADMIN_KEY_MIN_LENGTH = 24
+export const ADMIN_KEY_MIN_LENGTH = 24
 export const SECRETS_KEY_BYTES = 32
 
 const settingsSchema = z.object({
@@ -37,8 +44,8 @@ const settingsSchema = z.object({
     'a whole number of requests per minute, 1 or more',
     TENANT_REQUESTS_PER_MINUTE,
   ).nullable(),
-  maxSchedulesPerProject: quota(),
-  maxSchedulesPerUser: quota(),
+  maxSchedulesPerProject: quota(PROJECT_SCHEDULES),
+  maxSchedulesPerUser: quota(USER_SCHEDULES),
   minimumSeconds: wholeNumber(
     `a whole number of seconds from ${TENANT_SLOT_DISTANCE_SECONDS.min} to ${TENANT_SLOT_DISTANCE_SECONDS.max}`,
     TENANT_SLOT_DISTANCE_SECONDS,
@@ -90,9 +97,9 @@ interface Source {
 }
 
 const SOURCES: { readonly [Name in keyof FlatSettings]: Source } = {
-  host: { variable: 'CARILLON_HOST', flag: '--host', otherwise: '127.0.0.1' },
-  port: { variable: 'CARILLON_PORT', flag: '--port', otherwise: '7400' },
-  dataDir: { variable: 'CARILLON_DATA_DIR', flag: '--data-dir', otherwise: '.carillon' },
+  host: { variable: 'CARILLON_HOST', flag: '--host', otherwise: SERVICE_DEFAULTS.host },
+  port: { variable: 'CARILLON_PORT', flag: '--port', otherwise: String(SERVICE_DEFAULTS.port) },
+  dataDir: { variable: 'CARILLON_DATA_DIR', flag: '--data-dir', otherwise: SERVICE_DEFAULTS.dataDir },
   databaseUrl: { variable: 'DATABASE_URL', flag: '--database-url', otherwise: null },
   adminKey: { variable: 'CARILLON_ADMIN_KEY', flag: '--admin-key', otherwise: null },
   allowedTargets: { variable: 'CARILLON_ALLOWED_TARGETS', flag: '--allowed-targets', otherwise: null },
@@ -100,14 +107,18 @@ const SOURCES: { readonly [Name in keyof FlatSettings]: Source } = {
   maxSchedulesPerProject: {
     variable: 'CARILLON_MAX_SCHEDULES_PER_PROJECT',
     flag: '--max-schedules-per-project',
-    otherwise: '500',
+    otherwise: String(PROJECT_SCHEDULES.default),
   },
   maxSchedulesPerUser: {
     variable: 'CARILLON_MAX_SCHEDULES_PER_USER',
     flag: '--max-schedules-per-user',
-    otherwise: '50',
+    otherwise: String(USER_SCHEDULES.default),
   },
-  minimumSeconds: { variable: 'CARILLON_MIN_INTERVAL_SECONDS', flag: '--min-interval-seconds', otherwise: '60' },
+  minimumSeconds: {
+    variable: 'CARILLON_MIN_INTERVAL_SECONDS',
+    flag: '--min-interval-seconds',
+    otherwise: String(TENANT_SLOT_DISTANCE_SECONDS.default),
+  },
   logLevel: { variable: 'CARILLON_LOG_LEVEL', flag: '--log-level', otherwise: 'info' },
 }
 
@@ -198,17 +209,17 @@ function wholeNumber(
 }
 
 /** The text `none` means unlimited, and so does null in the `flags` of `readSettings`. */
-function quota(): z.ZodType<number | null> {
-  return expecting<number | null>(`a whole number of schedules from 1 to ${TENANT_SCHEDULES.max}, or none`, (text) => {
+function quota({ max }: { readonly max: number }): z.ZodType<number | null> {
+  return expecting<number | null>(`a whole number of schedules from 1 to ${max}, or none`, (text) => {
     if (text === 'none') return null
-    return /^[1-9]\d{0,6}$/.test(text) && Number(text) <= TENANT_SCHEDULES.max ? Number(text) : undefined
+    return /^[1-9]\d{0,6}$/.test(text) && Number(text) <= max ? Number(text) : undefined
   }).nullable()
 }
 
 /** Describes a database URL by its scheme alone, because the rest may hold a password. */
 function schemeOf(text: string): string {
   const scheme = /^(?<scheme>[a-z][a-z\d+.-]{0,20}):\/\//i.exec(text)?.groups?.['scheme']
-  return scheme === undefined ? 'something that is no URL' : `one of ${scheme}:// that cannot be read`
+  return scheme === undefined ? 'something that is no URL' : `a ${scheme}:// URL that cannot be read`
 }
 
 function readPatterns(texts: readonly string[], context: z.RefinementCtx): readonly string[] {
@@ -218,7 +229,7 @@ function readPatterns(texts: readonly string[], context: z.RefinementCtx): reado
     createHttpTarget({ allowedHosts: patterns })
     return patterns
   } catch (error) {
-    context.addIssue(error instanceof Error ? error.message : String(error))
+    context.addIssue(messageOf(error))
     return z.NEVER
   }
 }

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 
+import { SERVICE_DEFAULTS } from '@carillon/api'
 import {
   BuiltInSecretStore,
   CarillonError,
@@ -33,11 +34,11 @@ import { serveWorkerProbes } from './worker-probes.ts'
 export interface StartWorkerOptions extends StartOptions {
   /** The worker claims runs of these kinds only. */
   readonly targetKinds: readonly string[]
-  /** The most runs that the worker holds at a time. @default 200 */
+  /** The most runs that the worker holds at a time. @default what `WorkerOptions.concurrency` of core says */
   readonly concurrency?: number
   /** A name for people. @default the host name */
   readonly name?: string
-  /** The port of its probes and metrics, on the host of the settings. Null: the worker does not listen. @default 7401 */
+  /** The port of its probes and metrics, on the host of the settings. Null: the worker does not listen. @default `SERVICE_DEFAULTS.metricsPort` */
   readonly metricsPort?: number | null
 }
 
@@ -48,7 +49,6 @@ interface WorkerSecretsParts {
   readonly events: Events
 }
 
-const METRICS_PORT_DEFAULT = 7401
 /** The largest `concurrency`. Each run in flight is one call of a target, with a connection of its own. */
 const CONCURRENCY_MAX = 100_000
 /** Connections of the pool that answers readiness probes, which are rare. The worker opens pools of its own. */
@@ -58,7 +58,7 @@ const SECRETS_CONNECTIONS = 2
 
 /** Starts a worker on a shared Postgres. Any number of workers may run; there is no leader. */
 export async function startWorker(settings: Settings, options: StartWorkerOptions): Promise<RunningCarillon> {
-  const { logger = createLogger(settings), name = hostname(), metricsPort = METRICS_PORT_DEFAULT } = options
+  const { logger = createLogger(settings), name = hostname(), metricsPort = SERVICE_DEFAULTS.metricsPort } = options
   requireWholeNumber('--concurrency', options.concurrency ?? 1, 1, CONCURRENCY_MAX)
   requireWholeNumber('--metrics-port', metricsPort ?? 0, 0, 65_535)
   const databaseUrl = requireDatabaseUrl(settings, 'carillon worker')

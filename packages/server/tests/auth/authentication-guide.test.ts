@@ -16,14 +16,14 @@ function variablesIn(text: string): string[] {
   return [...new Set(text.match(/\bCARILLON_(?:JWT|OPENFGA)_[A-Z_]+\b/g))].toSorted()
 }
 
-test('the guide names every variable that is read, and no other', () => {
+test('the guide names every variable that the server reads, and no other', () => {
   const read = readFileSync(join(import.meta.dirname, '../../src/start/access-settings.ts'), 'utf8')
 
   expect(variablesIn(GUIDE)).toEqual(variablesIn(read))
   expect(variablesIn(GUIDE).length).toBeGreaterThan(15)
 })
 
-test('the token in the guide has the identity that the guide says, under the settings in the guide', () => {
+test('the token in the guide gives the identity that the guide states, with the settings in the guide', () => {
   const env = Object.fromEntries(
     block('sh')
       .trim()

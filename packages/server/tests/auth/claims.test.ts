@@ -4,7 +4,7 @@ import { CLAIM_MAPPING_DEFAULT, claimedIdentity } from '../../src/auth/claims.ts
 
 const CLAIMS = { sub: 'alice', tenant: 'acme', project: 'web', role: 'member' }
 
-/** As a token brings them: an own `__proto__` is possible. */
+/** Reads claims from JSON, as a token carries them. JSON can give an object its own property named `__proto__`. */
 function read(claims: object | string, mapping: Partial<typeof CLAIM_MAPPING_DEFAULT> = {}) {
   const text = typeof claims === 'string' ? claims : JSON.stringify(claims)
   return claimedIdentity(JSON.parse(text) as Record<string, unknown>, { ...CLAIM_MAPPING_DEFAULT, ...mapping })
@@ -21,7 +21,7 @@ function identity(subject: string, role: 'member' | 'admin' = 'member') {
   }
 }
 
-describe('the subject', () => {
+describe('the subject of a token', () => {
   test.each([
     ['alice', 'user:alice'],
     ['user:alice', 'user:alice'],
@@ -33,7 +33,7 @@ describe('the subject', () => {
     ['System:cron', 'user:System:cron'],
     ['installation', 'user:installation'],
     ['x'.repeat(200), `user:${'x'.repeat(200)}`],
-  ])('%.60s is %.60s', (sub, subject) => {
+  ])('the claim sub %.60s gives the subject %.60s', (sub, subject) => {
     expect(read({ ...CLAIMS, sub })).toEqual(identity(subject))
   })
 
@@ -53,20 +53,23 @@ describe('the subject', () => {
     null,
     ['alice'],
     { value: 'alice' },
-  ])('%j is nobody', (sub) => {
+  ])('the claim sub %j is reported as faulty', (sub) => {
     expect(read({ ...CLAIMS, sub })).toEqual({ faultyClaim: 'sub' })
   })
 })
 
-describe('the tenant and the project', () => {
-  test.each(['default', 'a', '0', 'acme.web_1-x', 'x'.repeat(100)])('may be called %.40s', (place) => {
-    expect(read({ ...CLAIMS, tenant: place, project: place })).toMatchObject({
-      identity: { caller: { tenantId: place, projectId: place } },
-    })
-  })
+describe('the tenant and the project of a token', () => {
+  test.each(['default', 'a', '0', 'acme.web_1-x', 'x'.repeat(100)])(
+    'a tenant and a project may be named %.40s',
+    (place) => {
+      expect(read({ ...CLAIMS, tenant: place, project: place })).toMatchObject({
+        identity: { caller: { tenantId: place, projectId: place } },
+      })
+    },
+  )
 
   test.each(['_platform', '_', '.', '', 'a/b', 'a b', 'acme\n', 'ácme', 'x'.repeat(101), 7, null, ['acme'], {}])(
-    'may not be called %.40j',
+    'a tenant or a project named %.40j is reported as a faulty claim',
     (place) => {
       expect(read({ ...CLAIMS, tenant: place })).toEqual({ faultyClaim: 'tenant' })
       expect(read({ ...CLAIMS, project: place })).toEqual({ faultyClaim: 'project' })
@@ -74,7 +77,7 @@ describe('the tenant and the project', () => {
   )
 })
 
-describe('the role', () => {
+describe('the role of a token', () => {
   test.each([
     ['member', 'member'],
     ['admin', 'admin'],
@@ -82,18 +85,18 @@ describe('the role', () => {
     [['other', 'admin'], 'admin'],
     [['member', 'admin'], 'admin'],
     [['admin', 'member'], 'admin'],
-  ] as const)('%j is %s', (role, expected) => {
+  ] as const)('the claim role %j gives the role %s', (role, expected) => {
     expect(read({ ...CLAIMS, role })).toEqual(identity('user:alice', expected))
   })
 
   test.each(['Admin', 'owner', '', 'member admin', [], ['owner'], [['admin']], ['admin', 7], 7, true, null, {}])(
-    '%j is none',
+    'the claim role %j is reported as faulty',
     (role) => {
       expect(read({ ...CLAIMS, role })).toEqual({ faultyClaim: 'role' })
     },
   )
 
-  test('goes by other values if told', () => {
+  test('the settings can map other values of the claim to the roles', () => {
     const mapping = { adminValues: ['owner', 'maintainer'], memberValues: ['reader'] }
 
     expect(read({ ...CLAIMS, role: ['maintainer'] }, mapping)).toEqual(identity('user:alice', 'admin'))
@@ -103,11 +106,11 @@ describe('the role', () => {
 })
 
 describe('a claim', () => {
-  test.each(Object.keys(CLAIMS))('that is missing is told: %s', (name) => {
+  test.each(Object.keys(CLAIMS))('a missing claim is reported by its name: %s', (name) => {
     expect(read({ ...CLAIMS, [name]: undefined })).toEqual({ faultyClaim: name })
   })
 
-  test('may be nested, or have dots in its name; the name counts first', () => {
+  test('a claim may be nested or have dots in its name, and a claim with the full name takes precedence', () => {
     const mapping = { tenantClaim: 'https://example.com/tenant', roleClaim: 'realm_access.roles', projectClaim: 'a.b' }
     const claims = {
       ...CLAIMS,
@@ -121,7 +124,7 @@ describe('a claim', () => {
   })
 
   test.each(['roles.0', 'roles.length', 'sub.length', 'nested.missing.deeper', 'nested..role', '.role'])(
-    'is not found at %s, within what is no object',
+    'a claim at the path %s is not found, because the path leads into a value that is not an object',
     (roleClaim) => {
       expect(read({ ...CLAIMS, roles: ['admin'], nested: { role: 'admin' } }, { roleClaim })).toEqual({
         faultyClaim: roleClaim,
@@ -130,7 +133,7 @@ describe('a claim', () => {
   )
 
   test.each(['__proto__.role', 'constructor.name', 'toString', 'hasOwnProperty.name', 'nested.__proto__.role'])(
-    'is not found at %s, which every object inherits',
+    'a claim at the path %s is not found, because every object inherits that property',
     (roleClaim) => {
       expect(read({ ...CLAIMS, nested: {} }, { roleClaim, adminValues: ['Object', 'hasOwnProperty'] })).toEqual({
         faultyClaim: roleClaim,
@@ -138,7 +141,7 @@ describe('a claim', () => {
     },
   )
 
-  test('is not found though something in this process gave every object one', () => {
+  test('a property that other code added to Object.prototype is not read as a claim', () => {
     Reflect.defineProperty(Object.prototype, 'role', { value: 'admin', configurable: true })
     try {
       expect(read({ ...CLAIMS, role: undefined })).toEqual({ faultyClaim: 'role' })
@@ -148,7 +151,7 @@ describe('a claim', () => {
     }
   })
 
-  test('is not found in what a token calls its prototype', () => {
+  test('a property of __proto__ in the JSON of a token is not read as a claim', () => {
     const claims = `{"sub":"alice","tenant":"acme","project":"web","__proto__":{"role":"admin"}}`
 
     expect(read(claims)).toEqual({ faultyClaim: 'role' })

@@ -18,13 +18,13 @@ async function setup(): Promise<VerifierWorld & { readonly jwks: JwksServer }> {
   return { ...createVerifierWorld(jwks.url), jwks }
 }
 
-/** The connection breaks. */
+/** Breaks the connection. */
 const isDown = (response: ServerResponse): void => void response.destroy()
-/** No answer ever comes. */
+/** Never answers. */
 const hangs = (): void => {}
 
-describe('keys are fetched', () => {
-  test('once, however many requests wait for them', async () => {
+describe('fetching the keys of the issuer', () => {
+  test('concurrent requests share one fetch of the keys', async () => {
     const { jwks, verifier, sign } = await setup()
     const token = await sign(first)
 
@@ -34,7 +34,7 @@ describe('keys are fetched', () => {
     expect(jwks.asked()).toBe(1)
   })
 
-  test('again after ten minutes, in the background', async () => {
+  test('keys are fetched again in the background after ten minutes', async () => {
     const { jwks, verifier, clock, sign } = await setup()
     await verifier.verify(await sign(first))
     clock.advance(10 * MINUTE - 1)
@@ -51,7 +51,7 @@ describe('keys are fetched', () => {
     expect(jwks.asked()).toBe(2)
   })
 
-  test('when a token names a key that came since, but not within 30 s of the last fetch', async () => {
+  test('a token that names an unknown key causes a fetch, but not within 30 s of the last fetch', async () => {
     const { jwks, verifier, clock, sign } = await setup()
     await verifier.verify(await sign(first))
     jwks.published = [first.publicJwk, second.publicJwk]
@@ -66,19 +66,19 @@ describe('keys are fetched', () => {
   })
 })
 
-describe('a key that the issuer withdrew is refused', () => {
-  test('once the keys were fetched again', async () => {
+describe('a key that the issuer has withdrawn', () => {
+  test('a withdrawn key is refused once the keys are fetched again', async () => {
     const { jwks, verifier, clock, sign } = await setup()
     await verifier.verify(await sign(first))
     jwks.published = [second.publicJwk]
     clock.advance(10 * MINUTE)
 
-    // Not known yet, so it waits for the fetch that it began.
+    // The second key is unknown, so this call waits for the fetch that it starts.
     expect(await verifier.verify(await sign(second))).toBeDefined()
     expect(await verifier.verify(await sign(first))).toBeUndefined()
   })
 
-  test('for the first request after a quiet time, and for all concurrent ones', async () => {
+  test('a withdrawn key is refused for the first request after a quiet time, and for all concurrent requests', async () => {
     const { jwks, verifier, clock, sign } = await setup()
     await verifier.verify(await sign(first))
     jwks.published = [second.publicJwk]
@@ -91,14 +91,14 @@ describe('a key that the issuer withdrew is refused', () => {
   })
 })
 
-describe('the issuer is down', () => {
+describe('while the issuer is down', () => {
   test.each([
-    ['nobody answers', isDown],
-    ['no answer ends', hangs],
-    ['it fails', (response: ServerResponse) => void response.writeHead(500).end('{}')],
-    ['it answers junk', (response: ServerResponse) => void response.end('<html>')],
-    ['it answers another thing', (response: ServerResponse) => void response.end('{"keys":7}')],
-  ])('for an hour: known keys go on, asked for again at most every 30 s (%s)', async (_how, misbehave) => {
+    ['the connection breaks', isDown],
+    ['no answer comes', hangs],
+    ['it answers 500', (response: ServerResponse) => void response.writeHead(500).end('{}')],
+    ['it answers HTML', (response: ServerResponse) => void response.end('<html>')],
+    ['it answers JSON that is not a key set', (response: ServerResponse) => void response.end('{"keys":7}')],
+  ])('known keys stay valid for an hour, and the issuer is asked at most every 30 s (%s)', async (_how, misbehave) => {
     const { jwks, verifier, clock, sign } = await setup()
     await verifier.verify(await sign(first))
     jwks.misbehave = misbehave
@@ -109,11 +109,11 @@ describe('the issuer is down', () => {
     }
 
     expect(jwks.asked() - 1).toBeGreaterThan(1)
-    // From the tenth minute to the sixtieth, both counted.
+    // A fetch is due every 30 s from the tenth to the sixtieth minute, both included.
     expect(jwks.asked() - 1).toBeLessThanOrEqual(50 * 2 + 1)
   })
 
-  test('for a day: known keys go on, and not for longer', async () => {
+  test('known keys stay valid for a day and no longer', async () => {
     const { jwks, verifier, clock, sign } = await setup()
     await verifier.verify(await sign(first))
     jwks.misbehave = isDown
@@ -128,7 +128,7 @@ describe('the issuer is down', () => {
     expect(await verifier.verify(await sign(first))).toBeDefined()
   })
 
-  test('and a flood of unknown keys comes: it is still asked once in 30 s', async () => {
+  test('a flood of tokens with unknown keys causes one fetch in 30 s', async () => {
     const { jwks, verifier, clock, sign } = await setup()
     await verifier.verify(await sign(first))
     jwks.misbehave = isDown
@@ -141,7 +141,7 @@ describe('the issuer is down', () => {
     expect(jwks.asked()).toBe(2)
   })
 
-  test('from the start: requests with a token are answered 503, others as usual', async () => {
+  test('before the first fetch has succeeded, requests with a token get 503 and other requests are answered', async () => {
     const { jwks, verifier, clock, sign, log } = await setup()
     jwks.misbehave = isDown
     await using world = await createTestApp({ jwt: verifier })
@@ -155,7 +155,7 @@ describe('the issuer is down', () => {
     expect((await ask()).statusCode).toBe(200)
     expect(log.join('')).toContain('"event":"jwt.keys_not_fetched"')
 
-    // Not at once: otherwise every request would cause a fetch.
+    // The verifier does not fetch again at once: otherwise every request would cause a fetch.
     jwks.misbehave = null
     expect((await ask(token)).statusCode).toBe(503)
     expect(jwks.asked()).toBe(1)
@@ -164,14 +164,14 @@ describe('the issuer is down', () => {
   })
 })
 
-describe('what is fetched is bounded', () => {
+describe('limits on a fetch of the keys', () => {
   async function failureOf({ verifier, sign }: VerifierWorld): Promise<unknown> {
     const failure: unknown = await verifier.verify(await sign(first)).catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(JwtKeysUnavailableError)
     return (failure as JwtKeysUnavailableError).cause
   }
 
-  test('to 1 MiB', async () => {
+  test('an answer of more than 1 MiB is refused', async () => {
     const world = await setup()
     const keys = JSON.stringify({ keys: [first.publicJwk] })
     world.jwks.misbehave = (response) => void response.end(keys.padEnd(1024 * 1024 + 1))
@@ -182,7 +182,7 @@ describe('what is fetched is bounded', () => {
     expect(await world.verifier.verify(await world.sign(first))).toBeDefined()
   })
 
-  test('to five seconds', async () => {
+  test('a fetch is abandoned after five seconds', async () => {
     const world = await setup()
     world.jwks.misbehave = (response) => void response.write('{"keys":')
     const asked = world.jwks.nextAsked()
@@ -194,7 +194,7 @@ describe('what is fetched is bounded', () => {
     expect(await failure).toMatchObject({ message: 'expected an answer within 5000 ms, got none' })
   })
 
-  test('to the one address: a redirect is not followed', async () => {
+  test('a redirect is not followed', async () => {
     const world = await setup()
     world.jwks.misbehave = (response) => void response.writeHead(302, { location: elsewhere.url }).end()
 

@@ -26,12 +26,12 @@ export async function createKey(kid: string, alg = 'RS256'): Promise<SigningKey>
 /** Serves a JWK set on this machine. */
 export interface JwksServer extends AsyncDisposable {
   readonly url: string
-  /** How often it was asked. */
+  /** How many requests the server has received. */
   readonly asked: () => number
-  /** Resolves when it is asked next. */
+  /** Resolves when the next request arrives. */
   readonly nextAsked: () => Promise<unknown>
   published: readonly JWK[]
-  /** How it answers. Null: with what is published. */
+  /** If set, answers every request. Null: the server answers with `published`. */
   misbehave: ((response: ServerResponse) => void) | null
 }
 
@@ -58,15 +58,15 @@ export async function startJwksServer(...keys: readonly SigningKey[]): Promise<J
   return jwks
 }
 
-/** A verifier whose time stands still unless a test moves it. */
+/** A token verifier whose clock moves only when a test moves it. */
 export interface VerifierWorld {
   readonly clock: ManualClock
   readonly verifier: JwtVerifier
-  /** What was written into the log. */
+  /** The log lines so far. */
   readonly log: readonly string[]
-  /** Epoch seconds. */
+  /** The current time in epoch seconds. */
   readonly seconds: () => number
-  /** A token that is let in, but for what is changed. A claim that is undefined is left out. */
+  /** A valid token with these changes. A claim that is undefined is left out. */
   readonly sign: (key: SigningKey, claims?: Claims, header?: Readonly<Record<string, unknown>>) => Promise<string>
 }
 
@@ -112,7 +112,7 @@ export function soundClaims(seconds: number): Claims {
   }
 }
 
-/** A token of these very parts, whether they fit or not. */
+/** A token with exactly this header and these claims, valid or not. */
 export function rawToken(header: unknown, claims: unknown, sign: (input: string) => Buffer): string {
   const input = [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
   return `${input}.${sign(input).toString('base64url')}`

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { createTestApp } from '../http/test-app.ts'
 import { createKey, createVerifierWorld, rawToken, soundClaims, startJwksServer } from './issuer.ts'
 
-// Over HTTP. Every attack changes one thing of a token that would be accepted.
+// All attacks go over HTTP. Each one changes one thing in a token that is otherwise accepted.
 const key = await createKey('current')
 const attackerKey = await createKey('current')
 const [jwks, attacker] = await Promise.all([startJwksServer(key), startJwksServer(attackerKey)])
@@ -30,7 +30,7 @@ async function expectRefused(token: string): Promise<void> {
   expect(await statusOf(await sign(key))).toBe(200)
 }
 
-test('a valid token is accepted, with the subject, the project and the role in its claims', async () => {
+test('a valid token is accepted, and its claims determine the subject, the project and the role', async () => {
   const { statusCode } = await world.request('POST', '/api/v1/schedules', {
     key: await sign(key, { role: 'member' }),
     body: {},
@@ -40,16 +40,19 @@ test('a valid token is accepted, with the subject, the project and the role in i
   expect(statusCode).toBe(403)
 })
 
-describe('a token without a signature is refused', () => {
-  test.each(['none', 'None', 'NONE', 'nOnE', ''])('with alg %j', async (alg) => {
-    const claims = soundClaims(seconds())
+describe('unsigned tokens', () => {
+  test.each(['none', 'None', 'NONE', 'nOnE', ''])(
+    'a token without a signature and with the algorithm %j is refused',
+    async (alg) => {
+      const claims = soundClaims(seconds())
 
-    await expectRefused(rawToken({ alg, kid: 'current' }, claims, () => Buffer.alloc(0)))
-    await expectRefused(rawToken({ alg, kid: 'current' }, claims, () => randomBytes(256)))
-    await expectRefused(rawToken({ alg }, claims, () => Buffer.alloc(0)))
-  })
+      await expectRefused(rawToken({ alg, kid: 'current' }, claims, () => Buffer.alloc(0)))
+      await expectRefused(rawToken({ alg, kid: 'current' }, claims, () => randomBytes(256)))
+      await expectRefused(rawToken({ alg }, claims, () => Buffer.alloc(0)))
+    },
+  )
 
-  test('if the signature was cut off, or is empty', async () => {
+  test('a token is refused if its signature was cut off or is empty', async () => {
     const token = await sign(key)
 
     await expectRefused(token.slice(0, token.lastIndexOf('.') + 1))
@@ -57,7 +60,7 @@ describe('a token without a signature is refused', () => {
   })
 })
 
-describe('key confusion: a token signed with the public key as a shared secret is refused', async () => {
+describe('key confusion', async () => {
   const pem = await exportSPKI((await importJWK(key.publicJwk, 'RS256')) as CryptoKey)
   const { n = '' } = key.publicJwk
   const secrets: [string, string | Buffer][] = [
@@ -70,20 +73,23 @@ describe('key confusion: a token signed with the public key as a shared secret i
     ['nothing', ''],
   ]
 
-  test.each(secrets)('%s', async (_what, secret) => {
-    for (const [alg, hash] of [
-      ['HS256', 'sha256'],
-      ['HS384', 'sha384'],
-      ['HS512', 'sha512'],
-    ] as const) {
-      const hmac = (input: string): Buffer => createHmac(hash, secret).update(input).digest()
-      await expectRefused(rawToken({ alg, kid: 'current', typ: 'JWT' }, soundClaims(seconds()), hmac))
-      await expectRefused(rawToken({ alg, typ: 'JWT' }, soundClaims(seconds()), hmac))
-    }
-  })
+  test.each(secrets)(
+    'a token that is signed with the public key as a shared secret is refused: %s',
+    async (_what, secret) => {
+      for (const [alg, hash] of [
+        ['HS256', 'sha256'],
+        ['HS384', 'sha384'],
+        ['HS512', 'sha512'],
+      ] as const) {
+        const hmac = (input: string): Buffer => createHmac(hash, secret).update(input).digest()
+        await expectRefused(rawToken({ alg, kid: 'current', typ: 'JWT' }, soundClaims(seconds()), hmac))
+        await expectRefused(rawToken({ alg, typ: 'JWT' }, soundClaims(seconds()), hmac))
+      }
+    },
+  )
 })
 
-describe('a genuine token is refused', () => {
+describe('genuine tokens that do not meet a rule', () => {
   test.each([
     ['of another issuer', { iss: 'https://evil.example.com/' }],
     ['of an issuer whose name only begins the same', { iss: 'https://login.example.com/evil' }],
@@ -92,50 +98,50 @@ describe('a genuine token is refused', () => {
     ['for another audience', { aud: 'billing' }],
     ['for other audiences', { aud: ['billing', 'carillon-staging'] }],
     ['for no audience', { aud: undefined }],
-  ])('%s', async (_what, claims) => {
+  ])('a genuine token %s is refused', async (_what, claims) => {
     await expectRefused(await sign(key, claims))
   })
 
-  test('that expired 61 s ago, or more than the 30 s by which clocks may differ', async () => {
+  test('a token that expired 30 s ago or earlier is refused: 30 s is the tolerance between clocks', async () => {
     await expectRefused(await sign(key, { exp: seconds() - 61 }))
     await expectRefused(await sign(key, { exp: seconds() - 30 }))
     expect(await statusOf(await sign(key, { exp: seconds() - 29 }))).toBe(200)
   })
 
-  test('that is valid in 61 s only, or in more than those 30 s', async () => {
+  test('a token that becomes valid in more than 30 s is refused', async () => {
     await expectRefused(await sign(key, { nbf: seconds() + 61 }))
     await expectRefused(await sign(key, { nbf: seconds() + 31 }))
     expect(await statusOf(await sign(key, { nbf: seconds() + 30 }))).toBe(200)
   })
 
   test.each([
-    ['does not say when it expires', undefined],
-    ['says it in words', '2031-01-01T00:00:00Z'],
-    ['says nothing', null],
-  ])('that %s', async (_what, exp) => {
+    ['has no expiry', undefined],
+    ['states its expiry as a date', '2031-01-01T00:00:00Z'],
+    ['has the expiry null', null],
+  ])('a token that %s is refused', async (_what, exp) => {
     await expectRefused(await sign(key, { exp }))
   })
 
   test.each(['logout+jwt', 'application/logout+jwt', 'dpop+jwt', 'secevent+jwt', 'JOSE', 'JWT ', '', 7, null, ['JWT']])(
-    'of the type %j',
+    'a token of the type %j is refused',
     async (typ) => {
       await expectRefused(await sign(key, {}, { typ }))
     },
   )
 
   const accepted = ['JWT', 'jwt', 'Jwt', 'at+jwt', 'AT+JWT', 'application/at+jwt', 'Application/AT+JWT', undefined]
-  test.each(accepted)('but not of the type %j', async (typ) => {
+  test.each(accepted)('a token of the type %j is accepted', async (typ) => {
     expect(await statusOf(await sign(key, {}, { typ }))).toBe(200)
   })
 
   test.each([
-    ['that nobody knows', { crit: ['vendor'], vendor: 'x' }],
-    ['that is known, but not here', { crit: ['b64'], b64: true }],
-  ])('with an extension that must be understood: one %s', async (_what, header) => {
+    ['an unknown critical extension', { crit: ['vendor'], vendor: 'x' }],
+    ['a known critical extension that Carillon does not support', { crit: ['b64'], b64: true }],
+  ])('a token with %s is refused', async (_what, header) => {
     await expectRefused(await sign(key, {}, header))
   })
 
-  test('signed by an algorithm that is not pinned, though its key is published', async () => {
+  test('a token is refused if its algorithm is not pinned, even if its key is published', async () => {
     const rs512 = await createKey('rs512', 'RS512')
     jwks.published = [key.publicJwk, rs512.publicJwk]
     clock.advance(30_000)
@@ -146,22 +152,22 @@ describe('a genuine token is refused', () => {
   })
 })
 
-describe('a forged token is refused', () => {
-  test('whose claims were altered', async () => {
+describe('forged tokens', () => {
+  test('a token with altered claims is refused', async () => {
     const [header = '', , signature = ''] = (await sign(key, { role: 'member' })).split('.')
     const altered = Buffer.from(JSON.stringify(soundClaims(seconds()))).toString('base64url')
 
     await expectRefused(`${header}.${altered}.${signature}`)
   })
 
-  test('whose header was altered', async () => {
+  test('a token with an altered header is refused', async () => {
     const [, claims = '', signature = ''] = (await sign(key)).split('.')
     const altered = Buffer.from(JSON.stringify({ alg: 'RS256', kid: 'current', typ: 'at+jwt' })).toString('base64url')
 
     await expectRefused(`${altered}.${claims}.${signature}`)
   })
 
-  test('signed by another key that calls itself the same', async () => {
+  test('a token that is signed by another key with the same key id is refused', async () => {
     await expectRefused(await sign(attackerKey))
     await expectRefused(await sign(attackerKey, {}, { kid: undefined }))
   })
@@ -171,8 +177,8 @@ describe('a forged token is refused', () => {
     ['x5u', { x5u: attacker.url }],
     ['jwk', { jwk: attackerKey.publicJwk }],
     ['x5c', { x5c: [attackerKey.publicJwk.n ?? ''] }],
-    ['all of them', { jku: attacker.url, x5u: attacker.url, jwk: attackerKey.publicJwk }],
-  ])('that brings its own key by %s, which is ignored', async (_what, header) => {
+    ['all of these headers', { jku: attacker.url, x5u: attacker.url, jwk: attackerKey.publicJwk }],
+  ])('a token that brings its own key in %s is refused, and that key is not fetched', async (_what, header) => {
     await expectRefused(await sign(attackerKey, {}, header))
     await expectRefused(await sign(attackerKey, {}, { ...header, kid: 'of-the-attacker' }))
     await expectRefused(await sign(attackerKey, {}, { ...header, kid: attacker.url }))
@@ -181,14 +187,14 @@ describe('a forged token is refused', () => {
   })
 
   test.each(['..', 'a.b.c', '.e30.', 'e30.e30.e30', 'bnVsbA.bnVsbA.bnVsbA', `${'a'.repeat(4000)}.b.c`])(
-    'that is none: %.40s',
+    'a text that is not a token is refused: %.40s',
     async (token) => {
       await expectRefused(token)
     },
   )
 })
 
-test('the log names the rule that a token broke, and quotes nothing of the token', async () => {
+test('the log names the rule that a token broke, and does not quote the token', async () => {
   const token = await sign(key, { aud: 'a-private-audience' })
 
   await statusOf(token)
@@ -198,8 +204,8 @@ test('the log names the rule that a token broke, and quotes nothing of the token
   expect(log.join('')).not.toContain(token.slice(0, 20))
 })
 
-describe('a flood of tokens that name 1,000 unknown keys', () => {
-  test('makes one fetch of the keys in 30 s, and valid tokens are accepted meanwhile', async () => {
+describe('a flood of tokens with unknown keys', () => {
+  test('1,000 tokens with unknown keys cause one fetch in 30 s, and valid tokens stay accepted', async () => {
     const sound = await sign(key, { exp: seconds() + 3600 })
     expect(await statusOf(sound)).toBe(200)
     clock.advance(30_000)

@@ -39,7 +39,7 @@ test('a token without a key id is accepted if the issuer has one matching key, a
   expect(await verifier.verify(await sign(key, {}, { kid: undefined }))).toBeUndefined()
 })
 
-test('a token longer than 16 KiB is refused unread', async () => {
+test('a token longer than 16 KiB is refused before it is parsed', async () => {
   await using server = await startJwksServer(key)
   const { verifier, sign } = createVerifierWorld(server.url)
   const long = await sign(key, { padding: 'x'.repeat(16 * 1024) })
@@ -48,7 +48,7 @@ test('a token longer than 16 KiB is refused unread', async () => {
   expect(server.asked()).toBe(0)
 })
 
-test('an unusable key of the issuer is not a server error', async () => {
+test('an unusable key of the issuer does not cause a server error', async () => {
   await using server = await startJwksServer()
   server.published = [{ kty: 'RSA', kid: 'broken', n: 'AQAB', e: 'AQAB' }]
   const { verifier, sign } = createVerifierWorld(server.url)
@@ -56,7 +56,7 @@ test('an unusable key of the issuer is not a server error', async () => {
   expect(await verifier.verify(await sign(key, {}, { kid: 'broken' }))).toBeUndefined()
 })
 
-describe('beside keys', () => {
+describe('keys beside tokens', () => {
   test('the admin key is accepted, even if it looks like a token', async () => {
     const { verifier, sign } = createVerifierWorld(jwks.url)
     const adminKey = 'an.admin-key-with.two-dots'
@@ -68,7 +68,7 @@ describe('beside keys', () => {
     }
   })
 
-  test('a token is refused if tokens are not configured', async () => {
+  test('a token is refused if the settings name no issuer', async () => {
     const { sign } = createVerifierWorld(jwks.url)
     await using world = await createTestApp()
 
@@ -85,7 +85,7 @@ describe('beside keys', () => {
     expect((await client.schedules.list()).items).toEqual([])
   })
 
-  test('requests are counted per subject of a project, whichever token is sent', async () => {
+  test('the rate limit counts the requests of a subject in a project together, over all of its tokens', async () => {
     const { verifier, sign, clock } = createVerifierWorld(jwks.url)
     await using world = await createTestApp({ limits: { requestsPerMinute: 2 }, jwt: verifier })
     const statusOf = async (claims: object): Promise<number> => {

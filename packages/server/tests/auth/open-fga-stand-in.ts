@@ -5,13 +5,13 @@ import type { AddressInfo } from 'node:net'
 import { z } from 'zod'
 
 /*
- * Stands in for an OpenFGA server: its Check call, as its API is defined (openfga.v1, CheckRequest). Stricter in one way: a
- * field that it does not know is refused. The model that it evaluates is the one that the guide shows.
+ * Stands in for an OpenFGA server: it answers the Check call as the API defines it (openfga.v1, CheckRequest). It is stricter in one way:
+ * it refuses a field that it does not know. It evaluates the model that the guide shows.
  */
 
 export const STORE_ID = '01YCP46JKYM8FJCQ37NMBYHE5X'
 export const MODEL_ID = '01G5JAVJ41T49E9TT3SKVS7X1J'
-/** How old a cached answer may be. */
+/** The greatest age of a cached answer. */
 const STALE_MS = 20_000
 
 interface Tuple {
@@ -21,7 +21,7 @@ interface Tuple {
 }
 
 const USER_TYPES = ['user', 'service']
-/** Which tuples a relation of `project` follows from. */
+/** The relations of `project`, each with the written relations that imply it. */
 const RELATIONS: Readonly<Record<string, readonly string[]>> = {
   member: ['member'],
   admin: ['admin'],
@@ -55,11 +55,11 @@ export class OpenFgaStandIn implements AsyncDisposable {
   readonly #token: string | null
   readonly #tuples = new Map<string, { isThere: boolean; changedAt: number }>()
   #nowMs = 0
-  /** What it was sent. */
+  /** The requests so far. */
   readonly received: { readonly headers: IncomingHttpHeaders; readonly body: unknown }[] = []
-  /** How it answers. Null: as it should. */
+  /** If set, answers every request. Null: the stand-in answers as OpenFGA does. */
   misbehave: ((response: ServerResponse) => void) | null = null
-  /** Of connections that were made. */
+  /** How many connections it has accepted. */
   connections = 0
 
   private constructor(token: string | null) {
@@ -78,7 +78,7 @@ export class OpenFgaStandIn implements AsyncDisposable {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  /** Resolves when it is asked next. */
+  /** Resolves when the next request arrives. */
   nextAsked(): Promise<unknown> {
     return once(this.#server, 'request')
   }
@@ -126,7 +126,7 @@ export class OpenFgaStandIn implements AsyncDisposable {
 
   #check({ tuple_key: { user, relation, object }, authorization_model_id: model, consistency }: CheckRequest): Answer {
     if (model !== undefined && model !== MODEL_ID) return refused(400, 'authorization_model_not_found', 'no such model')
-    // Either somebody, everybody of a type, or a set of users.
+    // A user is one subject (`user:a`), all subjects of a type (`user:*`), or a set of them (`user:a#member`).
     const type = /^([^:#\s]+):(?:[^:#\s]+|\*)(?:#[^:#\s]+)?$/.exec(user)?.[1] ?? ''
     if (!USER_TYPES.includes(type)) return refused(400, 'validation_error', `type '${type}' not found`)
     if (!/^project:[^:#\s]+$/.test(object)) return refused(400, 'validation_error', `invalid object '${object}'`)
@@ -137,7 +137,7 @@ export class OpenFgaStandIn implements AsyncDisposable {
     return { status: 200, body: { allowed, resolution: '' } }
   }
 
-  /** A cached answer is the one before the last change. */
+  /** A cached answer is the one from before the last change. */
   #holds(key: string, isFresh: boolean): boolean {
     const found = this.#tuples.get(key)
     if (found === undefined) return false

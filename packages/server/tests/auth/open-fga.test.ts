@@ -25,7 +25,7 @@ beforeEach(() => {
   fga.write({ user: 'service:billing', relation: 'admin', object: 'project:acme/web' })
 })
 
-describe('OpenFGA decides', () => {
+describe('decisions of OpenFGA', () => {
   test.each([
     ['user:alice', 'member', true],
     ['user:alice', 'admin', true],
@@ -34,11 +34,11 @@ describe('OpenFGA decides', () => {
     ['service:billing', 'admin', true],
     ['user:mallory', 'member', false],
     ['user:mallory', 'admin', false],
-  ] as const)('whether %s may act as %s', async (subject, role, isAllowed) => {
+  ] as const)('OpenFGA decides whether %s may act as %s', async (subject, role, isAllowed) => {
     expect(await create().isAllowed({ ...ALICE, subject, role })).toBe(isAllowed)
   })
 
-  test('I9: within a project only, and no two projects are called the same', async () => {
+  test('I9: a permission holds in one project only, and no two projects have the same name in OpenFGA', async () => {
     const port = create()
 
     expect(await port.isAllowed({ ...ALICE, projectId: 'other' })).toBe(false)
@@ -47,7 +47,7 @@ describe('OpenFGA decides', () => {
     expect(await port.isAllowed({ ...ALICE, tenantId: 'acme', projectId: 'web#admin' })).toBe(false)
   })
 
-  test('by configured relations and names', async () => {
+  test('the settings choose the relations and the names of the objects', async () => {
     const port = create({
       relations: { member: 'member', admin: 'admin' },
       objectOf: ({ projectId }) => `project:acme/${projectId}`,
@@ -57,7 +57,7 @@ describe('OpenFGA decides', () => {
     expect(await port.isAllowed({ ...ALICE, role: 'member' })).toBe(false)
   })
 
-  test('no subject becomes everyone or a group by its name', async () => {
+  test('a subject that is named like a wildcard or a group gets no permission from it', async () => {
     fga.write({ user: 'user:*', relation: 'admin', object: 'project:acme/web' })
     fga.write({ user: 'user:team#member', relation: 'admin', object: 'project:acme/web' })
     const port = create()
@@ -71,8 +71,8 @@ describe('OpenFGA decides', () => {
   })
 })
 
-describe('what is sent', () => {
-  test('is a check as the API of OpenFGA defines it, with the token', async () => {
+describe('the requests to OpenFGA', () => {
+  test('a check has the body that the API of OpenFGA defines, and carries the token', async () => {
     await create().isAllowed(ALICE)
 
     const { headers, body } = fga.received.at(-1) ?? {}
@@ -83,7 +83,7 @@ describe('what is sent', () => {
     expect(headers).toMatchObject({ authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' })
   })
 
-  test('names the model if there is one, and no token if there is none', async () => {
+  test('a check names the model if one is configured, and carries no token if none is configured', async () => {
     await using open = await OpenFgaStandIn.start()
     open.write(ALICE_ADMIN)
 
@@ -93,26 +93,26 @@ describe('what is sent', () => {
     expect(open.received[0]?.headers).not.toHaveProperty('authorization')
   })
 
-  test('goes over connections that are used again', async () => {
+  test('checks reuse their connections', async () => {
     await using open = await OpenFgaStandIn.start()
     const port = create({ url: open.url })
 
     for (let at = 0; at < 10; at += 1) await port.isAllowed(ALICE)
 
-    // A second one if the first is not yet free when the next check begins.
+    // A second connection is opened if the first one is still busy when the next check begins.
     expect(open.connections).toBeLessThanOrEqual(2)
   })
 })
 
-describe('a removed member', () => {
-  test('is refused at once, though cached answers would let them in for 20 s more', async () => {
+describe('cached answers of OpenFGA', () => {
+  test('a removed member is refused at once, although OpenFGA caches answers for 20 s', async () => {
     const port = create()
     expect(await port.isAllowed(ALICE)).toBe(true)
 
     fga.delete(ALICE_ADMIN)
 
     expect(await port.isAllowed(ALICE)).toBe(false)
-    // The stand-in has a cache: without HIGHER_CONSISTENCY it answers from before the removal.
+    // The stand-in caches answers: without HIGHER_CONSISTENCY it answers as before the removal.
     expect(await askWithoutConsistency('MINIMIZE_LATENCY')).toEqual({ allowed: true, resolution: '' })
     expect(await askWithoutConsistency(undefined)).toEqual({ allowed: true, resolution: '' })
     fga.advance(20_000)
@@ -129,7 +129,7 @@ describe('a removed member', () => {
   }
 })
 
-describe('it fails closed: a request is neither allowed nor refused for good', () => {
+describe('a failed check neither allows nor denies the request', () => {
   async function failureOf(port: AuthorizationPort, request: AccessRequest = ALICE): Promise<unknown> {
     const failure: unknown = await port.isAllowed(request).catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(AuthorizationUnavailableError)
@@ -138,7 +138,7 @@ describe('it fails closed: a request is neither allowed nor refused for good', (
   }
 
   test.each([400, 401, 403, 404, 409, 422, 429, 500, 502, 503])(
-    'if it answers %i, even with "allowed"',
+    'a check fails if OpenFGA answers %i, even with "allowed"',
     async (status) => {
       fga.misbehave = (response) => void response.writeHead(status).end('{"allowed":true}')
 
@@ -148,7 +148,7 @@ describe('it fails closed: a request is neither allowed nor refused for good', (
     },
   )
 
-  test.each([201, 202, 206])('if it answers %i', async (status) => {
+  test.each([201, 202, 206])('a check fails if OpenFGA answers %i', async (status) => {
     fga.misbehave = (response) => void response.writeHead(status).end('{"allowed":true}')
 
     await failureOf(create())
@@ -169,24 +169,27 @@ describe('it fails closed: a request is neither allowed nor refused for good', (
     '{"allowed":true',
     '{"allowed":true}{}',
     '<html>allowed: true</html>',
-  ])('if it answers %s', async (text) => {
+  ])('a check fails if OpenFGA answers %s', async (text) => {
     fga.misbehave = (response) => void response.end(text)
 
     await failureOf(create())
   })
 
-  test.each([301, 302, 307, 308])('if it redirects with %i, which is not followed', async (status) => {
-    await using elsewhere = await OpenFgaStandIn.start()
-    elsewhere.write(ALICE_ADMIN)
-    const location = `${elsewhere.url}/stores/${STORE_ID}/check`
-    fga.misbehave = (response) => void response.writeHead(status, { location }).end()
+  test.each([301, 302, 307, 308])(
+    'a check fails if OpenFGA redirects with %i, and the redirect is not followed',
+    async (status) => {
+      await using elsewhere = await OpenFgaStandIn.start()
+      elsewhere.write(ALICE_ADMIN)
+      const location = `${elsewhere.url}/stores/${STORE_ID}/check`
+      fga.misbehave = (response) => void response.writeHead(status, { location }).end()
 
-    await failureOf(create())
+      await failureOf(create())
 
-    expect(elsewhere.received).toEqual([])
-  })
+      expect(elsewhere.received).toEqual([])
+    },
+  )
 
-  test('if it answers more than 64 KiB', async () => {
+  test('a check fails if the answer is larger than 64 KiB', async () => {
     const answer = JSON.stringify({ allowed: true })
     fga.misbehave = (response) => void response.end(answer.padEnd(64 * 1024))
     expect(await create().isAllowed(ALICE)).toBe(true)
@@ -196,7 +199,7 @@ describe('it fails closed: a request is neither allowed nor refused for good', (
     expect(await failureOf(create())).toMatchObject({ message: 'expected an answer of at most 65536 bytes, got more' })
   })
 
-  test('if it answers without end', async () => {
+  test('a check fails if the answer never ends', async () => {
     const pour = (response: ServerResponse): void => {
       while (response.write(' '.repeat(16 * 1024)));
       response.once('drain', () => pour(response))
@@ -209,7 +212,7 @@ describe('it fails closed: a request is neither allowed nor refused for good', (
   test.each([
     ['begins no answer', () => {}],
     ['does not end its answer', (response: ServerResponse) => void response.write('{"allowed":true}')],
-  ])('if it %s within 2 s', async (_what, misbehave) => {
+  ])('a check fails if OpenFGA %s within 2 s', async (_what, misbehave) => {
     fga.misbehave = misbehave
     const clock = new ManualClock()
     const asked = fga.nextAsked()
@@ -223,13 +226,13 @@ describe('it fails closed: a request is neither allowed nor refused for good', (
     expect(await failure).toMatchObject({ message: 'expected an answer within 2000 ms, got none' })
   })
 
-  test('if the connection breaks', async () => {
+  test('a check fails if the connection breaks', async () => {
     fga.misbehave = (response) => void response.destroy()
 
     await failureOf(create())
   })
 
-  test('if the answer breaks off', async () => {
+  test('a check fails if the answer breaks off', async () => {
     fga.misbehave = (response) => {
       response.writeHead(200, { 'content-length': '1000' }).write('{"allowed":true}', () => response.destroy())
     }
@@ -237,7 +240,7 @@ describe('it fails closed: a request is neither allowed nor refused for good', (
     await failureOf(create())
   })
 
-  test('if the port is closed', async () => {
+  test('a check fails if the port is closed', async () => {
     const gone = await OpenFgaStandIn.start()
     const { url } = gone
     await gone[Symbol.asyncDispose]()
@@ -252,11 +255,11 @@ describe('it fails closed: a request is neither allowed nor refused for good', (
     ['there is no such model', { modelId: '01ARZ3NDEKTSV4RRFFQ69G5FAV' }],
     ['the model has no such relation', { relations: { member: 'reads', admin: 'writes' } }],
     ['the model has no such type', { objectOf: () => 'workspace:acme' }],
-  ])('if %s', async (_what, options) => {
+  ])('a check fails if %s', async (_what, options) => {
     await failureOf(create(options))
   })
 
-  test('if the model does not know such a subject, or cannot hold it', async () => {
+  test('a check fails if the model has no type for the subject, or the subject cannot be sent', async () => {
     const port = create()
 
     await failureOf(port, { ...ALICE, subject: 'agent:seven' })

@@ -18,7 +18,7 @@ const POLL_MS = 250
 
 type Step = (read: () => Promise<EventLogPage>) => Promise<EventLogPage>
 
-/** The eventLog of the database, with what the test does around the reads that it names, counted from 1. */
+/** The event log of a database. A test can replace single reads, which are counted from 1. */
 class SteppedEventLog extends EventLog {
   readonly steps = new Map<number, Step>()
   reads = 0
@@ -29,7 +29,7 @@ class SteppedEventLog extends EventLog {
     return step === undefined ? super.read(caller, after, options) : step(() => this.readSome(caller, after))
   }
 
-  /** Until there is something: what is committed shows when no older transaction is under way on the whole server. */
+  /** Reads until there is an entry. Committed entries become visible once no older transaction is open on the whole Postgres server. */
   async readSome(caller: Caller, after: string): Promise<EventLogPage> {
     for (;;) {
       const page = await super.read(caller, after)
@@ -55,11 +55,11 @@ async function open() {
   const scheduler = new Scheduler({ db, targets: new Map([[target.kind, target]]) })
   let streams = 0
   const turn = (): Promise<void> => new Promise(setImmediate)
-  /** A heartbeat each, and the poller asleep. */
+  /** Resolves once every stream waits for its heartbeat and the poller sleeps. */
   const whenAsleep = async (): Promise<void> => {
     while (clock.waiting < streams + 1) await turn()
   }
-  /** Lets a poll happen from beginning to end. */
+  /** Runs one poll from beginning to end. */
   const poll = async (): Promise<void> => {
     await whenAsleep()
     clock.advance(POLL_MS)
@@ -70,17 +70,17 @@ async function open() {
     eventLog,
     log,
     failures,
-    /** The errors of polls that were reported. */
+    /** The messages of the poll errors that were reported. */
     reported,
     advance: (ms: number) => clock.advance(ms),
     whenAsleep,
-    /** The name of what was made. */
+    /** Creates a schedule of this name. */
     create: async (name: string) => {
       await scheduler.create(INSTALLATION.caller, { ...DIGEST, name, target: { kind: 'echo' } })
     },
     stream: (lastEventId: string) =>
       hub.follow({ identity: INSTALLATION, lastEventId, isStillAllowed: async () => true }),
-    /** Asked, it is polled until a name was told, and answers all that were. */
+    /** Follows the events. Returns a function that polls until a name has arrived, and resolves with all names so far. */
     follow: async (lastEventId?: string): Promise<(until: string) => Promise<string[]>> => {
       const stream = await hub.follow({ identity: INSTALLATION, lastEventId, isStillAllowed: async () => true })
       streams += 1
@@ -101,16 +101,16 @@ async function open() {
   }
 }
 
-/** The names of the schedules that a stream has told of so far. */
+/** The names of the schedules in the events so far. */
 function namesIn(stream: Readable): () => string[] {
   let text = ''
   stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
   return () => [...text.matchAll(/"name":"(\w+)"/g)].map(([, name = '']) => name)
 }
 
-test('events that a follower reads itself during the handover are not sent again by the poller', async () => {
+test('the poller does not repeat events that a follower has read itself during the handover', async () => {
   await using world = await open()
-  // 1: its own, 2: the poll that it waits for, 3: its own again, once it is handed over.
+  // Read 1 is the follower's own, read 2 is the poll that it waits for, and read 3 is its own again after that poll.
   world.eventLog.steps.set(3, async (read) => {
     await world.create('between')
     return read()
@@ -125,7 +125,7 @@ test('events that a follower reads itself during the handover are not sent again
   expect(await told('last')).toEqual(['between', 'last'])
 })
 
-test('events that the poller finds during the handover wait for the earlier ones', async () => {
+test('events that the poller finds during the handover are sent after the earlier ones', async () => {
   await using world = await open()
   const gate = Promise.withResolvers<void>()
   const hasRead = Promise.withResolvers<void>()
@@ -149,16 +149,16 @@ test('events that the poller finds during the handover wait for the earlier ones
   expect(await told('last')).toEqual(['before', 'after', 'last'])
 })
 
-test('events that a follower read before the poller are not sent again by the poller', async () => {
+test('the poller does not repeat events that a follower has read before the poller', async () => {
   await using world = await open()
   const tail = await world.eventLog.tail()
-  // The poller stands still from here on, as somebody else follows already.
+  // Another stream follows already, so the poller sleeps from here on until the clock moves.
   const other = await world.follow()
   await world.create('early')
   await world.eventLog.readSome(INSTALLATION.caller, tail)
 
   const told = await world.follow(tail)
-  // Two reads of its own, the second of which finds nothing.
+  // The follower reads twice, and finds nothing the second time.
   await world.whenRead(2)
   await world.poll()
   await world.create('last')
@@ -167,13 +167,13 @@ test('events that a follower read before the poller are not sent again by the po
   expect(await other('last')).toEqual(['early', 'last'])
 })
 
-/** A page whose last entry cannot be told. */
+/** A page whose last entry cannot be converted into an event. */
 function withPoison(page: EventLogPage): EventLogPage {
   const poison = { ...page.entries[0], schedule: {} } as EventLogPage['entries'][number]
   return { ...page, entries: [...page.entries, poison] }
 }
 
-test('polls that fail are reported once, the polls go on, and followers get each event once', async () => {
+test('failing polls are reported once, polling continues, and followers get each event once', async () => {
   await using world = await open()
   const told = await world.follow()
   await world.create('first')
@@ -192,7 +192,7 @@ test('polls that fail are reported once, the polls go on, and followers get each
   expect(world.failures.failure).toBeUndefined()
 })
 
-test('polls that go on failing back off to five seconds, and are reported every half minute', async () => {
+test('polls that keep failing back off to five seconds, and are reported every half minute', async () => {
   await using world = await open()
   await world.follow()
   const polls = 20
@@ -200,7 +200,7 @@ test('polls that go on failing back off to five seconds, and are reported every 
     world.eventLog.steps.set(poll, () => Promise.reject(new Error(`away ${poll}`)))
   }
 
-  // The eleventh poll comes at second 33, the first one that is half a minute after the first.
+  // The eleventh poll is at second 33: it is the first one at least half a minute after the first poll.
   for (const ms of [250, 250, 500, 1000, 2000, 4000, ...Array.from({ length: 6 }, () => 5000)]) {
     await world.whenAsleep()
     world.advance(ms)
@@ -215,7 +215,7 @@ test('polls that go on failing back off to five seconds, and are reported every 
   expect(world.failures.failure).toMatchObject({ failures: 2 })
 })
 
-test('a follower that cannot catch up is disconnected, and the log has the reason', async () => {
+test('a follower that cannot catch up is disconnected, and the log states the reason', async () => {
   await using world = await open()
   const tail = await world.eventLog.tail()
   await world.create('first')

@@ -2,7 +2,7 @@ import { createClient, type LiveEvent } from '@carillon/api'
 
 import { ADMIN_KEY } from '../http/test-app.ts'
 
-/** Follows events over a real connection, until it is left. */
+/** Follows events over a real connection until it is disposed. */
 export class EventReader implements AsyncDisposable {
   readonly #abort = new AbortController()
   readonly #events: AsyncGenerator<LiveEvent, void, undefined>
@@ -26,12 +26,12 @@ export class EventReader implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#abort.abort()
-    // It may have been waiting for the next event.
+    // The iterator may be waiting for the next event.
     await this.#events.return().catch(() => undefined)
   }
 }
 
-/** What an event is about, for comparing lists of them. */
+/** What an event is about, as one line that tests can compare. */
 export function summaryOf({ event, data }: LiveEvent): string {
   switch (event) {
     case 'run':

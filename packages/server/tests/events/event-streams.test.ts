@@ -15,7 +15,7 @@ const HEARTBEAT_MS = 15_000
 const POLL_MS = 250
 const KEY_GOOD_FOR_MS = 2000
 
-/** A stream as text, piece by piece, over a real connection. */
+/** Reads a stream as text, chunk by chunk, over a real connection. */
 async function openStream(url: string, key = ADMIN_KEY): Promise<{ read: () => Promise<string>; close: () => void }> {
   const abort = new AbortController()
   const response = await fetch(`${url}/api/v1/events`, {
@@ -68,7 +68,7 @@ describe('a stream', () => {
     const stream = await openStream(await world.listen(), key)
     await stream.read()
 
-    // No heartbeat before: its check could still be under way, and heartbeats share a check.
+    // There is no earlier heartbeat: its check could still be in progress, and heartbeats share a check.
     await world.admin.keys.revoke(id)
     clock.advance(HEARTBEAT_MS)
 
@@ -76,7 +76,7 @@ describe('a stream', () => {
     expect(await stream.read()).toBe('the end')
   })
 
-  test('sends no event two seconds after its key was revoked, but ends', async () => {
+  test('ends instead of sending an event two seconds after its key was revoked', async () => {
     const clock = new ManualClock()
     await using database = await createDatabase()
     await using world = await createTestApp({
@@ -95,7 +95,7 @@ describe('a stream', () => {
     expect(await stream.read()).toBe('the end')
   })
 
-  test('sends no event two seconds after its subject was removed from the project, but ends', async () => {
+  test('ends instead of sending an event two seconds after its subject was removed from the project', async () => {
     const clock = new ManualClock()
     await using database = await createDatabase()
     await using world = await createTestApp({
@@ -115,7 +115,7 @@ describe('a stream', () => {
     expect(await stream.read()).toBe('the end')
   })
 
-  test('is limited in number per key; a closed stream frees its slot', async () => {
+  test('counts towards the limit of its key until it is closed', async () => {
     await using world = await createTestApp({ limits: { streamsPerKey: 2 } })
     const url = await world.listen()
     const left = whenAnswerCloses(world)
@@ -147,7 +147,7 @@ describe('a stream', () => {
   })
 })
 
-test('however many clients follow a project, its event log is polled once; without clients, not at all', async () => {
+test('one poll of the event log serves all clients of a project, and there is no poll without clients', async () => {
   const clock = new ManualClock()
   await using database = await createDatabase()
   const eventLog = new CountingEventLog({ db: createDb(database.pool) })
@@ -184,7 +184,7 @@ test('while the database is unreachable, streams stay open and requests get 503;
 })
 
 describe('a follower', () => {
-  test('that does not read is disconnected once a mebibyte waits for it', () => {
+  test('that does not read is disconnected once 1 MiB waits for it', () => {
     const follower = createFollower()
 
     follower.sendUnchecked('x'.repeat(1_048_576))
@@ -194,7 +194,7 @@ describe('a follower', () => {
     expect(follower.stream.destroyed).toBe(true)
   })
 
-  test('that catches up is waited for while it reads slowly', async () => {
+  test('may read slowly while it catches up', async () => {
     const follower = createFollower()
     follower.sendUnchecked('x'.repeat(100_000))
     let isDrained = false
@@ -208,7 +208,7 @@ describe('a follower', () => {
     follower.stream.destroy()
   })
 
-  test('gets the held deliveries once, without those it has read itself', () => {
+  test('gets each held event once, without the events that it has read itself', () => {
     const follower = createFollower()
     const change = (cursor: string) => ({ cursor, text: `${cursor} ` })
 
@@ -223,7 +223,7 @@ describe('a follower', () => {
     follower.stream.destroy()
   })
 
-  test('that was ended receives nothing more', async () => {
+  test('receives nothing after its end', async () => {
     const follower = createFollower()
 
     follower.end()
@@ -236,13 +236,13 @@ describe('a follower', () => {
   })
 })
 
-/** A follower whose permission was just checked. */
+/** A follower whose permission was checked just now. */
 function createFollower(): Follower {
   const permission = new StreamPermission({ clock: new ManualClock(), isStillAllowed: async () => true })
   return new Follower(permission, (error) => expect.unreachable(String(error)))
 }
 
-/** Retries as the answer says. The pool notices its cut connections one by one. */
+/** Creates a schedule, and repeats the request while the service is unavailable. The pool notices its cut connections one by one. */
 async function createWhenBack({ admin }: TestApp): Promise<Schedule> {
   for (;;) {
     try {
@@ -268,12 +268,12 @@ class CountingEventLog extends EventLog {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#waiters.push({ count, resolve })
     await promise
-    // Until the poller sleeps again.
+    // Gives the poller time to go back to sleep.
     await new Promise(setImmediate)
   }
 }
 
-/** Resolves when the answer to the next request is over. */
+/** Resolves once the response to the next request has closed. */
 function whenAnswerCloses({ app }: TestApp): Promise<void> {
   return new Promise((resolve) => {
     app.server.once('request', (_request, response) => response.once('close', () => setImmediate(resolve)))

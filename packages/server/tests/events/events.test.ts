@@ -22,7 +22,7 @@ function follow(options: { readonly key?: string; readonly lastEventId?: string 
 }
 
 describe('following events', () => {
-  test('begins at once, as a stream that is neither cached nor buffered', async () => {
+  test('an event stream begins at once, and its headers forbid caching and buffering', async () => {
     const abort = new AbortController()
     const response = await fetch(`${url}/api/v1/events`, { headers: AUTHORIZED, signal: abort.signal })
 
@@ -37,7 +37,7 @@ describe('following events', () => {
     abort.abort()
   })
 
-  test('sends changes of schedules and runs in order, with their current state', async () => {
+  test('an event stream sends the changes of schedules and runs in order, with their current state', async () => {
     const tail = await world.eventLog.tail()
     await using reader = follow({ lastEventId: tail })
 
@@ -61,7 +61,7 @@ describe('following events', () => {
     expect(new Set(events.map(({ id }) => id)).size).toBe(4)
   })
 
-  test('I9: sends nothing of another project', async () => {
+  test('I9: an event stream sends nothing of another project', async () => {
     const { key } = await admin.keys.create({ project: 'web', subject: 'user:a', role: 'member' })
     const adminOfWeb = await admin.keys.create({ project: 'web', subject: 'user:b', role: 'admin' })
     await using reader = follow({ key, lastEventId: await world.eventLog.tail() })
@@ -73,8 +73,8 @@ describe('following events', () => {
   })
 })
 
-describe('coming back', () => {
-  test('after an event sends what follows it, and continues', async () => {
+describe('reconnecting to events', () => {
+  test('a client that reconnects with the id of an event gets the events after it', async () => {
     const tail = await world.eventLog.tail()
     const first = await admin.schedules.create(DIGEST)
     const second = await admin.schedules.create(DIGEST)
@@ -90,7 +90,7 @@ describe('coming back', () => {
     expect(summaryOf(await reader.next())).toBe(`schedule created ${third.id}`)
   })
 
-  test('also by a parameter, for clients that cannot set headers', async () => {
+  test('a client that cannot set headers passes the id as a parameter', async () => {
     const tail = await world.eventLog.tail()
     const { id } = await admin.schedules.create(DIGEST)
     const abort = new AbortController()
@@ -109,7 +109,7 @@ describe('coming back', () => {
     abort.abort()
   })
 
-  test('after an expired cursor sends a reset, and continues from now', async () => {
+  test('a client with an expired cursor gets a reset, and then the events from now on', async () => {
     await using reader = follow({ lastEventId: '18446744073709551615-1-1-1' })
 
     const reset = await reader.next()
@@ -128,14 +128,17 @@ describe('coming back', () => {
   test.each([
     ['Last-Event-ID', '', { 'last-event-id': 'nonsense' }],
     ['query.after', '?after=nonsense', {}],
-  ])('after nonsense is refused by the name %s, before a stream begins', async (field, query, headers) => {
-    const response = await fetch(`${url}/api/v1/events${query}`, { headers: { ...AUTHORIZED, ...headers } })
+  ])(
+    'an invalid event id is refused with a problem that names %s, before a stream begins',
+    async (field, query, headers) => {
+      const response = await fetch(`${url}/api/v1/events${query}`, { headers: { ...AUTHORIZED, ...headers } })
 
-    expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/)
-    expect(await response.json()).toMatchObject({ status: 400, errors: [{ field }] })
-  })
+      expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/)
+      expect(await response.json()).toMatchObject({ status: 400, errors: [{ field }] })
+    },
+  )
 
-  test('amid many changes misses none and repeats none', async () => {
+  test('a client that keeps reconnecting during many changes gets each event once', async () => {
     const tail = await world.eventLog.tail()
     const changes = 120
     const making = Promise.all(
@@ -144,7 +147,7 @@ describe('coming back', () => {
       }),
     )
 
-    // Each comes back after every few events, so that it catches up while the others are fed and more is written.
+    // Each client reconnects after every few events. So it catches up while other clients are served and more events are written.
     const restless = async (few: number): Promise<string[]> => {
       const seen: string[] = []
       for (let lastEventId = tail; seen.length < changes;) {
@@ -163,8 +166,8 @@ describe('coming back', () => {
   })
 })
 
-describe('a stream is refused as any request is', () => {
-  test('without a key, and with an unknown parameter', async () => {
+describe('refused event streams', () => {
+  test('an event stream is refused without a key, and with an unknown parameter', async () => {
     const stranger = await fetch(`${url}/api/v1/events`)
     const unclear = await fetch(`${url}/api/v1/events?since=1`, { headers: AUTHORIZED })
 

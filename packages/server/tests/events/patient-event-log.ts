@@ -1,8 +1,8 @@
 import { EventLog, type Caller, type EventLogPage } from '@carillon/core'
 
 /**
- * A eventLog whose first read lasts until there is something: what is committed shows when no older transaction is under way on
- * the whole server.
+ * An event log whose first read waits until there is an entry. Committed entries become visible once no older transaction is open on the
+ * whole Postgres server.
  */
 export class PatientEventLog extends EventLog {
   #hasFound = false

@@ -38,7 +38,7 @@ function setup() {
     answers,
     follower,
     faults,
-    /** What the client has got so far. */
+    /** What the client has received so far. */
     told: async () => {
       await turn()
       return text
@@ -59,7 +59,7 @@ describe('an event for a follower', () => {
     follower.stream.destroy()
   })
 
-  test('otherwise waits for one check, in order, however many events wait', async () => {
+  test('waits for one check if that time has passed, however many events wait, and keeps its order', async () => {
     const { clock, answers, follower, told } = setup()
     clock.advance(GOOD_FOR_MS + 1)
 
@@ -86,7 +86,7 @@ describe('an event for a follower', () => {
     expect(isEnded()).toBe(true)
   })
 
-  test('waits while the check fails, which is repeated every two seconds; the stream stays open', async () => {
+  test('waits while the check fails and is repeated every two seconds, and the stream stays open', async () => {
     const { clock, answers, follower, told, isEnded } = setup()
     clock.advance(GOOD_FOR_MS + 1)
 
@@ -104,7 +104,7 @@ describe('an event for a follower', () => {
     follower.stream.destroy()
   })
 
-  test('needs a check that started within two seconds, whenever its answer came', async () => {
+  test('needs a check that started within two seconds, whenever the check was answered', async () => {
     const { clock, answers, follower, told } = setup()
     clock.advance(GOOD_FOR_MS + 1)
     follower.sendEvent('a ')
@@ -119,7 +119,7 @@ describe('an event for a follower', () => {
     follower.stream.destroy()
   })
 
-  test('does not pile up: the follower is disconnected once a mebibyte waits', () => {
+  test('waits only up to 1 MiB: beyond that the follower is disconnected', () => {
     const { clock, follower } = setup()
     clock.advance(GOOD_FOR_MS + 1)
 
@@ -130,7 +130,7 @@ describe('an event for a follower', () => {
     expect(follower.stream.destroyed).toBe(true)
   })
 
-  test('is waited for by whenDrained', async () => {
+  test('delays whenDrained until it is sent', async () => {
     const { clock, answers, follower } = setup()
     clock.advance(GOOD_FOR_MS + 1)
     follower.sendEvent('a ')
@@ -146,7 +146,7 @@ describe('an event for a follower', () => {
   })
 })
 
-test('a fault during a permission check cuts the stream and is reported: no rejection is left unhandled', async () => {
+test('an error during a permission check cuts the stream and is reported, and leaves no unhandled rejection', async () => {
   const { clock, answers, follower, faults } = setup()
   const fault = new Error('cannot be sent')
   clock.advance(GOOD_FOR_MS + 1)

@@ -21,26 +21,26 @@ beforeAll(async () => {
   memberKeyId = member.id
 })
 
-describe('a key', () => {
-  test('is the admin key, or one that was created', async () => {
+describe('credentials', () => {
+  test('the admin key and created keys are accepted', async () => {
     for (const key of [ADMIN_KEY, adminKey, memberKey]) {
       expect((await request('GET', LIST, { key })).statusCode).toBe(200)
     }
   })
 
   test.each([
-    ['nothing', {}],
-    ['an empty one', { authorization: 'Bearer ' }],
-    ['another one', { authorization: 'Bearer somebody-elses-key-of-24' }],
+    ['no key', {}],
+    ['an empty key', { authorization: 'Bearer ' }],
+    ['an unknown key', { authorization: 'Bearer somebody-elses-key-of-24' }],
     ['the admin key without its end', { authorization: `Bearer ${ADMIN_KEY.slice(0, -1)}` }],
-    ['the admin key and more', { authorization: `Bearer ${ADMIN_KEY}x` }],
+    ['the admin key and one more character', { authorization: `Bearer ${ADMIN_KEY}x` }],
     ['another scheme', { authorization: `Token ${ADMIN_KEY}` }],
     ['a key without a scheme', { authorization: ADMIN_KEY }],
-    ['a password where none is taken', { authorization: `Basic ${Buffer.from(`x:${ADMIN_KEY}`).toString('base64')}` }],
-    ['bytes', { authorization: 'Bearer \u00ff\u00fe' }],
-    ['a cookie that is none', { cookie: `${SESSION_COOKIE}=forged` }],
+    ['a password', { authorization: `Basic ${Buffer.from(`x:${ADMIN_KEY}`).toString('base64')}` }],
+    ['bytes that are not ASCII', { authorization: 'Bearer \u00ff\u00fe' }],
+    ['a forged cookie', { cookie: `${SESSION_COOKIE}=forged` }],
     ['a cookie beside a wrong key', { authorization: 'Bearer wrong', cookie: `${SESSION_COOKIE}=signed%20in` }],
-  ])('%s is refused with 401, which says how to send one', async (_what, headers) => {
+  ])('a request with %s gets 401, and the problem states how to send a key', async (_what, headers) => {
     const answer = await request('GET', LIST, { key: null, headers })
 
     expect(answer.statusCode).toBe(401)
@@ -51,7 +51,7 @@ describe('a key', () => {
     })
   })
 
-  test('that is revoked stops with the next request', async () => {
+  test('a revoked key is refused from the next request on', async () => {
     const { key, id } = await admin.keys.create({ project: 'default', subject: 'user:carol', role: 'member' })
     expect((await request('GET', LIST, { key })).statusCode).toBe(200)
 
@@ -60,7 +60,7 @@ describe('a key', () => {
     expect((await request('GET', LIST, { key })).statusCode).toBe(401)
   })
 
-  test('that is unknown does not learn whether a body would have been valid', async () => {
+  test('a caller with an unknown key does not learn whether its body is valid', async () => {
     const answer = await request('POST', LIST, { key: 'nobody', body: '{"name": ' })
 
     expect(answer.statusCode).toBe(401)
@@ -68,7 +68,7 @@ describe('a key', () => {
 })
 
 describe('roles', () => {
-  test('a member reads, and may change nothing', async () => {
+  test('a member may read, but may not change anything', async () => {
     const member = world.client(memberKey)
     const { id } = await world.client(adminKey).schedules.create(DIGEST)
     const forbidden = { status: 403, code: 'forbidden' }
@@ -82,7 +82,7 @@ describe('roles', () => {
     await expect(member.audit.request()).rejects.toMatchObject(forbidden)
   })
 
-  test('I9: an admin creates keys for its own project only; the installation for any', async () => {
+  test('I9: an admin creates keys for its own project only, and the installation for any project', async () => {
     const acme = world.client(adminKey)
     const key = { subject: 'user:dave', role: 'member' } as const
 
@@ -121,19 +121,19 @@ describe('roles', () => {
   })
 })
 
-describe('a browser that is signed in', () => {
+describe('a signed-in browser', () => {
   const cookie = `${SESSION_COOKIE}=signed%20in`
   const host = 'carillon.test:7400'
 
-  test('reads as the installation', async () => {
+  test('reads with the permissions of the installation', async () => {
     expect((await request('GET', LIST, { key: null, headers: { cookie } })).statusCode).toBe(200)
   })
 
   test.each([
     ['of the same origin', { origin: `http://${host}` }],
-    ['of the same origin, as the browser says', { 'sec-fetch-site': 'same-origin' }],
-    ['of both', { origin: `https://${host}`, 'sec-fetch-site': 'same-origin' }],
-  ])('changes something by a request %s', async (_what, headers) => {
+    ['with Sec-Fetch-Site: same-origin', { 'sec-fetch-site': 'same-origin' }],
+    ['with both headers', { origin: `https://${host}`, 'sec-fetch-site': 'same-origin' }],
+  ])('may change something by a request %s', async (_what, headers) => {
     const answer = await request('POST', LIST, { key: null, headers: { host, cookie, ...headers }, body: DIGEST })
 
     expect(answer.statusCode).toBe(201)
@@ -146,8 +146,8 @@ describe('a browser that is signed in', () => {
     ['a page without an origin', { origin: 'null' }],
     ['another site', { 'sec-fetch-site': 'cross-site' }],
     ['another host of the same site', { origin: `http://${host}`, 'sec-fetch-site': 'same-site' }],
-    ['nobody knows whom', {}],
-  ])('changes nothing by a request of %s', async (_what, headers) => {
+    ['an unknown page', {}],
+  ])('may not change anything by a request from %s', async (_what, headers) => {
     const answer = await request('POST', LIST, { key: null, headers: { host, cookie, ...headers }, body: DIGEST })
 
     expect(answer.json()).toMatchObject({ status: 403, code: 'forbidden' })

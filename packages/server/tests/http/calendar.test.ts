@@ -42,13 +42,13 @@ async function readCalendar(world: TestApp): Promise<{ description: string; even
 }
 
 describe('the calendar', () => {
-  test('holds the slots of the next 30 days, the earliest first, a minute each', async () => {
+  test('lists the slots of the next 30 days in order, each as an event of one minute', async () => {
     await using world = await createTestApp({ clock })
     const { id } = await world.admin.schedules.create({ ...DIGEST, name: 'Digest; with, signs\\ and 🔔' })
 
     const { events, description, text } = await readCalendar(world)
 
-    // Workdays from 2 March to 31 March; on the 30th and 31st Madrid is two hours ahead.
+    // Workdays from 2 March to 31 March. On the 30th and 31st, Madrid is two hours ahead of UTC.
     expect(events).toHaveLength(22)
     expect(events[0]).toEqual({
       uid: `${id}-${Date.parse('2026-03-02T08:00:00Z')}@carillon`,
@@ -64,7 +64,7 @@ describe('the calendar', () => {
     expect(text.endsWith('END:VCALENDAR\r\n')).toBe(true)
   })
 
-  test('holds no payload, URL or header of a target', async () => {
+  test('contains no payload, URL or header of a target', async () => {
     await using world = await createTestApp({ clock })
     const target = {
       kind: 'http',
@@ -77,7 +77,7 @@ describe('the calendar', () => {
     expect((await readCalendar(world)).text).not.toContain('canary')
   })
 
-  test('shows a slot that was taken out as cancelled, and nothing of a schedule that is not active', async () => {
+  test('shows a skipped slot as cancelled, and no slots of a paused schedule', async () => {
     await using world = await createTestApp({ clock })
     const { id } = await world.admin.schedules.create(DIGEST)
     await world.admin.schedules.skip(id, '2026-03-03T08:00:00Z')
@@ -92,7 +92,7 @@ describe('the calendar', () => {
     expect(new Set(events.map(({ summary }) => summary))).toEqual(new Set(['Morning digest']))
   })
 
-  test('I9: holds nothing of another project', async () => {
+  test('I9: contains no slots of another project', async () => {
     await using world = await createTestApp({ clock })
     const { key } = await world.admin.keys.create({ project: 'web', subject: 'user:a', role: 'admin' })
     await world.client(key).schedules.create(DIGEST)
@@ -100,7 +100,7 @@ describe('the calendar', () => {
     expect((await readCalendar(world)).events).toEqual([])
   })
 
-  test('shows at most 100 slots of a schedule, and says that there are more', async () => {
+  test('shows at most 100 slots of a schedule, and states that there are more', async () => {
     await using world = await createTestApp({ clock })
     await world.admin.schedules.create({ ...DIGEST, cadence: { kind: 'interval', every: 'PT1M' } })
     await world.admin.schedules.create({ ...DIGEST, name: 'Rare' })
@@ -112,7 +112,7 @@ describe('the calendar', () => {
     expect(description).toContain('only the earliest are shown')
   })
 
-  test('shows at most 2000 slots in all, the earliest of all schedules', async () => {
+  test('shows at most 2000 slots, the earliest of all schedules', async () => {
     await using world = await createTestApp({ clock })
     for (let hour = 0; hour < 24; hour += 1) {
       const cadence = { kind: 'cron', expression: `${hour} * * * *` } as const
@@ -121,7 +121,7 @@ describe('the calendar', () => {
 
     const { events, description } = await readCalendar(world)
 
-    // 24 schedules of one slot an hour: 83 whole hours, and the first 8 of the next.
+    // 24 schedules with one slot an hour each: 83 whole hours, and the first 8 slots of the next hour.
     const starts = events.map(({ start }) => start)
     expect(events).toHaveLength(2000)
     expect(starts).toEqual(starts.toSorted())
@@ -129,7 +129,7 @@ describe('the calendar', () => {
     expect(description).toContain('only the earliest are shown')
   })
 
-  test('looks at no more schedules than can have one of the earliest slots', async () => {
+  test('reads only the schedules that can have one of the earliest slots', async () => {
     await using world = await createTestApp({ clock })
     await createMany(world, 205)
     const from = Date.parse('2026-03-03T00:00:02Z')
@@ -139,7 +139,7 @@ describe('the calendar', () => {
     const all = await until(from + DAY_MS, 204)
     const none = await until(from - 1000, 3)
 
-    // The first is overdue, and may have any slot.
+    // The first schedule is overdue, so any of its slots may be among the earliest.
     expect(some.schedules.map(({ nextSlotAt }) => nextSlotAt)).toEqual([-1000, 0, 1000, 2000].map((ms) => from + ms))
     expect(some).toMatchObject({ to: from + 2001, isCut: true })
     expect(all).toMatchObject({ to: from + DAY_MS, isCut: false })
@@ -147,7 +147,7 @@ describe('the calendar', () => {
     expect(none).toEqual({ schedules: [], to: from - 1000, isCut: false })
   })
 
-  test('reads schedules in pages, and asks nothing for each of them', async () => {
+  test('reads schedules in pages, without a query for each schedule', async () => {
     await using database = await createDatabase()
     const { db, sent } = countedDb(database)
     await using world = await createTestApp({ clock, database, db })
@@ -157,11 +157,11 @@ describe('the calendar', () => {
     const { events } = await readCalendar(world)
 
     expect(events).toHaveLength(450)
-    // Of each page one read; what begins and ends its transaction is not counted.
+    // One read for each page. The statements that begin and end its transaction are not counted.
     expect(sent() - before).toBe(3)
   })
 
-  test('is made for a key at most twice at a time; another key is answered meanwhile', async () => {
+  test('is computed at most twice at a time for a key, and requests with another key are answered meanwhile', async () => {
     await using world = await createTestApp({ clock })
     await world.admin.schedules.create(DIGEST)
     const { key } = await world.admin.keys.create({ project: 'default', subject: 'user:a', role: 'member' })
@@ -181,7 +181,7 @@ describe('the calendar', () => {
     expect((await ask()).statusCode).toBe(200)
   })
 
-  test('is opened by a key as a password as well, and asks for it', async () => {
+  test('accepts a key as the password of Basic authentication, and asks for it', async () => {
     await using world = await createTestApp({ clock })
     const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`
 
@@ -195,7 +195,7 @@ describe('the calendar', () => {
   })
 })
 
-/** Schedules of one slot each, a second apart. */
+/** Creates schedules with one slot each, a second apart. */
 async function createMany({ scheduler }: TestApp, count: number): Promise<void> {
   const first = Date.parse('2026-03-03T00:00:00Z')
   await Promise.all(
@@ -206,7 +206,7 @@ async function createMany({ scheduler }: TestApp, count: number): Promise<void> 
   )
 }
 
-/** The database, and how many statements it was sent. */
+/** The database, and a count of the statements that it has received. */
 function countedDb({ pool }: TestDatabase): { readonly db: Db; readonly sent: () => number } {
   let statements = 0
   const db = createDb(pool).withPlugin({

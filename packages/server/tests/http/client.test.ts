@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { DIGEST } from './example-schedules.ts'
 import { ADMIN_KEY, createTestApp } from './test-app.ts'
 
-test('the typed client speaks with a service over a real connection, from create to delete', async () => {
+test('the typed client creates, reads, edits and deletes a schedule over a real connection', async () => {
   await using world = await createTestApp()
   const client = createClient(await world.listen(), ADMIN_KEY)
 
@@ -35,7 +35,7 @@ test('the typed client speaks with a service over a real connection, from create
   await expect(client.schedules.get(made.id)).rejects.toThrow(ApiError)
 })
 
-test('the typed client distinguishes a refusal from a missing answer', async () => {
+test('the typed client distinguishes a refused request from an unanswered one', async () => {
   const world = await createTestApp()
   const url = await world.listen()
   const stranger = createClient(url, 'nobody')

@@ -19,7 +19,7 @@ async function textOf(socket: Socket): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-/** An app that does not answer whether it is ready until told. */
+/** An app whose readiness check waits until the test answers it. */
 async function hesitant(): Promise<{ world: TestApp; asked: Promise<void>; answer: () => void }> {
   const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<readonly string[]>()]
   const world = await createTestApp({
@@ -33,8 +33,8 @@ async function hesitant(): Promise<{ world: TestApp; asked: Promise<void>; answe
 
 const READY = 'GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n'
 
-describe('closing', () => {
-  test('lets a request that is under way finish, and then closes its connection', async () => {
+describe('a server that closes', () => {
+  test('finishes the requests in progress, and then closes their connections', async () => {
     const { world, asked, answer } = await hesitant()
     await using app = world
     const closing = whenClosing(app)
@@ -69,7 +69,7 @@ describe('closing', () => {
     await closed
   })
 
-  test('does not wait for connections without a complete request: new, idle, or half a request', async () => {
+  test('does not wait for connections without a complete request: new, idle, or with half a request', async () => {
     await using world = await createTestApp()
     const url = await world.listen()
     const [fresh, idle, half] = [await open(url), await open(url), await open(url)]
@@ -94,7 +94,7 @@ describe('closing', () => {
     expect(await client.text()).toMatch(/^retry: 2000\nid: .*\n\n$/)
   })
 
-  test('can be done twice, and without ever having listened', async () => {
+  test('may be closed twice, and without having listened', async () => {
     await using world = await createTestApp()
 
     await world.app.close()
@@ -102,7 +102,7 @@ describe('closing', () => {
   })
 })
 
-/** Resolves once the app has begun to close; it goes on when the other promise is kept. */
+/** Resolves once the app has begun to close. The app closes further once `held` resolves. */
 function whenClosing({ app }: TestApp, held?: Promise<void>): Promise<void> {
   return new Promise((resolve) => {
     app.addHook('preClose', async () => {

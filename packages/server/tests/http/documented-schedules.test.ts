@@ -20,12 +20,12 @@ interface JsonSchema {
   readonly properties?: Readonly<Record<string, JsonSchema>>
 }
 
-// Typed as any JSON; these are the parts that are looked at.
+// The document has the type of any JSON. These are the parts that this test reads.
 const document = createOpenApi({ version: '0.1.0', url: '/' }) as unknown as {
   readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>> }
 }
 const ajv = new Ajv2020({ strict: false, allErrors: true })
-// It is CommonJS: the function is the default of its default.
+// `ajv-formats` is CommonJS: its function is the `default` of its default export.
 formats.default(ajv)
 ajv.addSchema(document, 'openapi')
 
@@ -42,7 +42,7 @@ afterAll(() => world[Symbol.asyncDispose]())
 
 const GRANT = (await world.admin.grants.create({ scopes: ['http:dispatch:*'] })).id
 
-/** One change of a sound schedule each; together they use every field. */
+/** Each is one change of a valid schedule. Together they use every field. */
 const ACCEPTED: readonly object[] = [
   {},
   { grantId: null },
@@ -95,8 +95,8 @@ const ACCEPTED: readonly object[] = [
   { policy: { retry: { maxAttempts: 5, baseSeconds: 1, capSeconds: 60 }, autoPauseThreshold: 100, spreadSeconds: 0 } },
 ]
 
-describe('what the core takes is documented', () => {
-  test.each(ACCEPTED)('%j', async (change) => {
+describe('schedules that core accepts', () => {
+  test.each(ACCEPTED)('a schedule that core accepts with %j matches the OpenAPI document', async (change) => {
     const input = { ...DIGEST, ...change }
 
     const answer = await world.request('POST', '/api/v1/schedules', { body: input })
@@ -108,8 +108,8 @@ describe('what the core takes is documented', () => {
   })
 })
 
-describe('what is documented, the core takes', () => {
-  test('the example of a schedule', async () => {
+describe('values that the OpenAPI document shows', () => {
+  test('the example of a schedule is accepted', async () => {
     const [example] = schemaOf('ScheduleInput').examples ?? []
 
     const answer = await world.request('POST', '/api/v1/schedules', { body: example })
@@ -118,7 +118,7 @@ describe('what is documented, the core takes', () => {
   })
 
   test.each(['OnceCadence', 'CronCadence', 'RRuleCadence', 'IntervalCadence', 'FrequencyCadence'])(
-    'the examples in %s',
+    'the examples in %s are accepted',
     async (component) => {
       const answer = await world.request('POST', '/api/v1/cadence/preview', {
         body: { cadence: exampleOf({ $ref: component }) },
@@ -132,7 +132,7 @@ describe('what is documented, the core takes', () => {
     ['HttpTarget', (target: unknown) => ['/api/v1/schedules', { ...DIGEST, target }] as const],
     ['GrantInput', (grant: unknown) => ['/api/v1/grants', grant] as const],
     ['KeyInput', (key: unknown) => ['/api/v1/keys', { ...(key as object), project: 'default' }] as const],
-  ])('the examples in %s', async (component, toRequest) => {
+  ])('the examples in %s are accepted', async (component, toRequest) => {
     const [url, body] = toRequest(exampleOf({ $ref: component }))
 
     const answer = await world.request('POST', url, { body })
@@ -140,7 +140,7 @@ describe('what is documented, the core takes', () => {
     expect(answer.statusCode, answer.body).toBe(201)
   })
 
-  test('the ends of every range in a policy', async () => {
+  test('both ends of every range in a policy are accepted, and the values beyond them are refused', async () => {
     const { properties = {} } = schemaOf('PolicyInput')
     const ranges = Object.entries(properties).filter(([, { minimum }]) => minimum !== undefined) as [
       string,
@@ -171,7 +171,7 @@ function schemaOf(component: string): JsonSchema {
   return schema
 }
 
-/** What the document shows by example, for whatever has one, and for whatever must be there. */
+/** A value of a schema: its example, or an object of its required fields and of its fields with an example. */
 function exampleOf(schema: JsonSchema): unknown {
   if (schema.$ref !== undefined) return exampleOf(schemaOf(schema.$ref.split('/').at(-1) ?? ''))
   if (schema.examples !== undefined) return schema.examples[0]

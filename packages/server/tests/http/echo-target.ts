@@ -3,7 +3,7 @@ import { z } from 'zod'
 
 const SPEC = z.looseObject({ kind: z.literal('echo') })
 
-/** Succeeds at once, and says what it was called for. */
+/** Succeeds at once, and returns the slot that it was called for. */
 export class EchoTarget implements Target {
   readonly kind = 'echo'
   readonly schema = SPEC

@@ -1,6 +1,6 @@
 import type { ScheduleInput } from '@carillon/api'
 
-/** On workdays at nine, in Madrid. */
+/** Runs on workdays at 09:00 in Madrid. */
 export const DIGEST = {
   name: 'Morning digest',
   cadence: { kind: 'cron', expression: '0 9 * * 1-5', timezone: 'Europe/Madrid' },

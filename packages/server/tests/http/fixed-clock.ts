@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from '@carillon/core'
 
-/** What statements take for now stands still; timers run. */
+/** A clock whose time for statements stands still. Its timers run. */
 export function clockAt(instant: string): Clock {
   return { ...systemClock, databaseNow: () => new Date(instant) }
 }

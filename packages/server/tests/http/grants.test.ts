@@ -11,7 +11,7 @@ const { admin } = world
 afterAll(() => world[Symbol.asyncDispose]())
 
 describe('the grant of a schedule', () => {
-  test('is its own, of exactly the scope it needs, and ends with it', async () => {
+  test('a schedule without a named grant gets a grant of its own, with the one scope that it needs, which ends with the schedule', async () => {
     const { id, grantId, grantExpiresAt, grantWarning: warning } = await admin.schedules.create(DIGEST)
 
     const grant = await admin.grants.get(grantId)
@@ -22,7 +22,7 @@ describe('the grant of a schedule', () => {
     expect(await admin.grants.get(grantId)).toMatchObject({ warning: 'revoked' })
   })
 
-  test('is the one that was named, until null asks for one of its own again', async () => {
+  test('a schedule uses the grant that its creator names, and an edit to null gives it one of its own', async () => {
     const { id: grantId } = await admin.grants.create({ scopes: ['http:dispatch:*'] })
     const schedule = await admin.schedules.create({ ...DIGEST, grantId })
 
@@ -33,7 +33,7 @@ describe('the grant of a schedule', () => {
     expect(await admin.grants.get(edited.grantId)).toMatchObject({ scheduleId: schedule.id })
   })
 
-  test('warns from 7 days before its end on, wherever the schedule is shown, until it is renewed', async () => {
+  test('a grant that ends within 7 days shows a warning in its schedules until it is renewed', async () => {
     const { id: grantId } = await admin.grants.create({
       scopes: ['http:dispatch:*'],
       expiresAt: '2026-03-09T06:00:00Z',
@@ -59,13 +59,13 @@ describe('the grant of a schedule', () => {
     [{ expiresAt: 1001, isRevoked: false }, 'expires_soon'],
     [{ expiresAt: 1000 + 7 * 86_400_000, isRevoked: false }, 'expires_soon'],
     [{ expiresAt: 1001 + 7 * 86_400_000, isRevoked: false }, null],
-  ] as const)('%j at 1000 warns: %s', (end, warning) => {
+  ] as const)('a grant with the end %j has at 1000 ms the warning %s', (end, warning) => {
     expect(grantWarning(end, 1000)).toBe(warning)
   })
 })
 
 describe('a grant', () => {
-  test('that was revoked is not given back by renewing it', async () => {
+  test('a renewal does not restore a revoked grant', async () => {
     const { id } = await admin.grants.create({ scopes: ['http:dispatch:*'] })
     const revoked = await admin.grants.revoke(id)
 
@@ -76,7 +76,7 @@ describe('a grant', () => {
     expect(await admin.grants.get(id)).toEqual(revoked)
   })
 
-  test('is not renewed until an instant that has passed', async () => {
+  test('a renewal until a time in the past is refused', async () => {
     const { id } = await admin.grants.create({ scopes: ['http:dispatch:*'] })
 
     await expect(admin.grants.renew(id, { expiresAt: NOW })).rejects.toMatchObject({
@@ -85,7 +85,7 @@ describe('a grant', () => {
     })
   })
 
-  test('I9: of another project is not there', async () => {
+  test('I9: a grant of another project is not found', async () => {
     const { key } = await admin.keys.create({ project: 'web', subject: 'user:a', role: 'admin' })
     const { id } = await admin.grants.create({ scopes: ['http:dispatch:*'] })
     const missing = { status: 404, code: 'grant_not_found' }

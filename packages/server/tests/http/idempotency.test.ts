@@ -13,7 +13,7 @@ function create(key: string, body: object = DIGEST) {
   return request('POST', '/api/v1/schedules', { headers: { 'idempotency-key': key }, body })
 }
 
-test('the same request with the same key makes one schedule, and is answered the same', async () => {
+test('a request that is repeated with its key creates one schedule and gets the same answer', async () => {
   const first = await create('order 1')
   const second = await create('order 1')
 
@@ -25,14 +25,14 @@ test('the same request with the same key makes one schedule, and is answered the
   expect(second.json()).toEqual(first.json())
 })
 
-test('the answer stays what it was, also after an edit', async () => {
+test('the answer to a repeated request stays the same after an edit', async () => {
   const first = await create('order 2')
   await admin.schedules.edit(first.json<Schedule>().id, { name: 'Edited' })
 
   expect((await create('order 2')).json()).toEqual(first.json())
 })
 
-test('another request with the same key is refused with 422', async () => {
+test('a different request with the same key is refused with 422', async () => {
   await create('order 3')
 
   const answer = await create('order 3', { ...DIGEST, name: 'Another' })
@@ -44,11 +44,11 @@ test('another request with the same key is refused with 422', async () => {
   })
 })
 
-test('while the first is running, the second is answered with a Retry-After of one second', async () => {
+test('a request that arrives while another one with its key is in progress gets 409, with a Retry-After of one second', async () => {
   const { pool } = world.database
   const client = await pool.connect()
   try {
-    // This lock keeps every insert of a schedule waiting, so the first request holds the key.
+    // This lock makes every insert of a schedule wait, so the first request stays in progress.
     await client.query('begin; lock table carillon.schedules in share row exclusive mode')
     const first = create('order 4')
     await whenWaiting(world.database)
@@ -64,13 +64,13 @@ test('while the first is running, the second is answered with a Retry-After of o
   }
 })
 
-test.each(['', 'x'.repeat(256), 'ключ'])('the key %j is refused by the name of its header', async (key) => {
+test.each(['', 'x'.repeat(256), 'ключ'])('the key %j is refused with a problem that names its header', async (key) => {
   const answer = await create(Buffer.from(key).toString('latin1'))
 
   expect(answer.json()).toMatchObject({ status: 400, errors: [{ field: 'Idempotency-Key' }] })
 })
 
-/** Ends once a statement in the test's database waits for a lock. */
+/** Resolves once a statement in the test's database waits for a lock. */
 async function whenWaiting({ pool }: TestDatabase): Promise<void> {
   for (;;) {
     const { rowCount } = await pool.query(

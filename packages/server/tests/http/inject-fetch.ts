@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 
-/** A fetch that hands requests to an app without a port in between. Answers come whole: nothing can be followed. */
+/** A fetch that passes requests to an app without a port. It returns whole responses, so it cannot follow a stream. */
 export function injectFetch(app: FastifyInstance): typeof fetch {
   return async (input, init = {}) => {
     const url = new URL(input instanceof Request ? input.url : input)

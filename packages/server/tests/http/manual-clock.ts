@@ -5,7 +5,7 @@ interface Timer {
   readonly callback: () => void
 }
 
-/** Timers come due only when a test says so. What statements take for now is Postgres' own time. */
+/** Timers fire only when a test advances the clock. Statements use the time of Postgres. */
 export class ManualClock implements Clock {
   readonly #timers = new Set<Timer>()
   #elapsedMs = 0
@@ -18,7 +18,7 @@ export class ManualClock implements Clock {
     return this.#elapsedMs
   }
 
-  /** How many timers wait. */
+  /** How many timers are waiting. */
   get waiting(): number {
     return this.#timers.size
   }

@@ -8,7 +8,7 @@ const world = await createTestApp({ clock: clockAt('2026-03-02T06:00:00Z') })
 const { admin, request } = world
 afterAll(() => world[Symbol.asyncDispose]())
 
-test('a cadence is shown in words, slots and changes of the clocks, and nothing is made', async () => {
+test('a preview shows a cadence in words, its slots and its DST warnings, and creates nothing', async () => {
   const preview = await admin.cadence.preview({
     cadence: { kind: 'cron', expression: '30 2 * * *', timezone: 'Europe/Madrid' },
     from: '2026-03-27T12:00:00+01:00',
@@ -25,14 +25,14 @@ test('a cadence is shown in words, slots and changes of the clocks, and nothing 
   expect((await admin.schedules.list()).items).toEqual([])
 })
 
-test('a preview without more begins now and shows five', async () => {
+test('a preview begins now and shows five slots by default', async () => {
   const { slots } = await admin.cadence.preview({ cadence: DIGEST.cadence })
 
   expect(slots).toHaveLength(5)
   expect(slots[0]?.scheduledFor).toBe('2026-03-02T08:00:00.000Z')
 })
 
-test('a grant is given, listed and revoked, and who revoked it first stays', async () => {
+test('a grant is created, listed and revoked, and a second revocation does not change the first', async () => {
   const grant = await admin.grants.create({
     subject: 'user:alice',
     scopes: ['http:dispatch:digest.internal'],
@@ -62,13 +62,13 @@ test('a grant is given, listed and revoked, and who revoked it first stays', asy
   await expect(admin.grants.revoke(UNKNOWN_ID)).rejects.toMatchObject({ status: 404, code: 'grant_not_found' })
 })
 
-test('a grant without more is the caller’s own, and never ends', async () => {
+test('a grant belongs to the caller and never ends by default', async () => {
   const grant = await admin.grants.create({ scopes: ['http:dispatch:*'], expiresAt: null, billingAccountId: null })
 
   expect(grant).toMatchObject({ subject: 'service:installation', billingAccountId: null, expiresAt: null })
 })
 
-test('a key is shown once, and listed without it', async () => {
+test('a key is shown once, and the list does not contain it', async () => {
   const answer = await request('POST', '/api/v1/keys', {
     body: { project: 'default', subject: 'user:bob', role: 'admin' },
   })
@@ -82,7 +82,7 @@ test('a key is shown once, and listed without it', async () => {
   expect(await admin.keys.revoke(apiKey.id)).toEqual(revoked)
 })
 
-test('everything of a project is deleted at once, and only of the caller’s own', async () => {
+test("one call deletes all schedules of the caller's project, and none of another project", async () => {
   await admin.schedules.create(DIGEST)
   await admin.schedules.create(DIGEST)
   const { key } = await admin.keys.create({ project: 'web', subject: 'user:bob', role: 'admin' })
@@ -97,7 +97,7 @@ test('everything of a project is deleted at once, and only of the caller’s own
   expect((await web.schedules.list()).items).toHaveLength(1)
 })
 
-test('an audit is asked for with 202, and until the first one there is nothing to report', async () => {
+test('a request for an audit gets 202, and the report is empty until the first audit has ended', async () => {
   const report = await admin.audit.get()
   const answer = await request('POST', '/api/v1/audit')
 
@@ -106,19 +106,19 @@ test('an audit is asked for with 202, and until the first one there is nothing t
   expect(answer.json()).toEqual({ requestedAt: '2026-03-02T06:00:00.000Z' })
 })
 
-test('only the installation may request an audit; other callers are refused with a remedy', async () => {
+test('only the installation may request an audit, and the refusal of other callers states a remedy', async () => {
   for (const role of ['member', 'admin'] as const) {
     const { key } = await admin.keys.create({ project: 'default', subject: 'user:asks', role })
 
     await expect(world.client(key).audit.request()).rejects.toMatchObject({
       status: 403,
       code: 'forbidden',
-      message: expect.stringMatching(/^expected the key of the installation, got another key: /) as string,
+      message: expect.stringMatching(/^expected the admin key, got another key: /) as string,
     })
   }
 })
 
-test('I9: what an audit found is reported, the caller’s findings only, and the totals to the installation alone', async () => {
+test("I9: the audit report has the findings of the caller's project only, and its totals are for the installation only", async () => {
   const { id } = await admin.schedules.create(DIGEST)
   const place = { tenant: 'acme', project: 'web' }
   const { key } = await admin.keys.create({ ...place, subject: 'user:reads', role: 'admin' })

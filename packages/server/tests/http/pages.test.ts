@@ -11,8 +11,8 @@ afterAll(() => world[Symbol.asyncDispose]())
 
 const get = (url: string) => world.request('GET', url, { key: null })
 
-describe('health', () => {
-  test('needs no key: health, readiness and metrics', async () => {
+describe('health checks', () => {
+  test('health, readiness and metrics need no key', async () => {
     const [health, readiness, metrics] = [await get('/healthz'), await get('/readyz'), await get('/metrics')]
 
     expect(health.json()).toEqual({ status: 'ok' })
@@ -21,13 +21,13 @@ describe('health', () => {
     expect(metrics.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8')
   })
 
-  test('is asked by HEAD as well', async () => {
+  test('health answers HEAD requests', async () => {
     const answer = await world.request('HEAD', '/healthz', { key: null })
 
     expect([answer.statusCode, answer.body]).toEqual([200, ''])
   })
 
-  test('answers not ready with the reasons', async () => {
+  test('readiness answers 503 with the reasons while the server is not ready', async () => {
     await using other = await createTestApp({
       readiness: async () => ['the database cannot be used', 'the worker has not started'],
     })
@@ -43,8 +43,8 @@ describe('health', () => {
   })
 })
 
-describe('the reference', () => {
-  test('is a document of every operation, under the version that runs', async () => {
+describe('the reference of the API', () => {
+  test('the OpenAPI document contains every operation, and the version of the server', async () => {
     const answer = await get('/openapi.json')
 
     const document = answer.json<{ openapi: string; info: object; servers: unknown; paths: Record<string, object> }>()
@@ -57,7 +57,7 @@ describe('the reference', () => {
     expect(Object.keys(document.paths).every((path) => path.startsWith(`${API_PREFIX}/`))).toBe(true)
   })
 
-  test('is a page that loads nothing from elsewhere, and may run the one script that it holds', async () => {
+  test('the page of the reference loads nothing from other hosts, and may run only its one script', async () => {
     const page = await get('/docs/')
 
     const inline = /<script type="text\/javascript">([^]*?)<\/script>/.exec(page.body)?.[1] ?? ''
@@ -72,13 +72,13 @@ describe('the reference', () => {
     expect(script.body).toContain('createApiReference')
   })
 
-  test('leads from /docs to /docs/, on this host', async () => {
+  test('/docs redirects to /docs/ on the same host', async () => {
     const answer = await get('/docs')
 
     expect([answer.statusCode, answer.headers.location]).toEqual([301, '/docs/'])
   })
 
-  test('refuses an invalid Host header', async () => {
+  test('an invalid Host header is refused', async () => {
     const url = await world.listen()
 
     const answer = await exchange(url, 'GET /docs/ HTTP/1.1\r\nHost: [ x\r\nConnection: close\r\n\r\n')
@@ -88,7 +88,7 @@ describe('the reference', () => {
   })
 })
 
-test('every answer has the headers that keep browsers from harm, and no page may frame it', async () => {
+test('every answer has the security headers for browsers, and forbids framing', async () => {
   for (const url of ['/healthz', '/docs/', '/nothing', '/api/v1/schedules', '/openapi.json']) {
     const { headers } = await get(url)
 

@@ -25,7 +25,7 @@ async function everything(app: TestApp, url: string): Promise<string[][]> {
 }
 
 describe('pages', () => {
-  test('of schedules follow each other, the newest first, and the last one says so', async () => {
+  test('schedules are paged with the newest first, and the last page has no cursor', async () => {
     const made: string[] = []
     for (let count = 0; count < 5; count += 1) made.push((await admin.schedules.create(DIGEST)).id)
 
@@ -35,7 +35,7 @@ describe('pages', () => {
     expect(pages.flat()).toEqual(made.toReversed())
   })
 
-  test('of runs, keys and grants do so too', async () => {
+  test('runs, keys and grants are paged in the same way', async () => {
     const { id } = await admin.schedules.create({ ...DIGEST, policy: { overlap: 'allow' } })
     const runs: string[] = []
     for (let count = 0; count < 3; count += 1) {
@@ -57,7 +57,7 @@ describe('pages', () => {
     expect(rest.nextCursor).toBeNull()
   })
 
-  test('of secrets and members are in the order of their names', async () => {
+  test('secrets and members are paged in the order of their names', async () => {
     for (const name of ['b', 'c', 'a']) {
       await admin.secrets.put(name, { value: 'kept' })
       await admin.members.put(`user:${name}`, { role: 'member' })
@@ -67,7 +67,7 @@ describe('pages', () => {
     expect(await everything(world, '/api/v1/members?limit=2')).toEqual([['user:a', 'user:b'], ['user:c']])
   })
 
-  test('that are full and the last have no next one, also at the greatest length', async () => {
+  test('a full last page has no cursor, at the greatest page length too', async () => {
     await using other = await createTestApp()
     for (let count = 0; count < 200; count += 1) await other.scheduler.create(CALLER, DIGEST)
 
@@ -84,7 +84,7 @@ describe('pages', () => {
 
 describe('a cursor', () => {
   test.each(['', 'x', '%00', 'bnVsbA', 'W10', 'eyJhIjoxfQ', 'x'.repeat(3000)])(
-    'that is %j is refused by name',
+    'the cursor %j is refused with a problem that names it',
     async (cursor) => {
       const answer = await request('GET', `/api/v1/schedules?cursor=${cursor}`)
 
@@ -93,7 +93,7 @@ describe('a cursor', () => {
     },
   )
 
-  test('of one list is none of another, nor one of another schedule', async () => {
+  test('a cursor of one list is refused by other lists, and by the same list of another schedule', async () => {
     const { id } = await admin.schedules.create({ ...DIGEST, policy: { overlap: 'allow' } })
     const { id: other } = await admin.schedules.create(DIGEST)
     await admin.schedules.run(id)
@@ -109,7 +109,7 @@ describe('a cursor', () => {
     await expect(admin.keys.list({ cursor: ofSchedules })).rejects.toMatchObject(refused)
   })
 
-  test('of an older version, or with a place that is none, is refused', async () => {
+  test('a cursor of an older version, or with an invalid position, is refused', async () => {
     for (const content of [
       [0, 'schedules', DIGEST.name],
       [1, 'schedules', 'x'],

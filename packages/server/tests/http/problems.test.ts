@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => world[Symbol.asyncDispose]())
 
-/** Holds an answer against RFC 9457 and the table of problems. */
+/** Compares an answer with RFC 9457 and the table of problems. */
 function expectProblem(answer: LightMyRequestResponse, code: keyof typeof PROBLEM_TYPES): Problem {
   const problem = answer.json<Problem>()
   expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/)
@@ -31,24 +31,24 @@ function expectProblem(answer: LightMyRequestResponse, code: keyof typeof PROBLE
 const CREATE = '/api/v1/schedules'
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-describe('a body', () => {
+describe('the body of a request', () => {
   test.each([
     ['nothing at all', undefined, {}],
-    ['nothing, said to be JSON', '', JSON_TYPE],
-    ['half of something', '{"name": ', JSON_TYPE],
-    ['two things', '{} {}', JSON_TYPE],
-    ['what JavaScript reads and JSON does not', "{name: 'x'}", JSON_TYPE],
-    ['no number', '{"name": NaN}', JSON_TYPE],
+    ['nothing, with the type of JSON', '', JSON_TYPE],
+    ['half an object', '{"name": ', JSON_TYPE],
+    ['two objects', '{} {}', JSON_TYPE],
+    ['a JavaScript object that is not JSON', "{name: 'x'}", JSON_TYPE],
+    ['NaN', '{"name": NaN}', JSON_TYPE],
     ['broken UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), JSON_TYPE],
     ['a cut UTF-8 sequence', Buffer.from([0x22, 0xe2, 0x82, 0x22]), JSON_TYPE],
-  ])('of %s is no JSON', async (_what, body, headers) => {
+  ])('a body of %s is refused as malformed JSON', async (_what, body, headers) => {
     const answer = await request('POST', CREATE, { headers, body })
 
     expect(expectProblem(answer, 'malformed_json').detail).toMatch(/^expected a JSON body, got/)
   })
 
   test.each(['text/plain', 'application/xml', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x'])(
-    'of type %s is not understood',
+    'a body of the type %s is refused with 415',
     async (type) => {
       expectProblem(
         await request('POST', CREATE, { headers: { 'content-type': type }, body: JSON.stringify(DIGEST) }),
@@ -57,22 +57,25 @@ describe('a body', () => {
     },
   )
 
-  test.each(['gzip', 'br', 'zstd', 'identity, gzip', 'x'])('packed as %s is not understood', async (encoding) => {
-    const headers = { 'content-encoding': encoding }
-    const answer = await request('POST', CREATE, { headers, body: gzipSync(JSON.stringify(DIGEST)) })
+  test.each(['gzip', 'br', 'zstd', 'identity, gzip', 'x'])(
+    'a body with the encoding %s is refused with 415',
+    async (encoding) => {
+      const headers = { 'content-encoding': encoding }
+      const answer = await request('POST', CREATE, { headers, body: gzipSync(JSON.stringify(DIGEST)) })
 
-    const { errors } = expectProblem(answer, 'unsupported_media_type')
-    expect(errors).toMatchObject([{ field: 'Content-Encoding' }])
-    expect(answer.headers['accept-encoding']).toBe('identity')
-  })
+      const { errors } = expectProblem(answer, 'unsupported_media_type')
+      expect(errors).toMatchObject([{ field: 'Content-Encoding' }])
+      expect(answer.headers['accept-encoding']).toBe('identity')
+    },
+  )
 
-  test.each(['identity', 'Identity', ''])('that says it is packed as "%s" is not packed', async (encoding) => {
+  test.each(['identity', 'Identity', ''])('a body with the encoding "%s" is accepted', async (encoding) => {
     const answer = await request('POST', CREATE, { headers: { 'content-encoding': encoding }, body: DIGEST })
 
     expect(answer.statusCode).toBe(201)
   })
 
-  test('without a type, or with one that is none, is not understood', async () => {
+  test('a body without a type, or with an invalid type, is refused with 415', async () => {
     const payload = JSON.stringify(DIGEST)
     const headers = { authorization: `Bearer ${ADMIN_KEY}` }
 
@@ -83,43 +86,49 @@ describe('a body', () => {
     }
   })
 
-  test.each(['application/json; charset=utf-8', 'Application/JSON'])('of type %s is JSON', async (type) => {
-    const answer = await request('POST', CREATE, { headers: { 'content-type': type }, body: JSON.stringify(DIGEST) })
+  test.each(['application/json; charset=utf-8', 'Application/JSON'])(
+    'a body of the type %s is read as JSON',
+    async (type) => {
+      const answer = await request('POST', CREATE, { headers: { 'content-type': type }, body: JSON.stringify(DIGEST) })
 
-    expect(answer.statusCode).toBe(201)
-  })
+      expect(answer.statusCode).toBe(201)
+    },
+  )
 
-  test('that is too large is refused with 413', async () => {
+  test('a body that is too large is refused with 413', async () => {
     const answer = await request('POST', CREATE, { body: { ...DIGEST, name: 'x'.repeat(20_000) } })
 
     expectProblem(answer, 'body_too_large')
   })
 
-  test.each([['null'], ['7'], ['"text"'], ['[]'], ['true']])('that is %s is no object', async (body) => {
-    for (const url of [CREATE, '/api/v1/cadence/preview', '/api/v1/keys', '/api/v1/grants']) {
-      const problem = expectProblem(await request('POST', url, { body }), 'invalid_input')
+  test.each([['null'], ['7'], ['"text"'], ['[]'], ['true']])(
+    'the body %s is refused because it is not an object',
+    async (body) => {
+      for (const url of [CREATE, '/api/v1/cadence/preview', '/api/v1/keys', '/api/v1/grants']) {
+        const problem = expectProblem(await request('POST', url, { body }), 'invalid_input')
 
-      expect(problem.errors[0]).toMatchObject({
-        field: '',
-        message: expect.stringMatching(/^expected an object, got/) as unknown,
-      })
-    }
-  })
+        expect(problem.errors[0]).toMatchObject({
+          field: '',
+          message: expect.stringMatching(/^expected an object, got/) as unknown,
+        })
+      }
+    },
+  )
 })
 
-describe('what a body must not hold', () => {
+describe('content that a body must not have', () => {
   test.each([
     ['{"__proto__": {"isAdmin": true}}', '__proto__'],
     ['{"target": {"payload": {"a": [{"__proto__": null}]}}}', 'target.payload.a.0.__proto__'],
     [String.raw`{"target": {"\u005f_proto__": 1}}`, 'target.__proto__'],
-  ])('%s is refused, and names the place', async (body, field) => {
+  ])('the body %s is refused with a problem that names the field', async (body, field) => {
     const problem = expectProblem(await request('POST', CREATE, { body }), 'invalid_input')
 
     expect(problem.errors).toEqual([{ field, message: expect.stringContaining('__proto__') as unknown }])
     expect(({} as { isAdmin?: boolean }).isAdmin).toBeUndefined()
   })
 
-  test.each([101, 4000])('%i levels are too many', async (levels) => {
+  test.each([101, 4000])('a body with %i levels is refused', async (levels) => {
     const payload = '['.repeat(levels) + ']'.repeat(levels)
     const body = `{"name":"x","cadence":{"kind":"cron","expression":"@daily"},"target":{"kind":"http","payload":${payload}}}`
 
@@ -129,14 +138,14 @@ describe('what a body must not hold', () => {
   })
 })
 
-describe('what is not there', () => {
+describe('unknown routes', () => {
   test.each([
     ['GET', '/nothing'],
     ['GET', '/api/v1'],
     ['POST', '/api/v2/schedules'],
     ['GET', '//api/v1/schedules'],
     ['OPTIONS', '*'],
-  ])('%s %s is a 404', async (method, url) => {
+  ])('%s %s gets 404', async (method, url) => {
     expectProblem(await request(method, url, { key: null }), 'route_not_found')
   })
 
@@ -147,7 +156,7 @@ describe('what is not there', () => {
     ['HEAD', '/api/v1/events', 'GET'],
     ['DELETE', '/healthz', 'GET, HEAD'],
     ['TRACE', '/openapi.json', 'GET, HEAD'],
-  ])('%s %s is a 405 that says what is allowed', async (method, url, allow) => {
+  ])('%s %s gets 405 with the allowed methods', async (method, url, allow) => {
     const answer = await request(method, url)
 
     expect(answer.headers.allow).toBe(allow)
@@ -165,7 +174,7 @@ describe('what is not there', () => {
   })
 
   test.each(['/api/v1/schedules/%', '/api/v1/schedules/%zz', '/api/v1/runs/%ff', '/%C0%AF'])(
-    '%s is no path, and says so',
+    'the invalid path %s is refused with a problem',
     async (url) => {
       const answer = await request('GET', url)
 
@@ -175,7 +184,7 @@ describe('what is not there', () => {
   )
 })
 
-describe('what is no request', () => {
+describe('malformed requests', () => {
   test('headers that are too large are refused with 431', async () => {
     const answer = await exchange(url, `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`)
 

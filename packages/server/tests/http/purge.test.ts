@@ -15,7 +15,7 @@ beforeAll(async () => {
   keys = { web: await made('web'), garden: await made('garden') }
 })
 
-test('a project is counted, emptied and purged if the caller repeats its name; another project stays', async () => {
+test('a project is counted, emptied and purged if the caller repeats its name, and another project keeps its data', async () => {
   const [web, garden] = [world.client(keys.web), world.client(keys.garden)]
   const { id } = await web.schedules.create(DIGEST)
   await garden.schedules.create(DIGEST)
@@ -45,7 +45,7 @@ test('a project is counted, emptied and purged if the caller repeats its name; a
   })
 })
 
-test('I9: a caller purges and counts its own project only, even the installation', async () => {
+test('I9: a caller counts and purges only its own project, and so does the installation', async () => {
   for (const client of [world.client(keys.web), admin]) {
     const missing = { status: 404, code: 'project_not_found' }
     await expect(client.projects.previewPurge('garden')).rejects.toMatchObject(missing)

@@ -4,7 +4,7 @@ import { TenantRates } from '../../src/http/limits.ts'
 import { ManualClock } from './manual-clock.ts'
 import { createTestApp } from './test-app.ts'
 
-// The limiter counts by the minute and reads the system's clock: it stands still, so that a slow machine sees one minute.
+// The limiter counts by the minute of the system's clock. The clock stands still, so that a slow machine sees one minute.
 vi.useFakeTimers({ toFake: ['Date'] })
 
 const world = await createTestApp({ limits: { requestsPerMinute: 3 } })
@@ -24,8 +24,8 @@ const NOTHING_SAID = {
   updatedAt: null,
 }
 
-describe('requests are limited', () => {
-  test('per key, over all operations; the answers count down, and the refusal has Retry-After', async () => {
+describe('the rate limit', () => {
+  test('counts the requests of a key over all operations, each answer shows what is left, and the refusal has a Retry-After', async () => {
     const { key } = await world.admin.keys.create({ project: 'default', subject: 'user:a', role: 'member' })
 
     const answers = [
@@ -46,13 +46,13 @@ describe('requests are limited', () => {
     expect(refused?.json()).toMatchObject({ status: 429, code: 'rate_limited' })
   })
 
-  test('of one key without affecting another', async () => {
+  test('of one key does not affect another key', async () => {
     const { key } = await world.admin.keys.create({ project: 'default', subject: 'user:b', role: 'member' })
 
     expect((await request('GET', LIST, { key })).statusCode).toBe(200)
   })
 
-  test('per address without a valid key, also on unknown paths', async () => {
+  test('counts requests without a valid key per address, unknown paths included', async () => {
     const answers = []
     for (let count = 0; count < 601; count += 1) {
       const url = count % 2 === 0 ? LIST : '/nothing'
@@ -63,7 +63,7 @@ describe('requests are limited', () => {
     expect(answers.at(-1)?.json()).toMatchObject({ status: 429, code: 'rate_limited' })
   })
 
-  test('but never for probes and metrics', async () => {
+  test('never applies to health checks and metrics', async () => {
     for (const url of ['/healthz', '/readyz', '/metrics']) {
       const answer = await request('GET', url, { key: null })
 
@@ -73,10 +73,10 @@ describe('requests are limited', () => {
   })
 })
 
-describe('a tenant with a limit of its own', () => {
+describe('the rate limit of a tenant', () => {
   const clock = new ManualClock()
 
-  test('applies to each of its keys within ten seconds, and to no other tenant', async () => {
+  test('applies to each key of the tenant within ten seconds, and to no other tenant', async () => {
     await using other = await createTestApp({ clock, limits: { requestsPerMinute: 100 } })
     const keyOf = async (tenant: string, subject: string): Promise<string> =>
       (await other.admin.keys.create({ tenant, project: 'web', subject, role: 'member' })).key
@@ -107,7 +107,7 @@ describe('a tenant with a limit of its own', () => {
   test('does not apply to the admin key, which can raise it again', async () => {
     await using other = await createTestApp({ clock })
     await other.admin.tenants.put('default', { requestsPerMinute: 1 })
-    // Every cached rate is expired now.
+    // All cached limits have expired now.
     clock.advance(10_000)
 
     for (let count = 0; count < 3; count += 1) expect((await other.request('GET', LIST)).statusCode).toBe(200)

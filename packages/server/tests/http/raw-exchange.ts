@@ -6,7 +6,7 @@ export interface RawAnswer {
   readonly body: string
 }
 
-/** What a server says to some bytes, until it closes the connection. */
+/** Sends bytes to a server, and returns what the server sends until it closes the connection. */
 export async function exchange(url: string, bytes: string): Promise<RawAnswer> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)

@@ -10,7 +10,7 @@ import { ADMIN_KEY, createTestApp } from './test-app.ts'
 
 const README = new URL('../../../api/README.md', import.meta.url)
 
-test('the example in the README of the api runs against a service', async () => {
+test('the example in the README of the api package runs against a real server', async () => {
   await using world = await createTestApp({ targets: [createHttpTarget({ allowedHosts: ['digest.internal'] })] })
   const markdown = await readFile(README, 'utf8')
   const code = (/```ts\n([\s\S]*?)```/.exec(markdown)?.[1] ?? '')

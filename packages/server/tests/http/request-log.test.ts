@@ -7,8 +7,8 @@ import { createTestApp } from './test-app.ts'
 
 const CANARY = 'canary-7400'
 
-describe('the log', () => {
-  test('holds one line per request, with the pattern of its route and its caller', async () => {
+describe('the request log', () => {
+  test('has one line per request, with the pattern of its route and its caller', async () => {
     await using world = await createTestApp()
     const { id, key } = await world.admin.keys.create({
       tenant: 'acme',
@@ -91,10 +91,10 @@ describe('the log', () => {
     expect(JSON.stringify(world.log)).not.toContain(CANARY)
   })
 
-  test('holds the stack of a fault, but no parameter of a statement', async () => {
+  test('contains the stack of an unexpected error, but no parameter of a statement', async () => {
     await using database = await createDatabase()
     await using world = await createTestApp({ database })
-    // As constraints do, it quotes what it refuses.
+    // Like a constraint violation, this error quotes the refused value.
     await database.pool.query(`
       create function carillon.refuse() returns trigger language plpgsql as $$
         begin raise exception 'refused %', to_jsonb(new) using errcode = '22000', detail = to_jsonb(new)::text; end $$;
@@ -112,7 +112,7 @@ describe('the log', () => {
     expect(JSON.stringify(line)).not.toContain(CANARY)
   })
 
-  test('quotes an error that is not of Postgres, and the answer does not', async () => {
+  test('quotes an error that is not from Postgres, and the answer does not', async () => {
     await using world = await createTestApp({ readiness: () => Promise.reject(new TypeError('a fault of ours')) })
 
     const answer = await world.request('GET', '/readyz')

@@ -12,8 +12,8 @@ afterAll(() => world[Symbol.asyncDispose]())
 
 const ECHO = { ...DIGEST, target: { kind: 'echo' } }
 
-describe('running now', () => {
-  test('answers 201 with where the run is, and that it waits or is under way', async () => {
+describe('running a schedule now', () => {
+  test('a manual run gets 201 with its location, and has no attempt yet', async () => {
     const { id } = await admin.schedules.create(ECHO)
 
     const answer = await request('POST', `/api/v1/schedules/${id}/run`)
@@ -25,14 +25,14 @@ describe('running now', () => {
     expect((await request('GET', answer.headers.location as string)).json()).toEqual({ ...run, attempts: [] })
   })
 
-  test('is refused while another run is under way and the policy forbids two', async () => {
+  test('a manual run is refused while another run is open and the policy forbids overlap', async () => {
     const { id } = await admin.schedules.create(ECHO)
     await admin.schedules.run(id)
 
     await expect(admin.schedules.run(id)).rejects.toMatchObject({ status: 409, code: 'overlap' })
   })
 
-  test('is refused when the grant was revoked', async () => {
+  test('a manual run is refused if the grant was revoked', async () => {
     const { id: grantId } = await admin.grants.create({ scopes: ['echo:call:*'] })
     const { id } = await admin.schedules.create({ ...ECHO, grantId })
     await admin.grants.revoke(grantId)
@@ -41,7 +41,7 @@ describe('running now', () => {
   })
 })
 
-test('a run that was tried shows its attempts, results and a sentence that explains it', async () => {
+test('a run that was attempted shows its attempts, their results and a sentence that explains it', async () => {
   const { id } = await admin.schedules.create(ECHO)
   const run = await admin.schedules.run(id)
   const worker = new Worker({ databaseUrl: world.database.url, targets: [target] })
@@ -59,8 +59,8 @@ test('a run that was tried shows its attempts, results and a sentence that expla
   expect(done.completedAt).toMatch(/^\d{4}-.*\.\d{3}Z$/)
 })
 
-describe('cancelling', () => {
-  test('ends a run that waits, once', async () => {
+describe('cancelling a run', () => {
+  test('a waiting run is cancelled once', async () => {
     const { id } = await admin.schedules.create(ECHO)
     const run = await admin.schedules.run(id)
 
@@ -70,7 +70,7 @@ describe('cancelling', () => {
     await expect(admin.runs.cancel(run.id)).rejects.toMatchObject({ status: 409, code: 'state_conflict' })
   })
 
-  test('a run that is not there is a 404', async () => {
+  test('cancelling an unknown run gets 404', async () => {
     await expect(admin.runs.cancel(UNKNOWN_ID)).rejects.toMatchObject({ status: 404, code: 'run_not_found' })
     await expect(admin.runs.get('nonsense')).rejects.toMatchObject({ status: 404, code: 'run_not_found' })
   })

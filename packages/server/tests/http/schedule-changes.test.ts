@@ -14,14 +14,14 @@ async function made(): Promise<string> {
 }
 
 describe('an edit', () => {
-  test('without If-Match is refused with 428, and names the header', async () => {
+  test('without If-Match is refused with 428 and a problem that names the header', async () => {
     const answer = await request('PATCH', await made(), { body: { name: 'Other' } })
 
     expect(answer.statusCode).toBe(428)
     expect(answer.json()).toMatchObject({ code: 'revision_required', errors: [{ field: 'If-Match' }] })
   })
 
-  test('of another revision than the one read is refused with 412, and changes nothing', async () => {
+  test('of an outdated revision is refused with 412, and changes nothing', async () => {
     const url = await made()
     await request('PATCH', url, { headers: { 'if-match': '"1"' }, body: { name: 'First' } })
 
@@ -33,7 +33,7 @@ describe('an edit', () => {
   })
 
   test.each(['"1"', '*', '"7", "1"', 'W/"7","1"', '"3" ,\t"1", "2"'])(
-    'with If-Match %s is made, and answers the new ETag',
+    'with If-Match %s is made, and the answer has the new ETag',
     async (ifMatch) => {
       const url = await made()
 
@@ -46,7 +46,7 @@ describe('an edit', () => {
   )
 
   test.each(['1', '"0"', '"a"', '"1",', '*, "1"', '"1" "2"', Array(11).fill('"1"').join(), '""', '"99999999999"'])(
-    'with the If-Match %s is refused by the name of the header',
+    'with the invalid If-Match %s is refused with a problem that names the header',
     async (ifMatch) => {
       const answer = await request('PATCH', await made(), { headers: { 'if-match': ifMatch }, body: { name: 'Other' } })
 
@@ -56,7 +56,7 @@ describe('an edit', () => {
   )
 
   test.each(['W/"1"', 'W/"1", W/"2"', '"2", "3"', 'W/"1", "2"'])(
-    'with If-Match %s matches nothing, and is refused with 412',
+    'with If-Match %s, which matches no revision, is refused with 412',
     async (ifMatch) => {
       const url = await made()
 
@@ -68,7 +68,7 @@ describe('an edit', () => {
     },
   )
 
-  test('of a schedule that is not there is refused with 404, whatever If-Match lists', async () => {
+  test('of an unknown schedule is refused with 404, whatever If-Match contains', async () => {
     const url = `/api/v1/schedules/${UNKNOWN_ID}`
 
     for (const ifMatch of ['"1"', '"1", "2"', 'W/"1"', '*']) {
@@ -77,7 +77,7 @@ describe('an edit', () => {
     }
   })
 
-  test.each([{}, { name: DIGEST.name }, DIGEST])('that changes nothing keeps the ETag: %j', async (body) => {
+  test.each([{}, { name: DIGEST.name }, DIGEST])('with the unchanged values %j keeps the ETag', async (body) => {
     const url = await made()
 
     const answer = await request('PATCH', url, { headers: { 'if-match': '"1"' }, body })
@@ -87,7 +87,7 @@ describe('an edit', () => {
     expect((await request('GET', `${url}/history`)).json()).toMatchObject({ items: [{ change: 'created' }] })
   })
 
-  test('of any revision succeeds among concurrent edits', async () => {
+  test('of any revision succeeds beside concurrent edits', async () => {
     const { id } = await admin.schedules.create(DIGEST)
 
     const edited = await Promise.all(['a', 'b', 'c'].map((name) => admin.schedules.edit(id, { name })))
@@ -110,12 +110,12 @@ describe('an edit', () => {
     })
     expect(plan.removed[0]).toMatchObject({ scheduledFor: '2026-03-02T08:00:00.000Z' })
     expect((await request('GET', url)).json()).toMatchObject({ revision: 1, nextSlotAt: '2026-03-02T08:00:00.000Z' })
-    // What was planned can be done with the ETag of the plan.
+    // An edit with the ETag of the plan makes the planned change.
     const edit = await request('PATCH', url, { headers: { 'if-match': answer.headers.etag as string }, body })
     expect(edit.json<Schedule>()).toMatchObject({ revision: 2, nextSlotAt: '2026-03-02T09:00:00.000Z' })
   })
 
-  test('that is tried with dryRun refuses what the edit would, and what dryRun cannot be', async () => {
+  test('with dryRun is refused where the edit itself would be, and where the value of dryRun is invalid', async () => {
     const url = await made()
     const headers = { 'if-match': '"1"' }
 
@@ -128,7 +128,7 @@ describe('an edit', () => {
 })
 
 describe('pause and resume', () => {
-  test('stop and go on, with the ETag that stays', async () => {
+  test('a pause stops a schedule and a resume continues it, and both keep its ETag', async () => {
     const url = await made()
 
     const paused = await request('POST', `${url}/pause`, { body: { reason: 'The provider is down' } })
@@ -145,7 +145,7 @@ describe('pause and resume', () => {
     expect(resumed.json()).toMatchObject({ state: 'active', nextSlotAt: '2026-03-02T08:00:00.000Z' })
   })
 
-  test('are refused in the wrong state, and for a reason that is none', async () => {
+  test('a resume of an active schedule is refused, and so is a pause with an invalid reason', async () => {
     const url = await made()
 
     const resumed = await request('POST', `${url}/resume`)
@@ -155,7 +155,7 @@ describe('pause and resume', () => {
     expect(paused.json()).toMatchObject({ status: 400, errors: [{ field: 'reason' }] })
   })
 
-  test.each(['pause', 'resume'])('honour If-Match with a list: %s', async (what) => {
+  test.each(['pause', 'resume'])('%s honours an If-Match with several ETags', async (what) => {
     const url = await made()
     if (what === 'resume') await request('POST', `${url}/pause`, { body: { reason: 'test' } })
     const body = what === 'pause' ? { body: { reason: 'test' } } : {}
@@ -165,7 +165,7 @@ describe('pause and resume', () => {
     expect((await change('"2", "1"')).statusCode).toBe(200)
   })
 
-  test.each(['pause', 'resume'])('honour If-Match: %s', async (what) => {
+  test.each(['pause', 'resume'])('%s honours If-Match', async (what) => {
     const url = await made()
     const body = what === 'pause' ? { body: { reason: 'x' } } : {}
 
@@ -174,7 +174,7 @@ describe('pause and resume', () => {
     expect(answer.json()).toMatchObject({ status: 412, code: 'revision_conflict' })
   })
 
-  test('an unexpected body is ignored, whatever it is', async () => {
+  test('an unexpected body is ignored, whatever it contains', async () => {
     const url = await made()
     await request('POST', `${url}/pause`, { body: { reason: 'x' } })
 
@@ -184,8 +184,8 @@ describe('pause and resume', () => {
   })
 })
 
-describe('a single slot', () => {
-  test('is taken out and put back', async () => {
+describe('skipping a slot', () => {
+  test('a slot is skipped and restored', async () => {
     const url = await made()
     const body = { scheduledFor: '2026-03-03T09:00:00+01:00' }
 
@@ -197,14 +197,14 @@ describe('a single slot', () => {
     expect(restored.json()).toMatchObject({ skippedSlots: [] })
   })
 
-  test.each(['skip', 'restore'])('that is none is a 422 for %s', async (what) => {
+  test.each(['skip', 'restore'])('an instant that is not a slot gets 422 from %s', async (what) => {
     const answer = await request('POST', `${await made()}/${what}`, { body: { scheduledFor: '2026-03-03T09:00:01Z' } })
 
     expect(answer.json()).toMatchObject({ status: 422, code: 'slot_not_found' })
   })
 
   test.each(['2026-02-30T00:00:00Z', '9999-12-31T23:59:59-01:00', '1969-12-31T23:59:59Z', 0, null])(
-    'cannot be called %j',
+    'the slot %j is refused',
     async (scheduledFor) => {
       const answer = await request('POST', `${await made()}/skip`, { body: { scheduledFor } })
 
@@ -213,8 +213,8 @@ describe('a single slot', () => {
   )
 })
 
-describe('deleting', () => {
-  test('answers 204 without a body, and then there is nothing', async () => {
+describe('deleting a schedule', () => {
+  test('a delete gets 204 without a body, and the schedule is not found afterwards', async () => {
     const url = await made()
 
     const answer = await request('DELETE', url)
@@ -224,7 +224,7 @@ describe('deleting', () => {
     expect((await request('DELETE', url)).statusCode).toBe(404)
   })
 
-  test('honours If-Match', async () => {
+  test('a delete honours If-Match', async () => {
     const url = await made()
 
     const refused = await request('DELETE', url, { headers: { 'if-match': '"2"' } })

@@ -5,13 +5,13 @@ import { DIGEST, UNKNOWN_ID } from './example-schedules.ts'
 import { clockAt } from './fixed-clock.ts'
 import { createTestApp } from './test-app.ts'
 
-// A Monday.
+// The test begins on a Monday.
 const world = await createTestApp({ clock: clockAt('2026-03-02T06:00:00Z') })
 const { admin, request } = world
 afterAll(() => world[Symbol.asyncDispose]())
 
-describe('making a schedule', () => {
-  test('answers 201 with its location, its revision as ETag, and the whole schedule', async () => {
+describe('creating a schedule', () => {
+  test('a create gets 201 with the location, the revision as ETag, and the whole schedule', async () => {
     const answer = await request('POST', '/api/v1/schedules', { body: DIGEST })
 
     const schedule = answer.json<Schedule>()
@@ -37,7 +37,7 @@ describe('making a schedule', () => {
     expect((await request('GET', answer.headers.location as string)).json()).toEqual(schedule)
   })
 
-  test('keeps a payload as it is', async () => {
+  test('a payload is stored unchanged', async () => {
     const payload = { constructor: 'x', toString: null, nested: [{ hasOwnProperty: 1 }], 'a.b': 0.1 }
 
     const { id } = await admin.schedules.create({ ...DIGEST, target: { ...DIGEST.target, payload } })
@@ -45,7 +45,7 @@ describe('making a schedule', () => {
     expect((await admin.schedules.get(id)).target).toMatchObject({ payload })
   })
 
-  test('refuses what core refuses, with every field at fault and its reason', async () => {
+  test('a create that core refuses names every field at fault with its reason', async () => {
     const body = { name: '', cadence: { kind: 'cron', expression: 'at noon' }, target: { kind: 'http', url: 'x' } }
 
     const answer = await request('POST', '/api/v1/schedules', { body })
@@ -60,10 +60,10 @@ describe('making a schedule', () => {
   })
 })
 
-describe('making many schedules', () => {
+describe('creating several schedules', () => {
   const MANY = '/api/v1/schedules/batch'
 
-  test('answers 201 with their ids in order, and the same again for the same Idempotency-Key', async () => {
+  test('a batch gets 201 with the ids in order, and the same answer again for the same Idempotency-Key', async () => {
     const body = { schedules: [DIGEST, { ...DIGEST, name: 'Evening digest' }] }
     const headers = { 'idempotency-key': 'moving house' }
 
@@ -78,7 +78,7 @@ describe('making many schedules', () => {
     expect([answer, again].map((one) => one.headers['idempotency-replayed'])).toEqual([undefined, 'true'])
   })
 
-  test('refuses all if one is wrong, and names it; so does a preview', async () => {
+  test('a batch, or its preview, is refused as a whole if one schedule is invalid, and the problem names it', async () => {
     const schedules = [DIGEST, { ...DIGEST, cadence: { kind: 'cron', expression: 'at noon' } }, 'x']
     const before = await admin.schedules.list()
 
@@ -93,7 +93,7 @@ describe('making many schedules', () => {
   })
 
   test.each([[[]], [Array(1001).fill(DIGEST)], ['x'], [undefined]])(
-    'refuses a list that is empty, too long, or none, without a look at what it holds',
+    'a list that is empty, too long or no list is refused before its schedules are read',
     async (schedules) => {
       const answer = await request('POST', MANY, { body: { schedules } })
 
@@ -102,7 +102,7 @@ describe('making many schedules', () => {
     },
   )
 
-  test('previews what each would be', async () => {
+  test('a batch can be previewed', async () => {
     const { items } = await admin.schedules.previewMany([DIGEST, { ...DIGEST, name: 'Evening digest' }])
 
     expect(items).toEqual([
@@ -113,7 +113,7 @@ describe('making many schedules', () => {
 })
 
 describe('reading schedules', () => {
-  test('an unknown id, or a text that is no id, is a 404 that quotes it', async () => {
+  test('an unknown or malformed id gets 404 with a problem that quotes it', async () => {
     for (const id of [UNKNOWN_ID, 'x', '%00', 'a'.repeat(5000), '%F0%9F%94%94']) {
       const answer = await request('GET', `/api/v1/schedules/${id}`)
 
@@ -122,7 +122,7 @@ describe('reading schedules', () => {
     }
   })
 
-  test('I9: another project sees none of them', async () => {
+  test('I9: a caller does not see the schedules of another project', async () => {
     const { id } = await admin.schedules.create(DIGEST)
     const { key } = await admin.keys.create({ tenant: 'acme', project: 'web', subject: 'user:bob', role: 'admin' })
     const other = world.client(key)
@@ -132,7 +132,7 @@ describe('reading schedules', () => {
     expect(await other.schedules.list()).toEqual({ items: [], nextCursor: null })
   })
 
-  test('a list is filtered by state, kind of target and a part of the name', async () => {
+  test('a list can be filtered by state, kind of target and part of the name', async () => {
     const { id } = await admin.schedules.create({ ...DIGEST, name: 'Needle 100%' })
     await admin.schedules.pause(id, { reason: 'for the test' })
 
@@ -157,7 +157,7 @@ describe('reading schedules', () => {
     [`/api/v1/schedules/${UNKNOWN_ID}?pretty=1`, 'query.pretty'],
     [`/api/v1/schedules/${UNKNOWN_ID}/slots?from=yesterday`, 'query.from'],
     [`/api/v1/schedules/${UNKNOWN_ID}/slots?to=0001-01-01T00:00:00Z`, 'query.to'],
-  ])('GET %s is refused by the name %s', async (url, field) => {
+  ])('GET %s is refused with a problem that names %s', async (url, field) => {
     const answer = await request('GET', url)
 
     expect(answer.statusCode).toBe(400)
@@ -167,7 +167,7 @@ describe('reading schedules', () => {
   })
 })
 
-test('slots are listed within a span, with local time, and with those that were taken out', async () => {
+test('slots are listed within a span, with local times, and include the skipped ones', async () => {
   const { id } = await admin.schedules.create(DIGEST)
   await admin.schedules.skip(id, '2026-03-04T08:00:00Z')
 
@@ -183,7 +183,7 @@ test('slots are listed within a span, with local time, and with those that were 
   expect(none.items).toEqual([])
 })
 
-test('the history lists the actor of every change, the earliest first', async () => {
+test('the history lists the actor of every change, the earliest change first', async () => {
   const { id } = await admin.schedules.create(DIGEST)
   await admin.schedules.edit(id, { name: 'Evening digest' }, { revision: 1 })
   await admin.schedules.pause(id, { reason: 'holidays' })

@@ -10,7 +10,7 @@ afterAll(() => world[Symbol.asyncDispose]())
 const VALUE = 'canary-of-a-secret-7400'
 
 describe('a secret', () => {
-  test('is put, listed and deleted, and its value is never returned or logged', async () => {
+  test('is stored, listed and deleted, and its value is never returned or logged', async () => {
     const answers = [
       await request('PUT', '/api/v1/secrets/api-token', { body: { value: VALUE } }),
       await request('PUT', '/api/v1/secrets/api-token', { body: { value: `${VALUE}-2` } }),
@@ -32,7 +32,7 @@ describe('a secret', () => {
     expect(JSON.stringify(world.log)).not.toContain(VALUE)
   })
 
-  test('that a schedule refers to must exist when the schedule is created', async () => {
+  test('must exist when a schedule that refers to it is created', async () => {
     const target = { ...DIGEST.target, auth: { kind: 'bearer' as const, secretRef: 'later' } }
     const refused = admin.schedules.create({ ...DIGEST, target })
     await expect(refused).rejects.toMatchObject({ status: 400, errors: [{ field: 'target.auth.secretRef' }] })
@@ -42,7 +42,7 @@ describe('a secret', () => {
     expect((await admin.schedules.create({ ...DIGEST, target })).target).toMatchObject({ auth: target.auth })
   })
 
-  test('is listed to members, and put and deleted by admins', async () => {
+  test('is listed for members, and stored and deleted by admins only', async () => {
     const { key } = await admin.keys.create({ project: 'default', subject: 'user:a', role: 'member' })
     const member = world.client(key)
     const { name } = await admin.secrets.put('told', { value: VALUE })
@@ -52,7 +52,7 @@ describe('a secret', () => {
     await expect(member.secrets.delete(name)).rejects.toMatchObject({ status: 403 })
   })
 
-  test('cannot be stored without a key for secrets: 503', async () => {
+  test('cannot be stored without an encryption key: the request gets 503', async () => {
     await using other = await createTestApp({ secretsKeys: null })
 
     await expect(other.admin.secrets.put('a', { value: VALUE })).rejects.toMatchObject({

@@ -6,7 +6,7 @@ const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const adminKey = 'abcdefghijklmnopqrstuvwxyz'
 
-/** A clock that a test moves. */
+/** A clock that moves only when a test moves it. */
 function createClock(start = Date.UTC(2026, 2, 2, 9)) {
   let now = start
   return { now: () => now, advance: (ms: number) => (now += ms) }
@@ -16,7 +16,7 @@ function redeemed(signIn: SignIn): string {
   return signIn.redeem(signIn.issueToken()) ?? 'refused'
 }
 
-test('a token opens one session, once', () => {
+test('a sign-in token opens one session', () => {
   const signIn = new SignIn({ adminKey, clock: createClock() })
   const token = signIn.issueToken()
 
@@ -27,7 +27,7 @@ test('a token opens one session, once', () => {
   expect(signIn.redeem(token)).toBeUndefined()
 })
 
-test('an unknown token, or one of another process, opens no session', () => {
+test('an unknown token, or a token of another process, opens no session', () => {
   const clock = createClock()
   const signIn = new SignIn({ adminKey, clock })
   const other = new SignIn({ adminKey, clock })
@@ -36,7 +36,7 @@ test('an unknown token, or one of another process, opens no session', () => {
   expect(signIn.redeem(other.issueToken())).toBeUndefined()
 })
 
-test('a token is valid for 15 minutes', () => {
+test('a sign-in token is valid for 15 minutes', () => {
   const clock = createClock()
   const signIn = new SignIn({ adminKey, clock })
   const [inTime, tooLate] = [signIn.issueToken(), signIn.issueToken()]
@@ -47,7 +47,7 @@ test('a token is valid for 15 minutes', () => {
   expect(signIn.redeem(tooLate)).toBeUndefined()
 })
 
-test('a session lasts 12 hours, across restarts, and not under another admin key', () => {
+test('a session lasts 12 hours, survives restarts, and ends if the admin key changes', () => {
   const clock = createClock()
   const cookie = redeemed(new SignIn({ adminKey, clock }))
   const restarted = new SignIn({ adminKey, clock })
@@ -59,7 +59,7 @@ test('a session lasts 12 hours, across restarts, and not under another admin key
   expect(restarted.accepts(cookie)).toBe(false)
 })
 
-test('a changed or made-up cookie is refused', () => {
+test('a changed or forged cookie is refused', () => {
   const signIn = new SignIn({ adminKey, clock: createClock() })
   const cookie = redeemed(signIn)
   const [expiresAt = '', seal = ''] = cookie.split('.')
@@ -80,7 +80,7 @@ test('a changed or made-up cookie is refused', () => {
   expect(cookie).not.toContain(adminKey)
 })
 
-test('tokens do not pile up: of many unused ones, the latest stay valid', () => {
+test('of many unused tokens, only the latest stay valid', () => {
   const signIn = new SignIn({ adminKey, clock: createClock() })
   const tokens = Array.from({ length: 17 }, () => signIn.issueToken())
 

@@ -42,7 +42,7 @@ describe('the limits of a tenant', () => {
     expect(await admin.tenants.get('umbrella')).toEqual(said)
   })
 
-  test('are readable with its own keys, and set by the installation only', async () => {
+  test("are readable with the tenant's own keys, and only the installation sets them", async () => {
     const acme = world.client(acmeKey)
     await admin.tenants.put('acme', { maxSchedulesPerProject: 9 })
 
@@ -52,7 +52,7 @@ describe('the limits of a tenant', () => {
     }
   })
 
-  test('I9: of another tenant are answered like those of a tenant that does not exist', async () => {
+  test('I9: of another tenant get the same answer as those of a tenant that does not exist', async () => {
     await admin.tenants.put('umbrella', { maxSchedulesPerProject: 7 })
     const answers = await Promise.all(
       ['umbrella', 'nobodys1'].map((id) => request('GET', `/api/v1/tenants/${id}`, { key: acmeKey })),
@@ -73,7 +73,7 @@ describe('the limits of a tenant', () => {
     [{ allowedHosts: ['10.0.0.0/8'] }, 'allowedHosts.0'],
     [{ allowedHosts: [7] }, 'allowedHosts.0'],
     [{ quota: 7 }, 'quota'],
-  ])('is refused with the field at fault: %j', async (body, field) => {
+  ])('are refused with the field at fault: %j', async (body, field) => {
     const answer = await request('PUT', '/api/v1/tenants/umbrella', { body })
 
     expect(answer.json()).toMatchObject({ status: 400, errors: [{ field }] })
@@ -87,8 +87,8 @@ describe('the limits of a tenant', () => {
   })
 })
 
-describe('the limits of a tenant apply', () => {
-  test('for the number of schedules of a project', async () => {
+describe('applying the limits of a tenant', () => {
+  test("a project may not have more schedules than its tenant's limit", async () => {
     const { key } = await admin.keys.create({ tenant: 'small', project: 'a', subject: 'user:a', role: 'admin' })
     await admin.tenants.put('small', { maxSchedulesPerProject: 1 })
     const small = world.client(key)
@@ -100,7 +100,7 @@ describe('the limits of a tenant apply', () => {
     expect(await small.schedules.create(DIGEST)).toMatchObject({ state: 'active' })
   })
 
-  test('for what its schedules may call', async () => {
+  test("a schedule may not call a host outside its tenant's list", async () => {
     const { key } = await admin.keys.create({ tenant: 'narrow', project: 'a', subject: 'user:a', role: 'admin' })
     await admin.tenants.put('narrow', { allowedHosts: ['localhost'] })
 

@@ -26,35 +26,35 @@ import { injectFetch } from './inject-fetch.ts'
 
 export const ADMIN_KEY = 'the-admin-key-of-this-very-test'
 
-/** A test of pages makes more than a project may have. */
+/** Without quotas, because a test of pages creates more schedules than a project may have. */
 const WITHOUT_QUOTAS = { maxSchedulesPerProject: null, maxSchedulesPerUser: null }
 
-/** One line that the app wrote into its log. */
+/** One log line of the app. */
 export type LogLine = Readonly<Record<string, unknown>>
 
 type CoreDeps = 'scheduler' | 'keys' | 'grants' | 'members' | 'secrets' | 'tenants' | 'projects'
 
 export interface TestAppOptions extends Partial<Omit<AppDeps, CoreDeps>> {
-  /** One of the caller's own, which is left as it is; a fresh one unless told. */
+  /** The caller's own database, which the app does not drop. @default a new database */
   readonly database?: TestDatabase
-  /** Where schedules are kept, if not in the database itself: a proxy before it, or nowhere. */
+  /** The database that core uses, if not `database` itself: behind a proxy, or unreachable. */
   readonly db?: Db
-  /** Besides http, which may call this machine. */
+  /** Targets besides http, which may call this machine. */
   readonly targets?: readonly Target[]
   readonly minimumSeconds?: number
-  /** What secrets are encrypted with; null: they cannot be put. @default a key */
+  /** The keys that encrypt secrets. Null: secrets cannot be stored. @default one key */
   readonly secretsKeys?: readonly Buffer[] | null
 }
 
 interface RequestOptions {
-  /** Null: none. @default the admin key */
+  /** Null: the request has no key. @default the admin key */
   readonly key?: string | null
   readonly headers?: Readonly<Record<string, string | string[]>>
-  /** Sent as JSON unless it is a text. */
+  /** A string is sent as it is, any other value as JSON. */
   readonly body?: unknown
 }
 
-/** The app on a database of its own, asked without a port unless it listens. */
+/** The app on a database of its own. Requests reach it without a port unless it listens. */
 export interface TestApp extends AsyncDisposable {
   readonly app: FastifyInstance
   readonly database: TestDatabase
@@ -62,13 +62,13 @@ export interface TestApp extends AsyncDisposable {
   readonly keys: Keys
   readonly grants: Grants
   readonly eventLog: EventLog
-  /** With the installation's key. */
+  /** A client with the admin key. */
   readonly admin: Client
   readonly client: (key: string) => Client
   readonly request: (method: string, path: string, options?: RequestOptions) => Promise<LightMyRequestResponse>
-  /** Everything that was written into the log so far. */
+  /** The log lines so far. */
   readonly log: readonly LogLine[]
-  /** Listens on some port of this machine; returns the URL. */
+  /** Listens on a free port of this machine, and returns the URL. */
   readonly listen: () => Promise<string>
 }
 

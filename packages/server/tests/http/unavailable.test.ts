@@ -9,8 +9,8 @@ import { createTestApp } from './test-app.ts'
 const NOWHERE = 'postgres://nobody@127.0.0.1:1/nothing'
 const REFUSED = { status: 503, code: 'unavailable', detail: expect.stringContaining('try again') as unknown }
 
-describe('while the database cannot be reached', () => {
-  test('every request that needs it is answered 503 with Retry-After', async () => {
+describe('while the database is unreachable', () => {
+  test('every request that needs it gets 503 with a Retry-After', async () => {
     await using database = await createDatabase({ content: 'empty' })
     const pool = createPool({ connectionString: NOWHERE })
     await using world = await createTestApp({ database, db: createDb(pool) })
@@ -33,7 +33,7 @@ describe('while the database cannot be reached', () => {
     await pool.end()
   })
 
-  test('a key cannot be looked up, and is not reported as wrong', async () => {
+  test('a key cannot be checked, and is not reported as wrong', async () => {
     await using database = await createDatabase()
     await using sound = await createTestApp({ database })
     const { key } = await sound.admin.keys.create({ project: 'default', subject: 'user:a', role: 'admin' })
@@ -44,7 +44,7 @@ describe('while the database cannot be reached', () => {
     await pool.end()
   })
 
-  test('/healthz does not need it', async () => {
+  test('/healthz still answers 200', async () => {
     const pool = createPool({ connectionString: NOWHERE })
     await using database = await createDatabase({ content: 'empty' })
     await using world = await createTestApp({ database, db: createDb(pool) })
@@ -53,7 +53,7 @@ describe('while the database cannot be reached', () => {
     await pool.end()
   })
 
-  test('a statement that is cut, and a database without tables, differ: one is 503, the other a fault', async () => {
+  test('a database without tables gives 500, not 503', async () => {
     await using database = await createDatabase({ content: 'empty' })
     await using world = await createTestApp({ database })
 
@@ -63,7 +63,7 @@ describe('while the database cannot be reached', () => {
   })
 })
 
-describe('an error means that the database is unreachable', () => {
+describe('errors that mean that the database is unreachable', () => {
   const ofPostgres = (code: string): Error => Object.assign(new Error('x'), { code, severity: 'ERROR' })
 
   test.each([
@@ -79,24 +79,30 @@ describe('an error means that the database is unreachable', () => {
     '25P03',
     '3D000',
     '28P01',
-  ])('with SQLSTATE %s', (code) => expect(isUnreachableDatabase(ofPostgres(code))).toBe(true))
+  ])('an error with SQLSTATE %s means that the database is unreachable', (code) =>
+    expect(isUnreachableDatabase(ofPostgres(code))).toBe(true),
+  )
 
-  test('with a severity that ends the session, whatever its SQLSTATE', () => {
+  test('an error with a severity that ends the session means that the database is unreachable, whatever its SQLSTATE', () => {
     const error = Object.assign(new Error('x'), { code: '55000', severity: 'FATAL' })
 
     expect(isUnreachableDatabase(error)).toBe(true)
   })
 
-  test.each(['23505', '42P01', '22P02', '54001', 'XX000'])('but not with SQLSTATE %s', (code) =>
-    expect(isUnreachableDatabase(ofPostgres(code))).toBe(false),
+  test.each(['23505', '42P01', '22P02', '54001', 'XX000'])(
+    'an error with SQLSTATE %s does not mean that the database is unreachable',
+    (code) => expect(isUnreachableDatabase(ofPostgres(code))).toBe(false),
   )
 
-  test.each(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT'])('with the code %s of a socket', (code) => {
-    const error = Object.assign(new Error('x'), { code })
+  test.each(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT'])(
+    'a socket error with the code %s means that the database is unreachable',
+    (code) => {
+      const error = Object.assign(new Error('x'), { code })
 
-    expect(isUnreachableDatabase(error)).toBe(true)
-    expect(isUnreachableDatabase(new AggregateError([error, error]))).toBe(true)
-  })
+      expect(isUnreachableDatabase(error)).toBe(true)
+      expect(isUnreachableDatabase(new AggregateError([error, error]))).toBe(true)
+    },
+  )
 
   test.each([
     'Connection terminated unexpectedly',
@@ -104,13 +110,13 @@ describe('an error means that the database is unreachable', () => {
     'Query read timeout',
     'timeout exceeded when trying to connect',
     'Cannot use a pool after calling end on the pool',
-  ])('with what the driver says: %s', (message) => {
+  ])('the driver error %s means that the database is unreachable', (message) => {
     expect(isUnreachableDatabase(new Error(message))).toBe(true)
     expect(isUnreachableDatabase(new Error('x', { cause: new Error(message) }))).toBe(true)
   })
 
   test.each([new TypeError('x is not a function'), new AggregateError([]), undefined, 'ECONNREFUSED', null])(
-    'but not with %o',
+    'the error %o does not mean that the database is unreachable',
     (error) => expect(isUnreachableDatabase(error)).toBe(false),
   )
 })

@@ -1,53 +1,55 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-
-import { traceFiles } from '@carillon/core/testing/trace'
+import { traceCalls } from '@carillon/core/testing/trace'
+import {
+  callsBack,
+  drawnCallsBack,
+  drawnCounts,
+  drawnSteps,
+  filesOf,
+  print,
+  stepsOf,
+} from '@carillon/core/testing/walks'
 import { expect, test } from 'vitest'
 
 import { DIGEST } from './example-schedules.ts'
 import { createTestApp } from './test-app.ts'
 
-/** The steps of a create in their order, as docs/architecture.md draws them. */
-const STEPS = [
-  'server/src/http/operations.ts',
-  'server/src/http/routes/schedules.ts',
-  'core/src/scheduler.ts',
-  'core/src/schedules/create.ts',
-  'core/src/schedules/context.ts',
-  'core/src/schedules/input.ts',
-  'core/src/schedules/store/new-schedules.ts',
-  'server/src/http/wire.ts',
-]
+/** These receive, limit, parse and log every request. */
+const EVERY_REQUEST = ['connections', 'input', 'limits', 'request-log'].map((name) => `server/src/http/${name}.ts`)
 
-/** Every request passes these before and after its operation. */
-const EVERY_REQUEST = ['connections', 'input', 'limits', 'request-log', 'revisions'].map(
-  (name) => `server/src/http/${name}.ts`,
-)
+/** What the reader's list of the page counts besides the steps. It leaves out the last one, the answer. */
+const BELOW = ['access/quota', 'db/transact', 'cadences/cadence-cache'].map((name) => `core/src/${name}.ts`)
 
-const ARCHITECTURE = readFileSync(join(import.meta.dirname, '../../../../docs/architecture.md'), 'utf8')
+const PART = { root: 'packages/', files: /^server\/src\/http\/|^core\/src\/(schedules\/|[a-z-]+\.ts$)/ }
 
-test('a create passes 8 files of the HTTP service, the facade and the room of schedules', async () => {
+test('a create passes the files of the HTTP service, the facade and schedules as the architecture page draws', async () => {
   await using world = await createTestApp()
-  // The first one loads what is cached.
-  await world.request('POST', '/api/v1/schedules', { body: { ...DIGEST, name: 'first' } })
+  let created = 0
 
-  let status = 0
-  const traced = await traceFiles(async () => {
-    status = (await world.request('POST', '/api/v1/schedules', { body: DIGEST })).statusCode
+  const calls = await traceCalls(async () => {
+    created += 1
+    const body = { ...DIGEST, name: `digest ${created}` }
+    expect((await world.request('POST', '/api/v1/schedules', { body })).statusCode).toBe(201)
+  })
+  const callsOfAnother = await traceCalls(async () => {
+    expect((await world.request('GET', '/api/v1/grants')).statusCode).toBe(200)
   })
 
-  expect(status).toBe(201)
-  const files = traced.map((file) => file.replace('packages/', ''))
-  const onTheWalk = files.filter((file) =>
-    /^(server\/src\/http|core\/src\/schedules)\/|^core\/src\/[a-z-]+\.ts$/.test(file),
+  expect(created).toBe(2)
+  const steps = stepsOf(calls, PART).filter(({ file }) => !EVERY_REQUEST.includes(file))
+  const back = callsBack(calls, steps, PART)
+  const all = filesOf(calls)
+  print(
+    'The walk of a create:',
+    steps.map(({ file, entry }, index) => `${index + 1}. ${file}: ${entry}`),
   )
-  const steps = onTheWalk.filter((file) => !EVERY_REQUEST.includes(file))
-  const below = files.filter((file) => !onTheWalk.includes(file) && !file.startsWith('cadence/'))
-  process.stdout.write(`The walk of a create:\n${STEPS.map((step) => `  ${step}\n`).join('')}`)
-  process.stdout.write(`Every request:\n${EVERY_REQUEST.map((file) => `  ${file}\n`).join('')}`)
-  process.stdout.write(
-    `Called on the way, in the rooms and packages below:\n${below.map((file) => `  ${file}\n`).join('')}`,
-  )
-  expect(steps.toSorted()).toEqual(STEPS.toSorted())
-  for (const step of STEPS) expect(ARCHITECTURE).toContain(`\`${step}\``)
+  print('Calls into an earlier step:', back)
+  print('Every request:', EVERY_REQUEST)
+  print(`All ${all.length} files of core and server on the way:`, all)
+  expect(steps).toEqual(drawnSteps('A create:'))
+  expect(back).toEqual(drawnCallsBack('core/'))
+  expect(filesOf(callsOfAnother)).toEqual(expect.arrayContaining(EVERY_REQUEST.map((file) => `${PART.root}${file}`)))
+  expect(all).toEqual(expect.arrayContaining(BELOW.map((file) => `${PART.root}${file}`)))
+  expect(drawnCounts('the steps above')[1]).toBe(steps.length)
+  expect(drawnCounts('every file of core and server that is called')[1]).toBe(all.length)
+  expect(drawnCounts("a reader's list")[1]).toBe(steps.length - 1 + BELOW.length)
 })

@@ -44,7 +44,7 @@ afterAll(async () => {
   for (const part of [openFga, jwks, database]) await part[Symbol.asyncDispose]()
 })
 
-/** Somebody with a token of the identity provider that says admin. */
+/** A client with a token of the identity provider that claims the role admin. */
 async function withToken(sub: string): Promise<Client> {
   const claims = { ...soundClaims(Math.floor(Date.now() / 1000)), sub }
   const header = { alg: signingKey.alg, kid: signingKey.publicJwk.kid ?? '', typ: 'JWT' }
@@ -64,7 +64,7 @@ function schedule(name: string) {
   } as const
 }
 
-/** A run that is begun once its events are followed, as it is when it is over. */
+/** Follows the events, begins a run, and returns the run as it is at its end. */
 async function ended(client: Client, begin: () => Promise<Run>): Promise<Run> {
   const { promise: followed, resolve } = Promise.withResolvers<void>()
   const events = client.events({ onPosition: () => resolve() })
@@ -80,7 +80,7 @@ async function ended(client: Client, begin: () => Promise<Run>): Promise<Run> {
   throw new Error('the stream ended')
 }
 
-test('a service that is told of both takes tokens, and asks OpenFGA for every request', async () => {
+test('a service with an identity provider and OpenFGA accepts tokens, and asks OpenFGA about every request', async () => {
   openFga.write({ user: 'user:alice', relation: 'admin', object: OBJECT })
   openFga.write({ user: 'user:bob', relation: 'member', object: OBJECT })
   const [alice, bob, mallory] = [await withToken('alice'), await withToken('bob'), await withToken('mallory')]
@@ -91,7 +91,7 @@ test('a service that is told of both takes tokens, and asks OpenFGA for every re
   await expect(mallory.schedules.list()).rejects.toMatchObject(FORBIDDEN)
 })
 
-test('whoever was removed from the project stays out, though OpenFGA would let them in', async () => {
+test('a member that was removed from the project is refused, even if OpenFGA would allow it', async () => {
   openFga.write({ user: 'user:alice', relation: 'admin', object: OBJECT })
   openFga.write({ user: 'user:carol', relation: 'admin', object: OBJECT })
   const [alice, carol] = [await withToken('alice'), await withToken('carol')]
@@ -102,7 +102,7 @@ test('whoever was removed from the project stays out, though OpenFGA would let t
   await expect(carol.schedules.list()).rejects.toMatchObject(FORBIDDEN)
 })
 
-test('OpenFGA that does not answer lets nobody in but the installation', async () => {
+test('while OpenFGA fails, only the installation is let in', async () => {
   const robot = await withKey('service:robot')
   openFga.misbehave = (response) => response.writeHead(500).end()
 
@@ -111,7 +111,7 @@ test('OpenFGA that does not answer lets nobody in but the installation', async (
   openFga.misbehave = null
 })
 
-test('the worker asks OpenFGA too: the schedule of an owner that was removed there does not run', async () => {
+test('the worker asks OpenFGA too: a schedule does not run if OpenFGA no longer allows its owner', async () => {
   const tuple = { user: 'user:dora', relation: 'admin', object: OBJECT } as const
   openFga.write(tuple)
   openFga.write({ user: 'service:robot', relation: 'admin', object: OBJECT })

@@ -1,4 +1,4 @@
-/** As much of a browser as signing in needs: it keeps a cookie, and follows no redirect by itself. */
+/** The part of a browser that signing in needs: it keeps a cookie, and does not follow redirects by itself. */
 export class Browser {
   cookie: string | undefined
 
@@ -6,7 +6,7 @@ export class Browser {
     return this.#ask(url)
   }
 
-  /** As the form of a page does, which says where it is from. */
+  /** Submits a form as a page would, with its origin. */
   submit(url: string, { origin = new URL(url).origin }: { readonly origin?: string } = {}): Promise<Response> {
     return this.#ask(url, { method: 'POST', body: new URLSearchParams() }, { origin })
   }

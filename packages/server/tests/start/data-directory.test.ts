@@ -19,7 +19,7 @@ function refusal(code: string, message: string): unknown {
   return expect.objectContaining({ name: 'OperatorError', code, message })
 }
 
-/** What opening throws. */
+/** The error that opening a directory throws. */
 function opening(path: string): unknown {
   try {
     openDataDirectory(path)
@@ -29,7 +29,7 @@ function opening(path: string): unknown {
   return 'nothing was thrown'
 }
 
-test('a directory is made with its version, open to pass through and to nothing else', () => {
+test('a new directory gets a version file, and other users may pass through it but not list it', () => {
   const path = join(createFolder(), 'made/by/start')
 
   const directory = openDataDirectory(path)
@@ -44,7 +44,7 @@ test('a directory is made with its version, open to pass through and to nothing 
   expect(JSON.parse(readFileSync(join(path, 'version.json'), 'utf8'))).toEqual({ layout: 1, carillon: VERSION })
 })
 
-test('a directory that is used again stays as it is, and learns the version that used it last', () => {
+test('an existing directory keeps its mode, and its version file names the version that used it last', () => {
   const path = createFolder()
   chmodSync(path, 0o750)
   openDataDirectory(path)
@@ -67,7 +67,7 @@ test('files left by a crash in the middle of the first start are ignored', () =>
   expect(findDataDirectory(path)).toMatchObject({ path })
 })
 
-test('a directory that a later layout wrote is refused in one sentence, and left as it is', () => {
+test('a directory with a later layout is refused in one sentence, and left unchanged', () => {
   const path = createFolder()
   const written = JSON.stringify({ layout: 2, carillon: '3.0.0', added: true })
   writeFileSync(join(path, 'version.json'), written)
@@ -82,7 +82,7 @@ test('a directory that a later layout wrote is refused in one sentence, and left
   expect(readFileSync(join(path, 'version.json'), 'utf8')).toBe(written)
 })
 
-test('a directory that holds something else is refused by the name of what it holds, and nothing is written', () => {
+test('a directory with other files is refused with the name of a file, and left unchanged', () => {
   const path = createFolder()
   writeFileSync(join(path, 'thesis.txt'), '')
 
@@ -96,7 +96,7 @@ test('a directory that holds something else is refused by the name of what it ho
 })
 
 test.each(['', 'null', '{"layout":"1"}', '{"layout":0,"carillon":"0.0.1"}', '[1'])(
-  'a version file that reads %j is refused with what it should be',
+  'a version file with the content %j is refused with the content it should have',
   (text) => {
     const path = createFolder()
     writeFileSync(join(path, 'version.json'), text)
@@ -111,7 +111,7 @@ test.each(['', 'null', '{"layout":"1"}', '{"layout":0,"carillon":"0.0.1"}', '[1'
   },
 )
 
-test('a file in its place, or on the way to it, is refused in one sentence', () => {
+test("a file at the path of the directory, or at a parent's path, is refused in one sentence", () => {
   const file = join(createFolder(), 'file')
   writeFileSync(file, '')
   const remedy = 'make it a directory that this user may write to, or choose another with CARILLON_DATA_DIR'
@@ -141,7 +141,7 @@ test.runIf(canBecomeOthers)('a directory without write permission is refused in 
   )
 })
 
-test('an admin key is made once, for its owner alone to read, and kept', () => {
+test('an admin key is created once, is readable by its owner only, and is used again', () => {
   const directory = openDataDirectory(join(createFolder(), 'data'))
 
   const key = readOrCreateAdminKey(directory)
@@ -152,7 +152,7 @@ test('an admin key is made once, for its owner alone to read, and kept', () => {
   expect(readdirSync(directory.path).toSorted()).toEqual(['admin.key', 'version.json'])
 })
 
-test('of two processes that make a key at once, one makes it', () => {
+test('of two processes that create a key at the same time, one does, and the other uses its key', () => {
   const directory = openDataDirectory(createFolder())
   const first = 'the-key-that-another-process-made'
   expect(createFile(directory.adminKeyFile, { text: `${first}\n`, mode: 0o600 })).toBe(true)
@@ -162,7 +162,7 @@ test('of two processes that make a key at once, one makes it', () => {
   expect(readdirSync(directory.path).toSorted()).toEqual(['admin.key', 'version.json'])
 })
 
-test('a key file without a valid key is refused; it is neither quoted nor replaced', () => {
+test('a key file without a valid key is refused, and is neither quoted nor replaced', () => {
   const directory = openDataDirectory(createFolder())
   writeFileSync(directory.adminKeyFile, 'hunter2\n')
 
@@ -172,7 +172,7 @@ test('a key file without a valid key is refused; it is neither quoted nor replac
   expect(readFileSync(directory.adminKeyFile, 'utf8')).toBe('hunter2\n')
 })
 
-test('a key of the settings is used as it is, and then no directory is made', () => {
+test('a key in the settings is used as it is, and no directory is created', () => {
   const dataDir = join(createFolder(), 'data')
   const adminKey = 'abcdefghijklmnopqrstuvwxyz'
 

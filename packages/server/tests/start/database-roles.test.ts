@@ -23,7 +23,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-/** A role to log in with that owns nothing, as production has one for servers and one for workers. */
+/** Settings with a login role that owns nothing. Production has one such role for servers and one for workers. */
 async function settingsOfRole(inRole?: 'carillon_api' | 'carillon_worker'): Promise<Settings & { user: string }> {
   const user = `login_${randomUUID().replaceAll('-', '')}`
   await database.pool.query(
@@ -44,7 +44,7 @@ async function settingsOfRole(inRole?: 'carillon_api' | 'carillon_worker'): Prom
   return { ...settings, user }
 }
 
-/** Tells what it was called with. */
+/** Starts a target that resolves `called` with the headers of its first request. */
 async function startTarget(): Promise<{ readonly url: string; readonly called: Promise<IncomingHttpHeaders> }> {
   const { promise: called, resolve } = Promise.withResolvers<IncomingHttpHeaders>()
   const server = createServer((request, response) => {
@@ -59,7 +59,7 @@ async function startTarget(): Promise<{ readonly url: string; readonly called: P
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, called }
 }
 
-test('a server and a worker whose roles own nothing, one for each, make and run a schedule with a secret', async () => {
+test('a server and a worker with login roles that own nothing create and run a schedule with a secret', async () => {
   const server = await startServer(await settingsOfRole('carillon_api'))
   onTestFinished(() => server.stop())
   const worker = await startWorker(await settingsOfRole('carillon_worker'), { targetKinds: ['http'], metricsPort: 0 })
@@ -86,12 +86,12 @@ const STARTS = [
 ] as const
 
 describe.each(STARTS)(
-  '%s whose role may not act as %s does not start, and says what to grant',
+  '%s whose login role may not act as %s does not start, and the error states what to grant',
   (_what, role, start) => {
     test.each([
-      ['may do nothing', ''],
-      ['may only look', 'grant usage on schema carillon to $; grant select on carillon.migrations to $'],
-    ])('if it %s', async (_rights, grants) => {
+      ['has no permission', ''],
+      ['may only read', 'grant usage on schema carillon to $; grant select on carillon.migrations to $'],
+    ])('the start is refused if the role %s', async (_rights, grants) => {
       const { user, ...settings } = await settingsOfRole()
       await database.pool.query(grants.replaceAll('$', user))
 

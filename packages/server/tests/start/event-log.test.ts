@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { createLogger, logEvents } from '../../src/start/log.ts'
 import type { Settings } from '../../src/start/settings.ts'
 
-/** Events, and the lines that they leave. */
+/** Events, and the log lines that they cause. */
 function setup(logLevel: Settings['logLevel'] = 'info') {
   const lines: Record<string, unknown>[] = []
   const logger = createLogger(
@@ -47,7 +47,7 @@ test('every change of a schedule is logged with its actor, the change and the re
   expect(lines[2]?.['time']).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
 })
 
-test('what happens per slot is logged at debug only', () => {
+test('events of single slots are logged only at the level debug', () => {
   const perSlot: { [Name in EventName]?: EventMap[Name] } = {
     'run.began': { ...slot, runId: 'r-1', latenessMs: 2 },
     'slot.skipped': { ...slot, reason: 'overlap' },
@@ -65,7 +65,7 @@ test('what happens per slot is logged at debug only', () => {
   )
 })
 
-test('what should not happen is a warning: a grant that ends, a lost lease, a rescue, a fence, an audit that found something', () => {
+test('an expiring grant, a lost lease, a rescue, a fenced write and an audit with findings are logged as warnings', () => {
   const { events, lines } = setup('warn')
   const run = { runId: 'r-1', scheduleId: 's-1', scheduledFor: 0 }
 

@@ -24,7 +24,7 @@ test('tokens are refused unless an issuer is configured', () => {
   expect(readJwtSettings({ CARILLON_JWT_ISSUER: ' ' })).toBeNull()
 })
 
-test('the issuer, the audience and where its keys are suffice', () => {
+test('the issuer, the audience and the URL of its keys suffice', () => {
   expect(readJwtSettings(ENV)).toEqual({
     issuer: ENV.CARILLON_JWT_ISSUER,
     audience: 'carillon',
@@ -66,17 +66,17 @@ test('every variable is read', () => {
   })
 })
 
-describe('what makes sense only together is refused in part', () => {
+describe('settings that need each other', () => {
   const together = 'set CARILLON_JWT_ISSUER, CARILLON_JWT_AUDIENCE and CARILLON_JWT_JWKS_URL together, or none'
 
-  test.each(Object.keys(ENV))('without %s', (missing) => {
+  test.each(Object.keys(ENV))('the settings are refused without %s', (missing) => {
     const { [missing]: _left, ...env } = ENV as Record<string, string>
     const [present = ''] = Object.keys(env)
 
     expect(refusalOf(env)).toBe(`${missing}: expected a value because ${present} has one, got nothing: ${together}`)
   })
 
-  test('without any of them', () => {
+  test('a claim setting without any of the three is refused', () => {
     expect(refusalOf({ CARILLON_JWT_TENANT_CLAIM: 'org' })).toBe(
       'CARILLON_JWT_ISSUER, CARILLON_JWT_AUDIENCE, CARILLON_JWT_JWKS_URL: expected a value because ' +
         `CARILLON_JWT_TENANT_CLAIM has one, got nothing: ${together}`,
@@ -84,9 +84,9 @@ describe('what makes sense only together is refused in part', () => {
   })
 })
 
-describe('algorithms', () => {
+describe('pinned algorithms', () => {
   test.each(['HS256', 'HS384', 'HS512', 'none', 'None', 'NONE', 'dir', 'rs256', 'RS256,HS256', 'RS256,none', 'RS256,'])(
-    '%s can not be pinned',
+    'the algorithm list %s is refused',
     (text) => {
       expect(refusalOf({ ...ENV, CARILLON_JWT_ALGORITHMS: text })).toBe(
         'CARILLON_JWT_ALGORITHMS: expected a comma-separated list of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA, ' +
@@ -96,14 +96,14 @@ describe('algorithms', () => {
   )
 })
 
-describe('where keys are fetched', () => {
+describe('the URL of the keys', () => {
   test.each([
     'https://login.example.com/jwks',
     'http://localhost:8080/jwks',
     'http://127.0.0.1/jwks',
     'http://127.1/jwks',
     'http://[::1]:9000/jwks',
-  ])('%s is taken', (url) => {
+  ])('%s is accepted', (url) => {
     expect(readJwtSettings({ ...ENV, CARILLON_JWT_JWKS_URL: url })).toMatchObject({ jwksUrl: url })
   })
 
@@ -127,7 +127,7 @@ test.each([
   ['CARILLON_JWT_ISSUER', 'two words', 'a text without blanks'],
   ['CARILLON_JWT_ROLE_CLAIM', 'a..b', 'the name of a claim, or a path of names joined by dots'],
   ['CARILLON_JWT_ADMIN_VALUES', 'admin,,owner', 'comma-separated values'],
-])('%s=%s is refused by name', (variable, value, expected) => {
+])('%s=%s is refused with the name of the variable', (variable, value, expected) => {
   expect(refusalOf({ ...ENV, [variable]: value })).toBe(
     `${variable}: expected ${expected}, got ${JSON.stringify(value)}`,
   )

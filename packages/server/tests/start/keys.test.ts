@@ -10,7 +10,7 @@ import { createFolder } from './folder.ts'
 const KEY = Buffer.alloc(32, 251)
 const OTHER = Buffer.alloc(32, 7)
 
-test('a key for secrets is made once beside a Postgres of our own, for its owner alone to read, and kept', () => {
+test('beside an embedded Postgres a key for secrets is created once, is readable by its owner only, and is used again', () => {
   const dataDir = join(createFolder(), 'data')
   const settings = readSettings({ CARILLON_DATA_DIR: dataDir })
 
@@ -22,7 +22,7 @@ test('a key for secrets is made once beside a Postgres of our own, for its owner
   expect(readFileSync(join(dataDir, 'secrets.key'), 'utf8')).toBe(`${keys?.[0]?.toString('base64')}\n`)
 })
 
-test('a file that holds no key is refused without being told or replaced: what it encrypted opens with no other', () => {
+test('a file without a valid key is refused, and is neither quoted nor replaced, because no other key decrypts the secrets', () => {
   const dataDir = join(createFolder(), 'data')
   const settings = readSettings({ CARILLON_DATA_DIR: dataDir })
   openSecretsKeys(settings)
@@ -35,18 +35,18 @@ test('a file that holds no key is refused without being told or replaced: what i
   expect(readFileSync(file, 'utf8')).toBe('half-a-key')
 })
 
-test('the keys of the settings are used as they are, in their order and in either alphabet of base64', () => {
+test('keys in the settings are used in their order, in either alphabet of base64', () => {
   const text = `${KEY.toString('base64url')}, ${OTHER.toString('base64')}`
 
   expect(openSecretsKeys(readSettings({ CARILLON_SECRETS_KEY: text }))).toEqual([KEY, OTHER])
 })
 
-test('on a Postgres that others share there is none unless the settings say so', () => {
+test('on a shared Postgres there is no key unless the settings have one', () => {
   expect(openSecretsKeys(readSettings({ DATABASE_URL: 'postgres://db/carillon' }))).toBeNull()
 })
 
 test.each(['canary', `${KEY.toString('base64')},`, KEY.toString('hex'), Buffer.alloc(31).toString('base64')])(
-  'what is no key is refused by its variable, and not told: %j',
+  'the invalid key %j is refused with the name of the variable, and is not quoted',
   (text) => {
     expect(() => readSettings({ CARILLON_SECRETS_KEY: text })).toThrow(
       'CARILLON_SECRETS_KEY: expected comma-separated keys of 32 bytes each in base64, got something else',

@@ -10,7 +10,7 @@ interface LocalServer {
   readonly called: Promise<string>
 }
 
-/** Something for a schedule to call. It answers once `held` is over. */
+/** A target for a schedule. It answers once `held` resolves. */
 export async function startLocalServer(held?: Promise<void>): Promise<LocalServer> {
   const { promise: called, resolve } = Promise.withResolvers<string>()
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {

@@ -16,12 +16,12 @@ async function createEmpty() {
   return { database, settings: readSettings({}, { databaseUrl: database.url }) }
 }
 
-/** Whether a Postgres runs on a data directory. */
+/** True if a Postgres runs on a data directory. */
 function isServed(dataDir: string): boolean {
   return existsSync(join(dataDir, 'postgres', 'postmaster.pid'))
 }
 
-test('the schema of a database is brought up, told and taken back', async () => {
+test('migrations are applied, listed and reverted', async () => {
   const { settings } = await createEmpty()
   const migrations = migrationsOf(settings)
   const { pending } = await migrations.status()
@@ -34,19 +34,19 @@ test('the schema of a database is brought up, told and taken back', async () => 
   expect(await migrations.status()).toEqual({ applied: [], pending })
 })
 
-test('a doctor examines a database that DATABASE_URL names', async () => {
+test('the doctor examines the database in DATABASE_URL', async () => {
   const { settings } = await createEmpty()
   expect(await examine(settings)).toContainEqual(expect.objectContaining({ name: 'schema', status: 'failed' }))
 
   await migrationsOf(settings).up()
 
   const checks = await examine(settings)
-  // A busy machine answers slowly, and the doctor warns of it.
+  // On a busy machine the database answers slowly, and the doctor warns of it.
   expect(checks.find(({ name }) => name === 'database')?.status).toMatch(/^(ok|warning)$/)
   expect(checks.find(({ name }) => name === 'schema')).toMatchObject({ status: 'ok' })
 })
 
-test('an installation that is not running is looked at by starting its Postgres for as long as it takes', async () => {
+test('the commands start the Postgres of an installation that is not running, and stop it afterwards', async () => {
   const dataDir = join(createFolder(), 'data')
   const settings = readSettings({}, { dataDir })
 
@@ -58,7 +58,7 @@ test('an installation that is not running is looked at by starting its Postgres 
   expect(isServed(dataDir)).toBe(false)
 })
 
-test('an installation that is running is looked at through the Postgres that runs, which goes on', async () => {
+test('the commands use the Postgres of an installation that is running, and leave it running', async () => {
   const directory = openDataDirectory(join(createFolder(), 'data'))
   const settings = readSettings({}, { dataDir: directory.path })
   await using running = await startPostgres({ dataDir: directory.postgresDir, settings: { fsync: 'off' } })
@@ -71,7 +71,7 @@ test('an installation that is running is looked at through the Postgres that run
   expect(findRunningPostgres(directory.postgresDir)).toMatchObject({ url: running.url })
 })
 
-test('where nothing was ever started there is nothing to look at, and nothing is made', async () => {
+test('without a data directory the commands fail and create nothing', async () => {
   const dataDir = join(createFolder(), 'data')
   const settings = readSettings({}, { dataDir })
   const message =
@@ -84,7 +84,7 @@ test('where nothing was ever started there is nothing to look at, and nothing is
   expect(existsSync(dataDir)).toBe(false)
 })
 
-test('what cannot be reached has failed, in one sentence', async () => {
+test('an unusable data directory is reported in one sentence', async () => {
   const { path } = openDataDirectory(join(createFolder(), 'data'))
   mkdirSync(join(path, 'postgres'))
   writeFileSync(join(path, 'postgres', 'PG_VERSION'), '15\n')

@@ -16,7 +16,7 @@ function refusalOf(env: Record<string, string>): string {
   return 'nothing was refused'
 }
 
-test('without any variable the built-in authorization decides', () => {
+test('without any variable the built-in permission check applies', () => {
   expect(readOpenFgaSettings({})).toBeNull()
 })
 
@@ -65,6 +65,6 @@ test.each([
   ['CARILLON_OPENFGA_MODEL_ID', `${MODEL_ID}0`, ID, `"${MODEL_ID}0"`],
   ['CARILLON_OPENFGA_TOKEN', 'hunter2 hunter2', 'visible ASCII characters', 'a character that is not visible ASCII'],
   ['CARILLON_OPENFGA_ADMIN_RELATION', 'project#admin', RELATION, '"project#admin"'],
-])('%s=%s is refused by name', (variable, value, expected, told) => {
+])('%s=%s is refused with the name of the variable', (variable, value, expected, told) => {
   expect(refusalOf({ ...ENV, [variable]: value })).toBe(`${variable}: expected ${expected}, got ${told}`)
 })

@@ -21,7 +21,7 @@ describe.runIf(process.platform === 'linux')('the holder of a port', () => {
     ['127.0.0.1', '0.0.0.0'],
     ['::', '127.0.0.1'],
     ['::1', '::1'],
-  ])('listening on %s is in the way of %s', async (host, wanted) => {
+  ])('a program that listens on %s holds the port for %s', async (host, wanted) => {
     const port = await listenOn(host)
 
     expect(findPortHolder(wanted, port)).toBe(holder())

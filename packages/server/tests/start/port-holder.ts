@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 
-/** What a port that this process holds is said to be in use by. Only Linux tells. */
+/** How an error names this process as the holder of a port. Only Linux shows which process it is. */
 export function holder(): string {
   if (process.platform !== 'linux') return 'another program'
   const [command = ''] = readFileSync('/proc/self/cmdline', 'utf8').split('\0')

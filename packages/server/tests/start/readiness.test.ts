@@ -8,7 +8,7 @@ import { Readiness } from '../../src/start/readiness.ts'
 const UNUSABLE = 'the database cannot be used'
 const OTHER_SCHEMA = 'the database schema does not match this version: run `carillon migrate up`'
 
-/** A clock that a test moves. */
+/** A clock that moves only when a test moves it. */
 function createClock() {
   let now = 0
   const timers = new Set<{ at: number; callback: () => void }>()
@@ -49,19 +49,19 @@ function createPoolOf(url: string) {
   return pool
 }
 
-test('it is ready once it has started, and not any more once it stops', async () => {
+test('a service is ready once it has started, and no longer ready once it stops', async () => {
   const { readiness } = await setup()
 
   expect(await readiness.problems()).toEqual(['the worker has not started'])
   readiness.started()
   expect(await readiness.problems()).toEqual([])
   readiness.stopping()
-  expect(await readiness.problems()).toEqual(['the service is stopping'])
+  expect(await readiness.problems()).toEqual(['this process is stopping'])
   readiness.started()
-  expect(await readiness.problems()).toEqual(['the service is stopping'])
+  expect(await readiness.problems()).toEqual(['this process is stopping'])
 })
 
-test('it is not ready while the embedded Postgres is being restarted, whatever the last check said', async () => {
+test('a service is not ready while the embedded Postgres restarts, whatever the last check found', async () => {
   const { database, clock, logger, log } = await setup()
   let isDown = false
   const pool = createPoolOf(database.url)
@@ -78,7 +78,7 @@ test('it is not ready while the embedded Postgres is being restarted, whatever t
   expect(log).toEqual([])
 })
 
-test('a schema that falls behind is seen within a second, and the database is not asked more often', async () => {
+test('a schema that falls behind is noticed within a second, and the database is checked at most once a second', async () => {
   const { database, readiness, advance, timers } = await setup()
   readiness.started()
   expect(await readiness.problems()).toEqual([])
@@ -91,7 +91,7 @@ test('a schema that falls behind is seen within a second, and the database is no
   expect(timers.size).toBe(0)
 })
 
-test('the error of the driver goes to the log only: the probe says that the database cannot be used', async () => {
+test('the error of the driver goes to the log only, and the probe states that the database cannot be used', async () => {
   const { clock } = createClock()
   const { logger, log } = createLog()
   const readiness = new Readiness({ pool: createPoolOf('postgres://nobody@127.0.0.1:1/nothing'), clock, logger })
@@ -108,7 +108,7 @@ test('the error of the driver goes to the log only: the probe says that the data
   ])
 })
 
-test('a later schema is reported as such, and the difference goes to the log', async () => {
+test('a schema that is too new makes the service not ready, and the log names the difference', async () => {
   const { database, readiness, log } = await setup()
   readiness.started()
   await database.pool.query(
@@ -122,7 +122,7 @@ test('a later schema is reported as such, and the difference goes to the log', a
   ])
 })
 
-test('every change is logged once, however many probes come', async () => {
+test('every change of readiness is logged once, however many probes arrive', async () => {
   const { database, readiness, advance, log } = await setup()
   readiness.started()
   const askTwice = async (): Promise<void> => {
@@ -148,7 +148,7 @@ test('every change is logged once, however many probes come', async () => {
   ])
 })
 
-test('a database that does not answer gets two seconds', async () => {
+test('a database that does not answer within two seconds makes the service not ready', async () => {
   const { database, readiness, advance, log } = await setup()
   readiness.started()
   const client = await database.pool.connect()

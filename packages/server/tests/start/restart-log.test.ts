@@ -19,7 +19,7 @@ function damaged(pid: number): PostgresError {
   return new PostgresError('start_failed', `startup process (PID ${pid}) was terminated`, { log: [`${pid} PANIC: no`] })
 }
 
-test('a crash is logged as a warning with the last lines of Postgres, and the return with its duration', () => {
+test('a crash is logged as a warning with the last lines of Postgres, and the restart with the length of the outage', () => {
   const { log, lines, advance } = setup()
 
   const before = log.isDown
@@ -35,7 +35,7 @@ test('a crash is logged as a warning with the last lines of Postgres, and the re
   ])
 })
 
-test('restarts are counted from zero on, and reported for an hour', async () => {
+test('restarts are counted from zero, and a notice reports the last one for an hour', async () => {
   const { log, renderMetrics, advance } = setup()
   expect(await renderMetrics()).toMatch(/^postgres_restarts_total 0$/m)
   expect(log.notice).toBeUndefined()
@@ -83,7 +83,7 @@ test('failed restarts are logged while the pause grows, then once a minute', () 
   })
 })
 
-test('another reason is logged at once, and so is the first failure after the next crash', () => {
+test('a new reason is logged at once, and so is the first failure after the next crash', () => {
   const { log, lines } = setup()
   const gone = new PostgresError('database_missing', 'the database is gone')
 

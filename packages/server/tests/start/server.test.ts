@@ -10,7 +10,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { readSettings, startServer, type RunningCarillon, type Settings, type StartOptions } from '../../src/index.ts'
 import { createLogger } from '../../src/start/log.ts'
 import { Browser } from './browser.ts'
-import { untilNobodyIsConnected } from './connections.ts'
+import { untilAllDisconnected } from './connections.ts'
 import { createFolder } from './folder.ts'
 import { startLocalServer } from './local-server.ts'
 import { holder } from './port-holder.ts'
@@ -34,7 +34,7 @@ async function start(settings: Settings, options: StartOptions = {}): Promise<Ru
   return service
 }
 
-test('two servers on one Postgres answer alike', async () => {
+test('two servers on one Postgres give the same answers', async () => {
   const { settings } = await prepare()
   const [one, two] = [await start(settings), await start(settings)]
   const made = await createClient(one.url, adminKey).schedules.create({
@@ -51,7 +51,7 @@ test('two servers on one Postgres answer alike', async () => {
   expect(one).toMatchObject({ dataDir: null, postgresPort: null, isFirstStart: false })
 })
 
-test('a server without an admin key makes one in its data directory, and keeps it', async () => {
+test('a server without an admin key creates one in its data directory, and uses it again', async () => {
   const dataDir = join(createFolder(), 'data')
   const { settings } = await prepare({ adminKey: null, dataDir })
 
@@ -64,7 +64,7 @@ test('a server without an admin key makes one in its data directory, and keeps i
   expect(existsSync(join(dataDir, 'postgres'))).toBe(false)
 })
 
-test('a server holds projects and cadences to the limits of its settings', async () => {
+test('a server applies the limits of its settings to projects and cadences', async () => {
   const { settings } = await prepare({ maxSchedulesPerProject: 1, minimumSeconds: 3600 })
   const { schedules } = createClient((await start(settings)).url, adminKey)
   const schedule = { name: 'Daily', cadence: { kind: 'cron', expression: '@daily' }, target } as const
@@ -85,11 +85,11 @@ test('a server that stops releases its port and its connections, and may be stop
   await Promise.all([service.stop(), service.stop()])
 
   await expect(fetch(service.url)).rejects.toThrow('fetch failed')
-  await expect(stream.text()).resolves.toBeTypeOf('string')
-  await untilNobodyIsConnected(database)
+  expect(await stream.text()).toMatch(/^retry: 2000\nid: .*\n\n$/)
+  await untilAllDisconnected(database)
 })
 
-test('the log has a line for a start, a request, a change and a stop, and holds no secret', async () => {
+test('the log has a line for a start, a request, a change and a stop, and contains no secret', async () => {
   const lines: string[] = []
   const logger = createLogger({ logLevel: 'info' }, { write: (line) => lines.push(line) })
   const { database, settings } = await prepare()
@@ -123,7 +123,7 @@ test('the log has a line for a start, a request, a change and a stop, and holds 
   for (const secret of secrets) expect(lines.join('')).not.toContain(secret)
 })
 
-test('a server needs a database, and says what to set', async () => {
+test('a server without a database does not start, and the error states what to set', async () => {
   const { settings } = await prepare({ databaseUrl: null })
 
   await expect(start(settings)).rejects.toMatchObject({
@@ -142,10 +142,10 @@ test('an outdated schema is refused with the command that migrates it', async ()
     code: 'schema_outdated',
     message: expect.stringMatching(/ lacks 0001_.*, 0002_.*: run `carillon migrate up` first$/) as string,
   })
-  await untilNobodyIsConnected(database)
+  await untilAllDisconnected(database)
 })
 
-test('a port that is taken, and an address of another machine, are refused by name', async () => {
+test('a port in use and an address of another machine are refused with their names', async () => {
   const { port } = await startLocalServer()
   const { database, settings } = await prepare({ port })
 
@@ -157,7 +157,7 @@ test('a port that is taken, and an address of another machine, are refused by na
     code: 'address_unavailable',
     message: '203.0.113.7 is no address of this machine: set CARILLON_HOST to one',
   })
-  await untilNobodyIsConnected(database)
+  await untilAllDisconnected(database)
 })
 
 test('a cancelled start leaves nothing running', async () => {
@@ -168,10 +168,10 @@ test('a cancelled start leaves nothing running', async () => {
   meanwhile.abort()
 
   await expect(starting).rejects.toMatchObject({ code: 'stopped' })
-  await untilNobodyIsConnected(database)
+  await untilAllDisconnected(database)
 })
 
-test('a link that was printed signs a browser in once, with a cookie that no script and no other site can use', async () => {
+test('a printed link signs in one browser once, with a cookie that no script and no other site can read', async () => {
   const { settings } = await prepare()
   const { url, signInUrl } = await start(settings)
   const link = signInUrl ?? ''
@@ -192,7 +192,7 @@ test('a link that was printed signs a browser in once, with a cookie that no scr
   expect(await browser.text(url)).toContain('Sign out')
 })
 
-test('a session is the installation’s: it reads what the admin key reads, until it signs out', async () => {
+test('a session has the permissions of the installation, until it signs out', async () => {
   const { settings } = await prepare()
   const { url, signInUrl } = await start(settings)
   const browser = new Browser()
@@ -220,7 +220,7 @@ test('a link or a page of another site cannot sign a browser out', async () => {
   expect(await browser.text(url)).toContain('Sign out')
 })
 
-test('the start page shows schedules as text, whatever they are called, and runs no script', async () => {
+test('the start page shows names of schedules as text, and runs no script', async () => {
   const { settings } = await prepare()
   const { url, signInUrl } = await start(settings)
   const { schedules } = createClient(url, adminKey)
@@ -247,7 +247,7 @@ test('the start page shows schedules as text, whatever they are called, and runs
   const hash = createHash('sha256').update(style).digest('base64')
   expect(response.headers.get('content-security-policy')).toContain(`default-src 'none'; style-src 'sha256-${hash}';`)
   expect(response.headers.get('content-security-policy')).toContain("form-action 'self'")
-  // Else a browser would not say where the form is from.
+  // With a stricter policy a browser would not send the origin of the form.
   expect(response.headers.get('referrer-policy')).toBe('same-origin')
   expect(response.headers.get('cache-control')).toBe('no-store')
 })

@@ -15,7 +15,7 @@ function refusalOf(env: Record<string, string>, flags: Partial<Settings> = {}): 
   return 'nothing was refused'
 }
 
-test('without any variable everything runs on this machine, in a folder of the working directory', () => {
+test('without any variable everything runs on this machine, with its data in a folder of the working directory', () => {
   expect(readSettings({})).toEqual({
     host: '127.0.0.1',
     port: 7400,
@@ -74,7 +74,7 @@ test('every variable is read, and one that is empty counts as unset', () => {
   expect(readSettings(Object.fromEntries(Object.keys(env).map((name) => [name, ' '])))).toEqual(readSettings({}))
 })
 
-test('a flag wins over its variable, even if it is null', () => {
+test('a flag takes precedence over its variable, even if the flag is null', () => {
   const env = { CARILLON_PORT: '1', DATABASE_URL: 'postgres://db/carillon' }
 
   expect(readSettings(env, { port: 8080, databaseUrl: null, allowedTargets: ['localhost'] })).toMatchObject({
@@ -118,17 +118,17 @@ test.each([
     'expected comma-separated keys of 32 bytes each in base64, got something else',
   ],
   ['CARILLON_LOG_LEVEL', 'loud', 'expected one of silent, error, warn, info, debug, got "loud"'],
-])('%s=%s is refused by name', (variable, value, message) => {
+])('%s=%s is refused with the name of the variable', (variable, value, message) => {
   expect(refusalOf({ [variable]: value })).toBe(`${variable}: ${message}`)
 })
 
-test('a flag that is wrong is named as a flag', () => {
+test('an invalid flag is refused with the name of the flag', () => {
   expect(refusalOf({ CARILLON_PORT: '80' }, { port: -1 })).toBe(
     '--port: expected a port from 0 (any that is free) to 65535, got "-1"',
   )
 })
 
-test('an admin key that is too short, or cannot be sent in a header, is refused without being quoted', () => {
+test('an admin key that is too short, or cannot be sent in a header, is refused and not quoted', () => {
   const expected = 'CARILLON_ADMIN_KEY: expected 24 characters or more, each of them visible ASCII'
 
   expect(refusalOf({ CARILLON_ADMIN_KEY: 'hunter2' })).toBe(`${expected}, got only 7 characters`)
@@ -144,10 +144,10 @@ test('an invalid database URL is refused without quoting its password', () => {
   const expected = 'DATABASE_URL: expected a URL such as postgres://user:password@host:5432/database'
 
   expect(refusalOf({ DATABASE_URL: 'mysql://root:hunter2@db/x' })).toBe(
-    `${expected}, got one of mysql:// that cannot be read`,
+    `${expected}, got a mysql:// URL that cannot be read`,
   )
   expect(refusalOf({ DATABASE_URL: 'postgres://root:hunter2@db:port/x' })).toBe(
-    `${expected}, got one of postgres:// that cannot be read`,
+    `${expected}, got a postgres:// URL that cannot be read`,
   )
   expect(refusalOf({ DATABASE_URL: 'root:hunter2@db' })).toBe(`${expected}, got something that is no URL`)
 })

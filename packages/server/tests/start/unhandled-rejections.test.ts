@@ -53,7 +53,7 @@ test('an uncaught exception is logged and ends the process, whose state is unkno
   ])
 })
 
-/** Runs a process with the handlers in which a promise is rejected, and then an exception is thrown if asked for. */
+/** Runs a process that handles rejections. A promise is rejected in it, and with `throw` an exception follows. */
 async function runWithNet(flags: readonly string[], then: 'nothing' | 'throw') {
   const script = fileURLToPath(new URL('./reject-in-child.ts', import.meta.url))
   const child = spawn(process.execPath, [...flags, script, then], { stdio: ['ignore', 'pipe', 'pipe'] })
@@ -65,18 +65,15 @@ async function runWithNet(flags: readonly string[], then: 'nothing' | 'throw') {
   return { said, events, exitCode: child.exitCode }
 }
 
-test.each([[], ['--unhandled-rejections=strict']])(
-  'the process lives on after a rejection (flags: %s)',
-  async (...flags) => {
-    expect(await runWithNet(flags.filter(Boolean), 'nothing')).toEqual({
-      said: 'still here, 1 counted\n',
-      events: ['process.unhandled_rejection'],
-      exitCode: 0,
-    })
-  },
-)
+test.each([[], ['--unhandled-rejections=strict']])('the process survives a rejection (flags: %s)', async (...flags) => {
+  expect(await runWithNet(flags.filter(Boolean), 'nothing')).toEqual({
+    said: 'still here, 1 counted\n',
+    events: ['process.unhandled_rejection'],
+    exitCode: 0,
+  })
+})
 
-test('the process ends with 1 after an exception', async () => {
+test('the process exits with 1 after an exception', async () => {
   expect(await runWithNet([], 'throw')).toEqual({
     said: 'still here, 1 counted\n',
     events: ['process.unhandled_rejection', 'process.uncaught_exception'],

@@ -17,7 +17,7 @@ const CALLER = { tenantId: 'acme', projectId: 'web', subject: 'user:ada' }
 const LOST = Buffer.alloc(32, 1)
 const PRESENT = Buffer.alloc(32, 2)
 
-/** A database with a secret of a key that is lost, and one of the present key. */
+/** A database with two secrets: one was encrypted with a lost key, the other one with the present key. */
 async function prepare(): Promise<{ settingsWith: (...keys: readonly Buffer[]) => Settings }> {
   const database = await createDatabase()
   onTestFinished(() => database[Symbol.asyncDispose]())
@@ -38,7 +38,7 @@ const starts = {
     startWorker(settings, { targetKinds: ['http'], metricsPort: null, ...options }),
 }
 
-/** What a start warns of. */
+/** The warnings that a start logs. */
 async function warningsOf(what: keyof typeof starts, settings: Settings): Promise<string[]> {
   const lines: string[] = []
   const logger = createLogger({ logLevel: 'warn' }, { write: (line) => lines.push(line) })
@@ -52,7 +52,7 @@ async function secretsCheck(settings: Settings): Promise<Check | undefined> {
 }
 
 test.each(['everything', 'a worker'] as const)(
-  'the start of %s warns once of secrets that no key at hand opens, with what to do',
+  'starting %s warns once about secrets that no available key decrypts, with a remedy',
   async (what) => {
     const { settingsWith } = await prepare()
 
@@ -82,7 +82,7 @@ test('the doctor counts the secrets that no configured key decrypts', async () =
   expect(await secretsCheck(settingsWith(PRESENT, LOST))).toMatchObject({ status: 'ok' })
 })
 
-test('the doctor creates no key for the embedded Postgres, and reports one that cannot be read', async () => {
+test('the doctor creates no key for the embedded Postgres, and reports a key file that it cannot read', async () => {
   const dataDir = join(createFolder(), 'data')
   const settings = readSettings({}, { dataDir })
   const file = join(dataDir, 'secrets.key')

@@ -20,7 +20,7 @@ import {
 } from '../../src/index.ts'
 import { createLogger } from '../../src/start/log.ts'
 import { Browser } from './browser.ts'
-import { untilNobodyIsConnected } from './connections.ts'
+import { untilAllDisconnected } from './connections.ts'
 import { createFolder } from './folder.ts'
 import { startLocalServer } from './local-server.ts'
 import { holder } from './port-holder.ts'
@@ -45,7 +45,7 @@ function soon(): { kind: 'once'; at: string } {
   return { kind: 'once', at: new Date(Date.now() + 1500).toISOString() }
 }
 
-/** As whom the parts of a running service are connected. */
+/** The database users that a running service is connected as. */
 async function usersOf(dataDir: string): Promise<string[]> {
   const pool = createPool({ connectionString: findRunningPostgres(join(dataDir, 'postgres'))?.url ?? '' })
   const { rows } = await pool.query<{ usename: string }>(`
@@ -60,7 +60,7 @@ function runningOn(dataDir: string): unknown {
   return findRunningPostgres(join(dataDir, 'postgres'))
 }
 
-test('from nothing to a run: one call starts Postgres, the API and a worker, and a second start goes on with the data', async () => {
+test('one call starts Postgres, the API and a worker, and a second start continues with the same data', async () => {
   const dataDir = join(createFolder(), '.carillon')
   const { port, called } = await startLocalServer()
   const first = await start(settingsOf({ dataDir }))
@@ -77,7 +77,7 @@ test('from nothing to a run: one call starts Postgres, the API and a worker, and
   expect(await called).toBe('/light')
   expect(first).toMatchObject({ dataDir, isFirstStart: true, postgresPort: expect.any(Number) as number })
   expect((await fetch(`${first.url}/readyz`)).status).toBe(200)
-  // I9: neither the API nor the worker is logged in as the owner.
+  // I9: neither the API nor the worker connects as the owner.
   expect(await usersOf(dataDir)).toEqual(['carillon_api_login', 'carillon_worker_login'])
   await first.stop()
   expect(runningOn(dataDir)).toBeUndefined()
@@ -90,7 +90,7 @@ test('from nothing to a run: one call starts Postgres, the API and a worker, and
   expect(await browser.text(second.url)).toContain('<b class="succeeded">succeeded</b>')
 })
 
-test('a Carillon that runs already is named, by its port and by its directory, and goes on', async () => {
+test('a second start is refused with the port or the directory of the running Carillon, which continues', async () => {
   const dataDir = join(createFolder(), '.carillon')
   const running = await start(settingsOf({ dataDir }))
   const port = Number(new URL(running.url).port)
@@ -128,7 +128,7 @@ test('an embedded Postgres that crashes is restarted, and /readyz reports it unt
   const [postgresDir, away] = [join(dataDir, 'postgres'), join(dataDir, 'away')]
   const pid = Number.parseInt(readFileSync(join(postgresDir, 'postmaster.pid'), 'utf8'), 10)
 
-  // Without its data it cannot be back before we looked.
+  // Postgres cannot restart without its data, so the test sees the outage.
   renameSync(postgresDir, away)
   process.kill(pid, 'SIGKILL')
   const down = await answering(service, 503, 'the embedded Postgres stopped and is being restarted')
@@ -159,7 +159,7 @@ test('an embedded Postgres that crashes is restarted, and /readyz reports it unt
   })
 })
 
-/** What it says of its readiness, once it says so. Each question is a round trip, and the test's limit is the bound. */
+/** Polls until readiness has this status and text. The test's own time limit is the bound. */
 async function answering({ url }: RunningCarillon, status: number, text: string): Promise<string> {
   for (;;) {
     const response = await fetch(`${url}/readyz`)
@@ -188,7 +188,7 @@ test('a start that fails or is cancelled after Postgres has started leaves no Po
   expect(existsSync(join(dataDir, 'postgres/postmaster.pid'))).toBe(false)
 })
 
-test('a process that is killed leaves nothing that keeps the next one from going on with its data', async () => {
+test('a start after a kill continues with the data of the killed process', async () => {
   const dataDir = join(createFolder(), '.carillon')
   const script = fileURLToPath(new URL('start-in-child.ts', import.meta.url))
   const child = spawn(process.execPath, [script], {
@@ -213,7 +213,7 @@ test('a process that is killed leaves nothing that keeps the next one from going
   expect(await createClient(service.url, key).schedules.get(id)).toMatchObject({ name: 'Kept', state: 'active' })
 })
 
-test('with DATABASE_URL it starts no Postgres, migrates that database, and may call no target by default', async () => {
+test('with DATABASE_URL no Postgres is started, that database is migrated, and no target may be called by default', async () => {
   const database = await createDatabase({ content: 'empty' })
   onTestFinished(() => database[Symbol.asyncDispose]())
   const settings = settingsOf({ databaseUrl: database.url, adminKey, dataDir: join(createFolder(), 'unused') })
@@ -229,10 +229,10 @@ test('with DATABASE_URL it starts no Postgres, migrates that database, and may c
     errors: [{ field: 'target.url', message: expect.stringContaining('CARILLON_ALLOWED_TARGETS') as string }],
   })
   await service.stop()
-  await untilNobodyIsConnected(database)
+  await untilAllDisconnected(database)
 })
 
-test('a stop closes the API first, then lets the run that is under way end, and its line is in the ledger', async () => {
+test('a stop closes the API first, then waits for the run in progress, whose line is in the ledger', async () => {
   const database = await createDatabase()
   onTestFinished(() => database[Symbol.asyncDispose]())
   const held = Promise.withResolvers<void>()
@@ -250,7 +250,7 @@ test('a stop closes the API first, then lets the run that is under way end, and 
 
   const { rows } = await database.pool.query('select state from carillon.runs')
   expect(rows).toEqual([{ state: 'succeeded' }])
-  await untilNobodyIsConnected(database)
+  await untilAllDisconnected(database)
 })
 
 /** Resolves once the port is closed. */

@@ -8,7 +8,7 @@ import type { RunningCarillon } from '../../src/start/service.ts'
 import { readSettings, type Settings } from '../../src/start/settings.ts'
 import { serveWorkerProbes } from '../../src/start/worker-probes.ts'
 import { startWorker, type StartWorkerOptions } from '../../src/start/worker.ts'
-import { untilNobodyIsConnected } from './connections.ts'
+import { untilAllDisconnected } from './connections.ts'
 import { startLocalServer } from './local-server.ts'
 import { holder } from './port-holder.ts'
 
@@ -86,7 +86,7 @@ function createLog() {
   return { lines, logger: createLogger({ logLevel: 'warn' }, { write }) }
 }
 
-test('a worker that stops leaves the fleet, its port and the database, and may be stopped twice', async () => {
+test('a worker that stops leaves the list of workers, releases its port and its connections, and may be stopped twice', async () => {
   const { database, settings } = await prepare()
   const worker = await start(settings)
   const { rowCount: before } = await database.pool.query('select from carillon.workers')
@@ -97,16 +97,16 @@ test('a worker that stops leaves the fleet, its port and the database, and may b
   const { rowCount: after } = await database.pool.query('select from carillon.workers')
   expect([before, after]).toEqual([1, 0])
   await expect(fetch(worker.url)).rejects.toThrow('fetch failed')
-  await untilNobodyIsConnected(database)
+  await untilAllDisconnected(database)
 })
 
-test('a worker can go without a port', async () => {
+test('a worker can run without a port', async () => {
   const { settings } = await prepare()
 
   expect(await start(settings, { metricsPort: null })).toMatchObject({ url: '' })
 })
 
-test('a second worker on the same port is refused with a remedy, and leaves nothing behind', async () => {
+test('a worker on a port in use is refused with a remedy, and leaves no connection behind', async () => {
   const { database, settings } = await prepare()
   const { port } = await startLocalServer()
 
@@ -115,10 +115,10 @@ test('a second worker on the same port is refused with a remedy, and leaves noth
     code: 'port_in_use',
     message: `127.0.0.1:${port} is in use by ${holder()}: stop it or choose another with --metrics-port`,
   })
-  await untilNobodyIsConnected(database)
+  await untilAllDisconnected(database)
 })
 
-test('a kind of target that is not known is refused with those that are', async () => {
+test('an unknown kind of target is refused with the list of known kinds', async () => {
   const { settings } = await prepare()
   const expected = '--targets: expected kinds of target that this Carillon knows (http)'
 
@@ -135,14 +135,14 @@ test('a kind of target that is not known is refused with those that are', async 
 test.each([
   ['concurrency', 0, '--concurrency: expected a whole number from 1 to 100000, got 0'],
   ['metricsPort', 65_536, '--metrics-port: expected a whole number from 0 to 65535, got 65536'],
-])('a %s of %s is refused by its flag', async (option, value, message) => {
+])('a %s of %s is refused with the name of its flag', async (option, value, message) => {
   await expect(start(settingsFor('postgres://nowhere.invalid/x'), { [option]: value })).rejects.toMatchObject({
     code: 'settings_invalid',
     message,
   })
 })
 
-test('a worker needs a database of its own, and says what to set', async () => {
+test('a worker without a database does not start, and the error states what to set', async () => {
   await expect(start(settingsFor(null))).rejects.toMatchObject({
     code: 'database_required',
     message:
@@ -163,10 +163,10 @@ test('an outdated schema is refused with the command that migrates it, and nothi
       ),
     ) as string,
   })
-  await untilNobodyIsConnected(database)
+  await untilAllDisconnected(database)
 })
 
-test('a schema of a later version is refused', async () => {
+test('a schema that is too new is refused', async () => {
   const { database, settings } = await prepare()
   await database.pool.query(
     `insert into carillon.migrations (number, name, checksum, applied_at)
@@ -180,7 +180,7 @@ test('a schema of a later version is refused', async () => {
   })
 })
 
-test('a database that does not answer, does not exist or refuses the password is named without the password', async () => {
+test('an error about an unreachable database names it without the password', async () => {
   const { database } = await prepare()
   const { port } = new URL(database.url)
   const changed = (change: (url: URL) => void): Settings => {
@@ -228,5 +228,5 @@ test('a cancelled start leaves nothing running', async () => {
     code: 'stopped',
     message: 'stopped while starting: nothing is left running',
   })
-  await untilNobodyIsConnected(database)
+  await untilAllDisconnected(database)
 })

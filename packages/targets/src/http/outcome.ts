@@ -29,13 +29,14 @@ export function outcomeOf(end: ExchangeEnd, clock: OutcomeClock): Outcome {
 function outcomeOfAnswer(answer: Answer, clock: OutcomeClock): Outcome {
   const { status } = answer
   if (isSuccess(answer)) return { kind: 'succeeded', result: answerJson(answer) }
-  const said = `The target answered ${status}${STATUS_CODES[status] === undefined ? '' : ` ${STATUS_CODES[status]}`}`
+  const reason = STATUS_CODES[status]
+  const said = `expected an answer with a 2xx status, got ${status}${reason === undefined ? '' : ` ${reason}`}`
   if (status >= 300 && status < 400) {
     // By a redirect the target could send the request, with its key and payload, to a host that is not allowed.
-    const message = `${said}. Redirects are not followed: name the final URL.`
+    const message = `${said}: redirects are not followed; name the final URL`
     return { kind: 'failed', error: { code: 'redirect', message, detail: answerJson(answer) }, retryable: false }
   }
-  const error = { code: 'http_status', message: `${said}.`, detail: answerJson(answer) }
+  const error = { code: 'http_status', message: said, detail: answerJson(answer) }
   if (!isRetryable(status)) return { kind: 'failed', error, retryable: false }
   const asked = headerOf(answer, 'retry-after')
   const wait = asked === undefined ? undefined : retryAfterMs(asked, clock.now(), clock.retryAfterMaxMs)
@@ -48,10 +49,10 @@ function outcomeOfError(error: Error): Outcome {
   if (code === 'UND_ERR_INVALID_ARG') {
     return {
       kind: 'malformed',
-      error: { code: 'invalid_request', message: `The request is not valid: ${error.message}.` },
+      error: { code: 'invalid_request', message: `expected a valid request, got an invalid one: ${error.message}` },
     }
   }
-  const message = `No answer came: ${code ?? error.name}.`
+  const message = `expected a complete answer, got a network error: ${code ?? error.name}`
   const detail = { cause: code ?? error.name }
   return { kind: 'failed', error: { code: 'network', message, detail }, retryable: true }
 }

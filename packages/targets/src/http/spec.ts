@@ -1,13 +1,16 @@
-import { HTTP_PAYLOAD_MAX_BYTES, HTTP_TIMEOUT_SECONDS, strictHttpTargetSchema } from '@carillon/api'
+import {
+  HTTP_METHOD_DEFAULT,
+  HTTP_PAYLOAD_MAX_BYTES,
+  HTTP_TIMEOUT_SECONDS,
+  PROBLEMS_MAX,
+  strictHttpTargetSchema,
+} from '@carillon/api'
 import type { Json } from '@carillon/core'
 import { z } from 'zod'
 
 import { headerFaults } from './header-rules.ts'
 import { jsonFault, type Fault } from './json-value.ts'
 import { readUrl } from './url-rules.ts'
-
-/** The most faults of one field that are reported; further ones are dropped. */
-const FAULTS_MAX = 50
 
 /**
  * The contract's `HttpTarget` with the rules that JSON Schema cannot express. Headers and payload are checked but not copied:
@@ -21,7 +24,7 @@ export const httpSpecSchema = strictHttpTargetSchema
       context.addIssue({ code: 'custom', message: reading.message })
       return z.NEVER
     }),
-    method: strictHttpTargetSchema.shape.method.unwrap().default('POST'),
+    method: strictHttpTargetSchema.shape.method.unwrap().default(HTTP_METHOD_DEFAULT),
     headers: checkedField<Readonly<Record<string, string>>>(headerFaults).optional(),
     payload: checkedField<Json>(payloadFaults).optional(),
     timeoutSeconds: strictHttpTargetSchema.shape.timeoutSeconds.unwrap().default(HTTP_TIMEOUT_SECONDS.default),
@@ -41,7 +44,7 @@ function checkedField<Value>(faultsOf: (value: unknown) => Iterable<Fault>): z.Z
   return z.unknown().superRefine((value, context) => {
     let count = 0
     for (const { path, message } of faultsOf(value)) {
-      if (count++ === FAULTS_MAX) return
+      if (count++ === PROBLEMS_MAX) return
       context.addIssue({ code: 'custom', path: [...path], message })
     }
   }) as z.ZodType<Value>

@@ -112,7 +112,8 @@ function secretNames({ auth }: HttpSpec): string[] {
 const NO_STORE: Problem = {
   path: 'auth',
   message:
-    'expected no auth, because this installation stores no secrets, got one: leave it out, or ask the operator to set up a store of secrets',
+    'expected no auth, because this installation has no secret store, got auth with a secret: ' +
+    'leave auth out, or ask the operator to set up a secret store',
 }
 
 /** The result of the work; undefined as soon as the signal fires. */

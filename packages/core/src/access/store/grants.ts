@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 
 import type { Db, Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
+import { instantText } from '../../db/parameters.ts'
 import type { Caller } from '../../kernel/scope.ts'
 import type { GrantFacts } from '../../policy/grant.ts'
 
@@ -78,14 +79,13 @@ export async function insertGrant(
     now: Date | null
   },
 ): Promise<Grant> {
-  const expiresAt = p.expiresAt === null ? null : new Date(p.expiresAt).toISOString()
   const { rows } = await sql<Row>`
     insert into carillon.execution_grants as grants (
       id, tenant_id, project_id, subject, billing_account_id, scopes, expires_at, created_by_subject, created_at
     )
     values (
       ${p.id}, ${p.tenantId}, ${p.projectId}, ${p.subject}, ${p.billingAccountId}, ${p.scopes}::text[],
-      ${expiresAt}::timestamptz, ${p.actor}, ${nowOf(p.now)}
+      ${instantText(p.expiresAt)}::timestamptz, ${p.actor}, ${nowOf(p.now)}
     )
     returning ${GRANT_COLUMNS}`.execute(tx)
   const [row] = rows
@@ -128,10 +128,9 @@ export async function renewGrant(
   tx: Tx,
   p: Within & { id: string; expiresAt: number | null },
 ): Promise<Grant | undefined> {
-  const expiresAt = p.expiresAt === null ? null : new Date(p.expiresAt).toISOString()
   const { rows } = await sql<Row>`
     update carillon.execution_grants as grants
-    set expires_at = case when grants.revoked_at is null then ${expiresAt}::timestamptz else grants.expires_at end,
+    set expires_at = case when grants.revoked_at is null then ${instantText(p.expiresAt)}::timestamptz else grants.expires_at end,
       warned_at = null
     where grants.id = ${p.id} and grants.tenant_id = ${p.tenantId} and grants.project_id = ${p.projectId}
     returning ${GRANT_COLUMNS}`.execute(tx)

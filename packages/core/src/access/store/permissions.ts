@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 
-import { type Db, plainArray, type Tx } from '../../db/database.ts'
+import type { Db } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
+import { plainArray } from '../../db/parameters.ts'
 import type { Scope } from '../../kernel/scope.ts'
 import type { HeldRun } from '../../ledger/held-run.ts'
 import type { GrantFacts } from '../../policy/grant.ts'
@@ -119,15 +120,4 @@ function toPermissions({ limited, removed, hosts, now }: Row): Permissions {
 
 function toInstant(text: string | null): number | null {
   return text === null ? null : Date.parse(text)
-}
-
-/** One of the given subjects that was removed from the project; undefined if none was. */
-export async function findRemoved(tx: Tx, p: Scope & { subjects: readonly string[] }): Promise<string | undefined> {
-  const { rows } = await sql<{ subject: string }>`
-    select members.subject
-    from carillon.members
-    where members.tenant_id = ${p.tenantId} and members.project_id = ${p.projectId}
-      and members.subject = any(${p.subjects}::text[]) and members.removed_at is not null
-    limit 1`.execute(tx)
-  return rows[0]?.subject
 }

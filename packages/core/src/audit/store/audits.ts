@@ -1,16 +1,26 @@
+import { LOST_SLOT_SHOWN_MS } from '@carillon/api'
 import { sql } from 'kysely'
 
 import type { Db, Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
-import { LOST_SHOWN_MS } from './findings.ts'
 
 /* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
 
 /** The name of the auditor's row in `service_turns`. */
 export const AUDIT_TURN = 'audit'
 
+/** How much an audit has compared. */
+export interface ComparedCounts {
+  readonly schedules: number
+  readonly slots: number
+  /** Schedules whose spec cannot be read, or whose slots cannot be found. */
+  readonly unreadable: number
+  /** Schedules with more slots than one audit compares: only the earliest slots were compared. */
+  readonly truncated: number
+}
+
 /** What an audit examined and how much it found. Instants are epoch milliseconds. */
-export interface Audit {
+export interface Audit extends ComparedCounts {
   readonly id: string
   /** True for a full audit; false for what was found or repaired between two of them. */
   readonly isWhole: boolean
@@ -18,12 +28,6 @@ export interface Audit {
   readonly to: number
   readonly startedAt: number
   readonly completedAt: number
-  readonly schedules: number
-  readonly slots: number
-  /** Schedules that were not audited because their spec cannot be read. */
-  readonly unreadable: number
-  /** Schedules with more slots than one audit compares: only the earliest slots were compared. */
-  readonly truncated: number
   readonly findings: number
   readonly repaired: number
 }
@@ -94,7 +98,7 @@ export async function findLatestAudit(db: Db | Tx, p: { now: Date | null }): Pro
       ), 0) as count
       from carillon.audits as repair
       where repair.repaired_count > 0 and not repair.is_whole and repair.id <> latest.id
-        and repair.completed_at >= least(latest.started_at, ${nowOf(p.now)} - ${LOST_SHOWN_MS} * interval '1 millisecond')
+        and repair.completed_at >= least(latest.started_at, ${nowOf(p.now)} - ${LOST_SLOT_SHOWN_MS} * interval '1 millisecond')
     ) as repairs_since`.execute(db)
   const [row] = rows
   return row && toAudit(row)

@@ -1,8 +1,9 @@
-import type { FindingKind } from '@carillon/api'
+import { LOST_SLOT_SHOWN_MS, type FindingKind } from '@carillon/api'
 import { sql } from 'kysely'
 
 import type { Db, Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
+import { instantText } from '../../db/parameters.ts'
 
 export interface NewFinding {
   readonly kind: FindingKind
@@ -23,9 +24,6 @@ export interface Finding extends NewFinding {
   readonly seenAt: number
 }
 
-/** For how long a repaired lost slot still counts as a fault: the slot did not run, so a person should see it. */
-export const LOST_SHOWN_MS = 86_400_000
-
 /**
  * Writes the findings of an audit, with the tenant and project of each schedule that still exists. A finding that is already there
  * and not repaired moves to this audit and keeps the instant at which it was found first, so each is listed once.
@@ -41,7 +39,7 @@ export async function insertFindings(
       from unnest(
         ${findings.map(({ kind }) => kind)}::carillon.finding_kind[],
         ${findings.map(({ scheduleId }) => scheduleId)}::uuid[],
-        ${findings.map(({ scheduledFor }) => (scheduledFor === null ? null : new Date(scheduledFor).toISOString()))}::timestamptz[],
+        ${findings.map(({ scheduledFor }) => instantText(scheduledFor))}::timestamptz[],
         ${findings.map(({ detail }) => detail)}::text[],
         ${findings.map(({ isRepaired }) => isRepaired)}::boolean[]
       ) with ordinality as finding(kind, schedule_id, scheduled_for, detail, is_repaired, ordinal)
@@ -121,7 +119,7 @@ export async function countFindings(
     where audits.completed_at >= ${p.after}
       or (
         findings.kind = 'slot_lost' and findings.is_repaired
-        and audits.completed_at >= ${nowOf(p.now)} - ${LOST_SHOWN_MS} * interval '1 millisecond'
+        and audits.completed_at >= ${nowOf(p.now)} - ${LOST_SLOT_SHOWN_MS} * interval '1 millisecond'
       )
     group by findings.kind, findings.tenant_id, findings.project_id
     order by count(*) desc, findings.kind, findings.tenant_id, findings.project_id

@@ -1,7 +1,8 @@
 import { REFUSALS } from '@carillon/api'
 import { sql } from 'kysely'
 
-import { plainArray, type Db, type Tx } from '../../db/database.ts'
+import type { Db, Tx } from '../../db/database.ts'
+import { plainArray } from '../../db/parameters.ts'
 
 /** A skipped slot with one of these reasons counts as a failure of its schedule. */
 const COUNTED_AS_FAILURE = plainArray([...REFUSALS, 'superseded'])

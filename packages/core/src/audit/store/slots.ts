@@ -1,8 +1,10 @@
 import type { RunState } from '@carillon/api'
 import { sql } from 'kysely'
 
+import { CADENCE_COLUMN } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import { stampOf } from '../../db/now.ts'
+import { instantText } from '../../db/parameters.ts'
 
 /** The time from one change of a schedule to the next, with the spec that was in force. */
 export interface AuditedSpan {
@@ -54,10 +56,7 @@ export async function listAuditedSchedules(
       where schedules.id = any(${p.ids}::uuid[])
     )
     select page.id, page.lane, page.next_slot_at, page.due_at, span.revision, span.next_slot_at as first_slot_at, span.ends_at,
-      coalesce(
-        revisions.cadence_once, revisions.cadence_cron, revisions.cadence_rrule, revisions.cadence_interval,
-        revisions.cadence_frequency
-      )::text as cadence,
+      ${CADENCE_COLUMN}::text as cadence,
       revisions.policy::text as policy
     from page
     left join lateral (
@@ -193,7 +192,7 @@ export async function restoreLines(
       coalesce(last.completed_at, stamp.at), last.error
     from unnest(
       ${lines.map(({ scheduleId }) => scheduleId)}::uuid[],
-      ${lines.map(({ scheduledFor }) => new Date(scheduledFor).toISOString())}::timestamptz[],
+      ${lines.map(({ scheduledFor }) => instantText(scheduledFor))}::timestamptz[],
       ${lines.map(({ id }) => id)}::uuid[],
       ${lines.map(({ revision }) => revision)}::integer[]
     ) as lost(schedule_id, scheduled_for, id, revision)

@@ -1,10 +1,10 @@
 import type { RunState } from '@carillon/api'
 import { sql } from 'kysely'
 
+import { RUN_COLUMNS, type RunRow } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import type { Caller } from '../../kernel/scope.ts'
-import type { Run } from '../../ledger/records.ts'
-import { RUN_COLUMNS, type RunRow, toRun } from '../../ledger/runs.ts'
+import { toRun, type Run } from '../../ledger/records.ts'
 
 /** For how long entries are kept. A reader that was away for longer has to read the ledger instead. */
 export const EVENT_LOG_KEPT_MS = 2 * 3_600_000

@@ -150,13 +150,6 @@ export async function releaseTurn(db: Db, p: { name: string; workerId: string })
     where turns.name = ${p.name} and turns.worker_id = ${p.workerId}`.execute(db)
 }
 
-/** Where the last slice of a service ended, on any worker; null or undefined if no cursor is stored. */
-export async function readCursor(db: Db | Tx, p: { name: string }): Promise<unknown> {
-  const { rows } = await sql<{ cursor: unknown }>`
-    select turns.cursor from carillon.service_turns as turns where turns.name = ${p.name}`.execute(db)
-  return rows[0]?.cursor
-}
-
 /** The instant up to which the work of a service is done; null if that is not known. */
 export async function readReached(db: Db | Tx, p: { name: string }): Promise<number | null> {
   const { rows } = await sql<{ reached_at: Date | null }>`

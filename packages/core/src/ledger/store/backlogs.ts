@@ -1,8 +1,11 @@
 import type { RunReason } from '@carillon/api'
 import { sql } from 'kysely'
 
+import { CADENCE_COLUMN } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
+import { instantsText, instantText } from '../../db/parameters.ts'
+import { NIL_UUID } from '../../kernel/ids.ts'
 
 /* In every function, `now` is null in production: Postgres' own clock decides (I10). A test passes an instant. */
 
@@ -65,12 +68,12 @@ export async function insertBacklogs(
     from unnest(
       ${backlogs.map(({ scheduleId }) => scheduleId)}::uuid[],
       ${backlogs.map(({ revision }) => revision)}::integer[],
-      ${backlogs.map(({ until }) => toIso(until))}::timestamptz[],
+      ${backlogs.map(({ until }) => instantText(until))}::timestamptz[],
       ${backlogs.map(({ tenantId }) => tenantId)}::text[],
       ${backlogs.map(({ projectId }) => projectId)}::text[],
-      ${backlogs.map(({ nextSlotAt }) => toIso(nextSlotAt))}::timestamptz[],
+      ${backlogs.map(({ nextSlotAt }) => instantText(nextSlotAt))}::timestamptz[],
       ${backlogs.map(({ reason }) => reason)}::carillon.run_reason[],
-      ${backlogs.map(({ excludedSlots }) => toArrayText(excludedSlots))}::text[]
+      ${backlogs.map(({ excludedSlots }) => instantsText(excludedSlots))}::text[]
     ) as backlog(schedule_id, revision, until, tenant_id, project_id, next_slot_at, reason, excluded_slots)`.execute(tx)
 }
 
@@ -86,15 +89,12 @@ export async function listBacklogs(
   const { rows } = await sql<Row>`
     select backlogs.schedule_id, backlogs.revision, backlogs.until, backlogs.tenant_id, backlogs.project_id,
       backlogs.next_slot_at, backlogs.reason, backlogs.excluded_slots,
-      coalesce(
-        revisions.cadence_once, revisions.cadence_cron, revisions.cadence_rrule, revisions.cadence_interval,
-        revisions.cadence_frequency
-      )::text as cadence
+      ${CADENCE_COLUMN}::text as cadence
     from carillon.slot_backlogs as backlogs
     left join carillon.schedule_revisions as revisions
       on revisions.schedule_id = backlogs.schedule_id and revisions.revision = backlogs.revision
     where (backlogs.schedule_id, backlogs.revision, backlogs.until)
-        > (${after?.scheduleId ?? BEFORE_ALL_IDS}::uuid, ${after?.revision ?? 0}::integer, ${toIso(after?.until ?? 0)}::timestamptz)
+        > (${after?.scheduleId ?? NIL_UUID}::uuid, ${after?.revision ?? 0}::integer, ${instantText(after?.until ?? 0)}::timestamptz)
       ${p.scheduleIds === null ? sql`` : sql`and backlogs.schedule_id = any(${p.scheduleIds}::uuid[])`}
     order by backlogs.schedule_id, backlogs.revision, backlogs.until
     limit ${p.limit}`.execute(db)
@@ -129,9 +129,9 @@ export async function moveBacklogs<Move extends BacklogMove>(
       from unnest(
         ${moves.map(({ backlog }) => backlog.scheduleId)}::uuid[],
         ${moves.map(({ backlog }) => backlog.revision)}::integer[],
-        ${moves.map(({ backlog }) => toIso(backlog.until))}::timestamptz[],
-        ${moves.map(({ backlog }) => toIso(backlog.nextSlotAt))}::timestamptz[],
-        ${moves.map(({ next }) => (next === null ? null : toIso(next)))}::timestamptz[]
+        ${moves.map(({ backlog }) => instantText(backlog.until))}::timestamptz[],
+        ${moves.map(({ backlog }) => instantText(backlog.nextSlotAt))}::timestamptz[],
+        ${moves.map(({ next }) => instantText(next))}::timestamptz[]
       ) with ordinality as move(schedule_id, revision, until, next_slot_at, following_at, ordinal)
     ), moved as (
       update carillon.slot_backlogs as backlogs
@@ -152,8 +152,6 @@ export async function moveBacklogs<Move extends BacklogMove>(
   return moves.filter((_move, index) => made.has(index + 1))
 }
 
-const BEFORE_ALL_IDS = '00000000-0000-0000-0000-000000000000'
-
 function toBacklog(row: Row): SlotBacklog {
   return {
     scheduleId: row.schedule_id,
@@ -166,12 +164,4 @@ function toBacklog(row: Row): SlotBacklog {
     excludedSlots: row.excluded_slots?.map((slot) => slot.getTime()) ?? [],
     cadence: row.cadence,
   }
-}
-
-function toIso(instant: number): string {
-  return new Date(instant).toISOString()
-}
-
-function toArrayText(instants: readonly number[]): string {
-  return instants.length === 0 ? '' : `{${instants.map(toIso).join(',')}}`
 }

@@ -1,36 +1,14 @@
 import { sql } from 'kysely'
 
+import { RUN_COLUMNS, type RunRow } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import { isOpen } from '../../db/indexed-sql.ts'
+import { instantText } from '../../db/parameters.ts'
 import type { Json } from '../../kernel/json.ts'
 import type { Caller } from '../../kernel/scope.ts'
-import type { Attempt, Run, ScheduleChange } from '../records.ts'
+import { toRun, type Attempt, type Run, type ScheduleChange } from '../records.ts'
 
 type Within = Pick<Caller, 'tenantId' | 'projectId'>
-
-/** A row as `RUN_COLUMNS` names it. */
-export interface RunRow {
-  id: string
-  schedule_id: string
-  scheduled_for: Date
-  revision: number
-  trigger: Run['trigger']
-  state: Run['state']
-  reason: Run['reason']
-  attempt_count: number
-  begun_at: Date
-  started_at: Date | null
-  retry_at: Date | null
-  waits_for: Run['waitsFor']
-  cancel_requested_at: Date | null
-  completed_at: Date | null
-  error: Json
-}
-
-export const RUN_COLUMNS = sql`
-  runs.id, runs.schedule_id, runs.scheduled_for, runs.revision, runs.trigger, runs.state, runs.reason, runs.attempt_count,
-  runs.begun_at, runs.started_at, case runs.waits_for when 'retry' then runs.due_at end as retry_at, runs.waits_for,
-  runs.cancel_requested_at, runs.completed_at, runs.error`
 
 /** A run; undefined if this tenant and project have no run of that id (I9). */
 export async function findRun(db: Db | Tx, p: Within & { id: string }): Promise<Run | undefined> {
@@ -47,7 +25,7 @@ export async function listRuns(
   db: Db | Tx,
   p: Within & { scheduleId: string; before: number | null; limit: number },
 ): Promise<Run[]> {
-  const before = p.before === null ? 'infinity' : new Date(p.before).toISOString()
+  const before = p.before === null ? 'infinity' : instantText(p.before)
   const { rows } = await sql<RunRow>`
     select ${RUN_COLUMNS}
     from carillon.runs
@@ -117,24 +95,4 @@ export async function listChanges(db: Db | Tx, p: Within & { scheduleId: string 
     reason: row.reason,
     changedAt: row.changed_at.getTime(),
   }))
-}
-
-export function toRun(row: RunRow): Run {
-  return {
-    id: row.id,
-    scheduleId: row.schedule_id,
-    scheduledFor: row.scheduled_for.getTime(),
-    revision: row.revision,
-    trigger: row.trigger,
-    state: row.state,
-    reason: row.reason,
-    attemptCount: row.attempt_count,
-    begunAt: row.begun_at.getTime(),
-    startedAt: row.started_at?.getTime() ?? null,
-    waitsFor: row.waits_for,
-    retryAt: row.retry_at?.getTime() ?? null,
-    cancelRequestedAt: row.cancel_requested_at?.getTime() ?? null,
-    completedAt: row.completed_at?.getTime() ?? null,
-    error: row.error,
-  }
 }

@@ -1,16 +1,10 @@
 import { sql } from 'kysely'
 
-import { plainArray, type Tx } from '../../db/database.ts'
+import type { Tx } from '../../db/database.ts'
+import { runsInsert, stampTable, type NewLine, type NewLines } from '../../db/new-lines.ts'
 import { nowOf, stampOf } from '../../db/now.ts'
-import {
-  namingMissingMonths,
-  runsInsert,
-  stampTable,
-  toIso,
-  writeLines,
-  type NewLines,
-  type NewLine,
-} from '../../ledger/lines.ts'
+import { instantsText, instantText, plainArray } from '../../db/parameters.ts'
+import { namingMissingMonths, writeLines } from '../../ledger/lines.ts'
 import type { BeginPlan, SingleRunPlan } from '../begin-plan.ts'
 
 /** What both statements of BEGIN need. */
@@ -49,9 +43,9 @@ export async function advanceSchedules(
       from unnest(
         ${plans.map(({ schedule }) => schedule.id)}::uuid[],
         ${plans.map(({ state }) => state)}::text[],
-        ${plans.map(({ nextSlotAt }) => toIso(nextSlotAt))}::timestamptz[],
-        ${plans.map(({ dueAt }) => toIso(dueAt))}::timestamptz[],
-        ${plans.map(({ excludedSlots }) => toArrayText(excludedSlots))}::text[],
+        ${plans.map(({ nextSlotAt }) => instantText(nextSlotAt))}::timestamptz[],
+        ${plans.map(({ dueAt }) => instantText(dueAt))}::timestamptz[],
+        ${plans.map(({ excludedSlots }) => instantsText(excludedSlots))}::text[],
         ${plans.map(({ consecutiveFailures }) => consecutiveFailures)}::integer[],
         ${plans.map(({ runCount }) => runCount)}::integer[],
         ${plans.map(({ failureCount }) => failureCount)}::integer[],
@@ -110,13 +104,9 @@ export async function findWritten(tx: Tx, p: { readonly runs: readonly NewLine[]
     select run.id
     from unnest(
       ${p.runs.map((run) => run.scheduleId)}::uuid[],
-      ${p.runs.map((run) => toIso(run.scheduledFor))}::timestamptz[],
+      ${p.runs.map((run) => instantText(run.scheduledFor))}::timestamptz[],
       ${p.runs.map((run) => run.id)}::uuid[]
     ) as run(schedule_id, scheduled_for, id)
     join carillon.runs on runs.schedule_id = run.schedule_id and runs.scheduled_for = run.scheduled_for`.execute(tx)
   return new Set(rows.map(({ id }) => id))
-}
-
-function toArrayText(instants: readonly number[]): string {
-  return instants.length === 0 ? '' : `{${instants.map((instant) => new Date(instant).toISOString()).join(',')}}`
 }

@@ -1,12 +1,14 @@
 import { sql } from 'kysely'
 
-import { plainArray, quotedArray, type Tx } from '../../db/database.ts'
+import { CADENCE_COLUMN } from '../../db/columns.ts'
+import type { Tx } from '../../db/database.ts'
 import { isOpen } from '../../db/indexed-sql.ts'
 import { nowOf } from '../../db/now.ts'
+import { plainArray, quotedArray } from '../../db/parameters.ts'
 import type { GrantTerms } from '../../ledger/held-run.ts'
 import type { GrantFacts } from '../../policy/grant.ts'
 import type { OpenRun } from '../../policy/overlap.ts'
-import { columnsOf, type LaneFrom, type LanePosition } from './look.ts'
+import { columnsOf, SCHEDULES_OF_LANE, type LaneFrom, type LanePosition } from './look.ts'
 
 /** A due schedule whose row this transaction has locked, with everything that BEGIN decides by. */
 export interface ClaimedSchedule {
@@ -94,9 +96,7 @@ export async function claimDue(
         schedules.revision, nullif(schedules.next_slot_at, schedules.due_at) as spread_slot_at, schedules.excluded_slots,
         schedules.auto_pause_threshold, schedules.consecutive_failures, schedules.owner_subject, schedules.grant_id
       from carillon.schedules
-      where schedules.lane = lanes.lane
-        and schedules.state = 'active'
-        and (schedules.due_at, schedules.id) > (to_timestamp(lanes.after_due / 1000.0), lanes.after_id)
+      where ${SCHEDULES_OF_LANE}
         and schedules.due_at <= ${now}
       order by schedules.due_at, schedules.id
       limit ${p.perLane}
@@ -161,10 +161,7 @@ export async function readClaimed(
   const scheduleIds = plainArray(schedules.map(({ id }) => id))
   const { rows } = await sql<ReadRow>`
     select claimed.ordinal::integer as ordinal,
-      coalesce(
-        revisions.cadence_once, revisions.cadence_cron, revisions.cadence_rrule, revisions.cadence_interval,
-        revisions.cadence_frequency
-      )::text as cadence,
+      ${CADENCE_COLUMN}::text as cadence,
       revisions.target, revisions.policy::text as policy, revisions.required_scope,
       nullif(exists (
         select

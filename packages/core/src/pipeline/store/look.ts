@@ -1,7 +1,9 @@
 import { sql } from 'kysely'
 
-import { type Db, plainArray } from '../../db/database.ts'
+import type { Db } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
+import { plainArray } from '../../db/parameters.ts'
+import { NIL_UUID } from '../../kernel/ids.ts'
 
 /** What comes due: the next slot of a schedule, or a waiting run. */
 export type DueSource = 'slot' | 'run'
@@ -37,9 +39,20 @@ export interface Look {
 
 const BEFORE_ALL: LanePosition = {
   dueAt: -Infinity,
-  scheduleId: '00000000-0000-0000-0000-000000000000',
+  scheduleId: NIL_UUID,
   slot: -Infinity,
 }
+
+/** The active schedules of a row of `lanes`, after its position: worded for `schedules_agenda_idx`. */
+export const SCHEDULES_OF_LANE = sql`
+  schedules.lane = lanes.lane and schedules.state = 'active'
+    and (schedules.due_at, schedules.id) > (to_timestamp(lanes.after_due / 1000.0), lanes.after_id)`
+
+/** The waiting runs of a row of `lanes`, after its position: worded for `runs_waiting_idx`. */
+export const RUNS_OF_LANE = sql`
+  runs.lane = lanes.lane and runs.due_at is not null
+    and (runs.due_at, runs.schedule_id, runs.scheduled_for) >
+      (to_timestamp(lanes.after_due / 1000.0), lanes.after_id, to_timestamp(lanes.after_slot / 1000.0))`
 
 /**
  * LOOK: the earliest slot and the earliest waiting run of each lane, up to a horizon. The pipeline loop sleeps until the earliest of
@@ -64,9 +77,7 @@ export async function lookAhead(
       cross join lateral (
         select schedules.due_at
         from carillon.schedules
-        where schedules.lane = lanes.lane
-          and schedules.state = 'active'
-          and (schedules.due_at, schedules.id) > (to_timestamp(lanes.after_due / 1000.0), lanes.after_id)
+        where ${SCHEDULES_OF_LANE}
           and schedules.due_at <= ${until}
         order by schedules.due_at
         limit 1
@@ -79,10 +90,7 @@ export async function lookAhead(
       cross join lateral (
         select runs.due_at
         from carillon.runs
-        where runs.lane = lanes.lane
-          and runs.due_at is not null
-          and (runs.due_at, runs.schedule_id, runs.scheduled_for) >
-            (to_timestamp(lanes.after_due / 1000.0), lanes.after_id, to_timestamp(lanes.after_slot / 1000.0))
+        where ${RUNS_OF_LANE}
           and runs.due_at <= ${until}
         order by runs.due_at
         limit 1

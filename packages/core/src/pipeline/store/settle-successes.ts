@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 
-import { plainArray, type Queryable } from '../../db/database.ts'
+import type { Queryable } from '../../db/database.ts'
 import { stampOf } from '../../db/now.ts'
+import { plainArray } from '../../db/parameters.ts'
 import type { Settlement } from './settle.ts'
 
 export interface SettledSuccesses {

@@ -4,6 +4,7 @@ import { sql } from 'kysely'
 import type { Tx } from '../../db/database.ts'
 import { isOpen } from '../../db/indexed-sql.ts'
 import { stampOf } from '../../db/now.ts'
+import { instantText } from '../../db/parameters.ts'
 
 /** The result of an attempt that is to be written, with the fence that proves whose attempt it was (I12). */
 export interface Settlement {
@@ -89,7 +90,7 @@ export async function settleRuns(
       select *
       from unnest(
         ${scheduleIds}::uuid[],
-        ${settlements.map((s) => new Date(s.scheduledFor).toISOString())}::timestamptz[],
+        ${settlements.map((s) => instantText(s.scheduledFor))}::timestamptz[],
         ${settlements.map((s) => s.workerId)}::uuid[],
         ${settlements.map((s) => s.token)}::integer[],
         ${settlements.map((s) => s.state)}::carillon.run_state[],

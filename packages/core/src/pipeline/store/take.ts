@@ -6,9 +6,10 @@ import { isOpen } from '../../db/indexed-sql.ts'
 import { nowOf, stampOf } from '../../db/now.ts'
 import { transactPipelined } from '../../db/transact.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import { NIL_UUID } from '../../kernel/ids.ts'
 import type { HeldRun } from '../../ledger/held-run.ts'
 import { newTransactionId } from './in-doubt-runs.ts'
-import { columnsOf, type LaneFrom, type LanePosition } from './look.ts'
+import { columnsOf, RUNS_OF_LANE, type LaneFrom, type LanePosition } from './look.ts'
 
 export interface Take {
   readonly runs: readonly HeldRun[]
@@ -86,10 +87,7 @@ export async function takeDue(
           schedules.target_kind as present_kind
         from carillon.runs
         join carillon.schedules on schedules.id = runs.schedule_id
-        where runs.lane = lanes.lane
-          and runs.due_at is not null
-          and (runs.due_at, runs.schedule_id, runs.scheduled_for) >
-            (to_timestamp(lanes.after_due / 1000.0), lanes.after_id, to_timestamp(lanes.after_slot / 1000.0))
+        where ${RUNS_OF_LANE}
           and runs.due_at <= ${nowOf(p.now)}
         order by runs.due_at, runs.schedule_id, runs.scheduled_for
         limit ${p.perLane}
@@ -157,7 +155,7 @@ function toHeld(row: Row, workerId: string): HeldRun {
     target: row.target,
     policy: row.policy ?? '',
     grant: {
-      id: row.grant_id ?? NO_GRANT,
+      id: row.grant_id ?? NIL_UUID,
       version: row.grant_version ?? '0',
       // Without a grant there are no scopes, so the attempt is refused.
       subject: row.grant_subject ?? '',
@@ -168,5 +166,3 @@ function toHeld(row: Row, workerId: string): HeldRun {
     ownerSubject: row.owner_subject,
   }
 }
-
-const NO_GRANT = '00000000-0000-0000-0000-000000000000'

@@ -3,14 +3,12 @@ import { sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import { isOpen } from '../../db/indexed-sql.ts'
 import { nowOf } from '../../db/now.ts'
-import type { ServiceFailure } from '../../kernel/failure-record.ts'
+import type { FailingServices } from '../../kernel/failure-record.ts'
+import { NIL_UUID } from '../../kernel/ids.ts'
 import { TZDATA_VERSION, VERSION } from '../../kernel/version.ts'
 import type { RunFence } from '../../ledger/held-run.ts'
 
 /* In every function, `now` is null in production: Postgres' own clock decides (I10). A test passes an instant. */
-
-/** The services of a worker that are failing, by name. */
-export type FailingServices = Readonly<Record<string, ServiceFailure>>
 
 /** Inserts the row of a worker, with the versions it runs on and its first lease. */
 export async function registerWorker(
@@ -150,7 +148,7 @@ export async function findOrphanedRuns(
   const isOfWorker =
     p.workerIds === null
       ? // With `is not null`, Postgres would scan a month that its statistics show as empty, instead of the index of open runs.
-        sql`runs.worker_id >= '00000000-0000-0000-0000-000000000000'`
+        sql`runs.worker_id >= ${sql.lit(NIL_UUID)}`
       : sql`runs.worker_id = any(${p.workerIds}::uuid[])`
   const { rows } = await sql<{
     schedule_id: string

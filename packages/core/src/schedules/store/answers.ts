@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 
+import { DAY_MS } from '@carillon/api'
 import { sql } from 'kysely'
 
 import type { Db, Tx } from '../../db/database.ts'
@@ -23,7 +24,7 @@ export interface StoredAnswer {
 /** The first key of the advisory locks on idempotency keys. It keeps them apart from the locks with fixed numbers. */
 const KEY_LOCK_SPACE = ADVISORY_LOCK_SPACE + 1
 /** How long a repeated request gets the stored answer. A request with the same key that comes later creates again. */
-export const ANSWERS_KEPT_MS = 86_400_000
+export const ANSWERS_KEPT_MS = DAY_MS
 
 /**
  * Locks a key for the rest of the transaction; false if another transaction holds it. Two keys share a lock with a chance of one in

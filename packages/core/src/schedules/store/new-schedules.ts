@@ -1,8 +1,9 @@
 import type { CadenceSpec } from '@carillon/cadence'
 import { CompiledQuery } from 'kysely'
 
-import { plainArray, quotedArray, type Tx } from '../../db/database.ts'
+import type { Tx } from '../../db/database.ts'
 import { AGENDA_CHANNEL, NOTIFY_WITHIN_MS } from '../../db/notify.ts'
+import { instantText, plainArray, quotedArray } from '../../db/parameters.ts'
 import type { Scope } from '../../kernel/scope.ts'
 
 /** The TypeScript type of the values of each Postgres type. JSON is text; instants are epoch milliseconds. */
@@ -136,7 +137,7 @@ function columnOf(field: Field): string {
 
 function valueIn(schedule: NewSchedule, field: Field): string {
   const value = schedule[field]
-  return COLUMNS[field].type === 'timestamptz' ? new Date(Number(value)).toISOString() : String(value)
+  return COLUMNS[field].type === 'timestamptz' ? instantText(Number(value)) : String(value)
 }
 
 function arrayOf(schedules: readonly NewSchedule[], field: Field): string {

@@ -5,6 +5,7 @@ import type { NextDue } from '../../cadences/cadence-cache.ts'
 import type { Tx } from '../../db/database.ts'
 import { AGENDA_CHANNEL, NOTIFY_WITHIN_MS } from '../../db/notify.ts'
 import { nowOf } from '../../db/now.ts'
+import { instantText } from '../../db/parameters.ts'
 import type { EndedRun } from '../../ledger/open-runs.ts'
 import type { SchedulePolicy } from '../../policy/schedule-policy.ts'
 
@@ -50,9 +51,7 @@ export async function reviseSchedule(
     ), ${ownGrant(p)} revision as (
       ${revisionInsert(p)}
     )
-    select pg_notify(${AGENDA_CHANNEL}, lane)
-    from schedule
-    where due_at < ${nowOf(p.now)} + ${NOTIFY_WITHIN_MS} * interval '1 millisecond'`.execute(tx)
+    ${notifySoonDue(p)}`.execute(tx)
 }
 
 /** Pauses a locked schedule: no slot of it comes due until it is resumed. */
@@ -85,9 +84,7 @@ export async function resumeSchedule(
       where schedules.id = ${p.id}
       returning schedules.due_at, schedules.lane
     )
-    select pg_notify(${AGENDA_CHANNEL}, lane)
-    from schedule
-    where due_at < ${nowOf(p.now)} + ${NOTIFY_WITHIN_MS} * interval '1 millisecond'`.execute(tx)
+    ${notifySoonDue(p)}`.execute(tx)
 }
 
 /** Fails the transaction unless the quotas of project and owner have room for a locked schedule that has become active again. */
@@ -95,7 +92,7 @@ export async function requireQuota(
   tx: Tx,
   p: { tenantId: string; projectId: string; ownerSubject: string },
 ): Promise<void> {
-  await sql`select carillon.require_place(${p.tenantId}, ${p.projectId}, ${p.ownerSubject}, 1)`.execute(tx)
+  await sql`select carillon.check_quotas(${p.tenantId}, ${p.projectId}, ${p.ownerSubject}, 1)`.execute(tx)
 }
 
 /** Marks locked schedules as deleted. Their rows stay until the retention ends. */
@@ -136,7 +133,7 @@ export async function uncountUntried(tx: Tx, p: { ended: readonly EndedRun[] }):
 
 /** Sets which slots of a locked schedule will be skipped. */
 export async function setExcludedSlots(tx: Tx, p: { id: string; slots: readonly number[] }): Promise<void> {
-  const slots = p.slots.length === 0 ? null : p.slots.map((slot) => new Date(slot).toISOString())
+  const slots = p.slots.length === 0 ? null : p.slots.map((slot) => instantText(slot))
   await sql`
     update carillon.schedules
     set excluded_slots = ${slots}::timestamptz[]
@@ -180,6 +177,14 @@ function ownGrant({
     ),`
 }
 
+/** Ends a statement whose common table expression `schedule` was changed: workers are notified only if it is due before they look again. */
+function notifySoonDue({ now }: { readonly now: Date | null }): RawBuilder<unknown> {
+  return sql`
+    select pg_notify(${AGENDA_CHANNEL}, lane)
+    from schedule
+    where due_at < ${nowOf(now)} + ${NOTIFY_WITHIN_MS} * interval '1 millisecond'`
+}
+
 function instant(at: number | null): RawBuilder<unknown> {
-  return sql`${at === null ? null : new Date(at).toISOString()}::timestamptz`
+  return sql`${instantText(at)}::timestamptz`
 }

@@ -1,6 +1,7 @@
 import type { ScheduleState } from '@carillon/api'
 import { sql, type RawBuilder } from 'kysely'
 
+import { CADENCE_COLUMN } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import type { Caller } from '../../kernel/scope.ts'
 import type { Schedule } from '../../ledger/records.ts'
@@ -39,10 +40,7 @@ type Within = Pick<Caller, 'tenantId' | 'projectId'>
 const SCHEDULE_COLUMNS = sql`
   schedules.id, schedules.tenant_id, schedules.project_id, schedules.owner_subject, revisions.name, schedules.state,
   schedules.revision,
-  coalesce(
-    revisions.cadence_once, revisions.cadence_cron, revisions.cadence_rrule, revisions.cadence_interval,
-    revisions.cadence_frequency
-  ) as cadence,
+  ${CADENCE_COLUMN} as cadence,
   revisions.target, revisions.policy, schedules.grant_id, grants.expires_at as grant_expires_at,
   grants.id is null or grants.revoked_at is not null as is_grant_revoked, schedules.next_slot_at, schedules.due_at,
   schedules.excluded_slots, schedules.run_count, schedules.failure_count, schedules.consecutive_failures,

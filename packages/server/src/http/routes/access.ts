@@ -1,4 +1,4 @@
-import { INSTALLATION_KEY_PHRASE } from '@carillon/api'
+import { ADMIN_KEY_PHRASE } from '@carillon/api'
 import type { Caller } from '@carillon/core'
 
 import type { Identity } from '../../auth/identity.ts'
@@ -145,7 +145,7 @@ function callerIn(
   if (isInstallation || (tenant === caller.tenantId && project === caller.projectId)) {
     return { ...caller, tenantId: tenant, projectId: project }
   }
-  const detail = `expected the tenant and project of the calling key, got others: use ${INSTALLATION_KEY_PHRASE}`
+  const detail = `expected the tenant and project of the calling key, got others: use ${ADMIN_KEY_PHRASE}`
   throw new ProblemError('forbidden', detail)
 }
 

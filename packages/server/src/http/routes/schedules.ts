@@ -13,8 +13,8 @@ import { wallNow } from '../../clock.ts'
 import type { HandlersOf } from '../operations.ts'
 import { cursorById, readPage } from '../paging.ts'
 import { withRenamedFields } from '../problems.ts'
-import { etagOf, matching, requireIfMatch } from '../revisions.ts'
-import { toEditPlan, toPreview, toSchedule, toScheduleChange, toSchedulePreview, toSlot } from '../wire.ts'
+import { matching, requireIfMatch } from '../revisions.ts'
+import { toEditPlan, toEtag, toPreview, toSchedule, toScheduleChange, toSchedulePreview, toSlot } from '../wire.ts'
 
 const LIST = cursorById('schedules')
 const QUERY_NAMES = { nameContains: 'query.q', targetKind: 'query.targetKind', state: 'query.state' }
@@ -119,7 +119,7 @@ export const scheduleHandlers: HandlersOf<
     if (query.dryRun === 'true') {
       const plan = await scheduler.planEdit(caller, id, edit, match)
       // If the client sends this ETag as If-Match, the edit does exactly what was planned, or is refused.
-      return { body: toEditPlan(plan, wallNow(clock)), headers: { etag: etagOf({ revision: plan.basedOn }) } }
+      return { body: toEditPlan(plan, wallNow(clock)), headers: { etag: toEtag({ revision: plan.basedOn }) } }
     }
     const { revision } = match
     const schedule =
@@ -152,7 +152,7 @@ export const scheduleHandlers: HandlersOf<
 }
 
 function scheduleAnswer(clock: Clock, schedule: Schedule): { body: WireSchedule; headers: { etag: string } } {
-  return { body: toSchedule(schedule, wallNow(clock)), headers: { etag: etagOf(schedule) } }
+  return { body: toSchedule(schedule, wallNow(clock)), headers: { etag: toEtag(schedule) } }
 }
 
 function replayHeader(isReplayed: boolean): Record<string, string> {

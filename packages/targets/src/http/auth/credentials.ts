@@ -1,8 +1,7 @@
 import { SECRET_VALUE_MAX_LENGTH, type HttpAuth } from '@carillon/api'
 import type { Outcome, SecretStore, TargetContext } from '@carillon/core'
 
-import type { HttpSpec } from '../spec.ts'
-import { readSigningKeys, webhookHeaders } from './webhook-signature.ts'
+import { readSigningKeys, SIGNING_KEY_BYTES, SIGNING_KEYS_MAX, webhookHeaders } from './webhook-signature.ts'
 
 type SecretAuth = Exclude<HttpAuth, { kind: 'none' }>
 
@@ -22,15 +21,14 @@ export interface CredentialSource {
   readonly now: () => number
 }
 
-/**
- * Visible ASCII without blanks, no longer than servers accept in one header. The minimum lets `withheldFrom` remove the token
- * from an answer: removing a token of one letter would remove that letter from every word.
- */
-const TOKEN = new RegExp(`^[\\x21-\\x7e]{8,${SECRET_VALUE_MAX_LENGTH}}$`)
+/** Lets `withheldFrom` remove the token from an answer: removing a token of one letter would remove that letter from every word. */
+const TOKEN_MIN_LENGTH = 8
+/** Visible ASCII without blanks, no longer than servers accept in one header. */
+const TOKEN = new RegExp(`^[\\x21-\\x7e]{${TOKEN_MIN_LENGTH},${SECRET_VALUE_MAX_LENGTH}}$`)
 
 /** The headers that prove the origin of a request. Reads the secret on every attempt, so a new value is used at once. */
 export async function credentialsOf(
-  { tenantId, projectId, runId }: TargetContext<HttpSpec>,
+  { tenantId, projectId, runId }: Pick<TargetContext<unknown>, 'tenantId' | 'projectId' | 'runId'>,
   body: string,
   auth: SecretAuth,
   { secrets, now }: CredentialSource,
@@ -55,18 +53,19 @@ export async function credentialsOf(
 
 type SecretFault = 'secret_unavailable' | 'secret_missing' | 'secret_unusable'
 
+const { min: KEY_MIN, max: KEY_MAX } = SIGNING_KEY_BYTES
 const NEEDED = {
-  bearer: 'a bearer token is 8 to 8,192 visible ASCII characters without blanks',
-  hmac: 'a signing secret is whsec_ and 24 to 64 bytes in base64, or up to 5 of these with blanks between',
+  bearer: `a bearer token of ${TOKEN_MIN_LENGTH} to ${SECRET_VALUE_MAX_LENGTH} visible ASCII characters without blanks`,
+  hmac: `a signing secret (whsec_ and ${KEY_MIN} to ${KEY_MAX} bytes in base64), or up to ${SIGNING_KEYS_MAX} of these separated by blanks`,
 }
 
 function refused(auth: SecretAuth, code: SecretFault): Credentials {
   const reasons: Record<SecretFault, string> = {
-    secret_unavailable: `The secret "${auth.secretRef}" could not be read`,
-    secret_missing: `There is no secret "${auth.secretRef}" in this project`,
-    secret_unusable: `The secret "${auth.secretRef}" cannot be used: ${NEEDED[auth.kind]}`,
+    secret_unavailable: `the secret "${auth.secretRef}" could not be read`,
+    secret_missing: `expected a secret "${auth.secretRef}" in this project, got none`,
+    secret_unusable: `expected the secret "${auth.secretRef}" to be ${NEEDED[auth.kind]}, got another text`,
   }
-  const error = { code, message: `${reasons[code]}; nothing was sent.` }
+  const error = { code, message: `${reasons[code]}; nothing was sent` }
   // A store that failed may work again later. The other faults stay until someone changes the secret.
   return { ok: false, outcome: { kind: 'failed', error, retryable: code === 'secret_unavailable' } }
 }

@@ -11,9 +11,8 @@ export interface WebhookMessage {
 }
 
 const KEY = /^whsec_(?<base64>[A-Za-z\d+/]+={0,2})$/
-const KEY_MIN_BYTES = 24
-const KEY_MAX_BYTES = 64
-const KEYS_MAX = 5
+export const SIGNING_KEY_BYTES = { min: 24, max: 64 } as const
+export const SIGNING_KEYS_MAX = 5
 
 /**
  * Reads the keys in a secret: `whsec_<base64>`, or several with blanks between during a rotation. Undefined if the secret has
@@ -22,7 +21,7 @@ const KEYS_MAX = 5
 export function readSigningKeys(secret: string): readonly Buffer[] | undefined {
   const keys = secret.trim().split(/\s+/).map(readKey)
   const readable = keys.filter((key) => key !== undefined)
-  return readable.length === keys.length && keys.length <= KEYS_MAX ? readable : undefined
+  return readable.length === keys.length && keys.length <= SIGNING_KEYS_MAX ? readable : undefined
 }
 
 /** One signature per key, so a receiver that has any of the keys can verify the message. */
@@ -44,5 +43,5 @@ function readKey(text: string): Buffer | undefined {
   const key = Buffer.from(base64, 'base64')
   // Node accepts truncated base64; the receiver may refuse it or read other bytes.
   const isWhole = key.toString('base64') === base64
-  return isWhole && key.length >= KEY_MIN_BYTES && key.length <= KEY_MAX_BYTES ? key : undefined
+  return isWhole && key.length >= SIGNING_KEY_BYTES.min && key.length <= SIGNING_KEY_BYTES.max ? key : undefined
 }

@@ -82,7 +82,9 @@ function dialTcp(lookup: LookupFunction): buildConnector.connector {
 /** Why nothing may be written to an open connection; undefined if its remote address may be called. */
 function endFault(remoteAddress: string | undefined, allows: (address: string) => boolean): Error | undefined {
   // The other side has already closed the connection. A retry may succeed.
-  if (remoteAddress === undefined) return Object.assign(new Error('gone'), { code: 'ECONNRESET' })
+  if (remoteAddress === undefined) {
+    return Object.assign(new Error('expected an open connection, got a closed one'), { code: 'ECONNRESET' })
+  }
   return allows(remoteAddress) ? undefined : new AddressNotAllowedError()
 }
 
@@ -104,7 +106,9 @@ async function checkedAddresses(
 ): Promise<[LookupAddress, ...LookupAddress[]]> {
   const addresses = (await resolve(hostname)).map(({ address }) => ({ address, family: isIP(address) }))
   const [first, ...others] = addresses
-  if (first === undefined) throw Object.assign(new Error('no address'), { code: 'ENOTFOUND' })
+  if (first === undefined) {
+    throw Object.assign(new Error(`expected an address of ${hostname}, got none`), { code: 'ENOTFOUND' })
+  }
   if (!addresses.every(({ address }) => allows(address))) throw new AddressNotAllowedError()
   return [first, ...others]
 }

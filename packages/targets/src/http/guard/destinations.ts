@@ -76,14 +76,14 @@ export function urlProblems(
 
 const EXPECTED = {
   installation: 'a host that this installation may call (CARILLON_ALLOWED_TARGETS)',
-  tenant: 'a host that this tenant may call (its allowedHosts)',
+  tenant: "a host that this tenant may call (allowedHosts of the tenant's limits)",
   address: 'a public address, or one that this installation lists (CARILLON_ALLOWED_TARGETS)',
 }
 
 export function hostRefusal(fault: HostFault, destination: Destination | undefined): Outcome {
   const error = {
     code: 'host_not_allowed',
-    message: `This ${fault} may not call ${hostText(destination)}; nothing was sent.`,
+    message: `expected ${EXPECTED[fault]}, got ${hostText(destination)}; nothing was sent`,
   }
   return { kind: 'failed', error, retryable: false }
 }
@@ -92,9 +92,7 @@ export function hostRefusal(fault: HostFault, destination: Destination | undefin
 export function addressRefusal(url: URL): Outcome {
   const error = {
     code: 'address_not_allowed',
-    message:
-      `The host ${url.host} leads to an address that this installation does not call; nothing was sent. ` +
-      'Addresses that are not public must be listed (CARILLON_ALLOWED_TARGETS).',
+    message: `expected the host ${url.host} to resolve to ${EXPECTED.address}, got another; nothing was sent`,
   }
   return { kind: 'failed', error, retryable: false }
 }
@@ -113,5 +111,5 @@ function urlProblem(expected: string, destination: Destination | undefined): Pro
 }
 
 function hostText(destination: Destination | undefined): string {
-  return destination === undefined ? 'a URL without one' : destination.url.host
+  return destination === undefined ? 'a text that is no URL' : destination.url.host
 }

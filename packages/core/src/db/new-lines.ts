@@ -1,7 +1,8 @@
 import type { RunReason, RunTrigger } from '@carillon/api'
 import { sql, type RawBuilder } from 'kysely'
 
-import { stampOf } from '../../db/now.ts'
+import { stampOf } from './now.ts'
+import { instantText } from './parameters.ts'
 
 /** A new line of the ledger. */
 export interface NewLine {
@@ -73,7 +74,7 @@ export function runsInsert(p: NewLines): LinesStatement {
       case when run.waits_for is not null then carillon.lane_of(run.target_kind, run.tenant_id) end
     from unnest(
       ${runs.map((run) => run.scheduleId)}::uuid[],
-      ${runs.map((run) => toIso(run.scheduledFor))}::timestamptz[],
+      ${runs.map((run) => instantText(run.scheduledFor))}::timestamptz[],
       ${runs.map((run) => run.id)}::uuid[],
       ${runs.map((run) => run.tenantId)}::text[],
       ${runs.map((run) => run.projectId)}::text[],
@@ -90,8 +91,4 @@ export function runsInsert(p: NewLines): LinesStatement {
     cross join stamp
     ${p.onConflict === 'keep' ? sql`on conflict do nothing` : sql``}
     returning runs.id`
-}
-
-export function toIso(instant: number | null): string | null {
-  return instant === null ? null : new Date(instant).toISOString()
 }

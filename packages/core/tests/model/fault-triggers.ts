@@ -1,8 +1,8 @@
 import type pg from 'pg'
 
 /*
- * What must never happen to a run, noted by Postgres itself at the moment it happens: a look from outside would come between two
- * transactions too seldom.
+ * Triggers that record each violation of an invariant when it happens. Polling from outside would miss most of the states that
+ * exist only between two transactions.
  */
 const TRIGGERS = `
   create table public.faults (what text not null, run_id uuid not null, noted_at timestamptz not null default clock_timestamp());
@@ -10,10 +10,10 @@ const TRIGGERS = `
   create function public.note_fault() returns trigger language plpgsql security definer set search_path = public, pg_temp as $$
   begin
     if tg_op = 'UPDATE' and old.completed_at is not null then
-      insert into faults (what, run_id) values ('a run that was over changed', new.id);
+      insert into faults (what, run_id) values ('a run changed after its end', new.id);
     end if;
     if tg_op = 'UPDATE' and new.token < old.token then
-      insert into faults (what, run_id) values ('a fence went back', new.id);
+      insert into faults (what, run_id) values ('the token of a run decreased', new.id);
     end if;
     if new.state = 'running' and exists (
       select from carillon.runs as other
@@ -22,10 +22,10 @@ const TRIGGERS = `
       select from carillon.schedule_revisions as revisions
       where revisions.schedule_id = new.schedule_id and revisions.policy ->> 'overlap' = 'allow'
     ) then
-      insert into faults (what, run_id) values ('two runs were held at once', new.id);
+      insert into faults (what, run_id) values ('two runs of one schedule were running at once', new.id);
     end if;
     if new.due_at is not null and new.cancel_requested_at is not null then
-      insert into faults (what, run_id) values ('a run waits though somebody asked to cancel it', new.id);
+      insert into faults (what, run_id) values ('a run waits although a caller asked to cancel it', new.id);
     end if;
     if tg_op = 'UPDATE' and old.waits_for = 'turn' and new.waits_for = 'worker' and exists (
       select from carillon.runs as other
@@ -37,25 +37,25 @@ const TRIGGERS = `
         on revisions.schedule_id = schedules.id and revisions.revision = schedules.revision
       where schedules.id = new.schedule_id and revisions.policy ->> 'overlap' = 'allow'
     ) then
-      insert into faults (what, run_id) values ('a run had its turn before another one had ended', new.id);
+      insert into faults (what, run_id) values ('a run had its turn before the other runs had ended', new.id);
     end if;
     return null;
   end
   $$;
   create trigger faults after insert or update on carillon.runs for each row execute function public.note_fault();
 
-  -- As of the commit: what ends a run, and what starts the one that waits for its end, are one transaction.
+  -- Checked at the commit, because one transaction ends a run and frees the run that waits for its turn.
   create function public.note_stranded() returns trigger language plpgsql security definer set search_path = public, pg_temp as $$
   begin
     insert into faults (what, run_id)
-    select 'a run waits for its turn behind nobody', runs.id
+    select 'a run waits for its turn, but no other run is open', runs.id
     from carillon.runs
     where runs.schedule_id = new.schedule_id and runs.completed_at is null and runs.waits_for = 'turn' and not exists (
       select from carillon.runs as other
       where other.schedule_id = new.schedule_id and other.completed_at is null and other.waits_for is distinct from 'turn'
     );
     insert into faults (what, run_id)
-    select 'a run waits for its retry before the one that has begun since', runs.id
+    select 'a run waits for its retry although a later run waits for its turn', runs.id
     from carillon.runs
     where runs.schedule_id = new.schedule_id and runs.completed_at is null and runs.waits_for = 'retry' and exists (
       select from carillon.runs as other
@@ -72,11 +72,11 @@ const TRIGGERS = `
   create constraint trigger stranded after insert or update on carillon.runs deferrable initially deferred
     for each row execute function public.note_stranded()`
 
-export async function install(pool: pg.Pool): Promise<void> {
+export async function installFaultTriggers(pool: pg.Pool): Promise<void> {
   await pool.query(TRIGGERS)
 }
 
-/** Everything that is wrong in the end, as sentences; none in a sound system. Nothing is under way any more. */
+/** Describes everything that is wrong after all work has ended. The list is empty if the system is sound. */
 export async function findFaults(pool: pg.Pool): Promise<string[]> {
   const faults: string[] = []
   for (const [what, text] of Object.entries(CHECKS)) {
@@ -116,7 +116,7 @@ const CHECKS: Readonly<Record<string, string>> = {
       where attempts.schedule_id = runs.schedule_id and attempts.scheduled_for = runs.scheduled_for
     ) as made
     where made.attempts <> array(select generate_series(1, runs.attempt_count))`,
-  'the end does not follow from the attempts': `
+  'the state does not follow from the attempts': `
     select runs.id, runs.state, runs.reason, runs.attempt_count, last.outcome
     from carillon.runs
     left join lateral (

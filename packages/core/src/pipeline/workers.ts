@@ -1,2 +1,0 @@
-export { listWorkers } from './store/workers.ts'
-export type { FailingServices, WorkerRecord } from './store/workers.ts'

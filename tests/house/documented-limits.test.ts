@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import {
+  AUTO_PAUSE_THRESHOLD,
+  BACKOFF_SECONDS,
+  HTTP_HEADERS,
+  HTTP_METHODS,
+  HTTP_PAYLOAD_MAX_BYTES,
+  HTTP_RETRY,
+  HTTP_TIMEOUT_SECONDS,
+  JSON_DEPTH_MAX,
+  MISSED_POLICIES,
+  OVERLAP_DEFAULT,
+  OVERLAP_POLICIES,
+  RETRY_ATTEMPTS,
+  SPREAD_SECONDS,
+  STARTING_DEADLINE_SECONDS,
+  URL_MAX_LENGTH,
+} from '@carillon/api'
+import { expect, test } from 'vitest'
+
+import { REPOSITORY } from './run-tool.ts'
+
+/** The rows of the tables of a page, by the text of their first cell. */
+function rowsOf(page: string): ReadonlyMap<string, readonly string[]> {
+  const lines = readFileSync(join(REPOSITORY, page), 'utf8').split('\n')
+  const rows = lines
+    .filter((line) => line.startsWith('| '))
+    .map((line) =>
+      line
+        .split(/(?<!\\)\|/)
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    )
+  return new Map(rows.map(([first = '', ...rest]) => [first, rest]))
+}
+
+const range = ({ min, max }: { readonly min: number; readonly max: number }): string => `${min}..${max}`
+const codeOf = (words: readonly string[], separator: string): string =>
+  words.map((word) => `\`${word}\``).join(separator)
+const grouped = (value: number): string => value.toLocaleString('en-US')
+
+const RETRY = '`retry.maxAttempts`, `baseSeconds`, `capSeconds`'
+const { maxAttempts, baseSeconds, capSeconds } = HTTP_RETRY
+
+test.each<[field: string, values: string, byDefault: string]>([
+  ['`overlap`', codeOf(OVERLAP_POLICIES, ', '), codeOf([OVERLAP_DEFAULT], '')],
+  ['`missed`', codeOf(MISSED_POLICIES, ', '), '`skip`; `run_once` for a `once` cadence'],
+  ['`startingDeadlineSeconds`', range(STARTING_DEADLINE_SECONDS), `${STARTING_DEADLINE_SECONDS.default}:`],
+  [
+    RETRY,
+    [RETRY_ATTEMPTS, BACKOFF_SECONDS, BACKOFF_SECONDS].map(range).join(', '),
+    `the target's; for http ${maxAttempts}, ${baseSeconds} and ${capSeconds}`,
+  ],
+  ['`autoPauseThreshold`', `0, ${range(AUTO_PAUSE_THRESHOLD)}`, `${AUTO_PAUSE_THRESHOLD.default} failed runs`],
+  ['`spreadSeconds`', range(SPREAD_SECONDS), `${SPREAD_SECONDS.default};`],
+])('the README of core states the range and the default of %s', (field, values, byDefault) => {
+  const [statedValues, statedDefault = ''] = rowsOf('packages/core/README.md').get(field) ?? []
+
+  expect(statedValues).toBe(values)
+  expect(statedDefault.slice(0, byDefault.length)).toBe(byDefault)
+})
+
+test.each<[field: string, byDefault: string]>([
+  ['`overlap`', codeOf([OVERLAP_DEFAULT], '')],
+  ['`startingDeadlineSeconds`', String(STARTING_DEADLINE_SECONDS.default)],
+  ['`autoPauseThreshold`', String(AUTO_PAUSE_THRESHOLD.default)],
+  ['`spreadSeconds`', String(SPREAD_SECONDS.default)],
+])('the guide to schedules states the default of %s', (field, byDefault) => {
+  expect(rowsOf('docs/guides/schedules.md').get(field)?.[0]).toBe(byDefault)
+})
+
+test.each<[field: string, limits: readonly string[]]>([
+  ['`url`', [`${grouped(URL_MAX_LENGTH)} characters`]],
+  ['`method`', [codeOf(HTTP_METHODS, ' ')]],
+  ['`headers`', [`at most ${HTTP_HEADERS.maxCount},`, `${grouped(HTTP_HEADERS.totalMaxLength)} characters in all`]],
+  ['`payload`', [`${HTTP_PAYLOAD_MAX_BYTES / 1024} kB`, `${JSON_DEPTH_MAX} levels`]],
+  [
+    '`timeoutSeconds`',
+    [`${HTTP_TIMEOUT_SECONDS.min} to ${HTTP_TIMEOUT_SECONDS.max}, ${HTTP_TIMEOUT_SECONDS.default} if absent`],
+  ],
+])('the README of targets states the limits of %s', (field, limits) => {
+  const [stated = ''] = rowsOf('packages/targets/README.md').get(field) ?? []
+
+  expect(limits.filter((limit) => !stated.includes(limit))).toEqual([])
+})
