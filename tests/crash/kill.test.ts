@@ -60,7 +60,7 @@ test.concurrent('if a worker is killed after the answer and before the settlemen
   expect(second.body).toBe(first.body)
 })
 
-test.concurrent('if a worker is killed before its begin is committed, nothing is left of it and another worker begins the slot (I3)', async () => {
+test.concurrent('a worker that is killed before BEGIN commits leaves no line, and another worker begins the slot (I3)', async () => {
   await using rig = await CrashRig.start('short')
   const { pool } = rig.database
   const doomed = await rig.worker('doomed')

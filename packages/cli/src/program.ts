@@ -1,22 +1,22 @@
 import { SERVICE_DEFAULTS } from '@carillon/api'
 import { Command } from 'commander'
 
-import { addAudit } from './commands/audit.ts'
-import { addCompletion } from './commands/completion.ts'
-import { addDoctor, addMigrate } from './commands/database.ts'
+import { addAuditCommand } from './commands/audit.ts'
+import { addCompletionCommand } from './commands/completion.ts'
+import { addDoctorCommand, addMigrateCommand } from './commands/database.ts'
 import { examples, type Define } from './commands/define.ts'
-import { addEvents } from './commands/events.ts'
-import { addGrants } from './commands/grants.ts'
-import { addExport, addImport } from './commands/import-export.ts'
-import { addKeys } from './commands/keys.ts'
-import { addMembers } from './commands/members.ts'
-import { addProject } from './commands/project.ts'
-import { addRuns } from './commands/runs.ts'
-import { addSchedules } from './commands/schedules.ts'
-import { addSecrets } from './commands/secrets.ts'
-import { addServer, addWorker } from './commands/server-and-worker.ts'
-import { addTenants } from './commands/tenants.ts'
-import { addUp } from './commands/up.ts'
+import { addEventsCommand } from './commands/events.ts'
+import { addGrantsCommand } from './commands/grants.ts'
+import { addExportCommand, addImportCommand } from './commands/import-export.ts'
+import { addKeysCommand } from './commands/keys.ts'
+import { addMembersCommand } from './commands/members.ts'
+import { addProjectCommand } from './commands/project.ts'
+import { addRunsCommand } from './commands/runs.ts'
+import { addSchedulesCommand } from './commands/schedules.ts'
+import { addSecretsCommand } from './commands/secrets.ts'
+import { addServerCommand, addWorkerCommand } from './commands/server-and-worker.ts'
+import { addTenantsCommand } from './commands/tenants.ts'
+import { addUpCommand } from './commands/up.ts'
 import type { Terminal } from './output/terminal.ts'
 import { exitCodeLines } from './process/exit-codes.ts'
 import { VERSION } from './process/version.ts'
@@ -66,29 +66,29 @@ export function createProgram({ define, terminal }: ProgramDeps): Command {
     })
     .exitOverride()
   program.commandsGroup('Run and check Carillon:')
-  addUp(program, define)
-  addServer(program, define)
-  addWorker(program, define)
-  addMigrate(program, define)
-  addDoctor(program, define)
-  addAudit(program, define)
+  addUpCommand(program, define)
+  addServerCommand(program, define)
+  addWorkerCommand(program, define)
+  addMigrateCommand(program, define)
+  addDoctorCommand(program, define)
+  addAuditCommand(program, define)
   program.commandsGroup('Schedules and runs:')
-  addSchedules(program, define)
-  addRuns(program, define)
-  addEvents(program, define)
+  addSchedulesCommand(program, define)
+  addRunsCommand(program, define)
+  addEventsCommand(program, define)
   program.commandsGroup('Access control:')
-  addKeys(program, define)
-  addMembers(program, define)
-  addGrants(program, define)
-  addSecrets(program, define)
+  addKeysCommand(program, define)
+  addMembersCommand(program, define)
+  addGrantsCommand(program, define)
+  addSecretsCommand(program, define)
   program.commandsGroup('Tenants and projects:')
-  addTenants(program, define)
-  addProject(program, define)
+  addTenantsCommand(program, define)
+  addProjectCommand(program, define)
   program.commandsGroup('Import and export:')
-  addImport(program, define)
-  addExport(program, define)
+  addImportCommand(program, define)
+  addExportCommand(program, define)
   program.commandsGroup('Other:')
-  addCompletion(program, define)
+  addCompletionCommand(program, define)
   program.helpCommand('help [command]', 'show help for a command')
   examples(
     program,

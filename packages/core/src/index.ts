@@ -58,7 +58,7 @@ export {
   Secrets,
   type SecretsDeps,
 } from './access/secrets.ts'
-export { type Member, MemberAuthorization, Members, type MembersDeps } from './access/members.ts'
+export { type Member, MembershipAuthorization, Members, type MembersDeps } from './access/members.ts'
 export { Projects, type ProjectsDeps, type PurgeCounts, type PurgeInput } from './maintenance/purge.ts'
 export { SecretRotation } from './access/secret-rotation.ts'
 export type { RotatedSecrets, SecretRotationDeps } from './access/secret-rotation.ts'

@@ -23,7 +23,10 @@ export interface PostgresOptions {
   readonly restarts?: RestartListener
 }
 
-/** A Postgres that listens on loopback. Stop it before this process ends. If this process crashes, Postgres stops by itself. */
+/**
+ * A Postgres that listens on loopback. `stop` waits until it has ended. If this process ends without that, a watchdog stops Postgres a
+ * moment later.
+ */
 export interface EmbeddedPostgres extends AsyncDisposable {
   /** Connects as the superuser, with its password, to the database `postgres`. */
   readonly url: string

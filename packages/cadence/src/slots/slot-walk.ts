@@ -99,7 +99,7 @@ export class SlotWalk implements SlotSource {
     return skipped !== null && skipped < start + offset
   }
 
-  /** W2: the first wall time that counts in a segment. */
+  /** The first wall time of a segment that is not a repetition to ignore (W2 above). */
   #openingWall({ start, offset }: Segment): number {
     if (start === -Infinity) return -Infinity
     const before = this.#zone.segmentAt(start - 1).offset
@@ -107,7 +107,7 @@ export class SlotWalk implements SlotSource {
     return start + (isFold && this.#dst.fold === 'first' ? before : offset)
   }
 
-  /** W2: the end of the wall times that count in a segment, exclusive. */
+  /** The end, exclusive, of the wall times of a segment that are not repetitions to ignore (W2 above). */
   #closingWall({ end, offset }: Segment): number {
     if (end === Infinity) return Infinity
     const after = this.#zone.segmentAt(end).offset

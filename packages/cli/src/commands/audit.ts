@@ -20,7 +20,7 @@ interface AuditOptions {
   readonly timeout: number
 }
 
-export function addAudit(program: Command, define: Define): void {
+export function addAuditCommand(program: Command, define: Define): void {
   const audit = program
     .command('audit')
     .description('check that every due slot has a run, and that the stored runs are consistent')

@@ -3,7 +3,7 @@ import { Argument, type Command } from 'commander'
 import { completionScripts, type CommandNode, type CommandOption, type Shell } from '../output/completion-scripts.ts'
 import { examples, type Define } from './define.ts'
 
-export function addCompletion(program: Command, define: Define): void {
+export function addCompletionCommand(program: Command, define: Define): void {
   const shells = Object.keys(completionScripts)
   const completion = program
     .command('completion')

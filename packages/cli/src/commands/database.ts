@@ -8,14 +8,14 @@ import { confirm } from '../process/input.ts'
 import { readServiceSettings } from '../service/run-service.ts'
 import { examples, type Define } from './define.ts'
 
-export function addMigrate(program: Command, define: Define): void {
+export function addMigrateCommand(program: Command, define: Define): void {
   const migrate = program.command('migrate').description('update the database schema, or revert it')
-  addUp(migrate, define)
+  addUpCommand(migrate, define)
   addDown(migrate, define)
   addStatus(migrate, define)
 }
 
-function addUp(migrate: Command, define: Define): void {
+function addUpCommand(migrate: Command, define: Define): void {
   const up = migrate.command('up').description('apply pending migrations')
   examples(up, 'carillon migrate up')
   define(up, async ({ cli, show }) => {
@@ -68,7 +68,7 @@ async function openMigrations(cli: Cli) {
 
 const STATUS_WIDTH = 'warning'.length
 
-export function addDoctor(program: Command, define: Define): void {
+export function addDoctorCommand(program: Command, define: Define): void {
   const doctor = program
     .command('doctor')
     .description('check the database: schema, clock, time zones, workers, waiting runs, audit')

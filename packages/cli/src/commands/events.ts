@@ -16,7 +16,7 @@ interface EventsOptions {
 
 const CHANGE_WIDTH = 'succeeded'.length
 
-export function addEvents(program: Command, define: Define): void {
+export function addEventsCommand(program: Command, define: Define): void {
   const events = program
     .command('events')
     .description('follow the events of the project live; --json prints one event per line')

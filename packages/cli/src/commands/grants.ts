@@ -10,9 +10,9 @@ import { usageError } from '../process/cli-error.ts'
 import { connect } from '../service/connect.ts'
 import { examples, type Define } from './define.ts'
 
-export function addGrants(program: Command, define: Define): void {
+export function addGrantsCommand(program: Command, define: Define): void {
   const grants = program.command('grants').description('manage grants, which authorize schedules to run')
-  addCreate(grants, define)
+  addCreateCommand(grants, define)
   addList(grants, define)
   addGet(grants, define)
   addRenew(grants, define)
@@ -26,7 +26,7 @@ interface CreateOptions {
   readonly expiresAt?: string
 }
 
-function addCreate(grants: Command, define: Define): void {
+function addCreateCommand(grants: Command, define: Define): void {
   const create = grants
     .command('create')
     .description('create a grant')

@@ -36,7 +36,7 @@ interface ImportOptions {
   readonly keepGoing?: boolean
 }
 
-export function addImport(program: Command, define: Define): void {
+export function addImportCommand(program: Command, define: Define): void {
   const command = program
     .command('import')
     .description('create schedules from JSON, YAML or a crontab; existing names are not changed')
@@ -112,7 +112,7 @@ interface ExportOptions {
   readonly withGrants?: boolean
 }
 
-export function addExport(program: Command, define: Define): void {
+export function addExportCommand(program: Command, define: Define): void {
   const command = program
     .command('export')
     .description('write the schedules of the project as a file that import reads')

@@ -7,14 +7,14 @@ import { fieldLines, tableLines } from '../output/table.ts'
 import { connect } from '../service/connect.ts'
 import { examples, type Define } from './define.ts'
 
-export function addKeys(program: Command, define: Define): void {
+export function addKeysCommand(program: Command, define: Define): void {
   const keys = program.command('keys').description('create, list and revoke API keys')
-  addCreate(keys, define)
+  addCreateCommand(keys, define)
   addList(keys, define)
   addRevoke(keys, define)
 }
 
-function addCreate(keys: Command, define: Define): void {
+function addCreateCommand(keys: Command, define: Define): void {
   const create = keys
     .command('create')
     .description('create an API key; it is shown only once')

@@ -6,7 +6,7 @@ import { tableLines } from '../output/table.ts'
 import { connect } from '../service/connect.ts'
 import { examples, type Define } from './define.ts'
 
-export function addMembers(program: Command, define: Define): void {
+export function addMembersCommand(program: Command, define: Define): void {
   const members = program.command('members').description('manage who can access the project')
   addList(members, define)
   addPut(members, define)

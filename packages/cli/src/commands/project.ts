@@ -7,13 +7,13 @@ import { confirm, confirmByName } from '../process/input.ts'
 import { connect } from '../service/connect.ts'
 import { examples, type Define } from './define.ts'
 
-export function addProject(program: Command, define: Define): void {
+export function addProjectCommand(program: Command, define: Define): void {
   const project = program.command('project').description('delete a whole project')
-  addDelete(project, define)
+  addDeleteCommand(project, define)
   addPurge(project, define)
 }
 
-function addDelete(project: Command, define: Define): void {
+function addDeleteCommand(project: Command, define: Define): void {
   const remove = project
     .command('delete')
     .description('delete all schedules of the project; past runs stay readable')

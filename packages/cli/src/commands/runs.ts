@@ -6,7 +6,7 @@ import { zoneOf } from '../output/schedule-view.ts'
 import { connect } from '../service/connect.ts'
 import { examples, type Define } from './define.ts'
 
-export function addRuns(program: Command, define: Define): void {
+export function addRunsCommand(program: Command, define: Define): void {
   const runs = program.command('runs').description('show and cancel single runs')
   addGet(runs, define)
   addCancel(runs, define)

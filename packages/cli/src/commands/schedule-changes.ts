@@ -19,7 +19,7 @@ interface EditOptions extends BodyOptions {
   readonly dryRun?: boolean
 }
 
-export function addEdit(schedules: Command, define: Define): void {
+export function addEditCommand(schedules: Command, define: Define): void {
   const edit = schedules
     .command('edit')
     .description('change a schedule; options that are not passed keep their values')
@@ -74,7 +74,7 @@ function planLines(screen: Screen, { schedule, added, removed, comparedUntil }: 
 
 const REASON_DEFAULT = 'paused from the command line'
 
-export function addPause(schedules: Command, define: Define): void {
+export function addPauseCommand(schedules: Command, define: Define): void {
   const pause = schedules
     .command('pause')
     .description('pause a schedule: no slot starts until it is resumed')
@@ -87,7 +87,7 @@ export function addPause(schedules: Command, define: Define): void {
   })
 }
 
-export function addResume(schedules: Command, define: Define): void {
+export function addResumeCommand(schedules: Command, define: Define): void {
   const resume = schedules
     .command('resume')
     .description('resume a paused schedule with its next future slot')
@@ -114,7 +114,7 @@ function stateLine(schedule: Schedule, now: number): string {
   return `${name} is ${state}, next slot ${next}`
 }
 
-export function addDelete(schedules: Command, define: Define): void {
+export function addDeleteCommand(schedules: Command, define: Define): void {
   const remove = schedules
     .command('delete')
     .description('delete a schedule; its past runs stay readable')

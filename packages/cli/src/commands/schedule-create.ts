@@ -20,7 +20,7 @@ interface CreateOptions extends BodyOptions {
   readonly waitTimeout?: number
 }
 
-export function addCreate(schedules: Command, define: Define): void {
+export function addCreateCommand(schedules: Command, define: Define): void {
   const create = schedules
     .command('create')
     .description('create a schedule')
@@ -88,7 +88,7 @@ interface PreviewOptions extends CadenceOptions {
   readonly count?: number
 }
 
-export function addPreview(schedules: Command, define: Define): void {
+export function addPreviewCommand(schedules: Command, define: Define): void {
   const preview = schedules.command('preview').description('show the slots of a cadence without creating a schedule')
   const count = `number of slots, ${PREVIEW_COUNT.min} to ${PREVIEW_COUNT.max} (default: ${PREVIEW_COUNT.default})`
   addCadenceOptions(preview)

@@ -20,7 +20,7 @@ function addTimeout(command: Command): void {
   command.addOption(new Option('--timeout <duration>', 'time limit of --wait (default: none)').argParser(durationMs))
 }
 
-export function addRun(schedules: Command, define: Define): void {
+export function addRunCommand(schedules: Command, define: Define): void {
   const run = schedules
     .command('run')
     .description('run a schedule now, in addition to its slots')
@@ -50,7 +50,7 @@ export function addRun(schedules: Command, define: Define): void {
   })
 }
 
-export function addRuns(schedules: Command, define: Define): void {
+export function addRunsCommand(schedules: Command, define: Define): void {
   const runs = schedules
     .command('runs')
     .description('list the runs of a schedule, latest slot first')

@@ -16,7 +16,7 @@ interface SlotsOptions {
   readonly limit?: number
 }
 
-export function addSlots(schedules: Command, define: Define): void {
+export function addSlotsCommand(schedules: Command, define: Define): void {
   const count = `number of slots, ${SLOT_COUNT.min} to ${SLOT_COUNT.max} (default: ${SLOT_COUNT.default})`
   const slots = schedules
     .command('slots')
@@ -48,7 +48,7 @@ export function addSlots(schedules: Command, define: Define): void {
   })
 }
 
-export function addSkip(schedules: Command, define: Define): void {
+export function addSkipCommand(schedules: Command, define: Define): void {
   const skip = schedules
     .command('skip')
     .description('skip one future slot')
@@ -66,7 +66,7 @@ export function addSkip(schedules: Command, define: Define): void {
   })
 }
 
-export function addRestore(schedules: Command, define: Define): void {
+export function addRestoreCommand(schedules: Command, define: Define): void {
   const restore = schedules
     .command('restore')
     .description('undo the skip of a slot')

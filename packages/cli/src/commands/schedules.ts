@@ -9,27 +9,27 @@ import { tableLines } from '../output/table.ts'
 import { connect } from '../service/connect.ts'
 import { getSchedule } from '../service/schedules.ts'
 import { examples, type Define } from './define.ts'
-import { addDelete, addEdit, addPause, addResume } from './schedule-changes.ts'
-import { addCreate, addPreview } from './schedule-create.ts'
-import { addRun, addRuns } from './schedule-runs.ts'
-import { addRestore, addSkip, addSlots } from './schedule-slots.ts'
+import { addDeleteCommand, addEditCommand, addPauseCommand, addResumeCommand } from './schedule-changes.ts'
+import { addCreateCommand, addPreviewCommand } from './schedule-create.ts'
+import { addRunCommand, addRunsCommand } from './schedule-runs.ts'
+import { addRestoreCommand, addSkipCommand, addSlotsCommand } from './schedule-slots.ts'
 
-export function addSchedules(program: Command, define: Define): void {
+export function addSchedulesCommand(program: Command, define: Define): void {
   const schedules = program.command('schedules').description('create, show and change schedules')
-  addCreate(schedules, define)
+  addCreateCommand(schedules, define)
   addList(schedules, define)
   addGet(schedules, define)
   addHistory(schedules, define)
-  addEdit(schedules, define)
-  addPause(schedules, define)
-  addResume(schedules, define)
-  addDelete(schedules, define)
-  addRun(schedules, define)
-  addRuns(schedules, define)
-  addSlots(schedules, define)
-  addSkip(schedules, define)
-  addRestore(schedules, define)
-  addPreview(schedules, define)
+  addEditCommand(schedules, define)
+  addPauseCommand(schedules, define)
+  addResumeCommand(schedules, define)
+  addDeleteCommand(schedules, define)
+  addRunCommand(schedules, define)
+  addRunsCommand(schedules, define)
+  addSlotsCommand(schedules, define)
+  addSkipCommand(schedules, define)
+  addRestoreCommand(schedules, define)
+  addPreviewCommand(schedules, define)
 }
 
 interface ListOptions extends PageOptions {

@@ -11,11 +11,11 @@ import { connect } from '../service/connect.ts'
 import { readServiceSettings } from '../service/run-service.ts'
 import { examples, type Define } from './define.ts'
 
-export function addSecrets(program: Command, define: Define): void {
+export function addSecretsCommand(program: Command, define: Define): void {
   const secrets = program.command('secrets').description('manage secrets that targets use')
   addList(secrets, define)
   addPut(secrets, define)
-  addDelete(secrets, define)
+  addDeleteCommand(secrets, define)
   addRotate(secrets, define)
 }
 
@@ -76,7 +76,7 @@ async function readValue(cli: Cli, { valueFile, value }: PutOptions): Promise<st
   return (await readText(valueFile ?? '-', cli)).replace(/\r?\n$/, '')
 }
 
-function addDelete(secrets: Command, define: Define): void {
+function addDeleteCommand(secrets: Command, define: Define): void {
   const remove = secrets
     .command('delete')
     .description('delete a secret; schedules that still use it fail')

@@ -15,7 +15,7 @@ export function addAddressOptions(command: Command): Command {
     .option('--host <address>', `address to listen on (default: CARILLON_HOST or ${HOST})`)
 }
 
-export function addServer(program: Command, define: Define): void {
+export function addServerCommand(program: Command, define: Define): void {
   const server = addAddressOptions(
     program.command('server').description('run only the API, on the Postgres in DATABASE_URL'),
   )
@@ -43,7 +43,7 @@ interface WorkerOptions extends AddressOptions {
   readonly metricsPort?: number
 }
 
-export function addWorker(program: Command, define: Define): void {
+export function addWorkerCommand(program: Command, define: Define): void {
   const worker = program
     .command('worker')
     .description('run due slots, on the Postgres in DATABASE_URL')

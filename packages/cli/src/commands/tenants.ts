@@ -8,7 +8,7 @@ import { usageError } from '../process/cli-error.ts'
 import { connect } from '../service/connect.ts'
 import { examples, type Define } from './define.ts'
 
-export function addTenants(program: Command, define: Define): void {
+export function addTenantsCommand(program: Command, define: Define): void {
   const tenants = program.command('tenants').description("show and set a tenant's limits")
   addGet(tenants, define)
   addSet(tenants, define)

@@ -19,7 +19,7 @@ interface UpOptions extends AddressOptions {
   readonly parent?: number
 }
 
-export function addUp(program: Command, define: Define): void {
+export function addUpCommand(program: Command, define: Define): void {
   const up = addAddressOptions(
     program.command('up').description('run everything in one process: database, API and worker'),
   )

@@ -83,7 +83,7 @@ function isTypedSubject(subject: unknown): subject is string {
  * removes the subject. A subject without a row is allowed, because the server has already checked that the credential carries the
  * role that the operation requires.
  */
-export class MemberAuthorization implements AuthorizationPort {
+export class MembershipAuthorization implements AuthorizationPort {
   readonly #members: Members
 
   constructor(deps: MembersDeps) {

@@ -2,7 +2,7 @@ import type { Role } from '@carillon/api'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { MemberAuthorization, Members } from '../../src/access/members.ts'
+import { MembershipAuthorization, Members } from '../../src/access/members.ts'
 import { findMember, listMembers, removeMember, saveMember } from '../../src/access/store/members.ts'
 import { createDb, type Db, type Tx } from '../../src/db/database.ts'
 import { createPool } from '../../src/db/pool.ts'
@@ -24,7 +24,7 @@ let database: TestDatabase
 let db: Db
 let clock: ManualClock
 let members: Members
-let authorization: MemberAuthorization
+let authorization: MembershipAuthorization
 
 beforeAll(async () => {
   database = await createDatabase()
@@ -35,7 +35,7 @@ beforeEach(async () => {
   await sql`delete from carillon.members`.execute(db)
   clock = new ManualClock(START)
   members = new Members({ db, clock })
-  authorization = new MemberAuthorization({ db, clock })
+  authorization = new MembershipAuthorization({ db, clock })
 })
 
 async function countMembers(): Promise<number> {
@@ -153,7 +153,7 @@ describe('the built-in authorization', () => {
 
   test('a request fails if the members cannot be read', async () => {
     const pool = createPool({ connectionString: database.url })
-    const unreachable = new MemberAuthorization({ db: createDb(pool) })
+    const unreachable = new MembershipAuthorization({ db: createDb(pool) })
     await pool.end()
 
     await expect(unreachable.isAllowed({ ...SCOPE, subject: 'user:bob', role: 'member' })).rejects.toThrow('pool')

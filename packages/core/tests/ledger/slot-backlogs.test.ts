@@ -298,7 +298,7 @@ describe('while a backlog is being written', () => {
   })
 })
 
-describe('writers', () => {
+describe('workers that write a backlog', () => {
   const SCHEDULES = 5
 
   async function setup() {

@@ -144,7 +144,7 @@ test('an edit that changes only the order of fields in a payload makes a revisio
   expect(JSON.stringify(edited.target)).toBe(JSON.stringify(target))
 })
 
-test('an edit that changes nothing is still rejected if it names another revision', async () => {
+test('an edit that changes nothing is still rejected if it names a revision that is not the current one', async () => {
   const { schedule, scheduler } = await setup()
 
   const edited = scheduler.edit(CALLER, schedule.id, {}, { revision: 7 })

@@ -93,7 +93,7 @@ export class Follower {
     this.stream.destroy()
   }
 
-  /** Ends the stream after everything that was sent has arrived. */
+  /** Ends the stream without waiting. The client still receives everything that was sent before. */
   end(): void {
     if (this.isOver) return
     this.#isEnded = true

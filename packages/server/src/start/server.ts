@@ -6,7 +6,7 @@ import {
   FORGET_AFTER_MS,
   Grants,
   Keys,
-  MemberAuthorization,
+  MembershipAuthorization,
   Members,
   Projects,
   Scheduler,
@@ -160,7 +160,7 @@ function createFacades(db: Db, { settings, secretsKeys, targets, events }: ApiDe
 
 /** The members and OpenFGA must both allow a request, as in a worker: a removed member stays out, whatever OpenFGA says. */
 function createAuthorization({ openFga }: Settings, db: Db): AuthorizationPort {
-  const members = new MemberAuthorization({ db, clock: systemClock })
+  const members = new MembershipAuthorization({ db, clock: systemClock })
   if (openFga === null) return members
   const external = createOpenFga(openFga)
   return {

@@ -4,7 +4,7 @@ import {
   EventLog,
   Grants,
   Keys,
-  MemberAuthorization,
+  MembershipAuthorization,
   Members,
   Projects,
   Scheduler,
@@ -81,7 +81,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   const app = await createApp({
     ...core,
     clock,
-    authorization: new MemberAuthorization({ db, clock }),
+    authorization: new MembershipAuthorization({ db, clock }),
     adminKey: ADMIN_KEY,
     version: '0.0.0-test',
     logger: createLogger({ logLevel: 'info' }, { write: (line) => void log.push(JSON.parse(line) as LogLine) }),

@@ -90,7 +90,7 @@ test('one call starts Postgres, the API and a worker, and a second start continu
   expect(await browser.text(second.url)).toContain('<b class="succeeded">succeeded</b>')
 })
 
-test('a second start is refused with the port or the directory of the running Carillon, which continues', async () => {
+test('a second start that would use the port or the directory of a running Carillon is refused, and the first one continues', async () => {
   const dataDir = join(createFolder(), '.carillon')
   const running = await start(settingsOf({ dataDir }))
   const port = Number(new URL(running.url).port)
