@@ -152,7 +152,7 @@ test('events are printed one per line, live or after a given event', async () =>
   const lines = await people.shown(/paused +FollowedEvent.*\n/)
   const interrupted = await people.stop('SIGINT')
   const replayed = rig.begin('events', ['--json', '--after', before])
-  const replay = await replayed.shown(/"FollowedEvent".*"paused"|"paused".*"FollowedEvent"/)
+  const replay = await replayed.shown(/"change":"paused".*\n/)
   await replayed.stop('SIGINT')
   const counted = await rig.run('events', ['--json', '--count', '1', '--after', before])
 
