@@ -1,12 +1,17 @@
 /**
  * Removes guards one at a time from a copy of the sources and expects the tests to notice: a test that stays green without
- * its guard proves nothing. Run: `npm run test:mutations`, or `npm run test:mutations -- core` for one package. Takes
- * minutes, so it is not part of `npm test`.
+ * its guard proves nothing. Takes an hour, so it is not part of `npm test`. Run:
+ *
+ *   npm run test:mutations                     all guards
+ *   npm run test:mutations -- core targets     the guards of these packages
+ *   npm run test:mutations -- --part 1/2       every second guard, for two runs side by side or one after the other
+ *   npm run test:mutations -- --tests-pass     without running the tests as they are first: `npm test` has just passed
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, constants, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 
 import type { Mutation } from './mutations/mutation.ts'
 import { SUITES } from './mutations/suites.ts'
@@ -19,8 +24,8 @@ const MODEL = { MODEL_RUNS: '12', MODEL_STEPS: '500' }
 const TIMEOUT_MS = 180_000
 const BASELINE_TIMEOUT_MS = 1_800_000
 const OUTPUT_MAX = 64 * 1024 * 1024
-/** The compiler's errors for a name that is not defined: plain, with a suggestion, and as a shorthand property. */
-const UNKNOWN_NAME = /error TS(?:2304|2552|18004):/
+/** The compiler's errors for text that is no TypeScript, and for a name that is not defined: plain, with a suggestion, or as a shorthand. */
+const BROKEN = /error TS(?:1\d{3}|2304|2552|18004):/
 const COPY_OPTIONS = { recursive: true, verbatimSymlinks: true, mode: constants.COPYFILE_FICLONE }
 
 function copyTree(): string {
@@ -85,7 +90,7 @@ function candidateOf(root: string, name: string, { guard, file, from, to, tests 
 }
 
 /**
- * Throws if a mutation uses a name that its file does not know. The tests would fail by a ReferenceError, whatever they check. Each
+ * Throws if a mutation cannot run, or uses a name that its file does not know: the tests would fail, whatever they check. Each
  * round type-checks one mutation of every file. Other type errors are part of a mutation: it may leave a name unused.
  */
 function checkNames(root: string, candidates: readonly Candidate[]): void {
@@ -100,8 +105,8 @@ function checkNames(root: string, candidates: readonly Candidate[]): void {
       maxBuffer: OUTPUT_MAX,
     })
     for (const { path, source } of tried) writeFileSync(path, source)
-    const unknown = stdout.split('\n').find((line) => UNKNOWN_NAME.test(line))
-    if (unknown !== undefined) throw new Error(`a mutation uses a name that its file does not know: ${unknown}`)
+    const unknown = stdout.split('\n').find((line) => BROKEN.test(line))
+    if (unknown !== undefined) throw new Error(`a mutation cannot run, whatever the tests check: ${unknown}`)
   }
 }
 
@@ -114,22 +119,31 @@ function tryMutation(root: string, { path, source, mutated, tests }: Candidate):
   }
 }
 
-const wanted = process.argv.slice(2)
+const { values, positionals: wanted } = parseArgs({
+  allowPositionals: true,
+  options: { part: { type: 'string', default: '1/1' }, 'tests-pass': { type: 'boolean', default: false } },
+})
 const unknown = wanted.filter((name) => !(name in SUITES))
 if (unknown.length > 0) {
-  throw new RangeError(`unknown package ${unknown.join(', ')}: expected ${Object.keys(SUITES).join(', ')}`)
+  throw new RangeError(`expected packages of ${Object.keys(SUITES).join(', ')}, got ${unknown.join(', ')}`)
 }
+const [part = 0, parts = 0] = (/^([1-9])\/([1-9])$/.exec(values.part) ?? []).slice(1).map(Number)
+if (part === 0 || part > parts) throw new RangeError(`expected --part as in 1/2, got ${values.part}`)
 const names = wanted.length > 0 ? wanted : Object.keys(SUITES)
 const root = copyTree()
 const counts = { noticed: 0, survived: 0 }
 const startedAt = performance.now()
 try {
-  const candidates = names.flatMap((name) => (SUITES[name] ?? []).map((mutation) => candidateOf(root, name, mutation)))
+  const candidates = names
+    .flatMap((name) => (SUITES[name] ?? []).map((mutation) => candidateOf(root, name, mutation)))
+    .filter((_, index) => index % parts === part - 1)
   checkNames(root, candidates)
   const tests = [...new Set(candidates.flatMap((candidate) => candidate.tests))]
-  process.stdout.write(`${candidates.length} guards; first the ${tests.length} test files and folders as they are\n`)
-  const baseline = runTests(root, tests, BASELINE_TIMEOUT_MS)
-  if (!baseline.isGreen) throw new Error(`the tests fail before anything was removed:\n${baseline.output}`)
+  process.stdout.write(`${candidates.length} guards, ${tests.length} test files and folders\n`)
+  if (!values['tests-pass']) {
+    const baseline = runTests(root, tests, BASELINE_TIMEOUT_MS)
+    if (!baseline.isGreen) throw new Error(`the tests fail before anything was removed:\n${baseline.output}`)
+  }
   for (const [index, candidate] of candidates.entries()) {
     const verdict = tryMutation(root, candidate) ? 'noticed' : 'survived'
     counts[verdict] += 1
