@@ -10,7 +10,7 @@ const NOBODY = 65_534
 
 /**
  * Postgres does not run as root. If this process is root, Postgres runs as the owner of the data directory or of its nearest
- * existing parent, so a later start without `sudo` works. If that owner is root, Postgres runs as nobody. It also does if there
+ * existing parent, so a later start without `sudo` works. If that owner is root, Postgres runs as the user `nobody`. It also does if there
  * is no database yet and the owner has no name, as is common for a folder that is mounted into a container: initdb requires a
  * user with a name.
  */

@@ -216,7 +216,7 @@ describe('the encryption key', () => {
     await expect(store.resolve(named('new'))).rejects.toMatchObject({ code: 'secrets_unavailable' })
   })
 
-  test('can be removed after a rotation, which encrypts the secrets of every project anew and keeps their versions', async () => {
+  test('can be removed after a rotation, which encrypts the secrets of every project again and keeps their versions', async () => {
     for (const caller of [CALLER, ...OTHERS]) await secrets.put(caller, 'hook', `${CANARY}-${caller.tenantId}`)
     await secrets.put(CALLER, 'hook', CANARY)
     await new Secrets({ db, clock, keys: [lostKey] }).put(CALLER, 'lost', CANARY)

@@ -1,6 +1,6 @@
 -- The functions of quotas and of tenant isolation, and a policy, have names that say what they do. What they do is unchanged.
 -- Why: a reader of schema.sql could not guess what `require_room`, `wall_in` or `note_life` meant. Policies, triggers and grants refer to
--- a function by its oid, so they follow the new names. Four functions call others by name and are written anew.
+-- a function by its oid, so they follow the new names. Four functions call others by name and are redefined.
 -- Pages of service_turns are filled completely. Its few rows share a page anyway, and their updates are HOT without reserved space
 -- (tests/db/hot-updates.test.ts).
 -- Locks: schedules against writes, and api_keys exclusively, for a moment. Old workers: they go on, because they call none of these
