@@ -7,6 +7,7 @@ import { checkSmallFiles } from './small-file-rule.ts'
 import { checkSql } from './sql-rule.ts'
 import { checkStopwatches } from './stopwatch-rule.ts'
 import { checkStoreExports, checkStores } from './store-rule.ts'
+import { checkUnusedArrows } from './unused-arrow-rule.ts'
 import type { Violation } from './violation.ts'
 import { readWorkspace, type Workspace } from './workspace.ts'
 
@@ -16,6 +17,7 @@ const RULES = [
   checkSmallFiles,
   checkImports,
   checkRooms,
+  checkUnusedArrows,
   checkStores,
   checkStoreExports,
   checkCycles,

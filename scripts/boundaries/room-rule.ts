@@ -38,7 +38,7 @@ function checkFile(file: SourceFile, room: Room, allowed: readonly string[], { f
 }
 
 /** The rooms that an import of `start` leads to, each with its first file. Follows imports through files of no room. */
-function roomsBehind(start: string, packageId: string, files: Workspace['files']): Map<string, string> {
+export function roomsBehind(start: string, packageId: string, files: Workspace['files']): Map<string, string> {
   const found = new Map<string, string>()
   const seen = new Set([start])
   for (const path of seen) {
@@ -55,7 +55,7 @@ function roomsBehind(start: string, packageId: string, files: Workspace['files']
 }
 
 /** Undefined for a file of a package without rooms, and for a file directly in `src`. */
-function roomOf(path: string): Room | undefined {
+export function roomOf(path: string): Room | undefined {
   const [, packageId = '', folder = ''] = /^packages\/([^/]+)\/src\/(.+)\//.exec(path) ?? []
   const rooms = ROOMS[packageId]
   if (rooms === undefined || folder === '') return undefined

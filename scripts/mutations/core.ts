@@ -79,8 +79,8 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'I6: every missed slot gets its line',
     file: 'pipeline/begin-plan.ts',
-    from: 'const lines = skipped.map(',
-    to: "const lines = skipped.filter(({ reason }) => reason !== 'missed').map(",
+    from: 'const skippedLines = skipped.map(',
+    to: "const skippedLines = skipped.filter(({ reason }) => reason !== 'missed').map(",
     tests: ['tests/pipeline/missed.test.ts'],
   },
   {

@@ -117,8 +117,8 @@ export const SERVER_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'operations of the installation are refused to the admins of tenants',
     file: 'http/operations.ts',
-    from: 'if (isForInstallation && !identity.isInstallation) {',
-    to: "if (isForInstallation && identity.role !== 'admin') {",
+    from: 'if (needsAdminKey && !identity.isInstallation) {',
+    to: "if (needsAdminKey && identity.role !== 'admin') {",
     tests: ['tests/http/other-resources.test.ts', 'tests/http/tenants.test.ts'],
   },
   {

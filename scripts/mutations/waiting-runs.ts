@@ -200,7 +200,7 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   },
   {
     guard: 'a rescued run waits in the lane of its own target kind',
-    file: 'pipeline/store/workers.ts',
+    file: 'pipeline/store/fences.ts',
     from: 'coalesce(revisions.target_kind, schedules.target_kind)',
     to: 'schedules.target_kind',
     tests: ['tests/pipeline/retry-identity.test.ts'],

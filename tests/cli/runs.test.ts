@@ -47,7 +47,7 @@ describe('running a schedule now', () => {
     const { stdout, exitCode } = await rig.run('schedules run', ['Fails', '--wait'])
 
     expect(exitCode).toBe(3)
-    expect(stdout).toMatch(/State +failed\nWhat happened +Failed after 1 attempt\. .*400/)
+    expect(stdout).toMatch(/State +failed\nWhat happened +The run failed after 1 attempt\. .*400/)
     expect(stdout).toMatch(/^ATTEMPT +OUTCOME +STARTED +TOOK +ANSWER\n1 +failed /m)
   })
 
@@ -93,7 +93,7 @@ describe('the runs of a schedule', () => {
 
     expect(exitCode).toBe(0)
     expect(stdout).toMatch(
-      /^SLOT +STATE +LATE +TOOK +ATTEMPTS +WHAT HAPPENED +ID\n.* succeeded +\d+ ms +\d+ ms +1 +Ran\. +[\da-f-]{36}\n$/,
+      /^SLOT +STATE +LATE +TOOK +ATTEMPTS +WHAT HAPPENED +ID\n.* succeeded +\d+ ms +\d+ ms +1 +The run succeeded\. +[\da-f-]{36}\n$/,
     )
   })
 
@@ -111,7 +111,7 @@ describe('the runs of a schedule', () => {
     const made = await rig.run('schedules create', ['Once', '--in', '1s', '--url', rig.target('/ok'), '--wait'])
 
     expect(made.exitCode).toBe(0)
-    expect(made.stdout).toMatch(/State +succeeded\nWhat happened +Ran\.\n/)
+    expect(made.stdout).toMatch(/State +succeeded\nWhat happened +The run succeeded\.\n/)
     expect(made.stderr).toMatch(/^created [\da-f-]{36}, waiting for its first run…\n$/)
   })
 })

@@ -38,6 +38,8 @@ const MET_ALIKE: Partial<Record<ProblemCode, Refusal>> = {
   forbidden: async (operation) => {
     return world.send(operation, await granted(operation.operationId), { key: await refusedKey(operation) })
   },
+  admin_key_required: async (operation) =>
+    world.send(operation, await granted(operation.operationId), { key: await world.projectKey() }),
   invalid_input: async (operation) => world.send(operation, await invalidFor(operation)),
   malformed_json: async (operation) =>
     world.send(operation, { ...(await granted(operation.operationId)), body: undefined }, { text: '{"name": ' }),
@@ -67,10 +69,9 @@ const MET_ALIKE: Partial<Record<ProblemCode, Refusal>> = {
   },
 }
 
-/** A key with slightly too few permissions. For an operation of the installation, that is the key of an admin. */
+/** A key with slightly too few permissions. */
 function refusedKey({ operationId }: DocumentedOperation): Promise<string> {
-  const { role, isForInstallation = false }: Operation = operations[operationId as OperationId]
-  if (isForInstallation) return world.projectKey()
+  const { role }: Operation = operations[operationId as OperationId]
   return role === 'admin' ? world.memberKey() : world.removedKey()
 }
 

@@ -109,6 +109,16 @@ export const REFUSED: Readonly<Record<string, (world: World) => Promise<WireRequ
     const release = await world.holdCreate(SCHEDULE, idempotencyKey)
     return { headers: { 'idempotency-key': idempotencyKey }, body: { schedules: [SCHEDULE] }, release }
   },
+  'createKey admin_key_required': async (world) => ({
+    key: await world.projectKey(),
+    body: { project: 'another', subject: 'user:alice', role: 'member' },
+  }),
+  'listKeys admin_key_required': async (world) => ({ key: await world.projectKey(), query: { project: 'another' } }),
+  'revokeKey admin_key_required': async (world) => ({
+    key: await world.projectKey(),
+    id: await world.key(),
+    query: { project: 'another' },
+  }),
   'getTenant tenant_not_found': async (world) => ({ key: await world.memberKey(), id: 'another' }),
   'purgeProject purge_refused': async () => ({ id: 'default', body: { name: 'another' } }),
   'purgeProject state_conflict': async (world) => {

@@ -7,7 +7,7 @@ import { CALLER, CrashRig } from './rig.ts'
 test.concurrent('a worker that gets SIGTERM settles the runs that end in time, leaves the list of workers, and exits with 0', async () => {
   await using rig = await CrashRig.start('long')
   const leaving = await rig.worker('leaving')
-  const schedule = await rig.create()
+  const schedule = await rig.run()
   const arrival = await rig.arrival(1)
   const exited = once(leaving, 'exit')
 
@@ -30,7 +30,7 @@ test.concurrent(
   async () => {
     await using rig = await CrashRig.start('long')
     const leaving = await rig.worker('leaving')
-    const schedule = await rig.create()
+    const schedule = await rig.run()
     const first = await rig.arrival(1)
     const exited = once(leaving, 'exit')
     await rig.worker('other')

@@ -30,11 +30,11 @@ test.concurrent('if a worker is killed between begin and settle, another one fin
   expect([first, second].map(({ headers }) => headers['carillon-attempt'])).toEqual(['1', '2'])
 })
 
-test.concurrent('if a worker is killed after the answer and before the settlement, the slot is sent again with the same key (I5)', async () => {
+test.concurrent('if a worker is killed after the answer and before the settlement, its run is sent again with the same key (I5)', async () => {
   await using rig = await CrashRig.start('short')
   const { pool } = rig.database
   const doomed = await rig.worker('doomed')
-  const schedule = await rig.create()
+  const schedule = await rig.run()
   const first = await rig.arrival(1)
   const holder = await pool.connect()
   await holder.query('begin')
@@ -98,7 +98,7 @@ test.concurrent('a worker that is killed before BEGIN commits leaves no line, an
 test.concurrent('a worker that was stopped for longer than its lease changes nothing when it continues (I12)', async () => {
   await using rig = await CrashRig.start('short')
   const stopped = await rig.worker('stopped')
-  const schedule = await rig.create()
+  const schedule = await rig.run()
   const first = await rig.arrival(1)
   const { id: lostId } = await rig.until(`select id from carillon.workers where name = 'stopped'`)
   await rig.worker('other')

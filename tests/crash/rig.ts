@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
+import type { CadenceInput } from '@carillon/api'
 import { createDb, Scheduler, type Schedule, type Target } from '@carillon/core'
 import { createDatabase, type TestDatabase } from '@carillon/core/testing'
 import { createHttpTarget } from '@carillon/targets'
@@ -67,12 +68,23 @@ export class CrashRig implements AsyncDisposable {
     return child
   }
 
-  /** Creates a schedule that calls the target, with one slot a moment from now. */
+  /** Creates a schedule that calls the target, with one slot a moment from now: for tests of how a slot begins. */
   create(): Promise<Schedule> {
+    return this.#create({ kind: 'once', at: new Date(Date.now() + 1500).toISOString() })
+  }
+
+  /** Creates a schedule that calls the target, and runs it now. */
+  async run(): Promise<Schedule> {
+    const schedule = await this.#create({ kind: 'cron', expression: '0 9 1 1 *' })
+    await this.scheduler.runNow(CALLER, schedule.id)
+    return schedule
+  }
+
+  #create(cadence: CadenceInput): Promise<Schedule> {
     const { port } = this.#server.address() as AddressInfo
     return this.scheduler.create(CALLER, {
       name: 'once',
-      cadence: { kind: 'once', at: new Date(Date.now() + 1500).toISOString() },
+      cadence,
       // These tests do not test the target's time limit.
       target: {
         kind: 'http',

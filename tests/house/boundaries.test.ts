@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { checkBoundaries } from '../../scripts/boundaries/check.ts'
+import type { Violation } from '../../scripts/boundaries/violation.ts'
 import { readWorkspace } from '../../scripts/boundaries/workspace.ts'
 import { createTree } from './fixture-tree.ts'
 import { REPOSITORY } from './run-tool.ts'
@@ -16,14 +17,25 @@ const DEPENDENCIES: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * The violations in a fixture repository: every package with a public `index.ts`, and the files under test. Their small files are not
- * reported.
+ * The violations in a fixture repository: every package with a public `index.ts`, and the files under test. Left out are those that
+ * every fixture has: small files, and arrows that no file uses.
  */
 async function violationsIn(files: Readonly<Record<string, string>>): Promise<string[]> {
-  return (await allViolationsIn(files)).filter((violation) => !violation.startsWith('small-file '))
+  return (await violationsWithSmallFilesIn(files)).filter((violation) => !violation.startsWith('small-file '))
 }
 
-async function allViolationsIn(files: Readonly<Record<string, string>>): Promise<string[]> {
+async function violationsWithSmallFilesIn(files: Readonly<Record<string, string>>): Promise<string[]> {
+  return (await allViolationsIn(files))
+    .filter(({ rule }) => rule !== 'unused-arrow')
+    .map(({ rule, file, line }) => `${rule} ${file}:${line}`)
+}
+
+/** The arrows that no file of a fixture repository uses, as the check reports them. */
+async function unusedArrowsIn(files: Readonly<Record<string, string>>): Promise<string[]> {
+  return (await allViolationsIn(files)).filter(({ rule }) => rule === 'unused-arrow').map(({ message }) => message)
+}
+
+async function allViolationsIn(files: Readonly<Record<string, string>>): Promise<Violation[]> {
   const manifests = Object.entries(DEPENDENCIES).map(([id, names]): [string, string] => [
     `packages/${id}/package.json`,
     JSON.stringify({
@@ -39,7 +51,7 @@ async function allViolationsIn(files: Readonly<Record<string, string>>): Promise
     ...Object.fromEntries(indexes),
     ...files,
   })
-  return checkBoundaries(tree.root).map(({ rule, file, line }) => `${rule} ${file}:${line}`)
+  return checkBoundaries(tree.root)
 }
 
 test('this repository breaks no boundary', () => {
@@ -73,7 +85,7 @@ describe('a file of fewer than 30 lines', () => {
   const lines = (count: number): string => `export {}${'\n// a line'.repeat(count - 1)}\n`
 
   test('is refused if only one file imports it', async () => {
-    const violations = await allViolationsIn({
+    const violations = await violationsWithSmallFilesIn({
       'packages/core/src/a.ts': `import './small.ts'\nimport './large.ts'`,
       'packages/core/src/small.ts': lines(29),
       'packages/core/src/large.ts': lines(30),
@@ -90,11 +102,11 @@ describe('a file of fewer than 30 lines', () => {
   ])('is allowed if %s', async (_what, files) => {
     const tree = Object.entries(files).map(([name, text]) => [`packages/core/src/${name}`, text] as const)
 
-    expect(await allViolationsIn(Object.fromEntries(tree))).toEqual([])
+    expect(await violationsWithSmallFilesIn(Object.fromEntries(tree))).toEqual([])
   })
 
   test('counts as having one importer if all others are tests', async () => {
-    const violations = await allViolationsIn({
+    const violations = await violationsWithSmallFilesIn({
       'packages/core/src/a.ts': `import './small.ts'`,
       'packages/core/src/small.test.ts': `import './small.ts'`,
       'packages/core/src/small.ts': lines(1),
@@ -170,15 +182,15 @@ function roomTree(from: string, to: string): Record<string, string> {
 }
 
 describe('imports between the rooms of core', () => {
-  const base = ['kernel', 'db', 'policy', 'ports', 'cadences']
   const allowed: Readonly<Record<string, readonly string[]>> = {
     kernel: [],
     db: ['kernel'],
-    policy: ['kernel'],
-    ledger: base,
-    access: [...base, 'ledger'],
-    schedules: [...base, 'ledger', 'access'],
-    pipeline: [...base, 'ledger', 'access'],
+    ports: ['kernel'],
+    policy: ['kernel', 'ports'],
+    ledger: ['kernel', 'db', 'policy'],
+    access: ['kernel', 'db', 'ports', 'policy', 'ledger'],
+    schedules: ['kernel', 'db', 'ports', 'policy', 'ledger', 'access'],
+    pipeline: ['kernel', 'db', 'ports', 'policy', 'ledger', 'access'],
   }
   const pairs = Object.keys(allowed).flatMap((from) =>
     Object.keys(allowed)
@@ -283,6 +295,38 @@ describe('imports between the rooms of core', () => {
     const violations = await violationsIn({ 'packages/core/src/extra/a.ts': 'export {}' })
 
     expect(violations).toEqual(['room-arrow packages/core/src/extra/a.ts:1'])
+  })
+})
+
+describe('an arrow that no file uses', () => {
+  const coreToCadence = 'no file of core imports cadence: remove the arrow'
+  const ledgerToPolicy = 'no file of the room ledger of core imports policy: remove the arrow'
+
+  test('is refused', async () => {
+    expect(await unusedArrowsIn({})).toEqual(expect.arrayContaining([coreToCadence, ledgerToPolicy]))
+  })
+
+  test('between packages is allowed once a file or a test imports across it', async () => {
+    for (const file of ['packages/core/src/a.ts', 'packages/core/tests/a.test.ts']) {
+      expect(await unusedArrowsIn({ [file]: `import '@carillon/cadence'` })).not.toContain(coreToCadence)
+    }
+  })
+
+  test('between rooms is allowed once a file imports across it; a test is not enough', async () => {
+    const policy = { 'packages/core/src/policy/b.ts': 'export {}' }
+    const imported = `import '../policy/b.ts'`
+
+    expect(await unusedArrowsIn({ ...policy, 'packages/core/src/ledger/a.ts': imported })).not.toContain(ledgerToPolicy)
+    expect(await unusedArrowsIn({ ...policy, 'packages/core/src/ledger/a.test.ts': imported })).toContain(
+      ledgerToPolicy,
+    )
+  })
+
+  test('is allowed while one of its packages does not exist', async () => {
+    const unused = await unusedArrowsIn({})
+
+    expect(unused.filter((message) => message.includes('postgres'))).toEqual([])
+    expect(unused).toContain('no file of server imports targets: remove the arrow')
   })
 })
 

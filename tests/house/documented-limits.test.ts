@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import {
   AUTO_PAUSE_THRESHOLD,
   BACKOFF_SECONDS,
+  CREATE_MANY_MAX,
   HTTP_HEADERS,
   HTTP_METHODS,
   HTTP_PAYLOAD_MAX_BYTES,
@@ -60,6 +61,12 @@ test.each<[field: string, values: string, byDefault: string]>([
 
   expect(statedValues).toBe(values)
   expect(statedDefault.slice(0, byDefault.length)).toBe(byDefault)
+})
+
+test('the README of core states how many schedules createMany accepts', () => {
+  expect(rowsOf('packages/core/README.md').get('`createMany(caller, inputs)`')?.[0]).toContain(
+    `1 to ${grouped(CREATE_MANY_MAX)} in one`,
+  )
 })
 
 test.each<[field: string, byDefault: string]>([

@@ -1,19 +1,25 @@
 import { expect, test } from 'vitest'
 
 import { checkBoundaries } from '../../scripts/boundaries/check.ts'
+import type { Violation } from '../../scripts/boundaries/violation.ts'
 import { createTree } from './fixture-tree.ts'
 
 // Source texts that the rule reads. Nothing here measures time.
 const START = 'const start = performance.now(); run();'
 
-/** The rules that a file breaks, with their lines, in a fixture repository of one package. */
+/** The rules that a file breaks in a fixture repository of one package, except for arrows, of which so small a tree uses none. */
+function violationsOf(root: string): Violation[] {
+  return checkBoundaries(root).filter(({ rule }) => rule !== 'unused-arrow')
+}
+
+/** These rules, with their lines. */
 async function violationsIn(path: string, source: string): Promise<string[]> {
   await using tree = await createTree({
     'package.json': '{ "name": "carillon" }',
     'packages/cadence/package.json': '{ "name": "@carillon/cadence" }',
     [path]: source,
   })
-  return checkBoundaries(tree.root).map(({ rule, line }) => `${rule} ${line}`)
+  return violationsOf(tree.root).map(({ rule, line }) => `${rule} ${line}`)
 }
 
 test.each([
@@ -85,7 +91,7 @@ test('the refusal states a remedy', async () => {
     'tests/a.test.ts': `${START} expect(performance.now() - start).toBeLessThan(50)`,
   })
 
-  expect(checkBoundaries(tree.root).map(({ message }) => message)).toEqual([
+  expect(violationsOf(tree.root).map(({ message }) => message)).toEqual([
     'a measured time is compared: count steps, rows or round trips, or move the measurement to bench/',
   ])
 })

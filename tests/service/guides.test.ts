@@ -91,7 +91,7 @@ test('the program with the typed client follows its schedule to the end, and the
 
   expect(exitCode).toBe(0)
   // The program reads the run a moment after its event, so the run may have ended by then.
-  expect(stdout).toMatch(/^running: (?:Is under way|Ran)\.\nsucceeded: Ran\.\n$/m)
+  expect(stdout).toMatch(/^running: The run (?:is under way|succeeded)\.\nsucceeded: The run succeeded\.\n$/m)
   const program = readFileSync(join(REPOSITORY, 'examples/client.ts'), 'utf8').split('\n')
   const shown = blocks(guide('http-api.md'), 'ts').join('').split('\n').filter(Boolean)
   expect(shown.filter((line) => !program.includes(line))).toEqual([])

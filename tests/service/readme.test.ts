@@ -53,7 +53,7 @@ test('the commands of the README create a schedule that fires, and show its run'
 
   expect(shown[0]).toContain('First light')
   expect(shown[1]).toMatch(/^First light +active/m)
-  expect(shown[2]).toMatch(/^\S+ \S+Z +succeeded +\d+ ms .* Ran\. /m)
+  expect(shown[2]).toMatch(/^\S+ \S+Z +succeeded +\d+ ms .* The run succeeded\. /m)
   expect(runs).toMatchObject([{ state: 'succeeded', attemptCount: 1 }])
   expect(service.lines.join('\n')).toContain(`sign-in?token=`)
 }, 120_000)

@@ -154,7 +154,7 @@ export function createClient(url: string, key: string, options: ClientOptions = 
     audit: groupOf('audit'),
     schedules: {
       ...groupOf('schedules'),
-      /** Creates all of the schedules or none; at most `BATCH_MAX` in one call. */
+      /** Creates all of the schedules or none; at most `SCHEDULES_PER_REQUEST_MAX` in one call. */
       createMany: (schedules: readonly ScheduleInput[], repeatable: Repeatable = {}) =>
         ask('createSchedules', { body: { schedules }, headers: headersOf(repeatable) }),
       previewMany: (schedules: readonly ScheduleInput[]) => ask('previewSchedules', { body: { schedules } }),

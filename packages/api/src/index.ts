@@ -1,24 +1,18 @@
-export { FOLD_POLICIES, GAP_POLICIES } from '@carillon/cadence/words'
+export { FOLD_POLICIES, foundName, foundText, GAP_POLICIES } from '@carillon/cadence/words'
 
 export { ApiError, createClient, UnreachableError } from './client.ts'
 export type { Client, ClientOptions } from './client.ts'
-export { expected, expectedText, fieldProblems, foundName, foundText, messageOf, unknownFieldText } from './expected.ts'
+export { expected, expectedText, fieldProblems, messageOf, unknownFieldText } from './expected.ts'
 export {
   AUTO_PAUSE_THRESHOLD,
-  BATCH_MAX,
-  BILLING_ACCOUNT_MAX_LENGTH,
-  CADENCE_MAX_RUNS,
+  CREATE_MANY_MAX,
   DAY_MS,
-  GRANT_SCOPE_MAX_LENGTH,
-  GRANT_SCOPES,
+  EVENT_LOG_ENTRIES,
   GRANT_WARNING_MS,
   HTTP_HEADERS,
   HTTP_PAYLOAD_MAX_BYTES,
   HTTP_RETRY,
   HTTP_TIMEOUT_SECONDS,
-  IDEMPOTENCY_KEY_MAX_LENGTH,
-  IF_MATCH_MAX,
-  INTERVAL_MAX_RUNS,
   JSON_DEPTH_MAX,
   LAST_INSTANT_MS,
   LOST_SLOT_SHOWN_MS,
@@ -28,6 +22,8 @@ export {
   PREVIEW_COUNT,
   PROBLEMS_MAX,
   PROJECT_SCHEDULES,
+  REQUEST_BODY_MAX_BYTES,
+  RETENTION_DAYS,
   RETRY_ATTEMPTS,
   BACKOFF_SECONDS,
   SCHEDULE_INPUT_MAX_LENGTH,
@@ -37,16 +33,13 @@ export {
   SLOT_COUNT,
   SPREAD_SECONDS,
   STARTING_DEADLINE_SECONDS,
-  SUBJECT_NAME_MAX_LENGTH,
-  ALLOWED_HOST_MAX_LENGTH,
-  ALLOWED_HOSTS_MAX,
   TENANT_SLOT_DISTANCE_SECONDS,
   TENANT_REQUESTS_PER_MINUTE,
   URL_MAX_LENGTH,
   USER_SCHEDULES,
 } from './limits.ts'
 export { createOpenApi } from './openapi.ts'
-export { API_PREFIX, headerName, problemsOf, SERVICE_DEFAULTS } from './operation.ts'
+export { ADMIN_KEY_FILE, API_PREFIX, headerName, problemsOf, SERVICE_DEFAULTS } from './operation.ts'
 export type { Operation } from './operation.ts'
 export { operationIds, operations } from './operations.ts'
 export type { OperationId } from './operations.ts'
@@ -57,8 +50,10 @@ export type { CadenceInput } from './schemas/cadence.ts'
 export type { LiveEvent } from './schemas/event.ts'
 export {
   canonicalJson,
+  idempotencyKey as idempotencyKeySchema,
   isNameableSubject,
   isStorable,
+  isUuid,
   NAME_PATTERN,
   NAME_SHAPE,
   role as roleSchema,
@@ -77,6 +72,7 @@ export {
   strictPolicyInput as strictPolicyInputSchema,
 } from './schemas/policy.ts'
 export type { Policy, PolicyInput, RetryPolicy } from './schemas/policy.ts'
+export { purgeRequest as purgeRequestSchema } from './schemas/project.ts'
 export type { PurgeCounts } from './schemas/project.ts'
 export type { Run, RunWithAttempts } from './schemas/run.ts'
 export { SCHEDULE_EDIT_FIELDS, SCHEDULE_FIELDS } from './schemas/schedule.ts'
@@ -93,11 +89,11 @@ export {
   ATTEMPT_OUTCOMES,
   explainRun,
   FINDING_KINDS,
-  GRANT_WARNINGS,
   HTTP_METHOD_DEFAULT,
   HTTP_METHODS,
   INSTALLATION_SUBJECT,
   isRefusal,
+  isRunOver,
   MISSED_POLICIES,
   OVERLAP_DEFAULT,
   OVERLAP_POLICIES,
@@ -110,6 +106,7 @@ export {
   SCHEDULE_CHANGES,
   SCHEDULE_STATES,
   STORED_SCHEDULE_STATES,
+  SYSTEM_SUBJECT,
 } from './words.ts'
 export type {
   AttemptOutcome,

@@ -33,12 +33,18 @@ export const PREVIEW_COUNT = { min: 1, max: 100, default: 5 } as const satisfies
 export const PROBLEMS_MAX = CADENCE_LIMITS.problems
 
 /** The most schedules that one request may create or preview. */
-export const BATCH_MAX = 1000
+export const SCHEDULES_PER_REQUEST_MAX = 1000
+
+/** The most schedules that one `createMany` of core accepts. A longer transaction would lock the project's count for too long. */
+export const CREATE_MANY_MAX = 5000
 
 export const SCHEDULE_NAME_MAX_LENGTH = 200
 
 /** The longest input of one schedule, as JSON text. Keep larger data where the target can read it by name. */
 export const SCHEDULE_INPUT_MAX_LENGTH = 1_048_576
+
+/** The longest body of a request: the longest input of a schedule, and 64 KiB for what surrounds it. */
+export const REQUEST_BODY_MAX_BYTES = SCHEDULE_INPUT_MAX_LENGTH + 65_536
 
 /** The most levels of nested lists and objects in a request body and in JSON that is stored. */
 export const JSON_DEPTH_MAX = 100
@@ -98,6 +104,12 @@ export const GRANT_SCOPES = { min: 1, max: 50 } as const satisfies Range
 export const GRANT_SCOPE_MAX_LENGTH = 300
 
 export const BILLING_ACCOUNT_MAX_LENGTH = 200
+
+/** For how many days the ledger keeps its lines. A week at least: after a long weekend without workers, begin still writes every line. */
+export const RETENTION_DAYS = { min: 7, default: 90 } as const
+
+/** How many entries one read of the event log returns. */
+export const EVENT_LOG_ENTRIES = { min: 1, max: 500, default: 100 } as const satisfies RangeWithDefault
 
 /** How many days before it expires a grant is shown with the warning `expires_soon`. */
 export const GRANT_WARNING_DAYS = 7

@@ -22,7 +22,7 @@ export function createOpenApi({ version, url }: { readonly version: string; read
       title: 'Carillon',
       version,
       summary: 'One durable clock for everything that must happen later.',
-      description: 'Every slot that comes due leaves exactly one row in the ledger: that it ran, or why it did not.',
+      description: 'Every slot that comes due leaves exactly one line in the ledger: that it ran, or why it did not.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url }],
@@ -39,8 +39,8 @@ export function createOpenApi({ version, url }: { readonly version: string; read
   }
 }
 
-function audienceText({ role, isForInstallation }: Operation): string {
-  if (isForInstallation === true) return `Only with ${ADMIN_KEY_PHRASE}.`
+function audienceText({ role, needsAdminKey }: Operation): string {
+  if (needsAdminKey === true) return `Only with ${ADMIN_KEY_PHRASE}.`
   return role === 'admin' ? 'For admins.' : 'For members.'
 }
 

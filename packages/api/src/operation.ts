@@ -9,6 +9,9 @@ export const API_PREFIX = '/api/v1'
 /** Where a server or worker listens, and where it keeps its files, unless its settings say otherwise. */
 export const SERVICE_DEFAULTS = { host: '127.0.0.1', port: 7400, metricsPort: 7401, dataDir: '.carillon' } as const
 
+/** The file of the data directory that holds the admin key, unless CARILLON_ADMIN_KEY names one. */
+export const ADMIN_KEY_FILE = 'admin.key'
+
 /** The groups of operations, with what each is about. */
 export const TAGS = {
   schedules: 'What runs, when, by which grant and under which policy.',
@@ -21,7 +24,7 @@ export const TAGS = {
   keys: 'API keys.',
   tenants: 'Limits of tenants.',
   projects: 'Operations on a whole project.',
-  audit: 'Whether every slot has its row in the ledger.',
+  audit: 'Whether every slot has its line in the ledger.',
 } as const
 
 /** The answer to a request that succeeds. */
@@ -45,8 +48,8 @@ export interface Operation {
   readonly description?: string
   /** The least role that may call it. */
   readonly role: Role
-  /** Whether only the key of the installation may call it. */
-  readonly isForInstallation?: boolean
+  /** True if only the admin key may call it, or a browser that is signed in with it. */
+  readonly needsAdminKey?: boolean
   readonly params?: z.ZodObject
   readonly query?: z.ZodObject
   /** Headers of the request besides Authorization, in lower case. */
@@ -64,8 +67,8 @@ export function problemsOf(operation: Operation): ProblemCode[] {
     'invalid_input',
     ...(operation.body === undefined ? [] : (['malformed_json', 'body_too_large', 'unsupported_media_type'] as const)),
     'unauthenticated',
-    // Any operation answers with it to a removed member, who may not even read.
-    'forbidden',
+    // Any other operation answers with `forbidden` to a removed member, who may not even read.
+    operation.needsAdminKey === true ? 'admin_key_required' : 'forbidden',
     ...operation.problems,
     'rate_limited',
     'unavailable',

@@ -13,6 +13,7 @@ export const PROBLEM_TYPES = {
   malformed_json: { status: 400, title: 'The body is not JSON' },
   unauthenticated: { status: 401, title: 'No valid API key or token' },
   forbidden: { status: 403, title: 'The caller may not do this' },
+  admin_key_required: { status: 403, title: 'Only the admin key may do this' },
   route_not_found: { status: 404, title: 'No such route' },
   schedule_not_found: { status: 404, title: 'No such schedule' },
   run_not_found: { status: 404, title: 'No such run' },

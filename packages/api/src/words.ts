@@ -25,6 +25,21 @@ export const RUN_STATES = ['pending', 'running', 'retrying', 'succeeded', 'faile
 
 export type RunState = (typeof RUN_STATES)[number]
 
+const IS_OVER: Readonly<Record<RunState, boolean>> = {
+  pending: false,
+  running: false,
+  retrying: false,
+  succeeded: true,
+  failed: true,
+  cancelled: true,
+  skipped: true,
+}
+
+/** False for open runs: a worker holds them, or they wait. */
+export function isRunOver({ state }: { readonly state: RunState }): boolean {
+  return IS_OVER[state]
+}
+
 /** What started a run: a slot of its cadence, or a request to run the schedule now. */
 export const RUN_TRIGGERS = ['schedule', 'manual'] as const
 
@@ -150,6 +165,9 @@ export const ADMIN_KEY_PHRASE = 'the admin key'
 /** The subject of the installation: admin of its own project. No key, member or owner may have this name. */
 export const INSTALLATION_SUBJECT = 'service:installation'
 
+/** The subject of what Carillon does by itself, such as an auto-pause. No caller may name a subject that begins with `system:`. */
+export const SYSTEM_SUBJECT = 'system:carillon'
+
 interface ExplainedRun {
   readonly state: RunState
   readonly reason: RunReason | null
@@ -165,19 +183,19 @@ export function explainRun({ state, reason, waitsFor, attemptCount, cancelReques
   const attempts = attemptCount === 1 ? '1 attempt' : `${attemptCount} attempts`
   switch (state) {
     case 'pending':
-      return `It ${wait}.`
+      return `The run ${wait}.`
     case 'running':
-      return cancelRequestedAt === null ? 'Is under way.' : 'Is under way, and was asked to stop.'
+      return `The run is under way${cancelRequestedAt === null ? '' : ', and was asked to stop'}.`
     case 'retrying':
-      return `Did not succeed in ${attempts}, and ${wait}.`
+      return `The run did not succeed in ${attempts}; it ${wait}.`
     case 'succeeded':
-      return attemptCount === 1 ? 'Ran.' : `Ran, after ${attempts}.`
+      return `The run succeeded${attemptCount === 1 ? '' : ` after ${attempts}`}.`
     case 'failed':
-      return `Failed after ${attempts}${failureText(reason)}.`
+      return `The run failed after ${attempts}${failureText(reason)}.`
     case 'cancelled':
-      return 'Was cancelled.'
+      return 'The run was cancelled.'
     case 'skipped':
-      return reason === null ? 'Did not run.' : `Did not run: ${RUN_REASON_TEXTS[reason]}.`
+      return `The run did not start${reason === null ? '' : `: ${RUN_REASON_TEXTS[reason]}`}.`
   }
 }
 

@@ -66,7 +66,7 @@ describe('the OpenAPI document', () => {
   })
 })
 
-function audienceOf({ role, isForInstallation = false }: Operation): string {
-  if (isForInstallation) return 'Only with the admin key.'
+function audienceOf({ role, needsAdminKey = false }: Operation): string {
+  if (needsAdminKey) return 'Only with the admin key.'
   return role === 'admin' ? 'For admins.' : 'For members.'
 }

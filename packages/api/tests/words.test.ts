@@ -1,37 +1,53 @@
 import { describe, expect, test } from 'vitest'
 
-import { explainRun, RUN_REASONS, RUN_STATES, RUN_WAITS } from '../src/index.ts'
+import { explainRun, isRunOver, RUN_REASONS, RUN_STATES, RUN_WAITS } from '../src/index.ts'
 
 const RUN = { reason: null, waitsFor: null, attemptCount: 1, cancelRequestedAt: null }
 
+test('a run is open while it is pending, running or retrying, and over in every other state', () => {
+  expect(RUN_STATES.filter((state) => !isRunOver({ state }))).toEqual(['pending', 'running', 'retrying'])
+})
+
 describe('explanations of runs', () => {
   test.each([
-    [{ ...RUN, state: 'succeeded' }, 'Ran.'],
-    [{ ...RUN, state: 'succeeded', attemptCount: 3 }, 'Ran, after 3 attempts.'],
-    [{ ...RUN, state: 'running', cancelRequestedAt: 1 }, 'Is under way, and was asked to stop.'],
-    [{ ...RUN, state: 'pending', attemptCount: 0, waitsFor: 'turn' }, /^It waits for its turn: another run/],
-    [{ ...RUN, state: 'pending', attemptCount: 0, waitsFor: 'worker' }, 'It waits for a worker with room.'],
+    [{ ...RUN, state: 'succeeded' }, 'The run succeeded.'],
+    [{ ...RUN, state: 'succeeded', attemptCount: 3 }, 'The run succeeded after 3 attempts.'],
+    [{ ...RUN, state: 'running', cancelRequestedAt: 1 }, 'The run is under way, and was asked to stop.'],
+    [{ ...RUN, state: 'pending', attemptCount: 0, waitsFor: 'turn' }, /^The run waits for its turn: another run/],
+    [{ ...RUN, state: 'pending', attemptCount: 0, waitsFor: 'worker' }, 'The run waits for a worker with room.'],
     [
       { ...RUN, state: 'retrying', waitsFor: 'retry' },
-      'Did not succeed in 1 attempt, and will be tried again after a pause.',
+      'The run did not succeed in 1 attempt; it will be tried again after a pause.',
     ],
     [
       { ...RUN, state: 'retrying', waitsFor: 'worker', attemptCount: 2 },
-      'Did not succeed in 2 attempts, and waits for a worker with room.',
+      'The run did not succeed in 2 attempts; it waits for a worker with room.',
     ],
-    [{ ...RUN, state: 'failed' }, 'Failed after 1 attempt.'],
+    [{ ...RUN, state: 'failed' }, 'The run failed after 1 attempt.'],
     [
       { ...RUN, state: 'failed', reason: 'superseded', attemptCount: 2 },
-      /^Failed after 2 attempts: .* next slot began\.$/,
+      /^The run failed after 2 attempts: .* next slot began\.$/,
     ],
-    [{ ...RUN, state: 'skipped', reason: 'overlap' }, /^Did not run: .*still under way/],
-    [{ ...RUN, state: 'skipped', reason: 'grant_expired' }, /^Did not run: .*expired; renew it, or give .* another\.$/],
-    [{ ...RUN, state: 'skipped', reason: 'grant_revoked' }, /^Did not run: .*revoked; give the schedule another\.$/],
-    [{ ...RUN, state: 'skipped', reason: 'grant_scope' }, /^Did not run: .*cover its target; give .* one that does\.$/],
-    [{ ...RUN, state: 'skipped', reason: 'access_lost' }, /^Did not run: .*lost access.*; put the owner back .*\.$/],
+    [{ ...RUN, state: 'skipped', reason: 'overlap' }, /^The run did not start: .*still under way/],
+    [
+      { ...RUN, state: 'skipped', reason: 'grant_expired' },
+      /^The run did not start: .*expired; renew it, or give .* another\.$/,
+    ],
+    [
+      { ...RUN, state: 'skipped', reason: 'grant_revoked' },
+      /^The run did not start: .*revoked; give the schedule another\.$/,
+    ],
+    [
+      { ...RUN, state: 'skipped', reason: 'grant_scope' },
+      /^The run did not start: .*cover its target; give .* one that does\.$/,
+    ],
+    [
+      { ...RUN, state: 'skipped', reason: 'access_lost' },
+      /^The run did not start: .*lost access.*; put the owner back .*\.$/,
+    ],
     [
       { ...RUN, state: 'failed', reason: 'grant_revoked', attemptCount: 2 },
-      /^Failed after 2 attempts: the grant .* revoked; give the schedule another\.$/,
+      /^The run failed after 2 attempts: the grant .* revoked; give the schedule another\.$/,
     ],
   ] as const)('a run is explained: %j', (run, expected) => {
     expect(explainRun(run)).toMatch(expected)

@@ -1,4 +1,6 @@
-// What the API contract needs to describe a cadence: its closed lists and limits, without the code that computes slots.
+// What the API contract needs without the code that computes slots: the closed lists and limits of cadences, and how a message
+// shows what it found.
+export { foundName, foundText } from './input/found.ts'
 export { CADENCE_LIMITS } from './limits.ts'
 export { CADENCE_KINDS, FREQUENCIES } from './spec.ts'
 export { DST_EFFECTS, FOLD_POLICIES, GAP_POLICIES, DST_WARNING_CODES } from './time/dst-policy.ts'

@@ -92,7 +92,7 @@ describe('invalid input', () => {
   test.each(HOSTILE)('$title is rejected with $code in $field', ({ input, code, field }) => {
     const problems = within(SEARCH_STEPS, () => problemsOf(input))
 
-    for (const problem of problems) checkProblem(problem)
+    for (const problem of problems) checkProblem(problem, input)
     expect(problems.map((problem) => ({ code: problem.code, field: problem.field }))).toContainEqual({ code, field })
   })
 
@@ -121,6 +121,12 @@ describe('invalid input', () => {
 
     expect(problem?.message).not.toMatch(/[\p{Cc}\p{Cf}]/u)
     expect(problem?.message.length).toBeLessThan(400)
+  })
+
+  test('a message shows a line break as JSON does, and escapes what JSON leaves as it is', () => {
+    const [problem] = problemsOf({ kind: 'cron', expression: '0 9 * * *', timezone: 'a\n"\u202e\ud800' })
+
+    expect(problem?.found).toBe(String.raw`"a\n\"\u{202e}\ud800"`)
   })
 
   test('parsing does not change Object.prototype', () => {
@@ -196,7 +202,7 @@ function checkAnswer(input: unknown): void {
     checkCadence(parsed.cadence)
   } else {
     expect(parsed.problems.length).toBeGreaterThan(0)
-    for (const problem of parsed.problems) checkProblem(problem)
+    for (const problem of parsed.problems) checkProblem(problem, input)
   }
 }
 
@@ -217,11 +223,15 @@ function checkCadence(cadence: Cadence): void {
   if (next !== null) expect(within(SEARCH_STEPS, () => cadence.local(next))).toContain(`[${cadence.timezone}]`)
 }
 
-function checkProblem({ code, field, expected, found, message, position }: Problem): void {
+function checkProblem({ code, field, expected, found, message, position }: Problem, input: unknown): void {
   expect(PROBLEM_CODES).toContain(code)
   expect(typeof field).toBe('string')
   expect(expected).not.toBe('')
   expect(found).not.toBe('')
   expect(message).toBe(`expected ${expected}, got ${found}${position === undefined ? '' : ` at position ${position}`}`)
-  expect(position ?? 0).toBeGreaterThanOrEqual(0)
+  if (position === undefined) return
+  const text = (input as Readonly<Record<string, unknown>>)[field]
+  expect(text).toBeTypeOf('string')
+  expect(position).toBeGreaterThanOrEqual(0)
+  expect(position).toBeLessThanOrEqual(String(text).length)
 }

@@ -29,13 +29,13 @@ export function reportOf(error: unknown, cli: Pick<Cli, 'env' | 'cwd' | 'signal'
     return { code: 'unreachable', message: error.message, errors: [], advice }
   }
   if (error instanceof CommanderError) return usageReport(error)
-  if (isServiceError(error)) return { code: error.code, message: error.message, errors: [], advice: null }
+  if (isOperatorError(error)) return { code: error.code, message: error.message, errors: [], advice: null }
   const advice = 'this is a bug of the command line: set CARILLON_DEBUG=1 to see the stack trace'
   return { code: 'unexpected', message: messageOf(error), errors: [], advice }
 }
 
 /** Compares the name of the error, because importing its class would load the whole server package for every command. */
-function isServiceError(error: unknown): error is OperatorError {
+function isOperatorError(error: unknown): error is OperatorError {
   return error instanceof Error && error.name === 'OperatorError' && 'code' in error
 }
 
@@ -44,12 +44,14 @@ function usageReport({ message }: CommanderError): ErrorReport {
   return { code: 'usage', message: first, errors: [], advice: rest.join(' ').replace(/^\((.*)\)$/, '$1') || null }
 }
 
-function adviceFor({ code, message, retryAfterSeconds }: ApiError, cli: Pick<Cli, 'env' | 'cwd'>): string | null {
+function adviceFor({ code, retryAfterSeconds }: ApiError, cli: Pick<Cli, 'env' | 'cwd'>): string | null {
   switch (code) {
     case 'unauthenticated':
       return `the key comes from ${findKey(cli).source}: correct it, or set CARILLON_API_KEY`
     case 'forbidden':
-      return `the key comes from ${findKey(cli).source}: ${sufficientKey(message)}`
+      return `the key comes from ${findKey(cli).source}: use a key with the role admin (\`carillon keys create --role admin\`)`
+    case 'admin_key_required':
+      return `the key comes from ${findKey(cli).source}: use ${ADMIN_KEY_PHRASE}; no role of another key is enough`
     case 'revision_conflict':
       return 'another client changed it in the meantime: look at it, and try again'
     case 'rate_limited':
@@ -59,14 +61,6 @@ function adviceFor({ code, message, retryAfterSeconds }: ApiError, cli: Pick<Cli
     default:
       return null
   }
-}
-
-/** Only the server's message says whether a role or the installation key is missing. */
-function sufficientKey(message: string): string {
-  if (message.includes(ADMIN_KEY_PHRASE)) {
-    return `use ${ADMIN_KEY_PHRASE}; no role of another key is enough`
-  }
-  return 'use a key with the role admin (`carillon keys create --role admin`)'
 }
 
 /** The report for programs. */

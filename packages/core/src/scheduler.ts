@@ -53,9 +53,9 @@ export class Scheduler {
   }
 
   /**
-   * Creates at most once per caller and key within a day. A key is printable ASCII of up to `IDEMPOTENCY_KEY_MAX_LENGTH` characters. A
-   * repeated request gets the same schedule, as it was when it was created. A different request with the same key fails with
-   * `idempotency_key_reused`. While the first request is under way, every other request with its key fails with
+   * Creates at most once per caller and key within a day. A key is what the header `Idempotency-Key` may hold: up to 255 printable ASCII
+   * characters, without spaces around them. A repeated request gets the same schedule, as it was when it was created. A different request
+   * with the same key fails with `idempotency_key_reused`. While the first request is under way, every other request with its key fails with
    * `idempotency_in_flight`. A refused input does not use up its key.
    */
   async createOnce(caller: Caller, input: ScheduleInput, idempotencyKey: string): Promise<CreatedOnce> {
@@ -63,7 +63,7 @@ export class Scheduler {
   }
 
   /**
-   * Creates up to `INPUTS_MAX` schedules in one transaction, all or none. For imports: it costs a fraction of single creates. The path
+   * Creates up to `CREATE_MANY_MAX` schedules in one transaction, all or none. For imports: it costs a fraction of single creates. The path
    * of a problem names its input, such as `schedules[17].cadence.expression`.
    * @returns their ids, in the order of the inputs
    */

@@ -4,7 +4,7 @@ import { GrantExpiryWarnings } from './access/grant-expiry-warnings.ts'
 import { Auditor } from './audit/auditor.ts'
 import { CadenceCache } from './cadences/cadence-cache.ts'
 import { createDb, type Db } from './db/database.ts'
-import { migrationStatus } from './db/migrate.ts'
+import { migrationStatus, missingMigrationsText } from './db/migrate.ts'
 import { Listener } from './db/notify.ts'
 import { createPool } from './db/pool.ts'
 import { readActingUser, WORKER_DB_ROLE } from './db/server.ts'
@@ -148,7 +148,7 @@ export class Worker {
     )
     this.#rescuer = new Rescuer({ ...deps, cadences }, { periodMs: heartbeatMs / 2 })
     this.#auditor = new Auditor(serviceDeps, { retentionMs })
-    this.#backlogs = new BacklogWriter({ ...serviceDeps, source: cadences }, { retentionMs })
+    this.#backlogs = new BacklogWriter({ ...serviceDeps, cadences }, { retentionMs })
     this.#upkeep = new Upkeep(serviceDeps, { retentionMs })
     this.#gauges = new GaugeCollector(serviceDeps, { periodMs: GAUGES_EVERY_MS })
     this.#expiryWarnings = new GrantExpiryWarnings(serviceDeps, { periodMs: WARN_EVERY_MS })
@@ -296,7 +296,7 @@ export class Worker {
   async #checkSchema(): Promise<void> {
     const { pending } = await migrationStatus(this.#pool)
     if (pending.length === 0) return
-    throw new CarillonError('schema_outdated', `the database lacks ${pending.join(', ')}: migrate it first`)
+    throw new CarillonError('schema_outdated', missingMigrationsText(pending))
   }
 }
 

@@ -35,7 +35,7 @@ export async function changeAndDie(
 
 /** The backlog writer of a worker. By default it has the permissions of the role carillon_worker. */
 export function writerOf({ workerDb, clock, events }: Pipeline, db = workerDb): BacklogWriter {
-  return new BacklogWriter({ db, clock, events, source: new CadenceCache() }, { retentionMs: RETENTION_MS })
+  return new BacklogWriter({ db, clock, events, cadences: new CadenceCache() }, { retentionMs: RETENTION_MS })
 }
 
 /** Runs a writer until no backlog is left. @returns how many lines it wrote */

@@ -137,9 +137,13 @@ export function readPassword(path: string): string | undefined {
 function describe(error: unknown, path: string): unknown {
   const code = systemCodeOf(error)
   if (error instanceof PostgresError || code === undefined) return error
-  return new PostgresError('directory_unwritable', `the data directory ${path} cannot be written to (${code})`, {
-    cause: error,
-  })
+  return new PostgresError(
+    'directory_unwritable',
+    `expected a data directory that this user may write to at ${path}, got the error ${code}`,
+    {
+      cause: error,
+    },
+  )
 }
 
 function hasDatabase(path: string): boolean {
@@ -225,7 +229,7 @@ function requireMajor(path: string, major: string): void {
   if (found === major) return
   throw new PostgresError(
     'wrong_version',
-    `the data directory ${path} was made by Postgres ${found}, but this is Postgres ${major}: ` +
+    `expected a database of Postgres ${major} in ${path}, got one of Postgres ${found}: ` +
       'dump it with the old version and restore it into a new directory',
   )
 }

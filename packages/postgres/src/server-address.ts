@@ -28,9 +28,13 @@ export function findRunningPostgres(dataDir: string): RunningPostgres | undefine
   } catch (error) {
     const code = systemCodeOf(error)
     if (code === undefined) throw error
-    throw new PostgresError('directory_unwritable', `the data directory ${path} cannot be read (${code})`, {
-      cause: error,
-    })
+    throw new PostgresError(
+      'directory_unwritable',
+      `expected a data directory that this user may read at ${path}, got the error ${code}`,
+      {
+        cause: error,
+      },
+    )
   }
 }
 

@@ -68,5 +68,5 @@ test.runIf(isRoot)('a user who may not read the folder gets an error that says s
   }
 
   expect(postgres.port).toBeGreaterThan(0)
-  expect(lookAsDaemon).toThrow(`the data directory ${dataDir} cannot be read (EACCES)`)
+  expect(lookAsDaemon).toThrow(`expected a data directory that this user may read at ${dataDir}, got the error EACCES`)
 })

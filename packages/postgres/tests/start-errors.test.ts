@@ -14,7 +14,7 @@ test('a directory that cannot be created or written to is rejected', async () =>
 
   await expect(startPostgres({ dataDir })).rejects.toMatchObject({
     code: 'directory_unwritable',
-    message: `the data directory ${dataDir} cannot be written to (ENOTDIR)`,
+    message: `expected a data directory that this user may write to at ${dataDir}, got the error ENOTDIR`,
   })
 })
 
@@ -23,7 +23,9 @@ test.runIf(canBecomeOthers)('the error names a directory that an ordinary user m
 
   const { said } = await startInChild(dataDir, { user: { uid: 12_345, gid: 12_345 } })
 
-  expect(said).toBe(`PostgresError: the data directory ${dataDir} cannot be written to (EACCES)`)
+  expect(said).toBe(
+    `PostgresError: expected a data directory that this user may write to at ${dataDir}, got the error EACCES`,
+  )
 })
 
 test.runIf(canBecomeOthers)(
@@ -60,7 +62,9 @@ test('a database of another major version is rejected', async () => {
 
   await expect(startPostgres({ dataDir })).rejects.toMatchObject({
     code: 'wrong_version',
-    message: expect.stringContaining(`${dataDir} was made by Postgres 15, but this is Postgres 18`) as string,
+    message: expect.stringContaining(
+      `expected a database of Postgres 18 in ${dataDir}, got one of Postgres 15`,
+    ) as string,
   })
 })
 

@@ -149,7 +149,7 @@ export const accessOperations = {
     role: 'admin',
     body: keyInput,
     success: { status: 201, description: 'The key. No other answer holds it.', schema: newApiKey },
-    problems: [],
+    problems: ['admin_key_required'],
   },
   listKeys: {
     method: 'get',
@@ -160,7 +160,7 @@ export const accessOperations = {
     role: 'admin',
     query: z.strictObject({ ...keyScope, ...pageQuery }),
     success: { status: 200, description: 'A page.', schema: apiKeyPage },
-    problems: [],
+    problems: ['admin_key_required'],
   },
   revokeKey: {
     method: 'delete',
@@ -172,7 +172,7 @@ export const accessOperations = {
     params: idParams,
     query: z.strictObject(keyScope),
     success: { status: 200, description: 'The key.', schema: apiKey },
-    problems: ['key_not_found'],
+    problems: ['admin_key_required', 'key_not_found'],
   },
   getTenant: {
     method: 'get',
@@ -192,7 +192,7 @@ export const accessOperations = {
     summary: 'Set the limits of a tenant',
     description: 'Replaces all limits that were set before.',
     role: 'admin',
-    isForInstallation: true,
+    needsAdminKey: true,
     params: z.strictObject({ id: scopeName }),
     body: tenantInput,
     success: { status: 200, description: 'The tenant.', schema: tenant },

@@ -326,7 +326,7 @@ export const coreOperations = {
       'A worker begins the audit within seconds. It compares every slot within the retention of the ledger with its schedule, and ' +
       'every run with its attempts, and repairs what it can.',
     role: 'admin',
-    isForInstallation: true,
+    needsAdminKey: true,
     success: { status: 202, description: 'The audit is requested; a worker will begin it.', schema: auditRequested },
     problems: [],
   },

@@ -1,22 +1,17 @@
 import { z } from 'zod'
 
 import { expected } from '../expected.ts'
-import { IDEMPOTENCY_KEY_MAX_LENGTH, IF_MATCH_MAX } from '../limits.ts'
-import { NAME_PATTERN, NAME_SHAPE } from '../schemas/fields.ts'
+import { IF_MATCH_MAX } from '../limits.ts'
+import { idempotencyKey, NAME_PATTERN, NAME_SHAPE } from '../schemas/fields.ts'
 
 /* Parameters that several operations take. */
 
 /** The `{id}` of a path. */
 export const idParams = z.strictObject({ id: z.string() })
 
-const KEY = expected(`a text of 1 to ${IDEMPOTENCY_KEY_MAX_LENGTH} printable characters`)
-const KEY_PATTERN = new RegExp(
-  String.raw`^[\x21-\x7e](?:[\x20-\x7e]{0,${IDEMPOTENCY_KEY_MAX_LENGTH - 2}}[\x21-\x7e])?$`,
-)
-
 /** Headers of a request that a client may send again with the same key: the request takes effect once. */
 export const mayBeRepeated = z.object({
-  'idempotency-key': z.string(KEY).regex(KEY_PATTERN, KEY).optional().meta({
+  'idempotency-key': idempotencyKey.optional().meta({
     description: 'A request with the same key and body within a day gets the same answer and has no further effect.',
   }),
 })

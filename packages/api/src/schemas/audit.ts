@@ -55,7 +55,7 @@ export const auditReport = component(
         'Findings in the caller’s project, the newest first; with the admin key also those of no project. A healthy system has none.',
     }),
   }),
-  'Whether every slot that came due has its row in the ledger.',
+  'Whether every slot that came due has its line in the ledger.',
 )
 
 export const auditRequested = component('AuditRequested', z.object({ requestedAt: instant }))

@@ -6,6 +6,8 @@ import { CADENCE_MAX_RUNS, INTERVAL_MAX_RUNS } from '../limits.ts'
 import { wholeNumber } from './fields.ts'
 
 const moment = z.string()
+/** Read-only without zod's `.readonly()`, which would mark the field as `readOnly` in the documented schema. */
+const moments: z.ZodType<readonly string[], readonly string[]> = z.array(moment)
 
 const zoned = {
   timezone: z
@@ -53,8 +55,8 @@ const rrule = component(
       .string()
       .optional()
       .meta({ description: 'DTSTART, as a local time in `timezone`.', examples: ['2026-01-05T09:00:00'] }),
-    exdates: z.array(z.string()).optional(),
-    rdates: z.array(z.string()).optional(),
+    exdates: moments.optional(),
+    rdates: moments.optional(),
     ...recurring,
   }),
   'A recurrence rule of RFC 5545.',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 import { component } from '../component.ts'
-import { RUN_STATES } from '../words.ts'
+import { RUN_STATES, SCHEDULE_CHANGES } from '../words.ts'
 import { run } from './run.ts'
 import { schedule } from './schedule.ts'
 
@@ -18,7 +18,7 @@ export const liveEvents = {
   schedule: component(
     'ScheduleEvent',
     z.object({
-      change: z.string().meta({ examples: ['paused'] }),
+      change: z.enum(SCHEDULE_CHANGES).meta({ examples: ['paused'] }),
       scheduleId: z.uuid(),
       schedule: schedule.nullable().meta({ description: 'The schedule as it is now; null if it was deleted.' }),
     }),

@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 import { component } from '../component.ts'
 import { expected } from '../expected.ts'
-import { LAST_INSTANT_MS, SUBJECT_NAME_MAX_LENGTH } from '../limits.ts'
+import { IDEMPOTENCY_KEY_MAX_LENGTH, LAST_INSTANT_MS, SUBJECT_NAME_MAX_LENGTH } from '../limits.ts'
 import { INSTALLATION_SUBJECT, ROLES } from '../words.ts'
 
 /* Fields that several schemas have. What `refine` checks is enforced, but is not in the documented JSON Schema. */
@@ -36,6 +36,13 @@ export function wholeNumber({ min, max }: { readonly min: number; readonly max: 
   return z.int(range).min(min, range).max(max, range)
 }
 
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** True if Postgres accepts the value as an id. */
+export function isUuid(value: unknown): boolean {
+  return typeof value === 'string' && UUID.test(value)
+}
+
 /** Whether Postgres can store a text and return it unchanged. */
 export function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed()
@@ -48,8 +55,8 @@ export function storableText(maxLength: number) {
 }
 
 /**
- * The name of a tenant, a project or a secret. It begins with a letter or digit, so no caller can create `_platform`. That name is
- * reserved: it is both the tenant and the project of the installation itself.
+ * The name of a tenant, a project or a secret. It begins with a letter or digit, so no caller can use `_platform`. The database refuses
+ * that name as well: it is reserved for rows of the installation itself, and no release has written one yet.
  */
 export const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 
@@ -69,5 +76,13 @@ const SUBJECT_SHAPE = 'a typed subject such as user:alice'
 
 /** A user or a service by type and name. */
 export const typedSubject = z.string(expected(SUBJECT_SHAPE)).refine(isNameableSubject, expected(SUBJECT_SHAPE))
+
+const KEY_SHAPE = `1 to ${IDEMPOTENCY_KEY_MAX_LENGTH} printable ASCII characters that neither begin nor end with a space`
+const KEY_PATTERN = new RegExp(
+  String.raw`^[\x21-\x7e](?:[\x20-\x7e]{0,${IDEMPOTENCY_KEY_MAX_LENGTH - 2}}[\x21-\x7e])?$`,
+)
+
+/** The key of a request that a client may send again. HTTP drops spaces around a header, so a key has none there. */
+export const idempotencyKey = z.string(expected(KEY_SHAPE)).regex(KEY_PATTERN, expected(KEY_SHAPE))
 
 export const role = z.enum(ROLES, expected(`one of ${ROLES.join(', ')}`))

@@ -17,7 +17,7 @@ const fields = {
     .nullable()
     .meta({ description: 'Why the slot did not run, or why the run did not go on.' }),
   explanation: z.string().meta({ description: 'State and reason in a sentence.' }),
-  latenessMs: z.int().meta({ description: 'The time from the slot to its row in the ledger.' }),
+  latenessMs: z.int().meta({ description: 'The time from the slot to its line in the ledger.' }),
   attemptCount: z.int(),
   begunAt: instant,
   startedAt: instant.nullable(),
@@ -36,7 +36,7 @@ const fields = {
   error: json.meta({ description: 'The error of the last attempt; null if there is none.' }),
 }
 
-export const run = component('Run', z.object(fields), 'One row of the ledger: what happened to one slot.')
+export const run = component('Run', z.object(fields), 'One line of the ledger: what happened to one slot.')
 
 const attempt = component(
   'Attempt',

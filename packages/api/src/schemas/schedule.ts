@@ -2,8 +2,8 @@ import { z } from 'zod'
 
 import { checkedByCore, component } from '../component.ts'
 import { expected } from '../expected.ts'
-import { BATCH_MAX, PAUSE_REASON_MAX_LENGTH, SCHEDULE_NAME_MAX_LENGTH } from '../limits.ts'
-import { SCHEDULE_STATES } from '../words.ts'
+import { SCHEDULES_PER_REQUEST_MAX, PAUSE_REASON_MAX_LENGTH, SCHEDULE_NAME_MAX_LENGTH } from '../limits.ts'
+import { SCHEDULE_CHANGES, SCHEDULE_STATES } from '../words.ts'
 import { cadence } from './cadence.ts'
 import { instant } from './fields.ts'
 import { grantWarning } from './grant.ts'
@@ -126,7 +126,7 @@ export const schedulePreview = component(
   'The schedule that a create would make, with every default filled in.',
 )
 
-const BATCH = expected(`a list of 1 to ${BATCH_MAX} schedules`)
+const BATCH = expected(`a list of 1 to ${SCHEDULES_PER_REQUEST_MAX} schedules`)
 
 export const scheduleBatch = component(
   'ScheduleBatch',
@@ -135,7 +135,9 @@ export const scheduleBatch = component(
       schedules: z
         .array(checkedByCore(scheduleInput), BATCH)
         .min(1, BATCH)
-        .max(BATCH_MAX, { error: ({ input }) => `expected at most ${BATCH_MAX} schedules, got ${countOf(input)}` }),
+        .max(SCHEDULES_PER_REQUEST_MAX, {
+          error: ({ input }) => `expected at most ${SCHEDULES_PER_REQUEST_MAX} schedules, got ${countOf(input)}`,
+        }),
     },
     expected('an object'),
   ),
@@ -189,7 +191,7 @@ export const scheduleHistory = component(
   z.object({
     items: z.array(
       z.object({
-        change: z.string().meta({ examples: ['paused'] }),
+        change: z.enum(SCHEDULE_CHANGES).meta({ examples: ['paused'] }),
         revision: z.int(),
         nextSlotAt: instant.nullable(),
         actor: z.string(),

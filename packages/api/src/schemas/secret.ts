@@ -1,7 +1,7 @@
+import { foundText } from '@carillon/cadence/words'
 import { z } from 'zod'
 
 import { component } from '../component.ts'
-import { foundText } from '../expected.ts'
 import { SECRET_VALUE_MAX_LENGTH } from '../limits.ts'
 import { instant, isStorable, NAME_PATTERN, NAME_SHAPE } from './fields.ts'
 import { pageOf } from './page.ts'

@@ -1,7 +1,8 @@
+import { foundText } from '@carillon/cadence/words'
 import { z } from 'zod'
 
 import { component } from '../component.ts'
-import { expected, foundText } from '../expected.ts'
+import { expected } from '../expected.ts'
 import { HTTP_TIMEOUT_SECONDS } from '../limits.ts'
 import { HTTP_METHOD_DEFAULT, HTTP_METHODS } from '../words.ts'
 import { json, NAME_PATTERN, NAME_SHAPE, wholeNumber } from './fields.ts'

@@ -1,4 +1,4 @@
-import { quote } from '../input/problem.ts'
+import { foundText } from '../input/found.ts'
 import type { ProblemCode, ProblemList } from '../input/problem.ts'
 import { ascending } from '../rules/sorted-list.ts'
 import { DAY_OF_MONTH_FIELD, DAY_OF_WEEK_FIELD, HOUR_FIELD, MINUTE_FIELD, MONTH_FIELD } from './cron-expression.ts'
@@ -33,7 +33,7 @@ export function parseCron(source: string, field: string, problems: ProblemList):
   const first = tokens[0]
   if (first?.text.startsWith('@')) return parseMacro(source, first, tokens.length, field, problems)
   if (first !== undefined && /^(CRON_)?TZ=/i.test(first.text)) {
-    const found = quote(first.text)
+    const found = foundText(first.text)
     problems.add('unsupported', field, `${FIVE_FIELDS} (put the zone into "timezone")`, found, first.position)
     return undefined
   }
@@ -44,7 +44,7 @@ export function parseCron(source: string, field: string, problems: ProblemList):
       isSeconds ? 'unsupported' : 'syntax',
       field,
       `${FIVE_FIELDS}${hint}`,
-      `${tokens.length} in ${quote(source)}`,
+      `${tokens.length} in ${foundText(source)}`,
     )
     return undefined
   }
@@ -64,7 +64,7 @@ function parseMacro(
     const hint = name === '@every' ? ' (use the kind "interval" for a fixed distance)' : ''
     const isKnown = name === '@reboot' || name === '@every'
     const expected = `one of ${Object.keys(MACROS).join(', ')} alone${hint}`
-    problems.add(isKnown ? 'unsupported' : 'syntax', field, expected, quote(source.trim()), macro.position)
+    problems.add(isKnown ? 'unsupported' : 'syntax', field, expected, foundText(source.trim()), macro.position)
     return undefined
   }
   return parseFields(tokenize(expansion), field, problems)
@@ -245,7 +245,7 @@ class FieldReader {
 
   #reject(code: ProblemCode, expected: string, found: string, position: number): void {
     this.#isValid = false
-    const what = found === '' ? 'nothing' : quote(found)
+    const what = found === '' ? 'nothing' : foundText(found)
     this.#problems.add(code, this.#field, `${expected} in the ${this.#shape.name} field`, what, position)
   }
 }

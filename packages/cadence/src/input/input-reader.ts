@@ -1,4 +1,4 @@
-import { escapeText, quote } from './problem.ts'
+import { foundName, foundText } from './found.ts'
 import type { ProblemList } from './problem.ts'
 
 const TEXT_MAX_LENGTH = 20_000
@@ -30,7 +30,7 @@ export class InputReader {
   ): InputReader | undefined {
     const fields = fieldsOf(input)
     if (fields === undefined) {
-      problems.add('wrong_type', path, 'an object', quote(input))
+      problems.add('wrong_type', path, 'an object', foundText(input))
       return undefined
     }
     if (fields.size > FIELDS_MAX) {
@@ -45,7 +45,12 @@ export class InputReader {
   rejectUnknownFields(known: readonly string[]): void {
     for (const [name, value] of this.#fields) {
       if (known.includes(name) || value === undefined) continue
-      this.problems.add('unknown_field', `${this.#prefix}${escapeText(name)}`, `only ${known.join(', ')}`, quote(name))
+      this.problems.add(
+        'unknown_field',
+        `${this.#prefix}${foundName(name)}`,
+        `only ${known.join(', ')}`,
+        foundText(name),
+      )
     }
   }
 
@@ -61,7 +66,7 @@ export class InputReader {
   supply(name: string, value: unknown, writtenIn: string): void {
     if (this.has(name)) {
       const expected = `nothing, because ${writtenIn} already sets it`
-      this.problems.add('conflict', this.pathOf(name), expected, quote(this.value(name)))
+      this.problems.add('conflict', this.pathOf(name), expected, foundText(this.value(name)))
     }
     this.#fields.set(name, value)
     this.#writtenIn.set(name, writtenIn)
@@ -81,9 +86,9 @@ export class InputReader {
     const value = this.value(name)
     if (value === undefined) return undefined
     const expected = `a whole number from ${min} to ${max}`
-    if (typeof value !== 'number') this.problems.add('wrong_type', this.pathOf(name), expected, quote(value))
+    if (typeof value !== 'number') this.problems.add('wrong_type', this.pathOf(name), expected, foundText(value))
     else if (!Number.isInteger(value) || value < min || value > max) {
-      this.problems.add('out_of_range', this.pathOf(name), expected, quote(value))
+      this.problems.add('out_of_range', this.pathOf(name), expected, foundText(value))
     } else return value
     return undefined
   }
@@ -93,7 +98,7 @@ export class InputReader {
     if (text === undefined) return undefined
     const choice = choices.find((known) => known === text)
     if (choice === undefined) {
-      this.problems.add('out_of_range', this.pathOf(name), `one of ${choices.join(', ')}`, quote(text))
+      this.problems.add('out_of_range', this.pathOf(name), `one of ${choices.join(', ')}`, foundText(text))
     }
     return choice
   }
@@ -105,7 +110,7 @@ export class InputReader {
     if (value === undefined) return []
     const items = itemsOf(value, maxCount)
     if (items === undefined) {
-      this.problems.add('wrong_type', path, 'a list of texts', quote(value))
+      this.problems.add('wrong_type', path, 'a list of texts', foundText(value))
       return []
     }
     if (items.length > maxCount) {
@@ -129,7 +134,7 @@ export class InputReader {
   }
 
   #asText(value: unknown, path: string): string | undefined {
-    if (typeof value !== 'string') this.problems.add('wrong_type', path, 'a text', quote(value))
+    if (typeof value !== 'string') this.problems.add('wrong_type', path, 'a text', foundText(value))
     else if (value.length > TEXT_MAX_LENGTH) {
       this.problems.add('too_long', path, `at most ${TEXT_MAX_LENGTH} characters`, `${value.length} characters`)
     } else return value

@@ -6,16 +6,16 @@ import { MINUTE_MS } from '../time/wall-time.ts'
 import type { WallTime } from '../time/wall-time.ts'
 import { findZone } from '../time/zone.ts'
 import type { Zone } from '../time/zone.ts'
+import { foundText } from './found.ts'
 import { chargeYear } from './parse-context.ts'
 import type { ParseContext } from './parse-context.ts'
-import { quote } from './problem.ts'
 
 /** Reads a date and time in the zone of the cadence. Adds a problem and returns undefined for any other text. */
 export function readMoment(context: ParseContext, text: string, path: string, zone: Zone): Moment | undefined {
   const { problems } = context
   const written = parseMoment(text)
-  if (isMomentProblem(written)) problems.add(written.code, path, written.expected, quote(text))
-  else if (written.isDateOnly) problems.add('syntax', path, MOMENT_EXPECTED, quote(text))
+  if (isMomentProblem(written)) problems.add(written.code, path, written.expected, foundText(text))
+  else if (written.isDateOnly) problems.add('syntax', path, MOMENT_EXPECTED, foundText(text))
   else return momentOf(context, written, text, path, zone)
   return undefined
 }
@@ -38,15 +38,15 @@ function momentOf(
     return { kind: 'instant', at: written.wall - actual }
   }
   const expected = `the offset that ${zone.name} has then (the clocks there show ${formatWallTime(at + actual)})`
-  context.problems.add('conflict', path, expected, quote(text))
+  context.problems.add('conflict', path, expected, foundText(text))
   return undefined
 }
 
 function isOwnZone({ problems }: ParseContext, name: string, path: string, zone: Zone): boolean {
   const named = findZone(name)
   if (named === zone) return true
-  if (named === undefined) problems.add('unknown_timezone', path, 'an IANA time zone in brackets', quote(name))
-  else problems.add('conflict', path, `the cadence's own zone, ${zone.name}`, quote(name))
+  if (named === undefined) problems.add('unknown_timezone', path, 'an IANA time zone in brackets', foundText(name))
+  else problems.add('conflict', path, `the cadence's own zone, ${zone.name}`, foundText(name))
   return false
 }
 

@@ -31,34 +31,6 @@ export interface Problem {
   readonly message: string
 }
 
-const QUOTED_MAX_LENGTH = 60
-
-/** Renders a value for a message: shortened, on one line, safe to print in a terminal. */
-export function quote(value: unknown): string {
-  if (typeof value === 'string') return `"${escapeText(value)}"`
-  if (value === null || typeof value === 'number' || typeof value === 'boolean') return String(value)
-  if (typeof value === 'undefined') return 'nothing'
-  if (typeof value === 'object') return kindOfObject(value)
-  return `a ${typeof value}`
-}
-
-/** `Array.isArray` throws for a revoked proxy. */
-function kindOfObject(value: object): string {
-  try {
-    return Array.isArray(value) ? 'a list' : 'an object'
-  } catch {
-    return 'an object that cannot be read'
-  }
-}
-
-/** Escapes control characters, bidirectional overrides and lone surrogates, which must not reach a log or a terminal. */
-export function escapeText(text: string): string {
-  const short = text.length > QUOTED_MAX_LENGTH ? `${text.slice(0, QUOTED_MAX_LENGTH)}…` : text
-  return short.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}"\\]/gu, (char) =>
-    char === '"' || char === '\\' ? `\\${char}` : `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`,
-  )
-}
-
 /** Collects problems while an input is read, so one answer reports all of them. */
 export class ProblemList {
   readonly #problems: Problem[] = []

@@ -2,8 +2,8 @@ import { FOLD_POLICIES, GAP_POLICIES } from '../time/dst-policy.ts'
 import type { DstSpec, FoldPolicy } from '../time/dst-policy.ts'
 import { findZone } from '../time/zone.ts'
 import type { Zone } from '../time/zone.ts'
+import { foundText } from './found.ts'
 import type { ParseContext } from './parse-context.ts'
-import { quote } from './problem.ts'
 
 /** The zone of a cadence. Adds a problem and returns undefined if the name is unknown. */
 export function readZone({ reader, problems }: ParseContext, fallback = 'UTC'): Zone | undefined {
@@ -11,7 +11,12 @@ export function readZone({ reader, problems }: ParseContext, fallback = 'UTC'): 
   if (name === undefined) return undefined
   const zone = findZone(name)
   if (zone === undefined) {
-    problems.add('unknown_timezone', reader.pathOf('timezone'), 'an IANA time zone such as Europe/Madrid', quote(name))
+    problems.add(
+      'unknown_timezone',
+      reader.pathOf('timezone'),
+      'an IANA time zone such as Europe/Madrid',
+      foundText(name),
+    )
   }
   return zone
 }
@@ -32,6 +37,6 @@ export function rejectDst({ reader, problems }: ParseContext): void {
     'conflict',
     'dst',
     'no dst policy, because the slots of this cadence are instants',
-    quote(reader.value('dst')),
+    foundText(reader.value('dst')),
   )
 }

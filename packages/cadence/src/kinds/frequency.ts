@@ -1,8 +1,8 @@
 import { WEEKDAYS } from '../english/words.ts'
 import { createLocalDraft } from '../input/cadence-draft.ts'
 import type { CadenceDraft } from '../input/cadence-draft.ts'
+import { foundText } from '../input/found.ts'
 import type { ParseContext } from '../input/parse-context.ts'
-import { quote } from '../input/problem.ts'
 import { readRecurrence, recurrenceSpec } from '../input/recurrence-input.ts'
 import type { Bounds } from '../input/recurrence-input.ts'
 import { parseRRule } from '../rrule/rrule-parser.ts'
@@ -82,7 +82,7 @@ function readTimeOfDay({ reader, problems }: ParseContext): number | undefined {
   if (text === undefined) return undefined
   const match = /^([01]\d|2[0-3]):([0-5]\d)$/.exec(text)
   if (match !== null) return Number(match[1]) * HOUR_MS + Number(match[2]) * MINUTE_MS
-  problems.add('syntax', 'timeOfDay', TIME_EXPECTED, quote(text))
+  problems.add('syntax', 'timeOfDay', TIME_EXPECTED, foundText(text))
   return undefined
 }
 
@@ -97,7 +97,7 @@ function readAnchor(
   if (frequency !== 'biweekly') {
     // Weekly and monthly slots do not depend on where counting starts.
     if (reader.has('anchor')) {
-      problems.add('conflict', 'anchor', 'no anchor, because only biweekly needs one', quote(text))
+      problems.add('conflict', 'anchor', 'no anchor, because only biweekly needs one', foundText(text))
     }
     return 0
   }
@@ -106,7 +106,7 @@ function readAnchor(
     if (!isMomentProblem(written) && written.isDateOnly) return written.wall
     const isDay = isMomentProblem(written) && written.code === 'out_of_range'
     const expected = isDay ? written.expected : 'a local date such as 2026-01-05'
-    problems.add(isDay ? 'out_of_range' : 'syntax', 'anchor', expected, quote(text))
+    problems.add(isDay ? 'out_of_range' : 'syntax', 'anchor', expected, foundText(text))
     return undefined
   }
   if (reader.has('anchor')) return undefined

@@ -1,9 +1,9 @@
 import { describeDuration, describeMoment } from '../english/time-phrase.ts'
 import { createLocalDraft } from '../input/cadence-draft.ts'
 import type { CadenceDraft } from '../input/cadence-draft.ts'
+import { foundText } from '../input/found.ts'
 import { anchorWallTimeOf, readMoment } from '../input/moment-input.ts'
 import type { ParseContext } from '../input/parse-context.ts'
-import { quote } from '../input/problem.ts'
 import { readBounds } from '../input/recurrence-input.ts'
 import type { Bounds } from '../input/recurrence-input.ts'
 import { readDst, readZone, rejectDst } from '../input/zone-input.ts'
@@ -140,7 +140,7 @@ function readEvery(context: ParseContext): Duration | undefined {
   const value = reader.value('every')
   if (value === undefined) problems.add('missing_field', 'every', EVERY_EXPECTED, 'nothing')
   else if (typeof value !== 'number' && typeof value !== 'string') {
-    problems.add('wrong_type', 'every', EVERY_EXPECTED, quote(value))
+    problems.add('wrong_type', 'every', EVERY_EXPECTED, foundText(value))
   } else {
     const duration = typeof value === 'number' ? seconds(value) : parseDuration(readRepetition(context, value))
     if (duration === undefined) {
@@ -148,7 +148,7 @@ function readEvery(context: ParseContext): Duration | undefined {
         'syntax',
         'every',
         `${EVERY_EXPECTED} (no sign, a fraction only of seconds, to the millisecond)`,
-        quote(value),
+        foundText(value),
       )
     } else if (
       shortestMs(duration) > 0 &&
@@ -157,7 +157,7 @@ function readEvery(context: ParseContext): Duration | undefined {
     ) {
       return duration
     } else {
-      problems.add('out_of_range', 'every', 'more than 0 and at most 100 years', quote(value))
+      problems.add('out_of_range', 'every', 'more than 0 and at most 100 years', foundText(value))
     }
   }
   return undefined

@@ -1,9 +1,9 @@
 import { describeMoment } from '../english/time-phrase.ts'
 import { createLocalDraft } from '../input/cadence-draft.ts'
 import type { CadenceDraft } from '../input/cadence-draft.ts'
+import { foundText } from '../input/found.ts'
 import { readMoment } from '../input/moment-input.ts'
 import type { ParseContext } from '../input/parse-context.ts'
-import { quote } from '../input/problem.ts'
 import { readDst, readZone, rejectDst } from '../input/zone-input.ts'
 import { WallTimeList } from '../rules/wall-time-rule.ts'
 import { formatMoment } from '../slots/moment.ts'
@@ -45,7 +45,7 @@ function zoneNameIn(text: string | undefined): string | undefined {
 
 function isValid({ reader, problems }: ParseContext, { kind, at }: Moment, text: string): boolean {
   if (at < FIRST_INSTANT || at > LAST_INSTANT) {
-    problems.add('out_of_range', 'at', 'a day from 1970-01-02 to 9999-12-30', quote(text))
+    problems.add('out_of_range', 'at', 'a day from 1970-01-02 to 9999-12-30', foundText(text))
     return false
   }
   if (kind === 'wall' && !text.includes('[') && !reader.has('timezone')) {

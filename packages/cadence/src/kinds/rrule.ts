@@ -1,10 +1,10 @@
 import { describeRRule } from '../english/rrule-phrase.ts'
 import { createLocalDraft } from '../input/cadence-draft.ts'
 import type { CadenceDraft } from '../input/cadence-draft.ts'
+import { foundText } from '../input/found.ts'
 import { anchorWallTimeOf, readMoment } from '../input/moment-input.ts'
 import type { ParseContext } from '../input/parse-context.ts'
 import { chargeYear } from '../input/parse-context.ts'
-import { quote } from '../input/problem.ts'
 import { readRecurrence, recurrenceSpec } from '../input/recurrence-input.ts'
 import { readContentLines } from '../rrule/content-lines.ts'
 import { readExceptions } from '../rrule/exceptions-input.ts'
@@ -78,7 +78,7 @@ function readStart(context: ParseContext, zone: Zone): WallTime | undefined {
   const wall = moment === undefined ? undefined : anchorWallTimeOf(context, moment, path, zone)
   if (wall === undefined) return undefined
   if (wall === toSecond(wall) && wall >= FIRST_WALL_TIME) return wall
-  problems.add('out_of_range', path, 'whole seconds, in local time from 1970 on', quote(text))
+  problems.add('out_of_range', path, 'whole seconds, in local time from 1970 on', foundText(text))
   return undefined
 }
 

@@ -1,5 +1,5 @@
+import { foundText } from '../input/found.ts'
 import type { InputReader } from '../input/input-reader.ts'
-import { quote } from '../input/problem.ts'
 import { findZone } from '../time/zone.ts'
 
 /** A line or value, and where it begins in the field. */
@@ -24,7 +24,7 @@ export function readContentLines(reader: InputReader, text: string): RuleText | 
     const property = name.toUpperCase()
     const zoneName = /;TZID="?([^;"]+)/i.exec(params)?.[1]
     if (match === null && /^[A-Z-]+[;:]/i.test(line.text)) {
-      reader.problems.add('unsupported', 'rule', KNOWN_LINES, quote(line.text), line.position)
+      reader.problems.add('unsupported', 'rule', KNOWN_LINES, foundText(line.text), line.position)
     } else if (property === 'DTSTART') {
       if (zoneName !== undefined) supplyZone(reader, zoneName)
       reader.supply('start', value, 'rule')
@@ -39,9 +39,9 @@ export function readContentLines(reader: InputReader, text: string): RuleText | 
   if (dates.EXDATE.length > 0) reader.supply('exdates', dates.EXDATE, 'rule')
   if (dates.RDATE.length > 0) reader.supply('rdates', dates.RDATE, 'rule')
   const [rule, second] = rules
-  if (rule === undefined) reader.problems.add('syntax', 'rule', 'an RRULE such as FREQ=DAILY', quote(text))
+  if (rule === undefined) reader.problems.add('syntax', 'rule', 'an RRULE such as FREQ=DAILY', foundText(text))
   if (second === undefined) return rule
-  reader.problems.add('unsupported', 'rule', 'one RRULE', quote(second.text), second.position)
+  reader.problems.add('unsupported', 'rule', 'one RRULE', foundText(second.text), second.position)
   return undefined
 }
 
@@ -71,7 +71,7 @@ function supplyZone(reader: InputReader, zoneName: string): void {
 function checkZone(reader: InputReader, { text, position }: RuleText): void {
   const zoneName = reader.value('timezone') ?? 'UTC'
   if (isSameZone(zoneName, text)) return
-  reader.problems.add('conflict', 'rule', `the zone of the rule, ${quote(zoneName)}`, quote(text), position)
+  reader.problems.add('conflict', 'rule', `the zone of the rule, ${foundText(zoneName)}`, foundText(text), position)
 }
 
 function isSameZone(given: unknown, zoneName: string): boolean {

@@ -1,4 +1,4 @@
-import { quote } from '../input/problem.ts'
+import { foundText } from '../input/found.ts'
 import type { ProblemCode, ProblemList } from '../input/problem.ts'
 import { ascending } from '../rules/sorted-list.ts'
 import type { Moment } from '../slots/moment.ts'
@@ -242,6 +242,6 @@ class RRuleReader {
 
   #reject(code: ProblemCode, expected: string, found: string, position: number): void {
     this.#isValid = false
-    this.#problems.add(code, this.#field, expected, found === '' ? 'nothing' : quote(found), this.#base + position)
+    this.#problems.add(code, this.#field, expected, found === '' ? 'nothing' : foundText(found), this.#base + position)
   }
 }

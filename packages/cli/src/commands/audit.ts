@@ -69,7 +69,7 @@ function currentFindings({ latest, findings }: AuditReport, now: number): Findin
   return findings.filter((finding) => finding.seenAt >= latest.startedAt || isRecentlyLost(finding))
 }
 
-/** The number of findings in other projects; 0 without the installation key, because the report then has no totals. */
+/** The number of findings in other projects; 0 without the admin key, because the report then has no totals. */
 function countElsewhere({ latest }: AuditReport, own: Findings): number {
   return Math.max(0, (latest?.findings ?? 0) - own.length)
 }

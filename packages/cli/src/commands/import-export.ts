@@ -39,7 +39,7 @@ interface ImportOptions {
 export function addImportCommand(program: Command, define: Define): void {
   const command = program
     .command('import')
-    .description('create schedules from JSON, YAML or a crontab; existing names are not changed')
+    .description('create schedules from JSON, YAML or a crontab; a schedule whose name exists is left as it is')
     .argument('<file>', 'file to read; - for standard input')
     .addOption(new Option('--format <format>', 'format (default: by the name of the file)').choices(IMPORT_FORMATS))
     .option('--url <hook>', 'URL that receives the commands of a crontab other than curl and wget')

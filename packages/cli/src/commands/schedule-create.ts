@@ -1,4 +1,4 @@
-import { PREVIEW_COUNT, type Client, type Schedule, type ScheduleInput } from '@carillon/api'
+import { isRunOver, PREVIEW_COUNT, type Client, type Schedule, type ScheduleInput } from '@carillon/api'
 import { Option, type Command } from 'commander'
 
 import { addCadenceOptions, getCadence, type CadenceOptions } from '../options/cadence-options.ts'
@@ -10,7 +10,7 @@ import { runFields } from '../output/run-view.ts'
 import { previewLines, scheduleFields, zoneOf } from '../output/schedule-view.ts'
 import type { Exit } from '../process/exit-codes.ts'
 import { connect } from '../service/connect.ts'
-import { exitForRun, isOver, waitForRun } from '../service/wait-for-run.ts'
+import { exitForRun, waitForRun } from '../service/wait-for-run.ts'
 import { examples, type Define, type Invocation } from './define.ts'
 
 interface CreateOptions extends BodyOptions {
@@ -74,7 +74,7 @@ async function showFirstRun(
   note(`created ${id}, waiting for its first run…`)
   const { id: runId } = await waitForRun(cli, {
     what: `the first run of "${name}"`,
-    find: async (within) => (await within.schedules.runs(id)).items.findLast(isOver),
+    find: async (within) => (await within.schedules.runs(id)).items.findLast(isRunOver),
     matches: (run) => run.scheduleId === id,
     timeoutMs: options.waitTimeout,
   })

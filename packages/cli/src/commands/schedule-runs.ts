@@ -1,4 +1,4 @@
-import type { Schedule } from '@carillon/api'
+import { isRunOver, type Schedule } from '@carillon/api'
 import { Option, type Command } from 'commander'
 
 import { durationMs } from '../options/option-values.ts'
@@ -8,7 +8,7 @@ import { runFields, runTable } from '../output/run-view.ts'
 import { zoneOf } from '../output/schedule-view.ts'
 import { connect } from '../service/connect.ts'
 import { getSchedule } from '../service/schedules.ts'
-import { exitForRun, isOver, waitForRun } from '../service/wait-for-run.ts'
+import { exitForRun, waitForRun } from '../service/wait-for-run.ts'
 import { examples, type Define } from './define.ts'
 
 interface WaitOptions {
@@ -64,12 +64,12 @@ export function addRunsCommand(schedules: Command, define: Define): void {
     const schedule = await getSchedule(client, args[0] ?? '')
     const { id, name } = schedule
     const first = await client.schedules.runs(id, pageQuery(options))
-    const mustWait = options.wait === true && !first.items.some(isOver)
+    const mustWait = options.wait === true && !first.items.some(isRunOver)
     if (mustWait) {
       note(waitingText(schedule, cli.clock.now()))
       await waitForRun(cli, {
         what: `a run of "${name}"`,
-        find: async (within) => (await within.schedules.runs(id)).items.find(isOver),
+        find: async (within) => (await within.schedules.runs(id)).items.find(isRunOver),
         matches: (run) => run.scheduleId === id,
         timeoutMs: options.timeout,
       })
@@ -77,7 +77,7 @@ export function addRunsCommand(schedules: Command, define: Define): void {
     const page = mustWait ? await client.schedules.runs(id, pageQuery(options)) : first
     show(page, () => runTable(cli.terminal, page.items, zoneOf(schedule)))
     notePage(page, note, 'no runs yet')
-    const latest = page.items.find(isOver)
+    const latest = page.items.find(isRunOver)
     return options.wait === true && latest !== undefined ? exitForRun(latest) : 'ok'
   })
 }

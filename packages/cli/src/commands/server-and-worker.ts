@@ -1,4 +1,4 @@
-import { SERVICE_DEFAULTS } from '@carillon/api'
+import { API_PREFIX, SERVICE_DEFAULTS } from '@carillon/api'
 import { Option, type Command } from 'commander'
 
 import { dropUndefined, list, wholeNumber } from '../options/option-values.ts'
@@ -29,7 +29,7 @@ export function addServerCommand(program: Command, define: Define): void {
       start: (start) => startServer(settings, start),
       lines: ({ url }) =>
         fieldLines(cli.terminal, [
-          ['API', `${url}/api/v1`],
+          ['API', `${url}${API_PREFIX}`],
           ['Docs', `${url}/docs`],
         ]),
     })

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 
-import { SERVICE_DEFAULTS } from '@carillon/api'
+import { ADMIN_KEY_FILE, API_PREFIX, SERVICE_DEFAULTS } from '@carillon/api'
 import type { RunningCarillon, Settings } from '@carillon/server'
 import { Option, type Command } from 'commander'
 
@@ -49,7 +49,7 @@ function greeting(cli: Cli, settings: Settings, service: RunningCarillon): strin
   const { terminal } = cli
   const { url, signInUrl } = service
   const fields = fieldLines(terminal, [
-    ['API', `${url}/api/v1`],
+    ['API', `${url}${API_PREFIX}`],
     ['Docs', `${url}/docs`],
     ['Sign in', signInUrl === null ? '' : `${signInUrl} (works once)`],
     ['Data', dataText(cli, settings, service)],
@@ -74,7 +74,7 @@ function dataText({ cwd }: Cli, { databaseUrl }: Settings, { dataDir, isFirstSta
 }
 
 function keyText({ cwd }: Cli, { adminKey, dataDir }: Settings): string {
-  return adminKey === null ? shortPath(cwd, join(dataDir, 'admin.key')) : 'the value of CARILLON_ADMIN_KEY'
+  return adminKey === null ? shortPath(cwd, join(dataDir, ADMIN_KEY_FILE)) : 'the value of CARILLON_ADMIN_KEY'
 }
 
 /** Says that Postgres runs from a copy of its program, and why; empty if it does not. */

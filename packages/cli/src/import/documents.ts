@@ -1,4 +1,4 @@
-import { messageOf, PAUSE_REASON_MAX_LENGTH, SCHEDULE_FIELDS, SKIPPED_SLOTS_MAX } from '@carillon/api'
+import { isStorable, messageOf, PAUSE_REASON_MAX_LENGTH, SCHEDULE_FIELDS, SKIPPED_SLOTS_MAX } from '@carillon/api'
 
 import { uncheckedInput } from '../options/schedule-body.ts'
 import { CliError } from '../process/cli-error.ts'
@@ -93,8 +93,7 @@ function readPaused(value: unknown): string | null | undefined {
   if (value === undefined || value === null || value === false) return null
   const written = isObject(value) && typeof value['reason'] === 'string' ? value['reason'].trim() : ''
   const reason = written.replace(/^auto:\s*/, 'paused automatically: ')
-  const isReason =
-    reason !== '' && reason.length <= PAUSE_REASON_MAX_LENGTH && !reason.includes('\0') && reason.isWellFormed()
+  const isReason = reason !== '' && reason.length <= PAUSE_REASON_MAX_LENGTH && isStorable(reason)
   return isReason ? reason : undefined
 }
 

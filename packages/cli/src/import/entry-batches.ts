@@ -4,7 +4,7 @@ import type { ImportEntry } from './import-entry.ts'
 
 /** The most entries in one request, few enough that a request takes about a second. */
 const ENTRIES_MAX = 500
-/** The most bytes of entries in one request. The server accepts bodies of little more than 1 MiB. */
+/** The most bytes of entries in one request, well below `REQUEST_BODY_MAX_BYTES`. */
 const BYTES_MAX = 900_000
 
 /**

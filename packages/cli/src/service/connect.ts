@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
 import {
+  ADMIN_KEY_FILE,
   ApiError,
   createClient,
   RETRY_AFTER_PROBLEMS,
@@ -46,7 +47,7 @@ export function findKey({ env, cwd }: Pick<Cli, 'env' | 'cwd'>): Key {
     if (isSet(key)) return { key, source: name }
   }
   const { CARILLON_DATA_DIR: dataDir } = env
-  const file = join(resolve(cwd, isSet(dataDir) ? dataDir : DATA_DIR), 'admin.key')
+  const file = join(resolve(cwd, isSet(dataDir) ? dataDir : DATA_DIR), ADMIN_KEY_FILE)
   const key = readKeyFile(file)
   if (key !== undefined) return { key, source: file }
   throw new CliError('key_missing', `expected an API key in CARILLON_API_KEY or in ${file}, got none`, {

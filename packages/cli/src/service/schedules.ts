@@ -1,15 +1,14 @@
-import { ApiError, PAGE_SIZE, type Client, type Schedule } from '@carillon/api'
+import { ApiError, isUuid, PAGE_SIZE, type Client, type Schedule } from '@carillon/api'
 
 import { CliError } from '../process/cli-error.ts'
 import type { Cli } from '../process/cli.ts'
 import { connect, retryWhileBusy } from './connect.ts'
 
-const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
 const SIMILAR_SHOWN = 5
 
 /** Gets a schedule by its id or its exact name. */
 export async function getSchedule(client: Client, idOrName: string): Promise<Schedule> {
-  if (UUID.test(idOrName)) return client.schedules.get(idOrName)
+  if (isUuid(idOrName)) return client.schedules.get(idOrName)
   // The server also lists schedules whose names only contain the text.
   const similar = await listAll((page) => client.schedules.list({ q: idOrName, ...page }))
   const [found, ...others] = similar.filter(({ name }) => name === idOrName.trim())

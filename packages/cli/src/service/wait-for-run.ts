@@ -1,4 +1,4 @@
-import type { Client, Run, RunState } from '@carillon/api'
+import { isRunOver, type Client, type Run } from '@carillon/api'
 
 import { formatMs } from '../output/format-time.ts'
 import { CliError } from '../process/cli-error.ts'
@@ -16,20 +16,6 @@ interface WaitOptions {
   readonly timeoutMs?: number | undefined
   /** Names the run in the message of a timeout. */
   readonly what: string
-}
-
-const IS_OVER: Readonly<Record<RunState, boolean>> = {
-  pending: false,
-  running: false,
-  retrying: false,
-  succeeded: true,
-  failed: true,
-  cancelled: true,
-  skipped: true,
-}
-
-export function isOver({ state }: Pick<Run, 'state'>): boolean {
-  return IS_OVER[state]
 }
 
 /**
@@ -51,7 +37,7 @@ export async function waitForRun(cli: Cli, { find, matches, timeoutMs, what }: W
     const client = connect(cli, { signal })
     for await (const followed of followEvents(cli, { signal })) {
       const run = followed.event === 'run' ? followed.data.run : await findAfter(followed.event, () => find(client))
-      if (run !== undefined && matches(run) && isOver(run)) return run
+      if (run !== undefined && matches(run) && isRunOver(run)) return run
     }
   } catch (error) {
     if (!isTimedOut) throw error

@@ -1,3 +1,5 @@
+import { SYSTEM_SUBJECT } from '@carillon/api'
+
 import { type Db } from '../db/database.ts'
 import { lockSchedules } from '../db/locks.ts'
 import { insertChanges } from '../db/schedule-changes.ts'
@@ -59,7 +61,7 @@ export class GrantExpiryWarnings extends PeriodicService<{ readonly warned: numb
         await insertChanges(tx, {
           scheduleIds: portion,
           change: 'grant_expiring',
-          actor: 'system:carillon',
+          actor: SYSTEM_SUBJECT,
           reason,
           now,
         })

@@ -1,15 +1,15 @@
-import { expected, expectedText, grantInputSchema, grantRenewalSchema, LAST_INSTANT_MS } from '@carillon/api'
-import { z } from 'zod'
+import { expectedText, grantInputSchema, grantRenewalSchema, isUuid } from '@carillon/api'
+import type { z } from 'zod'
 
 import type { Db, Tx } from '../db/database.ts'
 import { lockSchedules } from '../db/locks.ts'
 import { readTransactionTime } from '../db/now.ts'
 import { insertChanges } from '../db/schedule-changes.ts'
 import { transactScoped } from '../db/transact.ts'
-import { checkedObject, checkedPage, type PageOptions } from '../kernel/checked-object.ts'
+import { checkedObject, checkedPage, epochMs, type PageOptions } from '../kernel/checked-object.ts'
 import { systemClock, type Clock } from '../kernel/clock.ts'
 import { CarillonError, invalidInput } from '../kernel/errors.ts'
-import { identifierAt, isUuid } from '../kernel/ids.ts'
+import { identifierAt } from '../kernel/ids.ts'
 import { type Caller, type Scope, scopeOf } from '../kernel/scope.ts'
 import { findGrant, insertGrant, listGrants, renewGrant, revokeGrant, type Grant } from './store/grants.ts'
 
@@ -23,19 +23,12 @@ export interface GrantsDeps {
   readonly clock?: Clock
 }
 
-const INSTANT_SHAPE = 'an instant in epoch milliseconds'
-
-const expiry = z
-  .int(expected(INSTANT_SHAPE))
-  .min(0, expected(INSTANT_SHAPE))
-  .max(LAST_INSTANT_MS, expected(INSTANT_SHAPE))
-
 /** The input of the contract, except that instants are epoch milliseconds here. */
-const GRANT_INPUT = grantInputSchema.extend({ expiresAt: expiry.nullish() })
+const GRANT_INPUT = grantInputSchema.extend({ expiresAt: epochMs.nullish() })
 
 export type GrantInput = z.input<typeof GRANT_INPUT>
 
-const RENEWAL = grantRenewalSchema.extend({ expiresAt: expiry.nullable() })
+const RENEWAL = grantRenewalSchema.extend({ expiresAt: epochMs.nullable() })
 
 /** The new expiry of a grant; null: it never expires. */
 export type GrantRenewal = z.input<typeof RENEWAL>

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 
-import { expected, expectedText, roleSchema, scopeNameSchema, typedSubject } from '@carillon/api'
+import { expected, expectedText, isUuid, roleSchema, scopeNameSchema, typedSubject } from '@carillon/api'
 import { z } from 'zod'
 
 import type { Db } from '../db/database.ts'
@@ -9,7 +9,7 @@ import { transactScoped } from '../db/transact.ts'
 import { checkedObject, checkedPage, type PageOptions } from '../kernel/checked-object.ts'
 import { systemClock, type Clock } from '../kernel/clock.ts'
 import { CarillonError } from '../kernel/errors.ts'
-import { identifierAt, isUuid } from '../kernel/ids.ts'
+import { identifierAt } from '../kernel/ids.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
 import { isKeyText, keyHash, shownKeyPrefix, newKeyText } from './key-text.ts'
 import { findApiKey, insertApiKey, listApiKeys, revokeApiKey, type ApiKey } from './store/keys.ts'

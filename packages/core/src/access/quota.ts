@@ -1,6 +1,10 @@
+import { z } from 'zod'
+
 import { SQLSTATE, sqlStateOf } from '../db/sqlstate.ts'
 import type { TransactionSettings } from '../db/transact.ts'
 import { CarillonError } from '../kernel/errors.ts'
+
+export { requireQuota } from './store/tenants.ts'
 
 /** How many schedules a project and one user in it may have; null: any number. */
 interface Quota {
@@ -36,14 +40,23 @@ export async function withQuota<Result>(
 
 function refused(error: unknown): unknown {
   if (sqlStateOf(error) !== SQLSTATE.quotaExceeded) return error
-  const { scope, limit } = detailOf(error)
+  const detail = detailOf(error)
+  if (detail === undefined) return error
+  const { scope, limit } = detail
   const whose = scope === 'user' ? 'of one user in this project' : 'in this project'
   const message = `expected at most ${limit} schedules ${whose}, got more: delete some, or have the limit raised`
   return new CarillonError('quota_exceeded', message, { cause: error })
 }
 
-/** The detail that the database function `carillon.check_quota` attaches to its error. */
-function detailOf(error: unknown): { readonly scope: string; readonly limit: number } {
-  const { detail } = error as { readonly detail: string }
-  return JSON.parse(detail) as { scope: string; limit: number }
+const DETAIL = z.object({ scope: z.enum(['project', 'user']), limit: z.int() })
+
+/** The detail that the database function `carillon.check_quota` attaches to its error. Undefined if it did not arrive, or is no such JSON. */
+function detailOf(error: unknown): z.infer<typeof DETAIL> | undefined {
+  const { detail } = error as { readonly detail?: unknown }
+  if (typeof detail !== 'string') return undefined
+  try {
+    return DETAIL.safeParse(JSON.parse(detail)).data
+  } catch {
+    return undefined
+  }
 }

@@ -5,7 +5,7 @@ import { checkedRetentionMs } from '../policy/retention-days.ts'
 import { currentFullAudit, readAuditCursor, restMsAfter, restUntilAfter, type AuditCursor } from './audit-cursor.ts'
 import { addCounts, AuditReport, type AuditCounts } from './findings.ts'
 import { FullAudit, type FullAuditPosition, type FullAuditState } from './full-audit.ts'
-import { RecentAudit, type ReadChanges } from './recent-audit.ts'
+import { RECENT_WINDOW_MS, RecentAudit, type ReadChanges } from './recent-audit.ts'
 import { RunAudit } from './run-audit.ts'
 import { SlotAudit } from './slot-audit.ts'
 import { AUDIT_TURN, insertAudit } from './store/audits.ts'
@@ -18,7 +18,7 @@ export type AuditorDeps = TurnServiceDeps
 export interface AuditorOptions {
   /**
    * How far back slots are compared even if an older version of Carillon wrote their lines; never beyond the retention. Lines that this
-   * version wrote are compared for the whole retention. @default `WINDOW_DEFAULT_MS`
+   * version wrote are compared for the whole retention. @default `RECENT_WINDOW_MS`
    */
   readonly windowMs?: number
   /** For how long the ledger keeps lines. @default `checkedRetentionMs()` */
@@ -27,8 +27,6 @@ export interface AuditorOptions {
   readonly linesPerPage?: number
 }
 
-/** A day, an hour for the longest spread (a slot may come due that much after its instant), and an hour for an audit that starts late. */
-const WINDOW_DEFAULT_MS = 26 * 3_600_000
 const LOOK_MS = 2000
 const PAUSE_AFTER_FAILURE_MS = 1000
 /** After this time a slice starts no further page. */
@@ -63,7 +61,7 @@ export class Auditor extends TurnService<AuditCounts> {
   constructor(deps: AuditorDeps, options: AuditorOptions = {}) {
     super(deps, { turn: AUDIT_TURN, lookMs: LOOK_MS, pauseAfterFailureMs: PAUSE_AFTER_FAILURE_MS })
     this.#deps = deps
-    this.#options = { windowMs: WINDOW_DEFAULT_MS, retentionMs: checkedRetentionMs(), ...options }
+    this.#options = { windowMs: RECENT_WINDOW_MS, retentionMs: checkedRetentionMs(), ...options }
     const slots = new SlotAudit(deps)
     this.#recent = new RecentAudit({ ...deps, slots })
     this.#full = new FullAudit({ ...deps, slots, runs: new RunAudit(deps) }, this.#options)

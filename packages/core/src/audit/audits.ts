@@ -1,8 +1,9 @@
 import { PAGE_SIZE } from '@carillon/api'
+import type { z } from 'zod'
 
 import type { Tx } from '../db/database.ts'
 import { readReached } from '../jobs/turn-service.ts'
-import { checkedCount } from '../kernel/arguments.ts'
+import { checkedObject, PAGE } from '../kernel/checked-object.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
 import { AUDIT_TURN, findLatestAudit, insertAuditRequest, type Audit } from './store/audits.ts'
@@ -18,10 +19,9 @@ export interface AuditContext {
   readonly transact: <Result>(caller: Caller | null, work: (tx: Tx) => Promise<Result>) => Promise<Result>
 }
 
-export interface FindingPage {
-  /** At most `PAGE_SIZE.max`. @default `PAGE_SIZE.default` */
-  readonly limit?: number
-}
+const FINDING_PAGE = PAGE.pick({ limit: true })
+
+export type FindingPage = z.input<typeof FINDING_PAGE>
 
 /** Requests a full audit from the workers, and returns the instant of the request. */
 export function requestAudit({ transact, clock }: AuditContext): Promise<number> {
@@ -37,19 +37,16 @@ export function auditedUntil({ transact }: AuditContext): Promise<number | null>
   return transact(null, (tx) => readReached(tx, { name: AUDIT_TURN }))
 }
 
-export async function findings(
-  { transact }: AuditContext,
-  caller: Caller,
-  { limit = PAGE_SIZE.default }: FindingPage,
-): Promise<Finding[]> {
-  const query = { ...scopeOf(caller), limit: checkedCount(limit, PAGE_SIZE.max, 'limit') }
+export async function findings({ transact }: AuditContext, caller: Caller, options: FindingPage): Promise<Finding[]> {
+  const query = { ...scopeOf(caller), limit: checkedLimit(options) }
   return transact(caller, (tx) => listFindings(tx, query))
 }
 
-export async function unownedFindings(
-  { transact }: AuditContext,
-  { limit = PAGE_SIZE.default }: FindingPage,
-): Promise<Finding[]> {
-  const query = { limit: checkedCount(limit, PAGE_SIZE.max, 'limit') }
+export async function unownedFindings({ transact }: AuditContext, options: FindingPage): Promise<Finding[]> {
+  const query = { limit: checkedLimit(options) }
   return transact(null, (tx) => listUnownedFindings(tx, query))
+}
+
+function checkedLimit(options: FindingPage): number {
+  return checkedObject(options, FINDING_PAGE).limit ?? PAGE_SIZE.default
 }

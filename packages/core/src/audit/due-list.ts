@@ -87,7 +87,7 @@ function bucketOf(compareAt: number): number {
   return Math.floor(compareAt / BUCKET_MS) * BUCKET_MS
 }
 
-/** The time span in which slots came due that the list does not hold. A full audit compares them. */
+/** The due times that the list missed; a full audit compares those slots. */
 export class UnlistedSpan {
   #from = Infinity
   #until = -Infinity

@@ -57,7 +57,7 @@ export class AuditReport {
     for (const finding of findings) if (this.#isNew(finding)) this.#addFinding(finding)
   }
 
-  /** The unrepaired findings that are stored once this report is: those of earlier slices, and those of this one. */
+  /** Unrepaired findings that earlier slices stored, plus those that this report will store. */
   get reported(): ReadonlySet<string> {
     return this.#reported
   }

@@ -27,8 +27,11 @@ const ROWS_PER_LOOK = 5000
 /** The most schedules on the list, which take about 25 MB of memory. Slots that do not fit are left to the full audit. */
 const SCHEDULES_MAX = 200_000
 const SCHEDULES_PER_PAGE = 200
-/** How far back a comparison reaches. Older slots are left to the full audit. */
-const WINDOW_MAX_MS = 26 * 3_600_000
+/**
+ * How far back a comparison reaches; older slots are left to the full audit. A day, an hour for the longest spread (a slot may come due
+ * that much after its instant), and an hour for an audit that starts late.
+ */
+export const RECENT_WINDOW_MS = 26 * 3_600_000
 
 /** One pass over the agenda, read in portions. */
 interface AgendaPass {
@@ -163,7 +166,7 @@ export class RecentAudit {
     if (entries.length === 0) return undefined
     this.#taken.push(...entries)
     const earliest = Math.min(...entries.map(({ from }) => from))
-    const window = { from: Math.max(earliest, now - WINDOW_MAX_MS), to: now }
+    const window = { from: Math.max(earliest, now - RECENT_WINDOW_MS), to: now }
     const result = await this.#deps.slots.run({ ids: entries.map(({ id }) => id), window, now })
     const busy = new Set(result.busyIds)
     for (const entry of entries) if (busy.has(entry.id)) this.#add(entry, now + SETTLED_AFTER_MS, now)

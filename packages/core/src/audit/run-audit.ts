@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache'
+
 import { type Db, type Tx } from '../db/database.ts'
 import { lockFreeSchedules } from '../db/locks.ts'
 import { readSnapshot, transact } from '../db/transact.ts'
@@ -65,8 +67,11 @@ interface Examined {
  * such a run is a fault only if it is still there after this time.
  */
 const RESCUE_MS = 90_000
-/** How many runs, and how many schedules, that looked wrong once are remembered for a second look. Beyond it the oldest is forgotten. */
-const SUSPECTS_KEPT = 100_000
+/**
+ * How many runs, and how many schedules, that looked wrong once are remembered for a second look. Beyond it the one that was looked at
+ * longest ago is dropped. A weight per entry instead of `max`, for which lru-cache allocates all entries in advance.
+ */
+const SUSPECTS = { maxSize: 100_000, sizeCalculation: () => 1 }
 /** How many slots with the same fault are listed for a schedule; the text counts all of them. */
 const SLOTS_PER_FAULT = 100
 
@@ -82,9 +87,9 @@ export class RunAudit {
   readonly #db: Db
   readonly #clock: Clock
   /** When the audit first saw a run whose worker has no row, by run id. */
-  readonly #withoutWorker = new Map<string, number>()
+  readonly #withoutWorker = new LRUCache<string, number>(SUSPECTS)
   /** The difference of the counts that looked wrong, by schedule id. Only schedules whose lines are on several pages are here. */
-  readonly #miscounted = new Map<string, string>()
+  readonly #miscounted = new LRUCache<string, string>(SUSPECTS)
 
   constructor({ db, clock }: { readonly db: Db; readonly clock: Clock }) {
     this.#db = db
@@ -148,7 +153,7 @@ export class RunAudit {
     if (run.what !== 'held' || run.lostAt !== null) return false
     const seenAt = this.#withoutWorker.get(run.runId)
     if (isRequested || (seenAt !== undefined && now - seenAt > RESCUE_MS)) return false
-    if (seenAt === undefined) remember(this.#withoutWorker, run.runId, now)
+    if (seenAt === undefined) this.#withoutWorker.set(run.runId, now)
     return true
   }
 
@@ -170,7 +175,7 @@ export class RunAudit {
     const [runs, failures] = [right.runCount - counts.runCount, right.failureCount - counts.failureCount]
     const difference = `${runs} ${failures}`
     if (!isRequested && before !== difference) {
-      remember(this.#miscounted, id, difference)
+      this.#miscounted.set(id, difference)
       return []
     }
     return transact(this.#db, this.#clock, async (tx) => {
@@ -189,13 +194,6 @@ export class RunAudit {
     await insertRepairs(tx, { findings: [finding], now, databaseNow: this.#clock.databaseNow() })
     return finding
   }
-}
-
-/** Adds an entry, and drops the oldest if there are too many. */
-function remember<Value>(map: Map<string, Value>, key: string, value: Value): void {
-  const [oldest] = map.keys()
-  if (map.size >= SUSPECTS_KEPT && oldest !== undefined) map.delete(oldest)
-  map.set(key, value)
 }
 
 /** True if the task includes the last line of its schedules. */

@@ -1,3 +1,5 @@
+import { isRunOver, type RunState } from '@carillon/api'
+
 import type { AuditedCounts, AuditedFailures } from './store/schedule-counts.ts'
 import type { SlotGroup } from './store/slot-groups.ts'
 
@@ -14,17 +16,20 @@ export const NO_SUMS: LedgerSums = { runs: 0, failures: 0, open: 0 }
 /** The counts of a schedule as its ledger says they should be. */
 export type RightCounts = Pick<AuditedCounts, 'runCount' | 'failureCount' | 'consecutiveFailures'>
 
-const OPEN_STATES: ReadonlySet<string> = new Set(['pending', 'running', 'retrying'])
-
 /** `run_count` counts runs that are open or had an attempt, `failure_count` those that failed. */
 export function addSums({ runs, failures, open }: LedgerSums, groups: readonly SlotGroup[]): LedgerSums {
   const sumOf = (isCounted: (group: SlotGroup) => boolean): number =>
     groups.filter(isCounted).reduce((sum, { slots }) => sum + slots, 0)
   return {
-    runs: runs + sumOf(({ state, attemptCount }) => state !== null && (attemptCount > 0 || OPEN_STATES.has(state))),
+    runs: runs + sumOf(({ state, attemptCount }) => isOpen(state) || (state !== null && attemptCount > 0)),
     failures: failures + sumOf(({ state }) => state === 'failed'),
-    open: open + sumOf(({ state }) => state !== null && OPEN_STATES.has(state)),
+    open: open + sumOf(({ state }) => isOpen(state)),
   }
+}
+
+/** @param state null: there are attempts and no run */
+function isOpen(state: RunState | null): boolean {
+  return state !== null && !isRunOver({ state })
 }
 
 /**

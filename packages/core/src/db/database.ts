@@ -3,6 +3,9 @@ import type pg from 'pg'
 
 import { PoolDialect } from './pool-dialect.ts'
 
+/** Any pool of the driver, such as `createPool` returns. An application may pass its own. */
+export type Pool = pg.Pool
+
 /** A pool of connections. Two statements may run on two connections. */
 export type Db = Kysely<unknown>
 
@@ -15,6 +18,6 @@ export interface Tx extends QueryExecutorProvider {
 export type Queryable = Db | Tx
 
 /** @param log for tests: receives every statement that Postgres answered */
-export function createDb(pool: pg.Pool, { log }: Pick<KyselyConfig, 'log'> = {}): Db {
+export function createDb(pool: Pool, { log }: Pick<KyselyConfig, 'log'> = {}): Db {
   return new Kysely<unknown>({ dialect: new PoolDialect(pool), ...(log && { log }) })
 }

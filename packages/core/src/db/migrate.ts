@@ -1,3 +1,4 @@
+import { messageOf } from '@carillon/api'
 import type pg from 'pg'
 
 import { CarillonError } from '../kernel/errors.ts'
@@ -93,6 +94,11 @@ export async function migrationStatus(
   return { applied, pending: migrations.slice(applied.length).map(({ name }) => name) }
 }
 
+/** Says which migrations a database lacks, and what to do. */
+export function missingMigrationsText(pending: readonly string[], database = 'the database'): string {
+  return `${database} lacks ${pending.join(', ')}: run \`carillon migrate up\``
+}
+
 async function applyNext(
   client: pg.ClientBase,
   migrations: readonly Migration[],
@@ -148,7 +154,7 @@ async function retryStep<Result>(
     } catch (error) {
       const state = sqlStateOf(error)
       if (state === SQLSTATE.workersAlive && tries >= LEASE_TRIES_MAX) {
-        throw new CarillonError('workers_alive', (error as Error).message, { cause: error })
+        throw new CarillonError('workers_alive', messageOf(error), { cause: error })
       }
       const isRetryable = state === SQLSTATE.workersAlive || state === SQLSTATE.lockNotAvailable
       if (!isRetryable || tries >= LOCK_TRIES_MAX) throw error

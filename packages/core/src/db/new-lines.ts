@@ -31,7 +31,7 @@ export interface NewWait {
 
 /** Lines to insert. */
 export interface NewLines {
-  readonly runs: readonly NewLine[]
+  readonly lines: readonly NewLine[]
   /** The worker that holds the lines in state `running`; null if there are none. */
   readonly workerId: string | null
   /** What happens if a slot has a line already: the transaction fails, or the slot keeps that line. */
@@ -56,36 +56,36 @@ export function linesInsert(p: NewLines): LinesStatement {
 
 /** The insert of lines, for a statement whose common table expressions include `stampTable`. */
 export function runsInsert(p: NewLines): LinesStatement {
-  const { runs } = p
+  const { lines } = p
   return sql`
     insert into carillon.runs (
       schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, reason, attempt_count, token,
       worker_id, begun_at, started_at, completed_at, error, waits_for, due_at, lane
     )
-    select run.schedule_id, run.scheduled_for, run.id, run.tenant_id, run.project_id, run.revision, run.trigger, run.state,
-      run.reason, case run.state when 'running' then 1 else 0 end, case run.state when 'running' then 1 else 0 end,
-      case run.state when 'running' then ${p.workerId}::uuid end,
+    select line.schedule_id, line.scheduled_for, line.id, line.tenant_id, line.project_id, line.revision, line.trigger, line.state,
+      line.reason, case line.state when 'running' then 1 else 0 end, case line.state when 'running' then 1 else 0 end,
+      case line.state when 'running' then ${p.workerId}::uuid end,
       stamp.at,
-      case run.state when 'running' then stamp.at end,
-      case when run.state in ('skipped', 'failed') then stamp.at end,
-      run.error::json,
-      run.waits_for,
-      case run.waits_for when 'turn' then 'infinity'::timestamptz when 'worker' then date_trunc('milliseconds', stamp.at) end,
-      case when run.waits_for is not null then carillon.lane_of(run.target_kind, run.tenant_id) end
+      case line.state when 'running' then stamp.at end,
+      case when line.state in ('skipped', 'failed') then stamp.at end,
+      line.error::json,
+      line.waits_for,
+      case line.waits_for when 'turn' then 'infinity'::timestamptz when 'worker' then date_trunc('milliseconds', stamp.at) end,
+      case when line.waits_for is not null then carillon.lane_of(line.target_kind, line.tenant_id) end
     from unnest(
-      ${runs.map((run) => run.scheduleId)}::uuid[],
-      ${runs.map((run) => instantText(run.scheduledFor))}::timestamptz[],
-      ${runs.map((run) => run.id)}::uuid[],
-      ${runs.map((run) => run.tenantId)}::text[],
-      ${runs.map((run) => run.projectId)}::text[],
-      ${runs.map((run) => run.revision)}::integer[],
-      ${runs.map((run) => run.trigger)}::carillon.run_trigger[],
-      ${runs.map((run) => run.state)}::carillon.run_state[],
-      ${runs.map((run) => run.reason)}::carillon.run_reason[],
-      ${runs.map((run) => run.error)}::text[],
-      ${runs.map((run) => run.waits?.for ?? null)}::carillon.run_wait[],
-      ${runs.map((run) => run.waits?.targetKind ?? null)}::text[]
-    ) as run(
+      ${lines.map((line) => line.scheduleId)}::uuid[],
+      ${lines.map((line) => instantText(line.scheduledFor))}::timestamptz[],
+      ${lines.map((line) => line.id)}::uuid[],
+      ${lines.map((line) => line.tenantId)}::text[],
+      ${lines.map((line) => line.projectId)}::text[],
+      ${lines.map((line) => line.revision)}::integer[],
+      ${lines.map((line) => line.trigger)}::carillon.run_trigger[],
+      ${lines.map((line) => line.state)}::carillon.run_state[],
+      ${lines.map((line) => line.reason)}::carillon.run_reason[],
+      ${lines.map((line) => line.error)}::text[],
+      ${lines.map((line) => line.waits?.for ?? null)}::carillon.run_wait[],
+      ${lines.map((line) => line.waits?.targetKind ?? null)}::text[]
+    ) as line(
       schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, reason, error, waits_for, target_kind
     )
     cross join stamp

@@ -3,7 +3,7 @@ import pg from 'pg'
 
 import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
-import { own, PeriodicService } from '../kernel/service.ts'
+import { PeriodicService } from '../kernel/service.ts'
 import type { Queryable, Tx } from './database.ts'
 
 /* Notifications are hints. A worker that misses one finds the same row by polling, a second later at most. */
@@ -94,7 +94,11 @@ export class Listener extends PeriodicService<{ readonly connected: number }> {
       query_timeout: TIMEOUT_MS,
       keepAlive: true,
     })
-    client.on('error', () => own(this.#deps, this.name, this.#disconnect(client)))
+    const { events } = this.#deps
+    client.on('error', () => {
+      // No code awaits this promise. Without a handler its rejection would end the process.
+      this.#disconnect(client).catch((error: unknown) => events.emit('service.failed', { service: this.name, error }))
+    })
     client.on('notification', ({ channel, payload }) => {
       if (channel === AGENDA_CHANNEL) this.#deps.onAgenda(payload ?? '')
       if (channel === CANCEL_CHANNEL && payload !== undefined) this.#deps.onCancel(payload)

@@ -1,6 +1,6 @@
 import type { Audit } from '../audit/audits.ts'
 import type { FindingCount } from '../audit/store/findings.ts'
-import type { MigrationStatus } from '../db/migrate.ts'
+import { missingMigrationsText, type MigrationStatus } from '../db/migrate.ts'
 import type { SchemaDrift } from '../db/schema-check.ts'
 import type { PostgresInfo } from '../db/server.ts'
 import type { Json } from '../kernel/json.ts'
@@ -55,7 +55,7 @@ export function checkDatabase({ version, versionNumber }: PostgresInfo, answered
 export function checkSchema({ applied, pending }: MigrationStatus, drift: SchemaDrift | null): Check {
   const latest = applied.at(-1)?.name ?? null
   if (drift === null || pending.length > 0) {
-    const message = `the database lacks ${pending.join(', ')}: run \`carillon migrate up\``
+    const message = missingMigrationsText(pending)
     return { name: 'schema', status: 'failed', message, detail: { applied: latest, pending } }
   }
   const { missing, unexpected } = drift

@@ -2,7 +2,7 @@ import { SecretCipher } from '../access/secret-cipher.ts'
 import { countSecrets } from '../access/secrets.ts'
 import { AUDIT_TURN, findLatestAudit } from '../audit/store/audits.ts'
 import { countFindings } from '../audit/store/findings.ts'
-import { createDb, type Db } from '../db/database.ts'
+import { createDb, type Db, type Pool } from '../db/database.ts'
 import { migrationStatus } from '../db/migrate.ts'
 import { readTransactionTime } from '../db/now.ts'
 import { findDrift } from '../db/schema-check.ts'
@@ -27,8 +27,6 @@ import {
 import { countActiveKinds, listWaitingKinds } from './store/target-kinds.ts'
 
 export type { WorkerRecord } from '../pipeline/store/workers.ts'
-
-type Pool = Parameters<typeof createDb>[0]
 
 /** How many groups of findings the audit check names. A group is a kind of finding in one project. */
 const FINDINGS_NAMED_MAX = 5

@@ -1,8 +1,9 @@
-import type { RunState } from '@carillon/api'
+import { EVENT_LOG_ENTRIES, expected, wholeNumber, type RunState, type ScheduleChangeKind } from '@carillon/api'
+import { z } from 'zod'
 
 import type { Db, Tx } from '../db/database.ts'
 import { transactScoped } from '../db/transact.ts'
-import { checkedCount } from '../kernel/arguments.ts'
+import { checkedObject } from '../kernel/checked-object.ts'
 import { systemClock, type Clock } from '../kernel/clock.ts'
 import { type Caller, type Scope, scopeOf } from '../kernel/scope.ts'
 import type { Run, Schedule } from '../ledger/records.ts'
@@ -18,7 +19,7 @@ export type EventLogEntry =
   | {
       readonly kind: 'schedule'
       readonly cursor: string
-      readonly change: string
+      readonly change: ScheduleChangeKind
       readonly scheduleId: string
       /** Null if the schedule has been deleted. */
       readonly schedule: Schedule | null
@@ -32,8 +33,13 @@ export interface EventLogPage {
   readonly isExpired: boolean
 }
 
-const LIMIT_DEFAULT = 100
-const LIMIT_MAX = 500
+const READ_OPTIONS = z.strictObject(
+  {
+    /** At most `EVENT_LOG_ENTRIES.max`. @default `EVENT_LOG_ENTRIES.default` */
+    limit: wholeNumber(EVENT_LOG_ENTRIES).optional(),
+  },
+  expected('an object'),
+)
 
 /**
  * What changed in a project, in the order of Postgres' transaction ids, each change once. A reader can continue from its cursor for
@@ -58,12 +64,11 @@ export class EventLog {
 
   /**
    * @param after a cursor from `tail` or an earlier page
-   * @param options limit: at most `LIMIT_MAX` entries @default `LIMIT_DEFAULT`
    * @throws CarillonError `invalid_input` for a text that is not a cursor
    */
-  async read(caller: Caller, after: string, options: { readonly limit?: number } = {}): Promise<EventLogPage> {
+  async read(caller: Caller, after: string, options: z.input<typeof READ_OPTIONS> = {}): Promise<EventLogPage> {
     const position = positionOf(after)
-    const limit = checkedCount(options.limit ?? LIMIT_DEFAULT, LIMIT_MAX, 'limit')
+    const { limit = EVENT_LOG_ENTRIES.default } = checkedObject(options, READ_OPTIONS)
     const scope = scopeOf(caller)
     return transactScoped(this.#db, this.#clock, scope, async (tx) => {
       // Read the horizon before the items: every transaction below it has ended, so any later snapshot sees all of its entries.

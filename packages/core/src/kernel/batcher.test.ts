@@ -23,7 +23,7 @@ function setUp(
       return new Promise((resolve) => ends.push(resolve))
     },
     onIdle: () => idle.push(written.length),
-    own: (writer) => void writer.catch((error: unknown) => failures.push(error)),
+    onRejection: (error) => failures.push(error),
   })
   const endWrite = async (): Promise<void> => {
     ends.shift()?.()
@@ -113,7 +113,7 @@ test('a write that rejects is reported, and the next item is written', async () 
       written.push(item)
       if (item === 1) throw new Error('refused')
     },
-    own: (writer) => void writer.catch((error: unknown) => failures.push(error)),
+    onRejection: (error) => failures.push(error),
   })
   batcher.add(1)
   await settle()

@@ -12,8 +12,8 @@ export interface BatcherOptions<Item> {
   readonly pause?: (written: number) => Promise<void>
   /** Called when a writer has written everything that waited and no other writer is at work. */
   readonly onIdle?: () => void
-  /** Takes over a writer's promise, so that a rejection is reported instead of ending the process. */
-  readonly own: (writer: Promise<void>) => void
+  /** Called with the error that ended a writer. No code awaits a writer, so a rejection without a handler would end the process. */
+  readonly onRejection: (error: unknown) => void
 }
 
 /**
@@ -40,8 +40,8 @@ export class Batcher<Item> {
 
   /** Starts a writer if items wait and fewer than `writers` are at work. */
   wake(): void {
-    const { writers = 1, own } = this.#options
-    if (this.#waiting.length > 0 && this.#writers < writers) own(this.#writeAll())
+    const { writers = 1, onRejection } = this.#options
+    if (this.#waiting.length > 0 && this.#writers < writers) this.#writeAll().catch(onRejection)
   }
 
   async #writeAll(): Promise<void> {

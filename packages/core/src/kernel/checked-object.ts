@@ -1,8 +1,17 @@
-import { expected, fieldProblems, PAGE_POSITION_MAX_LENGTH, PAGE_SIZE, storableText, wholeNumber } from '@carillon/api'
+import {
+  expected,
+  fieldProblems,
+  isStorable,
+  isUuid,
+  LAST_INSTANT_MS,
+  PAGE_POSITION_MAX_LENGTH,
+  PAGE_SIZE,
+  storableText,
+  wholeNumber,
+} from '@carillon/api'
 import { z } from 'zod'
 
 import { invalidInput, type Problem } from './errors.ts'
-import { isUuid } from './ids.ts'
 
 /** Everything that a schema found wrong with an input. Each path begins with `root`, the caller's name for the input. */
 export function schemaProblems(error: z.ZodError, root: string): Problem[] {
@@ -29,18 +38,29 @@ export function checkedObject<Value>(
   )
 }
 
-const idShape = expected('the id of the last item of the page before')
+const INSTANT_SHAPE = expected('an instant in epoch milliseconds')
 
-const PAGE = z.strictObject(
+/** An instant in an argument. In the API it is a text. */
+export const epochMs = z.int(INSTANT_SHAPE).min(0, INSTANT_SHAPE).max(LAST_INSTANT_MS, INSTANT_SHAPE)
+
+const FILTER_SHAPE = expected('a text without U+0000')
+
+/** A text that stored texts are compared with. It may be empty, or longer than any of them. */
+export const filterText = z.string(FILTER_SHAPE).refine(isStorable, FILTER_SHAPE)
+
+const ID_SHAPE = expected('the id of the last item of the page before')
+
+/** One page of a list that is ordered by id, newest first. */
+export const PAGE = z.strictObject(
   {
     /** The last id of the previous page. */
-    before: z.string(idShape).refine(isUuid, idShape).optional(),
+    before: z.string(ID_SHAPE).refine(isUuid, ID_SHAPE).optional(),
+    /** At most `PAGE_SIZE.max`. @default `PAGE_SIZE.default` */
     limit: wholeNumber(PAGE_SIZE).optional(),
   },
   expected('an object'),
 )
 
-/** One page of a list that is ordered by id, newest first. */
 export type PageOptions = z.input<typeof PAGE>
 
 export function checkedPage(options: PageOptions): { before: string | null; limit: number } {
@@ -52,7 +72,7 @@ const NAME_PAGE = z.strictObject(
   {
     /** The last name of the previous page. */
     after: storableText(PAGE_POSITION_MAX_LENGTH).optional(),
-    limit: wholeNumber(PAGE_SIZE).optional(),
+    limit: PAGE.shape.limit,
   },
   expected('an object'),
 )

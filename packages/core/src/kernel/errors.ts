@@ -9,7 +9,7 @@ export interface Problem {
 }
 
 /** Every error code of the scheduler. The list is closed, so a program can switch over it. */
-export const ERROR_CODES = [
+const ERROR_CODES = [
   'invalid_input',
   'schedule_not_found',
   'run_not_found',

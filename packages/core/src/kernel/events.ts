@@ -73,6 +73,9 @@ export interface EventMap {
 export type EventName = keyof EventMap
 type Listener<Name extends EventName> = (event: EventMap[Name]) => void
 
+/** The name under which a failing listener is reported: this, then the name of the event. */
+export const LISTENER_OF = 'listener of '
+
 /** Calls listeners in the order of their registration. An error of a listener is emitted as `service.failed` and stops nothing. */
 export class Events {
   readonly #listeners = new Map<EventName, Set<Listener<never>>>()
@@ -90,7 +93,7 @@ export class Events {
       try {
         ;(listener as Listener<Name>)(event)
       } catch (error) {
-        if (name !== 'service.failed') this.emit('service.failed', { service: `listener of ${name}`, error })
+        if (name !== 'service.failed') this.emit('service.failed', { service: LISTENER_OF + name, error })
       }
     }
   }

@@ -42,11 +42,11 @@ test('a record with a time limit forgets a failure that does not recur within it
   expect(record.failure).toMatchObject({ failures: 1, forMs: 0 })
 })
 
-test('a record owns a promise that no code awaits: its rejection is recorded as a failure and does not end the process', async () => {
+test('the rejection of a promise that no code awaits is recorded as a failure and does not end the process', async () => {
   const { record } = setup()
   const { promise, reject } = Promise.withResolvers<never>()
 
-  record.own(promise)
+  record.reportRejection(promise)
   reject(new Error('not awaited'))
   await Promise.allSettled([promise])
 

@@ -92,7 +92,7 @@ export class FailureRecord implements MonitoredPart {
   }
 
   /** Handles the rejection of a promise that no code awaits. Without a handler a rejection ends the process. */
-  own(work: Promise<unknown>): void {
+  reportRejection(work: Promise<unknown>): void {
     work.catch((error: unknown) => this.failed(error))
   }
 

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 
 import { v7 } from 'uuid'
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 /** Before every id. No row has it. */
 export const NIL_UUID = '00000000-0000-0000-0000-000000000000'
 const ID_BYTES = 16
@@ -10,11 +9,6 @@ const SEQUENCES = 2 ** 31
 const RESERVE_BYTES = 4096
 
 let reserve = randomBytes(RESERVE_BYTES)
-
-/** True if Postgres accepts the value as an id. Callers answer "not found" to anything else without a query. */
-export function isUuid(value: unknown): value is string {
-  return typeof value === 'string' && UUID.test(value)
-}
 
 /**
  * A UUIDv7 of an instant read from Postgres. Ids sort by the database's clock and index pages fill in order, even if the

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { ManualClock } from '../../tests/manual-clock.ts'
 import { Events, type EventMap } from './events.ts'
 import type { FailurePause } from './failure-record.ts'
-import { own, PeriodicService, Service } from './service.ts'
+import { PeriodicService, Service } from './service.ts'
 
 const PAUSE_MS = 250
 const REST_MS = 1000
@@ -186,14 +186,4 @@ describe('a periodic service', () => {
     expect((await sleepsOf(3_600_000, always, 9)).slice(-3)).toEqual([60_000, 60_000, 60_000])
     expect((await sleepsOf(1000, always, 9)).slice(-3)).toEqual([5000, 5000, 5000])
   })
-})
-
-test('own reports the rejection of a promise that no code awaits, which does not end the process', async () => {
-  const events = new Events()
-  const emitted = new Promise<EventMap['service.failed']>((resolve) => events.on('service.failed', resolve))
-  const error = new Error('not awaited')
-
-  own({ events }, 'settle queue', Promise.reject(error))
-
-  expect(await emitted).toEqual({ service: 'settle queue', error })
 })

@@ -81,14 +81,6 @@ export abstract class Service<Counts> implements MonitoredPart {
   }
 }
 
-/**
- * Handles the rejection of a promise that no code awaits: emits it as `service.failed`. Without a handler a rejection ends the
- * process.
- */
-export function own({ events }: Pick<ServiceDeps, 'events'>, service: string, work: Promise<unknown>): void {
-  work.catch((error: unknown) => events.emit('service.failed', { service, error }))
-}
-
 const PAUSE_FIRST_MS = 1000
 /** The longest pause is at least this: a service that keeps failing pauses for longer than a short period. */
 const PAUSE_LONG_MIN_MS = 5000

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 
-import { linesOf, stepsOf, type DueSlotSource } from './backlog-slots.ts'
+import { linesOf, stepsOf, type BacklogCadences } from './backlog-slots.ts'
 
 const CADENCE = 'every second'
 
-/** A source with a slot every second. The search for a slot after `last` fails. */
-function source({ last = Infinity }: { last?: number } = {}): DueSlotSource {
+/** A cadence with a slot every second. The search for a slot after `last` fails. */
+function everySecond({ last = Infinity }: { last?: number } = {}): BacklogCadences {
   return {
     dueSlots: (_cadence, { first, until, limit }) => {
       const due: number[] = []
@@ -23,9 +23,11 @@ function source({ last = Infinity }: { last?: number } = {}): DueSlotSource {
 
 function steps(
   backlog: { nextSlotAt: number; until: number },
-  options: { limit?: number; ledgerFrom?: number; cadence?: string | null; source?: DueSlotSource } = {},
+  options: { limit?: number; ledgerFrom?: number; cadence?: string | null; cadences?: BacklogCadences } = {},
 ) {
-  const all = [...stepsOf(backlog, { source: source(), cadence: CADENCE, ledgerFrom: 0, limit: 1000, ...options })]
+  const all = [
+    ...stepsOf(backlog, { cadences: everySecond(), cadence: CADENCE, ledgerFrom: 0, limit: 1000, ...options }),
+  ]
   return { slots: all.flatMap(({ due }) => due), sizes: all.map(({ due }) => due.length), next: all.at(-1)?.next }
 }
 
@@ -66,13 +68,13 @@ test('if the cadence cannot be read, only the stored slot gets its line', () => 
   }
   const backlog = { nextSlotAt: 1000, until: 9000 }
 
-  expect(steps(backlog, { source: unreadable })).toMatchObject({ slots: [1000], next: null })
-  expect(steps(backlog, { source: unreadable, ledgerFrom: 5000 })).toMatchObject({ slots: [1000], next: null })
+  expect(steps(backlog, { cadences: unreadable })).toMatchObject({ slots: [1000], next: null })
+  expect(steps(backlog, { cadences: unreadable, ledgerFrom: 5000 })).toMatchObject({ slots: [1000], next: null })
   expect(steps(backlog, { cadence: null })).toMatchObject({ slots: [1000], next: null })
 })
 
 test('if the search for a later slot fails, every slot before it still gets its line (I6)', () => {
-  const { slots, next } = steps({ nextSlotAt: 1000, until: 900_000 }, { source: source({ last: 173_000 }) })
+  const { slots, next } = steps({ nextSlotAt: 1000, until: 900_000 }, { cadences: everySecond({ last: 173_000 }) })
 
   expect(slots).toEqual(Array.from({ length: 173 }, (_, index) => (index + 1) * 1000))
   expect(next).toBeNull()

@@ -1,27 +1,13 @@
+import type { CadenceCache, DueSlots } from '../cadences/cadence-cache.ts'
 import type { NewLine } from '../db/new-lines.ts'
 import { newLine } from './lines.ts'
 import type { NewBacklog } from './store/backlogs.ts'
 
-/** Computes the slots of a cadence. */
-export interface DueSlotSource {
-  /** The slots from `first` to `until`, at most `limit` of them, and the slot that follows them; null if none follows. */
-  dueSlots(
-    cadence: string,
-    range: { readonly first: number; readonly until: number; readonly limit: number },
-  ): { readonly due: readonly number[]; readonly next: number | null }
-  /** The first slot at or after an instant; null if there is none. */
-  firstFrom(cadence: string, instant: number): number | null
-}
-
-/** Some slots of a backlog that get their lines next. */
-interface BacklogStep {
-  readonly due: readonly number[]
-  /** The first slot after them that still lacks its line; null if none does. */
-  readonly next: number | null
-}
+/** The part of the cadence cache that computes the slots of backlogs. */
+export type BacklogCadences = Pick<CadenceCache, 'dueSlots' | 'firstFrom'>
 
 interface StepOptions {
-  readonly source: DueSlotSource
+  readonly cadences: BacklogCadences
   /** JSON text; null if the revision was removed. */
   readonly cadence: string | null
   /** Slots before this instant are skipped: they are older than the retention. */
@@ -34,18 +20,18 @@ interface StepOptions {
 const SLOTS_PER_STEP = 100
 
 /**
- * Computes the slots of a backlog in order, a step at a time. Between steps the caller looks at the clock, or lets the rest of the
- * process work (I14).
+ * Computes the slots of a backlog in order, a step at a time. `next` of a step is the first slot that still lacks its line; null if none
+ * does. Between steps the caller looks at the clock, or lets the rest of the process work (I14).
  */
 export function* stepsOf(
   backlog: Pick<NewBacklog, 'nextSlotAt' | 'until'>,
-  { source, cadence, ledgerFrom, limit }: StepOptions,
-): Generator<BacklogStep> {
+  { cadences, cadence, ledgerFrom, limit }: StepOptions,
+): Generator<DueSlots> {
   const { until } = backlog
-  let next = firstOf(backlog, source, cadence, ledgerFrom)
+  let next = firstOf(backlog, cadences, cadence, ledgerFrom)
   if (next === null) yield { due: [], next }
   for (let room = limit; next !== null && room > 0;) {
-    const slots = dueFrom(source, cadence, { first: next, until, limit: Math.min(room, SLOTS_PER_STEP) })
+    const slots = dueFrom(cadences, cadence, { first: next, until, limit: Math.min(room, SLOTS_PER_STEP) })
     room -= slots.due.length
     next = slots.next !== null && slots.next <= until ? slots.next : null
     yield { due: slots.due, next }
@@ -67,13 +53,13 @@ export function linesOf(backlog: NewBacklog, slots: readonly number[], now: numb
 
 function firstOf(
   { nextSlotAt, until }: Pick<NewBacklog, 'nextSlotAt' | 'until'>,
-  source: DueSlotSource,
+  cadences: BacklogCadences,
   cadence: string | null,
   ledgerFrom: number,
 ): number | null {
   if (nextSlotAt >= ledgerFrom || cadence === null) return nextSlotAt
   try {
-    const first = source.firstFrom(cadence, ledgerFrom)
+    const first = cadences.firstFrom(cadence, ledgerFrom)
     return first !== null && first <= until ? first : null
   } catch {
     return nextSlotAt
@@ -85,15 +71,15 @@ function firstOf(
  * known: at least the first. If this threw instead, such a schedule could never be deleted.
  */
 function dueFrom(
-  source: DueSlotSource,
+  cadences: BacklogCadences,
   cadence: string | null,
   range: { readonly first: number; readonly until: number; readonly limit: number },
-): BacklogStep {
+): DueSlots {
   if (cadence === null) return { due: [range.first], next: null }
   try {
-    return source.dueSlots(cadence, range)
+    return cadences.dueSlots(cadence, range)
   } catch {
     if (range.limit === 1) return { due: [range.first], next: null }
-    return dueFrom(source, cadence, { ...range, limit: Math.floor(range.limit / 2) })
+    return dueFrom(cadences, cadence, { ...range, limit: Math.floor(range.limit / 2) })
   }
 }

@@ -8,7 +8,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { EventLoopYield } from '../kernel/event-loop-yield.ts'
 import type { Events } from '../kernel/events.ts'
 import { PeriodicService } from '../kernel/service.ts'
-import { linesOf, stepsOf, type DueSlotSource } from './backlog-slots.ts'
+import { linesOf, stepsOf, type BacklogCadences } from './backlog-slots.ts'
 import { insertLines, withMonths } from './lines.ts'
 import { listBacklogs, moveBacklogs, type BacklogKey, type BacklogMove, type SlotBacklog } from './store/backlogs.ts'
 
@@ -16,7 +16,7 @@ export { ageOfOldestBacklog, insertBacklogs, type NewBacklog } from './store/bac
 
 export interface BacklogDeps {
   readonly clock: Clock
-  readonly source: DueSlotSource
+  readonly cadences: BacklogCadences
   /** For how long the ledger keeps lines. */
   readonly retentionMs: number
   /** Runs reads that need no common snapshot. */
@@ -26,7 +26,7 @@ export interface BacklogDeps {
 
 /** How far a portion moves one backlog, and the lines it inserts for it. */
 interface PlannedMove extends BacklogMove {
-  readonly runs: readonly NewLine[]
+  readonly lines: readonly NewLine[]
 }
 
 /** How many lines one transaction writes at most. It holds the locks of its schedules for the 50 to 100 ms that this takes. */
@@ -88,7 +88,7 @@ export class BacklogPortions {
     this.#after = moves.at(-1)?.backlog ?? null
     this.#page = this.#page.slice(moves.length)
     const made = await this.#writeApart(moves)
-    return { lines: countRuns(made), hasMoved: made.length > 0 }
+    return { lines: countLines(made), hasMoved: made.length > 0 }
   }
 
   /** Reads the next page. Returns false at the end of the list. */
@@ -116,15 +116,15 @@ export class BacklogPortions {
     for (const backlog of this.#page) {
       if (room === 0 || (moves.length > 0 && this.#deps.clock.monotonicMs() >= endsMs)) break
       const move = await this.#planOf(backlog, room)
-      room -= move.runs.length
+      room -= move.lines.length
       moves.push(move)
     }
     return moves
   }
 
   async #planOf(backlog: SlotBacklog, limit: number): Promise<PlannedMove> {
-    const { source, retentionMs } = this.#deps
-    const options = { source, cadence: backlog.cadence, ledgerFrom: this.#now - retentionMs, limit }
+    const { cadences, retentionMs } = this.#deps
+    const options = { cadences, cadence: backlog.cadence, ledgerFrom: this.#now - retentionMs, limit }
     const due: number[] = []
     let next: number | null = null
     for (const step of stepsOf(backlog, options)) {
@@ -132,7 +132,7 @@ export class BacklogPortions {
       next = step.next
       await this.#yield.next()
     }
-    return { backlog, next, runs: linesOf(backlog, due, this.#now) }
+    return { backlog, next, lines: linesOf(backlog, due, this.#now) }
   }
 
   /**
@@ -171,23 +171,23 @@ export class BacklogPortions {
   async #write(tx: Tx, moves: readonly PlannedMove[]): Promise<readonly PlannedMove[]> {
     const free = await lockFreeSchedules(tx, { scheduleIds: moves.map(({ backlog }) => backlog.scheduleId) })
     const made = await moveBacklogs(tx, { moves: moves.filter(({ backlog }) => free.has(backlog.scheduleId)) })
-    const runs = made.flatMap((move) => move.runs)
-    if (runs.length > 0) {
-      await insertLines(tx, { runs, workerId: null, onConflict: 'keep', now: this.#deps.clock.databaseNow() })
+    const lines = made.flatMap((move) => move.lines)
+    if (lines.length > 0) {
+      await insertLines(tx, { lines, workerId: null, onConflict: 'keep', now: this.#deps.clock.databaseNow() })
     }
     return made
   }
 }
 
-function countRuns(moves: readonly PlannedMove[]): number {
-  return moves.reduce((sum, { runs }) => sum + runs.length, 0)
+function countLines(moves: readonly PlannedMove[]): number {
+  return moves.reduce((sum, { lines }) => sum + lines.length, 0)
 }
 
 export interface BacklogWriterDeps {
   readonly db: Db
   readonly clock: Clock
   readonly events: Events
-  readonly source: DueSlotSource
+  readonly cadences: BacklogCadences
 }
 
 export interface BacklogWriterOptions {
@@ -214,9 +214,9 @@ export class BacklogWriter extends PeriodicService<BacklogCounts> {
 
   constructor(deps: BacklogWriterDeps, { retentionMs }: BacklogWriterOptions) {
     super(deps, PERIOD_MS)
-    const { db, clock, source } = deps
+    const { db, clock, cadences } = deps
     this.#portions = new BacklogPortions(
-      { clock, source, retentionMs, read: (work) => work(db), transact: (work) => transact(db, clock, work) },
+      { clock, cadences, retentionMs, read: (work) => work(db), transact: (work) => transact(db, clock, work) },
       null,
     )
   }

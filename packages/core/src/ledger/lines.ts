@@ -47,7 +47,7 @@ export function newLine(schedule: LineOf, line: Line, now: number): NewLine {
  * Inserts lines of the ledger: runs that start now under this worker's lease, runs that wait, and slots that do not run. If a slot has
  * a line already, the primary key makes the transaction fail (I2), unless `onConflict` is `'keep'`: then that line stays. `'keep'` is
  * for callers that need it, because it writes more WAL.
- * @returns the ids of the inserted runs
+ * @returns the ids of the inserted lines
  * @throws MissingMonthError if the ledger has no month for a slot
  */
 export async function insertLines(tx: Tx, p: NewLines): Promise<Set<string>> {
@@ -55,8 +55,8 @@ export async function insertLines(tx: Tx, p: NewLines): Promise<Set<string>> {
 }
 
 /** Executes a statement that inserts lines. */
-export async function writeLines(tx: Tx, { runs }: NewLines, statement: LinesStatement): Promise<Set<string>> {
-  const { rows } = await namingMissingMonths(runs, () => statement.execute(tx))
+export async function writeLines(tx: Tx, { lines }: NewLines, statement: LinesStatement): Promise<Set<string>> {
+  const { rows } = await namingMissingMonths(lines, () => statement.execute(tx))
   return new Set(rows.map(({ id }) => id))
 }
 
@@ -66,22 +66,22 @@ class MissingMonthError extends Error {
   /** One slot of each month that the lines need. */
   readonly slots: readonly number[]
 
-  constructor(runs: readonly NewLine[], cause: unknown) {
+  constructor(lines: readonly NewLine[], cause: unknown) {
     super('the ledger has no partition for the month of a slot', { cause })
-    const byMonth = new Map(runs.map(({ scheduledFor }) => [monthOf(scheduledFor), scheduledFor]))
+    const byMonth = new Map(lines.map(({ scheduledFor }) => [monthOf(scheduledFor), scheduledFor]))
     this.slots = [...byMonth.values()]
   }
 }
 
 /** Throws MissingMonthError if the write failed because a month is missing. */
 export async function namingMissingMonths<Result>(
-  runs: readonly NewLine[],
+  lines: readonly NewLine[],
   write: () => Promise<Result>,
 ): Promise<Result> {
   try {
     return await write()
   } catch (error) {
-    throw isMissingPartition(error) ? new MissingMonthError(runs, error) : error
+    throw isMissingPartition(error) ? new MissingMonthError(lines, error) : error
   }
 }
 

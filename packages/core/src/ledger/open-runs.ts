@@ -1,3 +1,5 @@
+import { SYSTEM_SUBJECT } from '@carillon/api'
+
 import type { Tx } from '../db/database.ts'
 import { notifyCancel } from '../db/notify.ts'
 import type { SupersededRun } from '../policy/overlap.ts'
@@ -31,6 +33,6 @@ export async function endOpenRuns(tx: Tx, replaced: readonly ReplacedRuns[], now
   if (runIds.length > 0) await endWaitingRuns(tx, { runIds, end: 'superseded', now })
   const cancel = replaced.flatMap((plan) => plan.cancel)
   if (cancel.length > 0) {
-    await notifyCancel(tx, { runIds: await requestCancel(tx, { runIds: cancel, actor: 'system:carillon', now }) })
+    await notifyCancel(tx, { runIds: await requestCancel(tx, { runIds: cancel, actor: SYSTEM_SUBJECT, now }) })
   }
 }

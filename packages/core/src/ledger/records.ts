@@ -1,4 +1,12 @@
-import type { AttemptOutcome, RunReason, RunState, RunTrigger, RunWait, ScheduleState } from '@carillon/api'
+import type {
+  AttemptOutcome,
+  RunReason,
+  RunState,
+  RunTrigger,
+  RunWait,
+  ScheduleChangeKind,
+  ScheduleState,
+} from '@carillon/api'
 import type { CadenceSpec } from '@carillon/cadence'
 
 import type { RunRow } from '../db/columns.ts'
@@ -12,7 +20,7 @@ export interface Schedule {
   readonly projectId: string
   readonly ownerSubject: string
   readonly name: string
-  readonly state: ScheduleState
+  readonly state: Exclude<ScheduleState, 'deleted'>
   /** Grows with every edit. Pass it with a change to refuse the change if there was an edit in between. */
   readonly revision: number
   readonly cadence: CadenceSpec
@@ -97,7 +105,7 @@ export interface Attempt {
 
 /** One entry of a schedule's history. */
 export interface ScheduleChange {
-  readonly change: string
+  readonly change: ScheduleChangeKind
   readonly revision: number
   readonly nextSlotAt: number | null
   readonly actor: string

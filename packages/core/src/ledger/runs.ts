@@ -1,8 +1,7 @@
-import { expectedText } from '@carillon/api'
+import { expectedText, isUuid } from '@carillon/api'
 
 import type { Tx } from '../db/database.ts'
 import { CarillonError } from '../kernel/errors.ts'
-import { isUuid } from '../kernel/ids.ts'
 import type { Scope } from '../kernel/scope.ts'
 import type { Attempt, Run } from './records.ts'
 import { findRun, listAttempts } from './store/runs.ts'

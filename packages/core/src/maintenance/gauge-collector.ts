@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts'
+import { transact } from '../db/transact.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
 import { PeriodicService } from '../kernel/service.ts'
@@ -45,7 +46,7 @@ export class GaugeCollector extends PeriodicService<Gauges> {
     const { db, clock } = this.#deps
     const startedAtMs = clock.monotonicMs()
     try {
-      this.#schedules = await countSchedules(db)
+      this.#schedules = await transact(db, clock, countSchedules)
     } finally {
       this.#countAgainAtMs = startedAtMs + (clock.monotonicMs() - startedAtMs) / COUNTING_SHARE
     }

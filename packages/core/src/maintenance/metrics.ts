@@ -1,6 +1,6 @@
 import { metrics, type Meter, type ObservableGauge } from '@opentelemetry/api'
 
-import type { Events } from '../kernel/events.ts'
+import { LISTENER_OF, type Events } from '../kernel/events.ts'
 import { keyRetentionMargin } from '../policy/retry.ts'
 import type { Target } from '../ports/target.ts'
 import type { Gauges } from './store/gauges.ts'
@@ -62,7 +62,12 @@ export function countEvents(events: Events, meter: Meter): void {
     findings.add(audit.findings)
     repaired.add(audit.repaired)
   })
-  events.on('service.failed', ({ service }) => failures.add(1, { service: service.split(' ')[0] ?? service }))
+  events.on('service.failed', ({ service }) => failures.add(1, { service: serviceLabel(service) }))
+}
+
+/** One label for all listeners: there are as many as events. The names of services and parts are few. */
+function serviceLabel(service: string): string {
+  return service.startsWith(LISTENER_OF) ? 'event listener' : service
 }
 
 /**

@@ -1,5 +1,5 @@
-import { expected, foundText } from '@carillon/api'
-import { z } from 'zod'
+import { foundText, purgeRequestSchema } from '@carillon/api'
+import type { z } from 'zod'
 
 import type { Db, Tx } from '../db/database.ts'
 import { SQLSTATE, sqlStateOf } from '../db/sqlstate.ts'
@@ -35,10 +35,8 @@ export interface ProjectsDeps {
   readonly clock?: Clock
 }
 
-export interface PurgeInput {
-  /** The project's name, as a confirmation. */
-  readonly confirm: string
-}
+/** The project's name, as a confirmation. */
+export type PurgeInput = z.input<typeof purgeRequestSchema>
 
 /** What one transaction of a purge removed, and whether anything is left. */
 interface Portion {
@@ -67,8 +65,6 @@ const NOTHING: PurgeCounts = {
   members: 0,
   idempotentAnswers: 0,
 }
-
-const PURGE_INPUT = z.strictObject({ confirm: z.string(expected("the project's name")) }, expected('an object'))
 
 /**
  * Removes all data of a project whose schedules are deleted.
@@ -105,13 +101,13 @@ export class Projects {
 
   /**
    * Removes everything, in portions. After a crash the next call removes the rest. Each call returns the counts of what it removed itself.
-   * @throws CarillonError `purge_refused` unless `confirm` is the project's name; `state_conflict` while a schedule is not deleted or a
+   * @throws CarillonError `purge_refused` unless `name` is the project's name; `state_conflict` while a schedule is not deleted or a
    * run is open. If a schedule is created during the purge, that schedule and the project's own rows stay complete
    */
   async purge(caller: Caller, input: PurgeInput): Promise<PurgeCounts> {
-    const { confirm } = checkedObject(input, PURGE_INPUT)
+    const { name } = checkedObject(input, purgeRequestSchema)
     const scope = scopeOf(caller)
-    if (confirm !== scope.projectId) throw notConfirmed(scope, confirm)
+    if (name !== scope.projectId) throw notConfirmed(scope, name)
     await this.#transact(scope, (tx) => refuseWhileInUse(tx, scope))
     const ofSchedules = await this.#remove(scope, (tx) => purgeSchedules(tx, scope))
     const ofProject = await this.#remove(scope, (tx) => purgeRest(tx, scope))
@@ -234,9 +230,7 @@ function inUse(): CarillonError {
   )
 }
 
-function notConfirmed({ projectId }: Scope, confirm: string): CarillonError {
-  return new CarillonError(
-    'purge_refused',
-    `expected confirm to be the project's name, "${projectId}", got ${foundText(confirm)}: nothing was removed`,
-  )
+function notConfirmed({ projectId }: Scope, name: string): CarillonError {
+  const message = `expected the name of the project, ${foundText(projectId)}, got ${foundText(name)}: nothing was removed`
+  return new CarillonError('purge_refused', `name: ${message}`, { problems: [{ path: 'name', message }] })
 }

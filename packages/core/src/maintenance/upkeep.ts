@@ -30,7 +30,7 @@ export interface UpkeepCounts {
   /** Schedules and audits that were deleted. */
   readonly purged: number
   /** Entries of the event log, and stored answers to creates, that were deleted. */
-  readonly forgotten: number
+  readonly deletedEntries: number
 }
 
 const MONTHS_AHEAD_DEFAULT = 2
@@ -116,7 +116,7 @@ export class Upkeep extends TurnService<UpkeepCounts> {
     const { clock } = this.#deps
     const startedAtMs = clock.monotonicMs()
     const round = this.#roundAt(now)
-    const counts = { created: 0, dropped: 0, purged: 0, forgotten: 0 }
+    const counts = { created: 0, dropped: 0, purged: 0, deletedEntries: 0 }
     const { step: first, isPostponed } = CURSOR.parse(cursor)
     const failures: Error[] = []
     for (const step of new Set<Step>(['months', ...STEPS.slice(STEPS.indexOf(first))])) {
@@ -150,11 +150,11 @@ export class Upkeep extends TurnService<UpkeepCounts> {
       case 'months':
         return { counts: { created: (await this.#ensureMonths({ now, deleteBefore })).length } }
       case 'event_log':
-        return removed('forgotten', ROWS_PER_STATEMENT, (limit) =>
+        return removed('deletedEntries', ROWS_PER_STATEMENT, (limit) =>
           deleteEventLogEntries(db, { before: new Date(now - EVENT_LOG_KEPT_MS), limit }),
         )
       case 'answers':
-        return removed('forgotten', ROWS_PER_STATEMENT, (limit) =>
+        return removed('deletedEntries', ROWS_PER_STATEMENT, (limit) =>
           deleteAnswers(db, { before: new Date(now - ANSWERS_KEPT_MS), limit }),
         )
       case 'audits':
@@ -183,7 +183,12 @@ export class Upkeep extends TurnService<UpkeepCounts> {
   }
 }
 
-const COUNT_NAMES = ['created', 'dropped', 'purged', 'forgotten'] as const satisfies readonly (keyof UpkeepCounts)[]
+const COUNT_NAMES = [
+  'created',
+  'dropped',
+  'purged',
+  'deletedEntries',
+] as const satisfies readonly (keyof UpkeepCounts)[]
 
 async function removed(
   name: keyof UpkeepCounts,

@@ -137,7 +137,11 @@ function endingOfAbort(reason: AbortReason, outcome: Outcome): Ending | null {
     case 'hand_back':
       return { kind: 'handed_back' }
     case 'timeout':
-      return { kind: 'failed', error: { code: 'timeout', message: 'aborted at its time limit' }, retryable: true }
+      return {
+        kind: 'failed',
+        error: { code: 'timeout', message: 'expected an answer within the time limit, got none' },
+        retryable: true,
+      }
   }
 }
 

@@ -14,7 +14,7 @@ import type { ClaimedSchedule } from './store/claim.ts'
 export interface BeginPlan {
   readonly schedule: ClaimedSchedule
   /** The lines of its due slots. */
-  readonly runs: readonly NewLine[]
+  readonly lines: readonly NewLine[]
   /** Waiting runs that end because a new one takes their place. */
   readonly supersede: readonly SupersededRun[]
   /** Ids of running runs whose cancellation is requested. */
@@ -37,7 +37,7 @@ export interface BeginPlan {
 
 /** A plan where one run begins, the schedule waits for its next slot, and nothing else changes. */
 export type SingleRunPlan = BeginPlan & {
-  readonly runs: readonly [NewLine]
+  readonly lines: readonly [NewLine]
   readonly nextSlotAt: number
   readonly dueAt: number
 }
@@ -78,10 +78,10 @@ export function isStillDue({ dueAt }: BeginPlan, now: number): boolean {
 
 /** True if one run begins and nothing changes but the next slot. */
 export function isSingleRun(plan: BeginPlan): plan is SingleRunPlan {
-  const { schedule, runs } = plan
+  const { schedule, lines } = plan
   return (
-    runs.length === 1 &&
-    runs[0]?.state === 'running' &&
+    lines.length === 1 &&
+    lines[0]?.state === 'running' &&
     plan.state === 'active' &&
     plan.nextSlotAt !== null &&
     plan.dueAt !== null &&
@@ -93,17 +93,17 @@ export function isSingleRun(plan: BeginPlan): plan is SingleRunPlan {
 }
 
 /**
- * The plan without lines that the ledger has already. If the line of the run that begins is among them, that run does not begin: it
- * supersedes and cancels nothing and is not counted. The open run that it would have cancelled may be the very run of that line.
+ * Drops lines whose slot already has one. If that drops the run that would begin, nothing begins, and no open run is superseded or
+ * cancelled: the open run may be that existing line.
  */
 export function withoutWritten(plan: BeginPlan, written: ReadonlySet<string>): BeginPlan {
-  const runs = plan.runs.filter(({ id }) => !written.has(id))
-  const isBegun = plan.runs.some(({ id, state }) => written.has(id) && (state === 'running' || state === 'pending'))
-  if (!isBegun) return { ...plan, runs }
+  const lines = plan.lines.filter(({ id }) => !written.has(id))
+  const isBegun = plan.lines.some(({ id, state }) => written.has(id) && (state === 'running' || state === 'pending'))
+  if (!isBegun) return { ...plan, lines }
   const { failed } = countSuperseded(plan.supersede)
   return {
     ...plan,
-    runs,
+    lines,
     supersede: [],
     cancel: [],
     runCount: 0,
@@ -182,7 +182,7 @@ function planSlots(
   const last = slots.due.at(-1) ?? schedule.nextSlotAt
   return {
     schedule,
-    runs: runsOf(schedule, decision, now),
+    lines: linesOf(schedule, decision, now),
     supersede: decision.supersede,
     cancel: decision.cancel,
     state: isPaused ? 'paused' : next === null ? 'completed' : 'active',
@@ -208,24 +208,24 @@ function problemOf({ isAccessLost, grant, requiredScope }: ClaimedSchedule, now:
 function planPause(schedule: ClaimedSchedule, slots: DueSlots, offset: number, now: number): BeginPlan {
   const excluded = new Set(schedule.excludedSlots)
   const reasonOf = (slot: number) => (excluded.has(slot) ? 'excluded' : 'paused')
-  const runs = slots.due.map((slot) => newLine(schedule, { slot, state: 'skipped', reason: reasonOf(slot) }, now))
-  if (slots.next === null || slots.next + offset > now) return paused(schedule, runs, AUTO_PAUSE_REASON)
+  const lines = slots.due.map((slot) => newLine(schedule, { slot, state: 'skipped', reason: reasonOf(slot) }, now))
+  if (slots.next === null || slots.next + offset > now) return paused(schedule, lines, AUTO_PAUSE_REASON)
   const { next } = slots
-  return { ...paused(schedule, runs, ''), state: 'active', nextSlotAt: next, dueAt: next + offset, pausedReason: null }
+  return { ...paused(schedule, lines, ''), state: 'active', nextSlotAt: next, dueAt: next + offset, pausedReason: null }
 }
 
 function planUnreadable(schedule: ClaimedSchedule, error: unknown, now: number): BeginPlan {
   const message = messageOf(error)
   const text = JSON.stringify({ code: 'unreadable_spec', message })
-  const run = newLine(schedule, { slot: schedule.nextSlotAt, state: 'failed', error: text }, now)
-  return { ...paused(schedule, [run], UNREADABLE_REASON), failureCount: 1 }
+  const line = newLine(schedule, { slot: schedule.nextSlotAt, state: 'failed', error: text }, now)
+  return { ...paused(schedule, [line], UNREADABLE_REASON), failureCount: 1 }
 }
 
 /** Pauses a schedule. Its open runs and its counters stay as they are. */
-function paused(schedule: ClaimedSchedule, runs: readonly NewLine[], pausedReason: string): BeginPlan {
+function paused(schedule: ClaimedSchedule, lines: readonly NewLine[], pausedReason: string): BeginPlan {
   return {
     schedule,
-    runs,
+    lines,
     supersede: [],
     cancel: [],
     state: 'paused',
@@ -239,9 +239,9 @@ function paused(schedule: ClaimedSchedule, runs: readonly NewLine[], pausedReaso
   }
 }
 
-function runsOf(schedule: ClaimedSchedule, { skipped, run }: BeginDecision, now: number): NewLine[] {
-  const lines = skipped.map(({ slot, reason }) => newLine(schedule, { slot, state: 'skipped', reason }, now))
-  if (run === null) return lines
+function linesOf(schedule: ClaimedSchedule, { skipped, run }: BeginDecision, now: number): NewLine[] {
+  const skippedLines = skipped.map(({ slot, reason }) => newLine(schedule, { slot, state: 'skipped', reason }, now))
+  if (run === null) return skippedLines
   const waits = run.state === 'pending' ? ({ for: 'turn', targetKind: schedule.targetKind } as const) : null
-  return [...lines, newLine(schedule, { ...run, waits }, now)]
+  return [...skippedLines, newLine(schedule, { ...run, waits }, now)]
 }

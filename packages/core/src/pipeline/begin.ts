@@ -1,3 +1,5 @@
+import { SYSTEM_SUBJECT } from '@carillon/api'
+
 import { readPermissions, type Permissions } from '../access/grants.ts'
 import type { CadenceCache } from '../cadences/cadence-cache.ts'
 import type { Db, Tx } from '../db/database.ts'
@@ -108,7 +110,7 @@ async function begin(
     others.length === 0 ? new Set<string>() : await advanceSchedules(tx, { plans: others, onConflict, ...stamp })
   await skipWaiting(tx, others, clock.databaseNow())
   await recordChanges(tx, others, isAhead ? new Date(now) : asked)
-  for (const { runs } of single) written.add(runs[0].id)
+  for (const { lines } of single) written.add(lines[0].id)
   const begun = plans.flatMap((plan) => heldRunsOf(plan, { workerId, written, now }))
   // Sent last, with the commit right behind it, without waiting for its answer. Usually it is the only statement that writes.
   const sent = single.length === 0 ? Promise.resolve() : advanceSingleRuns(tx, { plans: single, ...stamp })
@@ -134,7 +136,7 @@ function planAll(
 }
 
 async function keepWritten(tx: Tx, plans: readonly BeginPlan[]): Promise<BeginPlan[]> {
-  const written = await findWritten(tx, { runs: plans.flatMap(({ runs }) => runs) })
+  const written = await findWritten(tx, { lines: plans.flatMap(({ lines }) => lines) })
   return plans.map((plan) => withoutWritten(plan, written))
 }
 
@@ -153,15 +155,15 @@ async function recordChanges(tx: Tx, plans: readonly BeginPlan[], now: Date | nu
   for (const [reason, ended] of byReason) {
     const scheduleIds = ended.map(({ schedule }) => schedule.id)
     const change = reason === null ? 'completed' : 'paused'
-    await insertChanges(tx, { scheduleIds, change, actor: 'system:carillon', reason, now })
+    await insertChanges(tx, { scheduleIds, change, actor: SYSTEM_SUBJECT, reason, now })
   }
 }
 
 function heldRunsOf(
-  { schedule, runs }: BeginPlan,
+  { schedule, lines }: BeginPlan,
   { workerId, written, now }: { workerId: string; written: ReadonlySet<string>; now: number },
 ): HeldRun[] {
-  return runs
+  return lines
     .filter(({ id, state }) => state === 'running' && written.has(id))
     .map(({ id, scheduledFor }) => ({
       runId: id,
@@ -188,14 +190,14 @@ export function emitBegun(events: Events, { now, plans, begun }: BegunBatch): vo
     const latenessMs = now - scheduledFor
     events.emit('run.began', { runId, tenantId, projectId, scheduleId, targetKind, scheduledFor, latenessMs })
   }
-  for (const { schedule, state, pausedReason, runs } of plans) {
+  for (const { schedule, state, pausedReason, lines } of plans) {
     const { tenantId, projectId, id: scheduleId, targetKind } = schedule
-    for (const { reason, scheduledFor } of runs) {
+    for (const { reason, scheduledFor } of lines) {
       if (reason === null) continue
       events.emit('slot.skipped', { tenantId, projectId, scheduleId, targetKind, scheduledFor, reason })
     }
     if (state === 'active') continue
-    const changed = { tenantId, projectId, scheduleId, actor: 'system:carillon' }
+    const changed = { tenantId, projectId, scheduleId, actor: SYSTEM_SUBJECT }
     if (pausedReason === null) events.emit('schedule.completed', changed)
     else events.emit('schedule.paused', { ...changed, reason: pausedReason })
   }

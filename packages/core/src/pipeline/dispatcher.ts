@@ -124,7 +124,7 @@ export class Dispatcher implements MonitoredPart {
     })
     const hold = { runId: run.runId, token: run.token, abort, done }
     this.#inFlight.add(hold)
-    this.#failures.own(done)
+    this.#failures.reportRejection(done)
   }
 
   /** The runs that this worker holds, from their start until they are settled. */

@@ -69,10 +69,10 @@ export class DueWatch {
   /** The lanes to skip for a while. */
   readonly #contended = new Map<string, Contention>()
   #fullLookAtMs = -Infinity
-  /** Grows with each call of `forget`. */
+  /** Grows with each call of `reset`. */
   #generation = 0
-  /** The generation in which a lane was last forgotten; '' stands for all lanes. */
-  readonly #forgottenAt = new Map<string, number>()
+  /** The generation in which a lane was last reset; '' stands for all lanes. */
+  readonly #resetAt = new Map<string, number>()
 
   constructor({ db, clock, lanes }: { db: Db; clock: Clock; lanes: readonly string[] }) {
     this.#db = db
@@ -116,14 +116,14 @@ export class DueWatch {
 
   /**
    * Stores the last claimed position of each lane. A lane whose claim came back empty is skipped for a while, longer each time, so
-   * that a locked row does not keep this worker busy. If `forget` was called for a lane during the claim, nothing is stored for it:
+   * that a locked row does not keep this worker busy. If `reset` was called for a lane during the claim, nothing is stored for it:
    * something may have become due before the claimed position.
    * @param since the `generation` before the claim
    */
   claimed(asked: readonly DueLane[], last: ReadonlyMap<string, LanePosition>, since: number): void {
     const nowMs = this.#clock.monotonicMs()
     for (const { source, lane, dueAt } of asked) {
-      if (Math.max(this.#forgottenAt.get(lane) ?? 0, this.#forgottenAt.get('') ?? 0) > since) continue
+      if (Math.max(this.#resetAt.get(lane) ?? 0, this.#resetAt.get('') ?? 0) > since) continue
       const name = nameOf(source, lane)
       const position = last.get(lane)
       if (position !== undefined) {
@@ -144,9 +144,9 @@ export class DueWatch {
    * @param lane @default all lanes
    * @returns true if this worker serves the lane
    */
-  forget(lane = ''): boolean {
+  reset(lane = ''): boolean {
     this.#generation += 1
-    if (lane === '' || this.#served.has(lane)) this.#forgottenAt.set(lane, this.#generation)
+    if (lane === '' || this.#served.has(lane)) this.#resetAt.set(lane, this.#generation)
     if (lane === '') {
       this.#fullLookAtMs = -Infinity
       this.#contended.clear()
@@ -189,7 +189,7 @@ export class DueWatch {
       now: this.#clock.databaseNow(),
     })
     this.#ahead = lanes
-    this.#forgetContention(askedMs)
+    this.#dropContention(askedMs)
     const answeredMs = this.#clock.monotonicMs()
     // The best estimate: Postgres read its clock half a round trip ago.
     this.#clockOffsetMs = now - (askedMs + answeredMs) / 2
@@ -217,8 +217,8 @@ export class DueWatch {
     return this.#claimed.get(name)
   }
 
-  /** Forgets the pause of a lane if it is over and the first due row has changed: the next empty claim starts with a short pause. */
-  #forgetContention(lookedAtMs: number): void {
+  /** Drops the pause of a lane if it is over and the first due row has changed: the next empty claim starts with a short pause. */
+  #dropContention(lookedAtMs: number): void {
     if (this.#contended.size === 0) return
     const shown = new Map(this.#ahead.map(({ source, lane, dueAt }) => [nameOf(source, lane), dueAt]))
     for (const [name, { againAtMs, dueAt }] of this.#contended) {

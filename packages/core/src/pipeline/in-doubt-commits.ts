@@ -17,7 +17,7 @@ export interface InDoubtCommitsDeps {
   readonly lease: Lease
   /** The runs that this worker knows it holds, with their fences. */
   readonly held: () => Iterable<HeldFence>
-  /** Claims in progress. A claim is among them from before its transaction until this worker holds the claimed runs. */
+  /** Claims in progress: added before the transaction starts, removed once this worker holds the runs. */
   readonly claims: ReadonlySet<Promise<unknown>>
 }
 
@@ -105,7 +105,7 @@ export class InDoubtCommits implements MonitoredPart {
     this.#doubt = doubt
     if (this.#search !== undefined) return
     this.#search = this.#searchUntilSure()
-    this.#failures.own(this.#search)
+    this.#failures.reportRejection(this.#search)
   }
 
   async #searchUntilSure(): Promise<void> {

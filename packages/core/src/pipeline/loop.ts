@@ -106,7 +106,7 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
   readonly #dispatcher: Dispatcher
   readonly #settleQueue: SettleQueue
   readonly #inDoubt: InDoubtCommits
-  /** Claims in progress. A claim is among them from before its transaction until this worker holds the claimed runs. */
+  /** Claims in progress: added before the transaction starts, removed once this worker holds the runs. */
   readonly #claims = new Set<Promise<unknown>>()
   /** Each of them can fail while the loop and the others go on. */
   readonly parts: readonly MonitoredPart[]
@@ -165,7 +165,7 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
    */
   wake(lane = ''): void {
     // A full worker looks as soon as it has room. A worker that is claiming looks again after the claim.
-    if (this.#watch.forget(lane) && !this.#dispatcher.isFull) this.#wake.abort()
+    if (this.#watch.reset(lane) && !this.#dispatcher.isFull) this.#wake.abort()
   }
 
   cancel(runId: string): void {
@@ -267,10 +267,10 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
     })
     this.#watch.claimed(lanes, batch.last, generation)
     // A schedule with more due slots than one portion holds is still due, at a position that the next look would skip.
-    if (batch.plans.some((plan) => isStillDue(plan, batch.now))) this.#watch.forget()
+    if (batch.plans.some((plan) => isStillDue(plan, batch.now))) this.#watch.reset()
     const begun = batch.begun.length
-    const lines = batch.plans.reduce((sum, { runs }) => sum + runs.length, 0)
-    return { claimed: batch.plans.length, begun, skipped: lines - begun, taken: 0 }
+    const lines = batch.plans.flatMap((plan) => plan.lines)
+    return { claimed: batch.plans.length, begun, skipped: lines.length - begun, taken: 0 }
   }
 
   async #take({ lanes, perLane, workerId }: Claims): Promise<ClaimCounts> {

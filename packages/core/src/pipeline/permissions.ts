@@ -50,7 +50,7 @@ export class PermissionChecker implements MonitoredPart {
     this.#reads = new Batcher({
       batchMax: BATCH_MAX,
       write: (batch) => this.#readBatch(batch),
-      own: (reading) => this.#failures.own(reading),
+      onRejection: (error) => this.#failures.failed(error),
     })
   }
 

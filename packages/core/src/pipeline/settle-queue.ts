@@ -22,9 +22,9 @@ interface Waiting {
 }
 
 /** Settlements that need no lock are written apart from those that lock their schedules. */
-type Way = 'plain' | 'locked'
-/** Writes a batch: one of the two ways, or the loop over batches that Postgres refused. */
-type Writer = Way | 'refused'
+type LockMode = 'lock-free' | 'locked'
+/** Writes a batch: lock-free, under schedule locks, or a retry of a refused batch. */
+type Writer = LockMode | 'refused'
 
 /** How many settlements one batch holds at most. */
 const BATCH_MAX = 1000
@@ -50,7 +50,7 @@ export class SettleQueue implements MonitoredPart {
   readonly #deps: SettleQueueDeps
   /** One per writer: a success of one says nothing about the others. */
   readonly #failures: Readonly<Record<Writer, FailureRecord>>
-  readonly #ways: Readonly<Record<Way, Batcher<Waiting>>>
+  readonly #batchers: Readonly<Record<LockMode, Batcher<Waiting>>>
   /**
    * Ids of schedules with a settlement in a batch that is being written. Another settlement of such a schedule waits, so that the
    * schedule's counters count its runs one after the other.
@@ -63,8 +63,8 @@ export class SettleQueue implements MonitoredPart {
   constructor(deps: SettleQueueDeps) {
     this.#deps = deps
     const newRecord = (): FailureRecord => new FailureRecord(deps, this)
-    this.#failures = { plain: newRecord(), locked: newRecord(), refused: newRecord() }
-    this.#ways = { plain: this.#newBatcher('plain'), locked: this.#newBatcher('locked') }
+    this.#failures = { 'lock-free': newRecord(), locked: newRecord(), refused: newRecord() }
+    this.#batchers = { 'lock-free': this.#newBatcher('lock-free'), locked: this.#newBatcher('locked') }
   }
 
   /** The failure of the writer that has failed for longest. */
@@ -75,7 +75,7 @@ export class SettleQueue implements MonitoredPart {
 
   /** Resolves once the settlement is written, or its fence no longer holds. */
   settle(run: HeldRun, settlement: Settlement): Promise<void> {
-    return new Promise((done) => this.#ways[wayOf(settlement)].add({ run, settlement, done }))
+    return new Promise((done) => this.#batchers[lockModeOf(settlement)].add({ run, settlement, done }))
   }
 
   /** Gives up what cannot be written. Another worker's rescuer finds those runs. */
@@ -83,17 +83,17 @@ export class SettleQueue implements MonitoredPart {
     this.#abandoned.abort()
   }
 
-  #newBatcher(way: Way): Batcher<Waiting> {
+  #newBatcher(mode: LockMode): Batcher<Waiting> {
     return new Batcher({
       batchMax: BATCH_MAX,
       claim: ({ settlement }) => this.#claim(settlement),
-      write: async (batch) => void (await this.#write(batch, way)),
+      write: async (batch) => void (await this.#write(batch, mode)),
       // Without a pause, each statement would write the few attempts that just ended, and cost as much as one for hundreds.
       pause: async (written) => {
-        const waiting = this.#ways.plain.waiting + this.#ways.locked.waiting
+        const waiting = this.#batchers['lock-free'].waiting + this.#batchers.locked.waiting
         if (written >= DELAY_FROM && waiting < DELAY_TO) await this.#deps.clock.batchDelay()
       },
-      own: (writer) => this.#failures[way].own(writer),
+      onRejection: (error) => this.#failures[mode].failed(error),
     })
   }
 
@@ -130,17 +130,17 @@ export class SettleQueue implements MonitoredPart {
   #setApart(batch: readonly Waiting[], error: unknown): void {
     this.#failures.refused.failed(error)
     this.#refused.push(...piecesOf(batch))
-    if (!this.#isWritingRefused) this.#failures.refused.own(this.#writeRefused())
+    if (!this.#isWritingRefused) this.#failures.refused.reportRejection(this.#writeRefused())
   }
 
-  /** Writes a batch. All its settlements go the same way. */
+  /** Writes a batch whose settlements have the same lock mode. */
   async #settle(batch: readonly Waiting[]): Promise<readonly SettledRun[]> {
     const { db, clock } = this.#deps
     const [first] = batch
     const settlements = batch.map(({ settlement }) => settlement)
     // A worker that lost its lease and got a new one has a new id. A batch from both leases needs an id per settlement.
     const isOfOneLease = batch.every(({ run }) => run.workerId === first?.run.workerId)
-    if (first === undefined || wayOf(first.settlement) === 'locked' || !isOfOneLease) {
+    if (first === undefined || lockModeOf(first.settlement) === 'locked' || !isOfOneLease) {
       return settleBatch(this.#deps, settlements)
     }
     try {
@@ -181,8 +181,8 @@ export class SettleQueue implements MonitoredPart {
       this.#taken.delete(settlement.scheduleId)
       done()
     }
-    // Further settlements of these schedules may be written now, in either way.
-    for (const way of Object.values(this.#ways)) way.wake()
+    // Further settlements of these schedules may be written now, in either mode.
+    for (const batcher of Object.values(this.#batchers)) batcher.wake()
   }
 
   #emit(batch: readonly Waiting[], settled: readonly SettledRun[]): void {
@@ -215,8 +215,8 @@ function succeeded(run: HeldRun, settledAt: number): SettledRun {
   }
 }
 
-function wayOf(settlement: Settlement): Way {
-  return needsNoLock(settlement) ? 'plain' : 'locked'
+function lockModeOf(settlement: Settlement): LockMode {
+  return needsNoLock(settlement) ? 'lock-free' : 'locked'
 }
 
 function piecesOf<Item>(items: readonly Item[]): Item[][] {

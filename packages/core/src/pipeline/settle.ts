@@ -1,4 +1,4 @@
-import type { Refusal, RetryPolicy } from '@carillon/api'
+import { SYSTEM_SUBJECT, type Refusal, type RetryPolicy } from '@carillon/api'
 
 import { type Db, type Tx } from '../db/database.ts'
 import { lockFreeSchedules, lockSchedules } from '../db/locks.ts'
@@ -147,7 +147,7 @@ export function emitSettled(events: Events, run: SettledRun): void {
     events.emit('attempt.settled', { ...slot, runId, attempt, state, retryAt: dueAt, durationMs })
   }
   if (!run.isAutoPaused) return
-  const paused = { tenantId, projectId, scheduleId, actor: 'system:carillon', reason: AUTO_PAUSE_REASON }
+  const paused = { tenantId, projectId, scheduleId, actor: SYSTEM_SUBJECT, reason: AUTO_PAUSE_REASON }
   events.emit('schedule.paused', paused)
 }
 

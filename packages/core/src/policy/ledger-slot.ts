@@ -30,7 +30,7 @@ export interface SlotFault {
 }
 
 /**
- * Checks that the state of a run follows from its attempts, by the rules that begin, take, settle and rescue write by. Null: it does.
+ * Checks the state of a run. Returns null if the state follows from the attempts, by the rules that begin, take, settle and rescue use.
  *
  * | state     | attempts, by count             | how the last one ended    | reason                 |
  * |-----------|--------------------------------|---------------------------|------------------------|

@@ -1,9 +1,6 @@
-import { DAY_MS, foundText } from '@carillon/api'
+import { DAY_MS, foundText, RETENTION_DAYS } from '@carillon/api'
 
 import { CarillonError } from '../kernel/errors.ts'
-
-/** For how many days the ledger keeps its lines. A week at least: after a long weekend without workers, begin still writes every line. */
-const RETENTION_DAYS = { min: 7, default: 90 } as const
 
 /**
  * For how long the ledger keeps its lines, in milliseconds. Scheduler and worker must be given the same number of days.

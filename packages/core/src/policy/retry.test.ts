@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 
 import type { Outcome } from '../ports/target.ts'
 import { checkKeyRetention, decideRetry, keyRetentionMargin } from './retry.ts'
-import { stableFraction } from './spread.ts'
+import { stableFraction } from './stable-fraction.ts'
 
 const HTTP: RetryPolicy = { maxAttempts: 10, baseSeconds: 30, capSeconds: 2160 }
 const RUN = '0198c0de-0000-7000-8000-000000000001'

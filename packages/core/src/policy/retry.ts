@@ -1,22 +1,17 @@
 import type { RetryPolicy } from '@carillon/api'
 
 import type { Problem } from '../kernel/errors.ts'
-import { stableFraction } from './spread.ts'
+import type { Outcome } from '../ports/target.ts'
+import { stableFraction } from './stable-fraction.ts'
 
 /** For a run whose policy can no longer be read. */
 export const NO_RETRY: RetryPolicy = { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 }
-
-/** The fields of a `failed` outcome that decide about a retry. `ports/target.ts` imports this file, so it cannot be imported here. */
-interface Failure {
-  readonly retryable: boolean
-  readonly retryAfterMs?: number
-}
 
 interface FailedAttempt {
   readonly policy: RetryPolicy
   /** The number of the attempt that failed, counting from 1. */
   readonly attempt: number
-  readonly outcome: Failure
+  readonly outcome: Pick<Extract<Outcome, { readonly kind: 'failed' }>, 'retryable' | 'retryAfterMs'>
   /** The run's id. */
   readonly jitterSeed: string
 }

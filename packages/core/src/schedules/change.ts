@@ -1,15 +1,13 @@
-import type { RunReason, ScheduleChangeKind } from '@carillon/api'
+import { isUuid, type RunReason, type ScheduleChangeKind } from '@carillon/api'
 
 import type { Tx } from '../db/database.ts'
 import type { NewLine } from '../db/new-lines.ts'
 import { readCurrentTime } from '../db/now.ts'
 import { insertChanges } from '../db/schedule-changes.ts'
 import { CarillonError } from '../kernel/errors.ts'
-import { isUuid } from '../kernel/ids.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
 import { linesOf, stepsOf } from '../ledger/backlog-slots.ts'
-import { BacklogPortions, LINES_PER_PORTION } from '../ledger/backlogs.ts'
-import { insertBacklogs, type NewBacklog } from '../ledger/backlogs.ts'
+import { BacklogPortions, insertBacklogs, LINES_PER_PORTION, type NewBacklog } from '../ledger/backlogs.ts'
 import { insertLines, withMonths } from '../ledger/lines.ts'
 import type { Schedule } from '../ledger/records.ts'
 import type { SchedulerContext } from './context.ts'
@@ -101,15 +99,15 @@ export async function closeDueSlots(
   { cadences, clock, retentionMs }: Pick<SchedulerContext, 'cadences' | 'clock' | 'retentionMs'>,
   { schedules, reason, now }: { schedules: readonly Schedule[]; reason: RunReason; now: number },
 ): Promise<readonly string[]> {
-  const runs: NewLine[] = []
+  const lines: NewLine[] = []
   const backlogs: NewBacklog[] = []
   const endsMs = clock.monotonicMs() + COMPUTING_MS
   for (const schedule of schedules) {
     const backlog = backlogOf(schedule, reason, now)
     if (backlog === undefined) continue
-    const limit = LINES_PER_PORTION - runs.length
+    const limit = LINES_PER_PORTION - lines.length
     const options = {
-      source: cadences,
+      cadences,
       cadence: JSON.stringify(schedule.cadence),
       ledgerFrom: now - retentionMs,
       limit,
@@ -117,7 +115,7 @@ export async function closeDueSlots(
     let next: number | null = backlog.nextSlotAt
     if (clock.monotonicMs() < endsMs) {
       for (const step of stepsOf(backlog, options)) {
-        runs.push(...linesOf(backlog, step.due, now))
+        lines.push(...linesOf(backlog, step.due, now))
         next = step.next
         if (clock.monotonicMs() >= endsMs) break
       }
@@ -125,7 +123,7 @@ export async function closeDueSlots(
     if (next !== null) backlogs.push({ ...backlog, nextSlotAt: next })
   }
   const databaseNow = clock.databaseNow()
-  if (runs.length > 0) await insertLines(tx, { runs, workerId: null, onConflict: 'keep', now: databaseNow })
+  if (lines.length > 0) await insertLines(tx, { lines, workerId: null, onConflict: 'keep', now: databaseNow })
   if (backlogs.length > 0) await insertBacklogs(tx, { backlogs, now: databaseNow })
   return backlogs.map(({ scheduleId }) => scheduleId)
 }
@@ -142,10 +140,7 @@ export async function writeBacklogs(
   if (scheduleIds.length === 0) return
   const { transact, clock, events, cadences, retentionMs } = context
   const access = <Result>(work: (tx: Tx) => Promise<Result>): Promise<Result> => transact(caller, work)
-  const portions = new BacklogPortions(
-    { clock, source: cadences, retentionMs, read: access, transact: access },
-    scheduleIds,
-  )
+  const portions = new BacklogPortions({ clock, cadences, retentionMs, read: access, transact: access }, scheduleIds)
   const endsMs = clock.monotonicMs() + WRITING_MS
   try {
     await portions.write(() => clock.monotonicMs() >= endsMs)

@@ -8,7 +8,7 @@ import { SQLSTATE, sqlStateOf } from '../db/sqlstate.ts'
 import { transactScoped } from '../db/transact.ts'
 import { systemClock, type Clock } from '../kernel/clock.ts'
 import { Events } from '../kernel/events.ts'
-import { type Caller, scopeOf } from '../kernel/scope.ts'
+import { type Caller, type Scope, scopeOf } from '../kernel/scope.ts'
 import { checkedRetentionMs } from '../policy/retention-days.ts'
 import type { Target } from '../ports/target.ts'
 import { unknownGrant } from './grant-choice.ts'
@@ -92,10 +92,7 @@ function rulesOf(
 }
 
 /** The fields of every event about a change of a schedule. */
-export function changeEvent(
-  caller: Caller,
-  scheduleId: string,
-): { scheduleId: string; actor: string } & Pick<Caller, 'tenantId' | 'projectId'> {
+export function changeEvent(caller: Caller, scheduleId: string): { scheduleId: string; actor: string } & Scope {
   const { tenantId, projectId, subject } = caller
   return { tenantId, projectId, scheduleId, actor: subject }
 }

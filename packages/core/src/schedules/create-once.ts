@@ -1,21 +1,24 @@
 import { createHash } from 'node:crypto'
 
-import { canonicalJson, foundText, IDEMPOTENCY_KEY_MAX_LENGTH } from '@carillon/api'
+import { canonicalJson, idempotencyKeySchema, policySchema, SCHEDULE_STATES } from '@carillon/api'
+import { z } from 'zod'
 
 import type { Tx } from '../db/database.ts'
+import { schemaProblems } from '../kernel/checked-object.ts'
 import { CarillonError, invalidInput } from '../kernel/errors.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
 import type { Schedule } from '../ledger/records.ts'
 import { transactWithRules, type SchedulerContext } from './context.ts'
 import { checkedList, emitCreated, insertInput, insertMany, rootInList } from './create.ts'
 import { mapInputs, requireJson, type InputRules, type ScheduleInput } from './input.ts'
+import { findSchedule } from './reads.ts'
 import { findAnswer, saveAnswer, tryLockKey, type StoredAnswer } from './store/answers.ts'
 
 export { ANSWERS_KEPT_MS, deleteAnswers } from './store/answers.ts'
 
 /** The answer to a create with an Idempotency-Key. */
 export interface CreatedOnce {
-  /** The schedule as it was when it was created. */
+  /** The schedule as it was when it was created; as it is now if another release created it and stored other fields. */
   readonly schedule: Schedule
   /** True if an earlier request with this key created it. */
   readonly isReplayed: boolean
@@ -29,8 +32,6 @@ export interface CreatedManyOnce {
   readonly isReplayed: boolean
 }
 
-const PRINTABLE = /^[ -~]+$/
-
 export async function createOnce(
   context: SchedulerContext,
   caller: Caller,
@@ -38,9 +39,12 @@ export async function createOnce(
   idempotencyKey: string,
 ): Promise<CreatedOnce> {
   const request = { key: idempotencyKey, hash: requestHash(caller.subject, input) }
-  const { answer: schedule, isReplayed } = await answerOnce(context, caller, request, async (tx, rules) => {
-    const created = await insertInput(context, tx, caller, input, rules)
-    return { answer: created, scheduleId: created.id }
+  const { answer: schedule, isReplayed } = await answerOnce(context, caller, request, {
+    create: async (tx, rules) => {
+      const created = await insertInput(context, tx, caller, input, rules)
+      return { answer: created, scheduleId: created.id }
+    },
+    replay: async (tx, stored) => (isSchedule(stored.answer) ? stored.answer : readCreated(tx, caller, stored)),
   })
   if (!isReplayed) emitCreated(context, caller, [schedule.id])
   return { schedule, isReplayed }
@@ -55,12 +59,21 @@ export async function createManyOnce(
   const list = checkedList(inputs)
   const hash = listHash(mapInputs(list, rootInList, (input) => requestHash(caller.subject, input)))
   const request = { key: idempotencyKey, hash }
-  const { answer: ids, isReplayed } = await answerOnce(context, caller, request, async (tx, rules) => {
-    const created = await insertMany(context, tx, caller, list, rules)
-    return { answer: created, scheduleId: created[0] ?? '' }
+  const { answer: ids, isReplayed } = await answerOnce(context, caller, request, {
+    create: async (tx, rules) => {
+      const created = await insertMany(context, tx, caller, list, rules)
+      return { answer: created, scheduleId: created[0] ?? '' }
+    },
+    replay: async (_tx, { answer }) => IDS.parse(answer),
   })
   if (!isReplayed) emitCreated(context, caller, ids)
   return { ids, isReplayed }
+}
+
+/** How one kind of request is answered for the first time, and how it is answered again. */
+interface Answering<Answer> {
+  readonly create: (tx: Tx, rules: InputRules) => Promise<{ answer: Answer; scheduleId: string }>
+  readonly replay: (tx: Tx, stored: StoredAnswer) => Promise<Answer>
 }
 
 /**
@@ -72,7 +85,7 @@ async function answerOnce<Answer>(
   context: SchedulerContext,
   caller: Caller,
   request: { readonly key: string; readonly hash: Buffer },
-  create: (tx: Tx, rules: InputRules) => Promise<{ answer: Answer; scheduleId: string }>,
+  { create, replay }: Answering<Answer>,
 ): Promise<{ answer: Answer; isReplayed: boolean }> {
   const key = { ...scopeOf(caller), subject: caller.subject, key: checkedKey(request.key) }
   return transactWithRules(context, caller, async (tx, rules) => {
@@ -80,8 +93,10 @@ async function answerOnce<Answer>(
     const isLocked = await tryLockKey(tx, key)
     // A statement of its own, after the lock: it sees what the last holder of the lock committed.
     const known = await findAnswer(tx, { ...key, now })
-    // The cast is safe: an answer is returned only to a request with the same hash, and the hash tells one schedule from a list.
-    if (known !== undefined) return { answer: sameAnswer(known, request.hash) as Answer, isReplayed: true }
+    if (known !== undefined) {
+      if (!known.requestHash.equals(request.hash)) throw keyReused()
+      return { answer: await replay(tx, known), isReplayed: true }
+    }
     if (!isLocked) throw inFlight()
     const created = await create(tx, rules)
     await saveAnswer(tx, { ...key, ...created, requestHash: request.hash, now })
@@ -90,14 +105,63 @@ async function answerOnce<Answer>(
 }
 
 function checkedKey(key: unknown): string {
-  if (typeof key === 'string' && key.length <= IDEMPOTENCY_KEY_MAX_LENGTH && PRINTABLE.test(key)) return key
-  const message = `expected 1 to ${IDEMPOTENCY_KEY_MAX_LENGTH} printable ASCII characters, got ${foundText(key)}`
-  throw invalidInput([{ path: 'Idempotency-Key', message }])
+  const parsed = idempotencyKeySchema.safeParse(key)
+  if (parsed.success) return parsed.data
+  throw invalidInput(schemaProblems(parsed.error, 'Idempotency-Key'))
 }
 
-function sameAnswer({ requestHash: known, answer }: StoredAnswer, hash: Buffer): unknown {
-  if (known.equals(hash)) return answer
+function keyReused(): CarillonError {
   const message = 'expected the request that this key was first used for, got another one: use a key once per schedule'
+  return new CarillonError('idempotency_key_reused', message)
+}
+
+const IDS = z.array(z.string())
+
+const instant = z.int()
+const anObject = (value: unknown): boolean => typeof value === 'object' && value !== null
+
+/** A stored answer. The annotation makes a new field of `Schedule` fail to compile until it stands here too. */
+const SCHEDULE: z.ZodType<Schedule> = z.object({
+  id: z.string(),
+  tenantId: z.string(),
+  projectId: z.string(),
+  ownerSubject: z.string(),
+  name: z.string(),
+  state: z.enum(SCHEDULE_STATES),
+  revision: z.int(),
+  cadence: z.custom<Schedule['cadence']>(anObject),
+  target: z.custom<Schedule['target']>(anObject),
+  policy: policySchema,
+  grantId: z.string(),
+  grantExpiresAt: instant.nullable(),
+  isGrantRevoked: z.boolean(),
+  nextSlotAt: instant.nullable(),
+  dueAt: instant.nullable(),
+  excludedSlots: z.array(instant),
+  runCount: z.int(),
+  failureCount: z.int(),
+  consecutiveFailures: z.int(),
+  createdBy: z.string(),
+  createdAt: instant,
+  updatedBy: z.string().nullable(),
+  updatedAt: instant.nullable(),
+  pausedBy: z.string().nullable(),
+  pausedReason: z.string().nullable(),
+  pausedAt: instant.nullable(),
+})
+
+function isSchedule(answer: unknown): answer is Schedule {
+  return SCHEDULE.safeParse(answer).success
+}
+
+/**
+ * The schedule as it is now, in place of an answer that another release stored with other fields. Creating it again would give the
+ * caller two schedules for one request.
+ */
+async function readCreated(tx: Tx, caller: Caller, { scheduleId }: StoredAnswer): Promise<Schedule> {
+  const schedule = await findSchedule(tx, { ...scopeOf(caller), id: scheduleId })
+  if (schedule !== undefined) return schedule
+  const message = 'expected a key whose schedule still exists, got one whose schedule was deleted: use another key'
   throw new CarillonError('idempotency_key_reused', message)
 }
 

@@ -1,4 +1,4 @@
-import { foundText } from '@carillon/api'
+import { CREATE_MANY_MAX, foundText } from '@carillon/api'
 import type { CadenceSpec } from '@carillon/cadence'
 
 import { nextDueAfter, noSlotAhead } from '../cadences/cadence-cache.ts'
@@ -8,7 +8,6 @@ import { Batcher } from '../kernel/batcher.ts'
 import { invalidInput } from '../kernel/errors.ts'
 import { identifiersAt } from '../kernel/ids.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
-import { own } from '../kernel/service.ts'
 import type { Schedule } from '../ledger/records.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
 import { changeEvent, refuseUnknownGrant, type SchedulerContext, transactWithRules } from './context.ts'
@@ -28,8 +27,6 @@ interface WaitingCreate {
  */
 const WRITERS = 2
 const BATCH_MAX = 100
-/** The most schedules that one `createMany` accepts. A longer transaction would hold the lock on the project's count for too long. */
-const INPUTS_MAX = 5000
 
 /**
  * Joins concurrent creates of one caller into batches. Each batch is one transaction, because a transaction costs many times as much as
@@ -58,7 +55,7 @@ export class CreateBatcher {
       writers: WRITERS,
       write: (batch) => writeBatch(this.#context, caller, batch),
       onIdle: () => this.#batchers.delete(key),
-      own: (writer) => own(this.#context, 'creates', writer),
+      onRejection: (error) => this.#context.events.emit('service.failed', { service: 'creates', error }),
     })
     this.#batchers.set(key, batcher)
     return batcher
@@ -120,7 +117,7 @@ async function createTogether(
   }
 }
 
-/** Creates up to `INPUTS_MAX` schedules in one transaction, all or none. */
+/** Creates up to `CREATE_MANY_MAX` schedules in one transaction, all or none. */
 export async function createMany(
   context: SchedulerContext,
   caller: Caller,
@@ -248,12 +245,15 @@ export function rootInList(index: number): string {
   return `schedules[${index}]`
 }
 
-/** @throws CarillonError `invalid_input` unless `inputs` is a list of 1 to `INPUTS_MAX` items */
+/** @throws CarillonError `invalid_input` unless `inputs` is a list of 1 to `CREATE_MANY_MAX` items */
 export function checkedList(inputs: unknown): readonly unknown[] {
-  if (Array.isArray(inputs) && inputs.length > 0 && inputs.length <= INPUTS_MAX) return inputs
+  if (Array.isArray(inputs) && inputs.length > 0 && inputs.length <= CREATE_MANY_MAX) return inputs
   const found = Array.isArray(inputs) ? `${inputs.length} of them` : foundText(inputs)
   throw invalidInput([
-    { path: 'schedules', message: `expected a list of 1 to ${INPUTS_MAX} schedules, got ${found}: make several calls` },
+    {
+      path: 'schedules',
+      message: `expected a list of 1 to ${CREATE_MANY_MAX} schedules, got ${found}: make several calls`,
+    },
   ])
 }
 

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { ScheduleState } from '@carillon/api'
 import type { CadenceSpec } from '@carillon/cadence'
 
+import { requireQuota } from '../access/quota.ts'
 import { dueOf, nextDueAfter, noSlotAhead, type NextDue } from '../cadences/cadence-cache.ts'
 import type { Tx } from '../db/database.ts'
 import { notifyDue } from '../db/notify.ts'
@@ -22,7 +23,7 @@ import {
   type ScheduleInput,
 } from './input.ts'
 import { get } from './reads.ts'
-import { requireQuota, reviseSchedule, type GrantChoice } from './store/schedule-writes.ts'
+import { reviseSchedule, type GrantChoice } from './store/schedule-writes.ts'
 
 /** The content of a schedule after an edit, and when it comes due next. */
 export interface EditDecision extends NextDue {

@@ -6,7 +6,7 @@ import type { Scope } from '../kernel/scope.ts'
 import { checkGrant, covers, type GrantRefusal } from '../policy/grant.ts'
 import type { GrantChoice } from './store/schedule-writes.ts'
 
-const OTHER_GRANT = 'name another grant, or set grantId to null to create one for this schedule'
+const OTHER_GRANT = 'set grantId of the schedule to another grant, or to null to create one for the schedule'
 
 /** What a schedule requires of its grant. */
 interface GrantNeed {
@@ -47,9 +47,9 @@ export async function grantForEdit(
     return isCarried ? { id: currentId, own: null } : ownGrant(wanted)
   }
   if (current.scopes.some((held) => covers(held, requiredScope))) return { id: currentId, own: null }
-  if (!isOwn) throw tooNarrow(requiredScope)
+  if (!isOwn) throw refusedGrant('grant_scope', requiredScope)
   const problem = checkGrant({ grant: { ...current, scopes: [requiredScope] }, now, requiredScope })
-  if (problem !== null) throw notInForce(problem, 'set grantId to null to create another')
+  if (problem !== null) throw refusedGrant(problem, requiredScope, 'set grantId to null to create another')
   return ownGrant({ ...wanted, expiresAt: current.expiresAt })
 }
 
@@ -72,8 +72,7 @@ export function requireGrant(
   if (grant === undefined) throw unknownGrant()
   if (grant.scheduleId !== null && grant.scheduleId !== scheduleId) throw grantOfAnotherSchedule()
   const problem = checkGrant({ grant, now, requiredScope })
-  if (problem === 'grant_scope') throw tooNarrow(requiredScope)
-  if (problem !== null) throw notInForce(problem, OTHER_GRANT)
+  if (problem !== null) throw refusedGrant(problem, requiredScope)
 }
 
 export function unknownGrant(): CarillonError {
@@ -87,14 +86,18 @@ function grantOfAnotherSchedule(): CarillonError {
   return invalidInput([{ path: 'grantId', message }])
 }
 
-function notInForce(problem: GrantRefusal, remedy: string): CarillonError {
-  const [state, mend] = problem === 'grant_expired' ? ['expired', `renew it, or ${remedy}`] : ['revoked', remedy]
-  return invalidInput([
-    { path: 'grantId', message: `expected a grant that is in force, got one that is ${state}: ${mend}` },
-  ])
+function refusedGrant(problem: GrantRefusal, requiredScope: string, remedy?: string): CarillonError {
+  return invalidInput([{ path: 'grantId', message: refusedGrantText(problem, requiredScope, remedy) }])
 }
 
-function tooNarrow(requiredScope: string): CarillonError {
-  const message = `expected a grant that covers ${requiredScope}, got one that does not: ${OTHER_GRANT}`
-  return invalidInput([{ path: 'grantId', message }])
+/** The message about a grant by which a schedule may not act. */
+export function refusedGrantText(problem: GrantRefusal, requiredScope: string, remedy = OTHER_GRANT): string {
+  switch (problem) {
+    case 'grant_expired':
+      return `expected a grant that is in force, got one that is expired: renew it, or ${remedy}`
+    case 'grant_revoked':
+      return `expected a grant that is in force, got one that is revoked: ${remedy}`
+    case 'grant_scope':
+      return `expected a grant that covers ${requiredScope}, got one that does not: ${remedy}`
+  }
 }

@@ -1,16 +1,19 @@
 import {
+  expected,
   expectedText,
   foundName,
-  isNameableSubject,
-  isStorable,
+  isUuid,
   SCHEDULE_EDIT_FIELDS,
   SCHEDULE_FIELDS,
   SCHEDULE_INPUT_MAX_LENGTH,
   SCHEDULE_NAME_MAX_LENGTH,
+  storableText,
+  typedSubject,
   unknownFieldText,
   type ScheduleEdit as ContractEdit,
   type ScheduleInput as ContractInput,
 } from '@carillon/api'
+import { z } from 'zod'
 
 import { findGrants, type Grant } from '../access/grants.ts'
 import { listRemoved } from '../access/members.ts'
@@ -19,7 +22,6 @@ import type { CadenceCache, ParsedCadence, PolicyInputResult } from '../cadences
 import type { Tx } from '../db/database.ts'
 import { schemaProblems } from '../kernel/checked-object.ts'
 import { CarillonError, invalidInput, type Problem } from '../kernel/errors.ts'
-import { isUuid } from '../kernel/ids.ts'
 import { type Caller, type Scope, scopeOf } from '../kernel/scope.ts'
 import { checkKeyRetention } from '../policy/retry.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
@@ -195,15 +197,15 @@ function requireKnownSecrets({ secretRefs }: CheckedInput, known: ReadonlySet<st
 /** Checks every field of an input by itself. @throws CarillonError `invalid_input` with every field at fault */
 function checkInput(input: unknown, rules: InputRules): CheckedInput {
   const { name, cadence, target, policy, grantId, ownerSubject } = readFields(input, SCHEDULE_FIELDS)
-  const checkedName = checkName(name)
+  const checkedName = checkField(NAME, 'name', typeof name === 'string' ? name.trim() : name)
   const checkedCadence = rules.cadences.parseInput(cadence, rules)
   const checkedTarget = checkTarget(target, rules)
   const checkedPolicy =
     checkedCadence.ok && checkedTarget.ok
       ? checkPolicy(policy, checkedCadence.cadence, checkedTarget.value.handler, rules.cadences)
       : undefined
-  const checkedGrant = checkGrantId(grantId)
-  const checkedOwner = checkSubject(ownerSubject)
+  const checkedGrant = checkField(GRANT_ID, 'grantId', grantId)
+  const checkedOwner = checkField(OWNER, 'ownerSubject', ownerSubject)
   if (
     !checkedName.ok ||
     !checkedCadence.ok ||
@@ -223,9 +225,9 @@ function checkInput(input: unknown, rules: InputRules): CheckedInput {
     secretRefs: checkedTarget.value.handler.secretRefs?.(checkedTarget.value.spec) ?? [],
     policy: checkedPolicy.policy.policy,
     policyJson: checkedPolicy.policy.json,
-    grantId: checkedGrant.value,
+    grantId: checkedGrant.value ?? null,
     grantExpiresAt: null,
-    ownerSubject: checkedOwner.value,
+    ownerSubject: checkedOwner.value ?? null,
   }
 }
 
@@ -296,22 +298,14 @@ function inputFault(input: unknown): string | undefined {
   }
 }
 
-function checkName(input: unknown): Checked<string> {
-  const name = typeof input === 'string' ? input.trim() : ''
-  if (name !== '' && name.length <= SCHEDULE_NAME_MAX_LENGTH && isStorable(name)) return { ok: true, value: name }
-  return refused('name', `a text of 1 to ${SCHEDULE_NAME_MAX_LENGTH} characters, none of them U+0000`, input)
-}
+const NAME = storableText(SCHEDULE_NAME_MAX_LENGTH)
+const GRANT_ID_SHAPE = expected('the id of a grant, a UUID')
+const GRANT_ID = z.string(GRANT_ID_SHAPE).refine(isUuid, GRANT_ID_SHAPE).nullish()
+const OWNER = typedSubject.optional()
 
-function checkGrantId(input: unknown): Checked<string | null> {
-  if (input === undefined || input === null) return { ok: true, value: null }
-  if (isUuid(input)) return { ok: true, value: input }
-  return refused('grantId', 'the id of a grant, a UUID', input)
-}
-
-function checkSubject(input: unknown): Checked<string | null> {
-  if (input === undefined) return { ok: true, value: null }
-  if (typeof input === 'string' && isNameableSubject(input)) return { ok: true, value: input }
-  return refused('ownerSubject', 'a typed subject such as user:alice', input)
+function checkField<Value>(schema: z.ZodType<Value>, path: string, input: unknown): Checked<Value> {
+  const parsed = schema.safeParse(input)
+  return parsed.success ? { ok: true, value: parsed.data } : { ok: false, problems: schemaProblems(parsed.error, path) }
 }
 
 function refused(path: string, expected: string, input: unknown): Checked<never> {
@@ -329,10 +323,10 @@ function checkTarget(
   const kind = 'kind' in input ? input.kind : undefined
   const handler = typeof kind === 'string' ? targets.get(kind) : undefined
   if (handler === undefined) return refused('target.kind', `one of ${kinds}`, kind)
-  const spec = handler.schema.safeParse(input)
-  if (!spec.success) return { ok: false, problems: schemaProblems(spec.error, 'target') }
-  const problems = handler.check?.(spec.data, limits) ?? []
-  if (problems.length === 0) return { ok: true, value: { spec: spec.data, handler } }
+  const spec = checkField(handler.schema, 'target', input)
+  if (!spec.ok) return spec
+  const problems = handler.check?.(spec.value, limits) ?? []
+  if (problems.length === 0) return { ok: true, value: { spec: spec.value, handler } }
   return { ok: false, problems: problems.map(({ path, message }) => ({ path: join('target', path), message })) }
 }
 

@@ -1,7 +1,9 @@
-import type { ScheduleState } from '@carillon/api'
+import { expected, PREVIEW_COUNT, SLOT_COUNT, STORED_SCHEDULE_STATES, wholeNumber } from '@carillon/api'
 import type { Cadence } from '@carillon/cadence'
+import { z } from 'zod'
 
 import type { Db } from '../db/database.ts'
+import { epochMs, filterText, PAGE } from '../kernel/checked-object.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
 import type { Target } from '../ports/target.ts'
@@ -37,22 +39,20 @@ export interface ChangeOptions {
   readonly revision?: number
 }
 
-export interface ListOptions {
-  readonly state?: ScheduleState
-  readonly targetKind?: string
-  readonly nameContains?: string
-  /** The last id of the previous page. */
-  readonly before?: string
-  /** At most `PAGE_SIZE.max`. @default `PAGE_SIZE.default` */
-  readonly limit?: number
-}
+export const LIST_OPTIONS = PAGE.extend({
+  state: z.enum(STORED_SCHEDULE_STATES, expected(`one of ${STORED_SCHEDULE_STATES.join(', ')}`)).optional(),
+  targetKind: filterText.optional(),
+  nameContains: filterText.optional(),
+})
 
-export interface RunPage {
+export type ListOptions = z.input<typeof LIST_OPTIONS>
+
+export const RUN_PAGE = PAGE.extend({
   /** The slot of the last run of the previous page, in epoch milliseconds. */
-  readonly before?: number
-  /** At most `PAGE_SIZE.max`. @default `PAGE_SIZE.default` */
-  readonly limit?: number
-}
+  before: epochMs.optional(),
+})
+
+export type RunPage = z.input<typeof RUN_PAGE>
 
 /** One slot, as an instant and in the time zone of its cadence. */
 export interface SlotPreview {
@@ -68,21 +68,30 @@ export interface ScheduleSlot extends SlotPreview {
 }
 
 /** Selects the slots of a schedule in `[from, to)`. Instants are epoch milliseconds. */
-export interface SlotRange {
-  /** @default now, by the clock of Postgres */
-  readonly from?: number
-  /** @default no end */
-  readonly to?: number
-  /** At most `SLOT_COUNT.max`. @default `SLOT_COUNT.default` */
-  readonly limit?: number
-}
+export const SLOT_RANGE = z.strictObject(
+  {
+    /** @default now, by the clock of Postgres */
+    from: epochMs.optional(),
+    /** @default no end */
+    to: epochMs.optional(),
+    /** At most `SLOT_COUNT.max`. @default `SLOT_COUNT.default` */
+    limit: wholeNumber(SLOT_COUNT).optional(),
+  },
+  expected('an object'),
+)
 
-export interface PreviewInput {
-  readonly cadence: unknown
+export type SlotRange = z.input<typeof SLOT_RANGE>
+
+/** Selects the slots that a preview of a cadence shows. */
+export const PREVIEW_RANGE = z.strictObject({
   /** @default now */
-  readonly from?: number
+  from: epochMs.optional(),
   /** At most `PREVIEW_COUNT.max`. @default `PREVIEW_COUNT.default` */
-  readonly count?: number
+  count: wholeNumber(PREVIEW_COUNT).optional(),
+})
+
+export interface PreviewInput extends z.input<typeof PREVIEW_RANGE> {
+  readonly cadence: unknown
 }
 
 export interface Preview {

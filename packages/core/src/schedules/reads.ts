@@ -1,14 +1,13 @@
-import { expectedText, PAGE_SIZE } from '@carillon/api'
+import { expectedText, isUuid, PAGE_SIZE } from '@carillon/api'
 
 import type { Tx } from '../db/database.ts'
-import { checkedCount, checkedId, checkedInstant, checkedState, checkedText } from '../kernel/arguments.ts'
+import { checkedObject } from '../kernel/checked-object.ts'
 import { CarillonError } from '../kernel/errors.ts'
-import { isUuid } from '../kernel/ids.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
 import type { Run, Schedule, ScheduleChange } from '../ledger/records.ts'
 import { listChanges, listRuns } from '../ledger/runs.ts'
 import type { SchedulerContext } from './context.ts'
-import type { ListOptions, RunPage } from './options.ts'
+import { LIST_OPTIONS, RUN_PAGE, type ListOptions, type RunPage } from './options.ts'
 import { findSchedule, listSchedules } from './store/schedules.ts'
 
 export { findSchedule } from './store/schedules.ts'
@@ -25,14 +24,9 @@ export async function getIn(tx: Tx, caller: Caller, id: string): Promise<Schedul
 }
 
 export async function list({ transact }: SchedulerContext, caller: Caller, options: ListOptions): Promise<Schedule[]> {
-  const query = {
-    ...scopeOf(caller),
-    state: checkedState(options.state, 'state'),
-    targetKind: checkedText(options.targetKind, 'targetKind'),
-    nameContains: checkedText(options.nameContains, 'nameContains'),
-    before: checkedId(options.before, 'before'),
-    limit: checkedCount(options.limit ?? PAGE_SIZE.default, PAGE_SIZE.max, 'limit'),
-  }
+  const checked = checkedObject(options, LIST_OPTIONS)
+  const { state = null, targetKind = null, nameContains = null, before = null, limit = PAGE_SIZE.default } = checked
+  const query = { ...scopeOf(caller), state, targetKind, nameContains, before, limit }
   return transact(caller, (tx) => listSchedules(tx, query))
 }
 
@@ -49,8 +43,7 @@ export async function listRunsOf(
   scheduleId: string,
   options: RunPage,
 ): Promise<Run[]> {
-  const limit = checkedCount(options.limit ?? PAGE_SIZE.default, PAGE_SIZE.max, 'limit')
-  const before = checkedInstant(options.before, 'before')
+  const { before = null, limit = PAGE_SIZE.default } = checkedObject(options, RUN_PAGE)
   return transact(caller, async (tx) => {
     await getIn(tx, caller, scheduleId)
     return listRuns(tx, { ...scopeOf(caller), scheduleId, before, limit })

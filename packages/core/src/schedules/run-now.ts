@@ -11,10 +11,11 @@ import { insertLines, newLine } from '../ledger/lines.ts'
 import { endOpenRuns } from '../ledger/open-runs.ts'
 import type { Run, Schedule } from '../ledger/records.ts'
 import { getRun, listOpenRuns } from '../ledger/runs.ts'
-import { checkGrant, type GrantRefusal } from '../policy/grant.ts'
+import { checkGrant } from '../policy/grant.ts'
 import { countSuperseded, decideOverlap, findBlockingRun, type OpenRun } from '../policy/overlap.ts'
 import { withLocked } from './change.ts'
 import type { SchedulerContext } from './context.ts'
+import { refusedGrantText } from './grant-choice.ts'
 import { countManualRun } from './store/schedule-writes.ts'
 
 /** How far back `insertManualRun` searches for a free millisecond. If none is free, the call fails with `state_conflict`. */
@@ -71,7 +72,7 @@ async function insertManualRun(
   for (let slot = p.now; slot > p.now - LOOK_BACK_MS; slot -= 1) {
     if (searchSlots('cadence', () => cadence.rule.next(slot - 1)) === slot) continue
     const run = newLine(schedule, { slot, state: 'pending', waits, trigger: 'manual' }, p.now)
-    const written = await insertLines(tx, { runs: [run], workerId: null, onConflict: 'keep', now: p.databaseNow })
+    const written = await insertLines(tx, { lines: [run], workerId: null, onConflict: 'keep', now: p.databaseNow })
     if (written.has(run.id)) return run
   }
   const expected = `at most ${LOOK_BACK_MS} runs of a schedule within ${LOOK_BACK_MS / 1000} seconds`
@@ -97,15 +98,7 @@ async function requireUsableGrant(
     const message = `expected an owner with access to this project, got ${removed}, a removed member: put the member back first`
     throw new CarillonError('grant_invalid', message)
   }
-  const problem = checkGrant({ grant, now, requiredScope: handler.requiredScope(spec.data) })
-  if (problem === null) return
-  throw new CarillonError('grant_invalid', `expected a grant that permits a run, got ${FOUND[problem]}`)
-}
-
-const OTHER_GRANT = 'set grantId of the schedule to another grant, or to null to create one for this schedule'
-
-const FOUND: Readonly<Record<GrantRefusal, string>> = {
-  grant_expired: 'one that is expired: renew it first',
-  grant_revoked: `one that is revoked: ${OTHER_GRANT}`,
-  grant_scope: `one that is too narrow: ${OTHER_GRANT}`,
+  const requiredScope = handler.requiredScope(spec.data)
+  const problem = checkGrant({ grant, now, requiredScope })
+  if (problem !== null) throw new CarillonError('grant_invalid', refusedGrantText(problem, requiredScope))
 }

@@ -341,7 +341,7 @@ describe('a reader whose cursor is too old gets isExpired and continues at the e
     const { cursor } = await follow(log, tail, { count: 3 })
     const clock = new ManualClock(Date.now() + 3 * HOUR)
     const upkeep = new Upkeep({ db: workerDb, clock, events: new Events(), lease: ownLease() })
-    expect(await upkeep.runOnce()).toMatchObject({ forgotten: 3 })
+    expect(await upkeep.runOnce()).toMatchObject({ deletedEntries: 3 })
     await using writer = await Writer.connect(pipeline, id, 'edited')
     await writer.begin()
     await writer.note()

@@ -6,6 +6,7 @@ import {
 } from '@opentelemetry/sdk-metrics'
 import { expect, test } from 'vitest'
 
+import { Events } from '../../src/kernel/events.ts'
 import { GaugeCollector } from '../../src/maintenance/gauge-collector.ts'
 import { countEvents, gaugeRetention, gaugeWorker } from '../../src/maintenance/metrics.ts'
 import type { Target } from '../../src/ports/target.ts'
@@ -92,6 +93,34 @@ test('a lease that expires is counted, and so is the attempt that a rescuer sett
     'scheduler.dispatch.total': [[{ target_kind: 'test', result: 'retrying' }, 1]],
   })
 })
+
+test('failures are counted by the full name of their service, and those of all event listeners together', async () => {
+  const events = new Events()
+  const { meter, read } = createMeter()
+  countEvents(events, meter)
+  events.on('attempt.fenced', failingListener)
+  events.on('lease.lost', failingListener)
+
+  for (const service of ['settle queue', 'in-doubt commits', 'in-doubt check', 'listener', 'settle queue']) {
+    events.emit('service.failed', { service, error: new Error('no') })
+  }
+  events.emit('attempt.fenced', { runId: 'run', scheduleId: 'daily', scheduledFor: 0 })
+  events.emit('lease.lost', { workerId: 'worker' })
+
+  expect(await read()).toMatchObject({
+    'scheduler.service.failures': [
+      [{ service: 'settle queue' }, 2],
+      [{ service: 'in-doubt commits' }, 1],
+      [{ service: 'in-doubt check' }, 1],
+      [{ service: 'listener' }, 1],
+      [{ service: 'event listener' }, 2],
+    ],
+  })
+})
+
+function failingListener(): never {
+  throw new Error('no')
+}
 
 test('the ratio of a target’s idempotency retention to the duration of its retries is a gauge', async () => {
   const { meter, read } = createMeter()

@@ -36,7 +36,7 @@ import { SUCCEEDED } from '../scripted-target.ts'
 import { TestAuditor } from '../test-auditor.ts'
 
 const START = '2026-03-02T09:00:30Z'
-const CONFIRMED = { confirm: CALLER.projectId }
+const CONFIRMED = { name: CALLER.projectId }
 const OTHERS: readonly Caller[] = [
   { ...CALLER, tenantId: 'globex' },
   { ...CALLER, projectId: 'shop' },
@@ -385,8 +385,8 @@ describe('nothing is removed', () => {
     await pipeline.scheduler.deleteProject(CALLER)
     const before = await rowsOf(pipeline, CALLER)
 
-    for (const confirm of ['', 'Web', ' web', 'web\n', 'shop', 'acme', '*', '%']) {
-      await expect(projectsOf(pipeline).purge(CALLER, { confirm })).rejects.toMatchObject({ code: 'purge_refused' })
+    for (const name of ['', 'Web', ' web', 'web\n', 'shop', 'acme', '*', '%']) {
+      await expect(projectsOf(pipeline).purge(CALLER, { name })).rejects.toMatchObject({ code: 'purge_refused' })
     }
 
     expect(await rowsOf(pipeline, CALLER)).toEqual(before)
@@ -396,12 +396,12 @@ describe('nothing is removed', () => {
     await using pipeline = await Pipeline.at(START)
     const projects = projectsOf(pipeline)
 
-    for (const input of [null, {}, { confirm: ['web'] }, { confirm: 'web', force: true }]) {
-      const refusal = projects.purge(CALLER, input as { confirm: string })
+    for (const input of [null, {}, { name: ['web'] }, { name: 'web', force: true }]) {
+      const refusal = projects.purge(CALLER, input as { name: string })
       await expect(refusal).rejects.toMatchObject({ code: 'invalid_input' })
     }
     const platform = { ...CALLER, projectId: '_platform' }
-    await expect(projects.purge(platform, { confirm: '_platform' })).rejects.toMatchObject({ code: 'invalid_input' })
+    await expect(projects.purge(platform, { name: '_platform' })).rejects.toMatchObject({ code: 'invalid_input' })
     await expect(projects.previewPurge(platform)).rejects.toMatchObject({ code: 'invalid_input' })
   })
 

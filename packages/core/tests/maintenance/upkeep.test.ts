@@ -59,7 +59,7 @@ async function runRound(world: World & Pick<Setup, 'db'>, options: UpkeepOptions
   const { db, clock } = world
   await sql`delete from carillon.service_turns where name = 'upkeep'`.execute(db)
   const upkeep = upkeepOf(world, options)
-  const total = { created: 0, dropped: 0, purged: 0, forgotten: 0 }
+  const total = { created: 0, dropped: 0, purged: 0, deletedEntries: 0 }
   for (;;) {
     const counts = await upkeep.runOnce()
     for (const name of Object.keys(total) as (keyof UpkeepCounts)[]) total[name] += counts?.[name] ?? 0
@@ -125,14 +125,14 @@ test('upkeep creates the current month and the next two, and one more when a mon
   await using world = await setup('2026-11-30T23:59:59.999Z')
   const upkeep = () => runRound(world)
 
-  expect(await upkeep()).toEqual({ created: 6, dropped: 0, purged: 0, forgotten: 0 })
+  expect(await upkeep()).toEqual({ created: 6, dropped: 0, purged: 0, deletedEntries: 0 })
   expect(await monthsOf(world.db)).toEqual(['2026_11', '2026_12', '2027_01'])
-  expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
+  expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, deletedEntries: 0 })
 
   world.clock.advance(1)
-  expect(await upkeep()).toEqual({ created: 2, dropped: 0, purged: 0, forgotten: 0 })
+  expect(await upkeep()).toEqual({ created: 2, dropped: 0, purged: 0, deletedEntries: 0 })
   expect(await monthsOf(world.db)).toEqual(['2026_11', '2026_12', '2027_01', '2027_02'])
-  expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
+  expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, deletedEntries: 0 })
 })
 
 test('a month is dropped when its last day is 90 days ago, and not a millisecond sooner', async () => {
@@ -146,7 +146,7 @@ test('a month is dropped when its last day is 90 days ago, and not a millisecond
   expect((await upkeep()).dropped).toBe(2)
 
   expect(await monthsOf(world.db)).toEqual(['2026_12', '2027_01', '2027_02', '2027_03', '2027_04', '2027_05'])
-  expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
+  expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, deletedEntries: 0 })
 })
 
 test('the retention and the number of months ahead can be configured', async () => {
@@ -174,7 +174,7 @@ test('after an outage of 100 days every slot within the retention gets its line 
   await upkeep()
   // From the month of 19 February, which is 90 days ago, to two months ahead.
   expect(await monthsOf(db)).toEqual(['2026_02', '2026_03', '2026_04', '2026_05', '2026_06', '2026_07'])
-  expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 0 })
+  expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, deletedEntries: 0 })
   await worker.runDue()
 
   const lines = await pipeline.ledger(schedule)
@@ -292,10 +292,10 @@ test('entries of the event log are deleted after two hours, and not a millisecon
   await whenReadable(db)
   const upkeep = () => runRound(world)
 
-  expect(await upkeep()).toMatchObject({ forgotten: 1 })
+  expect(await upkeep()).toMatchObject({ deletedEntries: 1 })
   expect(await entriesOf(db)).toEqual(instants.slice(1))
   clock.advance(1)
-  expect(await upkeep()).toMatchObject({ forgotten: 1 })
+  expect(await upkeep()).toMatchObject({ deletedEntries: 1 })
   expect(await entriesOf(db)).toEqual(instants.slice(2))
 })
 
@@ -306,10 +306,10 @@ test('the newest entry of the event log is deleted too, and its id is kept so th
   await noteEntries(db, ['2026-11-14T09:00:00.000Z', '2026-11-14T10:00:00.000Z'])
   await whenReadable(db)
 
-  expect(await runRound(world)).toMatchObject({ forgotten: 2 })
+  expect(await runRound(world)).toMatchObject({ deletedEntries: 2 })
   expect(await entriesOf(db)).toEqual([])
   expect(await forgottenIdOf(db)).toBe(2)
-  expect(await runRound(world)).toMatchObject({ forgotten: 0 })
+  expect(await runRound(world)).toMatchObject({ deletedEntries: 0 })
   expect(await forgottenIdOf(db)).toBe(2)
 })
 
@@ -320,10 +320,10 @@ test('the highest deleted id of the event log never decreases', async () => {
   await noteEntries(db, ['2026-11-15T11:00:00.000Z', '2026-11-15T09:00:00.000Z'])
   await whenReadable(db)
 
-  expect(await runRound(world)).toMatchObject({ forgotten: 1 })
+  expect(await runRound(world)).toMatchObject({ deletedEntries: 1 })
   expect(await forgottenIdOf(db)).toBe(2)
   clock.advance(DAY)
-  expect(await runRound(world)).toMatchObject({ forgotten: 1 })
+  expect(await runRound(world)).toMatchObject({ deletedEntries: 1 })
   expect(await forgottenIdOf(db)).toBe(2)
 })
 
@@ -333,11 +333,11 @@ test('entries that no reader can see yet because of an older open transaction ar
 
   await whileHeld(world, 'select pg_current_xact_id()', async () => {
     await noteEntries(db, ['2026-11-15T09:00:00.000Z', '2026-11-15T11:00:00.000Z'])
-    expect(await runRound(world)).toMatchObject({ forgotten: 0 })
+    expect(await runRound(world)).toMatchObject({ deletedEntries: 0 })
   })
   await whenReadable(db)
 
-  expect(await runRound(world)).toMatchObject({ forgotten: 1 })
+  expect(await runRound(world)).toMatchObject({ deletedEntries: 1 })
 })
 
 test('idempotent answers are deleted after a day, even if they do not fit one statement', async () => {
@@ -351,7 +351,7 @@ test('idempotent answers are deleted after a day, even if they do not fit one st
   await answer('old', '2026-11-14T11:59:59.999Z', 10_001)
   await answer('young', '2026-11-14T12:00:01Z', 1)
 
-  expect(await runRound(world)).toMatchObject({ forgotten: 10_001 })
+  expect(await runRound(world)).toMatchObject({ deletedEntries: 10_001 })
 
   const { rows } = await sql`select key from carillon.idempotent_answers`.execute(db)
   expect(rows).toEqual([{ key: 'young1' }])
@@ -397,14 +397,14 @@ test('a slice removes a bounded number of rows, and the next slice continues, al
   await whenReadable(db)
   const [one, other] = [upkeepOf(world), upkeepOf(world)]
 
-  expect(await one.runOnce()).toEqual({ created: 6, dropped: 0, purged: 0, forgotten: 10_000 })
+  expect(await one.runOnce()).toEqual({ created: 6, dropped: 0, purged: 0, deletedEntries: 10_000 })
   expect(await stepOf(world)).toBe('event_log')
   expect(await one.runOnce()).toBeUndefined()
   clock.advance(100)
-  expect(await one.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 10_000 })
+  expect(await one.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, deletedEntries: 10_000 })
   // The worker dies.
   clock.advance(11_000)
-  expect(await other.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, forgotten: 5000 })
+  expect(await other.runOnce()).toEqual({ created: 0, dropped: 0, purged: 0, deletedEntries: 5000 })
 
   expect(await stepOf(world)).toBeNull()
   expect(await entriesOf(db)).toEqual([])

@@ -151,9 +151,9 @@ describe.each(SOURCES)('if a due %s could not be claimed', (_what, _source, crea
     }
     watch.claimed([due], NO_POSITIONS, watch.generation)
 
-    expect(watch.forget('test.no-such-lane')).toBe(false)
+    expect(watch.reset('test.no-such-lane')).toBe(false)
     expect((await watch.findDue()).lanes).toEqual([])
-    expect(watch.forget(due.lane)).toBe(true)
+    expect(watch.reset(due.lane)).toBe(true)
     expect((await watch.findDue()).lanes).toEqual([due])
     watch.claimed([due], NO_POSITIONS, watch.generation)
     await watch.findDue()
@@ -166,7 +166,7 @@ describe.each(SOURCES)('if a due %s could not be claimed', (_what, _source, crea
     const { generation } = watch
     const last = new Map([[due.lane, { dueAt: due.dueAt + MINUTE, scheduleId: due.lane, slot: due.dueAt + MINUTE }]])
 
-    watch.forget(due.lane)
+    watch.reset(due.lane)
     watch.claimed([due], last, generation)
     watch.claimed([due], NO_POSITIONS, generation)
 

@@ -322,7 +322,7 @@ function servicesOf(pipeline: Pipeline, worker: TestWorker): Service<unknown>[] 
     new GaugeCollector(deps, { periodMs: 1000 }),
     new GrantExpiryWarnings(deps, { periodMs: MINUTE }),
     new Upkeep(deps, { retentionMs }),
-    new BacklogWriter({ ...deps, source: new CadenceCache() }, { retentionMs }),
+    new BacklogWriter({ ...deps, cadences: new CadenceCache() }, { retentionMs }),
     new Auditor(deps, { retentionMs }),
   ]
 }

@@ -257,6 +257,7 @@ describe('an invalid argument is rejected with its name', () => {
       () => pipeline.scheduler.listRuns(CALLER, scheduleId, { before: 1e20 }),
       'before',
     ],
+    ['an option that does not exist', () => pipeline.scheduler.list(CALLER, { max: 1 } as never), 'max'],
     ['too many runs', () => pipeline.scheduler.listRuns(CALLER, scheduleId, { limit: 1e9 }), 'limit'],
     ['a preview without a cadence', () => pipeline.scheduler.preview({ cadence: null }), 'cadence'],
     [

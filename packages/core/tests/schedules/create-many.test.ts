@@ -1,3 +1,4 @@
+import { CREATE_MANY_MAX } from '@carillon/api'
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 
@@ -13,7 +14,6 @@ import { ANY_NUMBER, CALLER, EVERY_MINUTE, type Pipeline } from '../pipeline.ts'
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30.123Z'
 const SERVICE: Caller = { ...CALLER, subject: 'service:importer' }
-const INPUTS_MAX = 5000
 
 const ONCE = { kind: 'once', at: '2026-03-03T09:00:00', timezone: 'Europe/Madrid' }
 /** One input of each kind of cadence, with texts that careless quoting would break. */
@@ -190,7 +190,7 @@ describe('many schedules', () => {
     expect(await countRows(pipeline)).toMatchObject({ 'carillon.schedules': 20, 'carillon.schedule_changes': 20 })
   })
 
-  test.each([[[]], [Array<ScheduleInput>(INPUTS_MAX + 1).fill(EVERY_MINUTE)], [null], [{ length: 1 }]])(
+  test.each([[[]], [Array<ScheduleInput>(CREATE_MANY_MAX + 1).fill(EVERY_MINUTE)], [null], [{ length: 1 }]])(
     'are rejected if the input is empty, too long or not a list',
     async (inputs) => {
       const { scheduler } = await pipelineAt(START)

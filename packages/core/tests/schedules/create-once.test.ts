@@ -2,7 +2,7 @@ import { once } from 'node:events'
 
 import { sql } from 'kysely'
 import pg from 'pg'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import type { CreatedOnce } from '../../src/schedules/create-once.ts'
 import { whenBlocked, whileHeld } from '../blocked-statement.ts'
@@ -44,6 +44,36 @@ test('a repeated request creates one schedule and gets the same answer', async (
   expect(again).toEqual({ isReplayed: true, schedule: first.schedule })
   expect(JSON.stringify(again.schedule)).toBe(JSON.stringify(first.schedule))
   expect(await counts(pipeline)).toEqual({ schedules: 1, answers: 1, locks: 0 })
+})
+
+describe('an answer that another release stored with other fields', () => {
+  const storeOlderAnswer = async ({ db }: Pipeline) => {
+    await sql`update carillon.idempotent_answers set answer = (answer::jsonb - 'isGrantRevoked')::json`.execute(db)
+  }
+
+  test('is replaced by the schedule as it is now, and nothing is created', async () => {
+    const { pipeline, scheduler } = await setup()
+    const { schedule } = await scheduler.createOnce(CALLER, EVERY_MINUTE, KEY)
+    await storeOlderAnswer(pipeline)
+    const renamed = await scheduler.edit(CALLER, schedule.id, { name: 'renamed since' }, { revision: 1 })
+
+    const again = await scheduler.createOnce(CALLER, EVERY_MINUTE, KEY)
+
+    expect(again).toEqual({ isReplayed: true, schedule: renamed })
+    expect(await counts(pipeline)).toEqual({ schedules: 1, answers: 1, locks: 0 })
+  })
+
+  test('is refused as a used key if the schedule was deleted', async () => {
+    const { pipeline, scheduler } = await setup()
+    const { schedule } = await scheduler.createOnce(CALLER, EVERY_MINUTE, KEY)
+    await storeOlderAnswer(pipeline)
+    await scheduler.delete(CALLER, schedule.id)
+
+    const again = scheduler.createOnce(CALLER, EVERY_MINUTE, KEY)
+
+    await expect(again).rejects.toMatchObject({ code: 'idempotency_key_reused', message: /schedule was deleted/ })
+    expect(await counts(pipeline)).toEqual({ schedules: 1, answers: 1, locks: 0 })
+  })
 })
 
 test('createOnce creates the same schedule and history as create, and emits one event', async () => {
@@ -231,8 +261,8 @@ test('an answer is valid for exactly 24 hours, whether upkeep ran or not', async
   expect(await counts(pipeline)).toEqual({ schedules: 2, answers: 1, locks: 0 })
 })
 
-test.each([undefined, null, 7, '', 'x'.repeat(256), 'schlüssel', 'a\nb', 'a\0b', '\u{7f}'])(
-  'a key that is not 1 to 255 printable ASCII characters is rejected: %j',
+test.each([undefined, null, 7, '', ' ', ' a', 'a ', 'x'.repeat(256), 'schlüssel', 'a\nb', 'a\0b', '\u{7f}'])(
+  'a key that the header Idempotency-Key may not hold is rejected: %j',
   async (key) => {
     const { pipeline, scheduler } = await setup()
 

@@ -1,4 +1,4 @@
-import { SCHEDULE_INPUT_MAX_LENGTH, TENANT_REQUESTS_PER_MINUTE, type OperationId } from '@carillon/api'
+import { TENANT_REQUESTS_PER_MINUTE, type OperationId } from '@carillon/api'
 import type { AuthorizationPort, EventLog, FailureRecord } from '@carillon/core'
 import cookie from '@fastify/cookie'
 import type { Meter } from '@opentelemetry/api'
@@ -29,7 +29,7 @@ export interface AppDeps extends Omit<Service, 'eventHub' | 'calendarLimit'>, Pr
   readonly authorization: AuthorizationPort
   /** Records whether polls of the event log succeed, for clients that follow events. @default it is not recorded */
   readonly eventLogFailures?: Pick<FailureRecord, 'failed' | 'succeeded'>
-  /** The key of the installation, which is admin of its own project and administers every tenant. */
+  /** Its holder is admin of the installation's own project and administers every tenant. */
   readonly adminKey: string
   readonly version: string
   /** Receives the durations of requests. @default the meter `carillon` of the process */
@@ -38,26 +38,15 @@ export interface AppDeps extends Omit<Service, 'eventHub' | 'calendarLimit'>, Pr
   readonly signIn?: Pick<SignIn, 'accepts'>
   /** @default tokens are not accepted */
   readonly jwt?: JwtVerifier
-  readonly limits?: AppLimits
-}
-
-interface AppLimits {
   /**
    * The rate limit of one key in this process, unless the key's tenant has a limit of its own.
    * @default `TENANT_REQUESTS_PER_MINUTE.default`
    */
   readonly requestsPerMinute?: number
-  /** The longest body of a request. @default 1 MiB, the most that core accepts, plus 64 KiB */
-  readonly bodyBytes?: number
-  /** How many clients may follow events with one key in this process. @default 50 */
-  readonly streamsPerKey?: number
 }
 
-const LIMIT_DEFAULTS: Required<AppLimits> = {
-  requestsPerMinute: TENANT_REQUESTS_PER_MINUTE.default,
-  bodyBytes: SCHEDULE_INPUT_MAX_LENGTH + 65_536,
-  streamsPerKey: 50,
-}
+/** How many clients may follow events with one key in this process. */
+const STREAMS_PER_KEY = 50
 /**
  * How many calendars a key may request at a time; a further request is refused with 429. Calendar programs poll every few
  * minutes. A program that polls faster than it is answered must not slow down other clients.
@@ -78,14 +67,14 @@ const handlers: HandlersOf<OperationId> = {
  * problems.
  */
 export async function createApp(deps: AppDeps): Promise<FastifyInstance> {
-  const { requestsPerMinute, bodyBytes, streamsPerKey } = { ...LIMIT_DEFAULTS, ...deps.limits }
+  const { requestsPerMinute = TENANT_REQUESTS_PER_MINUTE.default } = deps
   const { scheduler, keys, grants, members, secrets, tenants, projects, clock, logger, authorization } = deps
-  const app: FastifyInstance = fastify(serverOptions(logger, bodyBytes))
+  const app: FastifyInstance = fastify(serverOptions(logger))
   const eventHub = new EventHub({
     eventLog: deps.eventLog,
     clock,
     toEvent,
-    streamLimit: new KeyConcurrency({ max: streamsPerKey, noun: 'streams', retryAfterSeconds: 10 }),
+    streamLimit: new KeyConcurrency({ max: STREAMS_PER_KEY, noun: 'streams', retryAfterSeconds: 10 }),
     logger,
     ...(deps.eventLogFailures && { failures: deps.eventLogFailures }),
   })

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
+import { REQUEST_BODY_MAX_BYTES } from '@carillon/api'
 import type { Clock } from '@carillon/core'
 import type { FastifyHttpOptions, FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
@@ -23,7 +24,7 @@ const PARAM_MAX_LENGTH = 16_384
 /** How long requests in progress may take once the app closes. Then their connections are cut. */
 const GRACE_MS = 10_000
 
-export function serverOptions(logger: Logger, bodyBytes: number): FastifyHttpOptions<Server> {
+export function serverOptions(logger: Logger): FastifyHttpOptions<Server> {
   return {
     // Fastify's own log lines would hold URLs.
     logger: false,
@@ -31,7 +32,7 @@ export function serverOptions(logger: Logger, bodyBytes: number): FastifyHttpOpt
     requestIdHeader: false,
     genReqId: () => randomUUID(),
     trustProxy: false,
-    bodyLimit: bodyBytes,
+    bodyLimit: REQUEST_BODY_MAX_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
     http: {
       headersTimeout: HEADERS_TIMEOUT_MS,

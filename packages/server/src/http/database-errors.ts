@@ -1,3 +1,5 @@
+import { sqlStateOf } from '@carillon/core'
+
 /** Error codes of sockets, from the operating system. */
 const SOCKET_CODES = new Set([
   'ECONNREFUSED',
@@ -51,12 +53,6 @@ export function loggableError(error: unknown): Error | undefined {
   const frames = (error.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line))
   copy.stack = [`${copy.name}: ${message}`, ...frames].join('\n')
   return copy
-}
-
-/** Returns the SQLSTATE of an error that Postgres reported; undefined for any other error. */
-function sqlStateOf(error: Error): string | undefined {
-  if (!('code' in error) || !('severity' in error)) return undefined
-  return typeof error.code === 'string' && /^[0-9A-Z]{5}$/.test(error.code) ? error.code : undefined
 }
 
 /** True if Postgres ended the session, to refuse a login or to shut down. Then the statement was not at fault, whatever the code. */

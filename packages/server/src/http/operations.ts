@@ -44,10 +44,8 @@ export interface Service {
 type OperationOf<Id extends OperationId> = (typeof operations)[Id]
 
 /** What the schema of one part of the request parses to; undefined if the operation reads nothing there. */
-type Read<Id extends OperationId, MonitoredPart extends 'params' | 'query' | 'headers' | 'body'> =
-  OperationOf<Id> extends { readonly [P in MonitoredPart]: infer Schema extends z.ZodType }
-    ? z.output<Schema>
-    : undefined
+type Read<Id extends OperationId, RequestPart extends 'params' | 'query' | 'headers' | 'body'> =
+  OperationOf<Id> extends { readonly [P in RequestPart]: infer Schema extends z.ZodType } ? z.output<Schema> : undefined
 
 /** A request that was authenticated, allowed and parsed. */
 interface Call<Id extends OperationId> {
@@ -166,16 +164,16 @@ function isCalendar({ success }: Operation): boolean {
 
 /** Checks the role in the key, the token or the session. `preParsing` then checks whether the subject may act in the project. */
 function requireRole(request: FastifyRequest, operation: Operation): Identity {
-  const { method, role, isForInstallation = false } = operation
+  const { method, role, needsAdminKey = false } = operation
   const identity = requireIdentity(request, operation)
   const isBySession = request.headers.authorization === undefined
   if (isBySession && method !== 'get' && !isSameOrigin(request.headers)) {
     const detail = 'expected a request from a page of this server, got another: use an API key'
     throw new ProblemError('forbidden', detail)
   }
-  if (isForInstallation && !identity.isInstallation) {
+  if (needsAdminKey && !identity.isInstallation) {
     const detail = `expected ${ADMIN_KEY_PHRASE}, got another key: use it, or ask the operator of this server`
-    throw new ProblemError('forbidden', detail)
+    throw new ProblemError('admin_key_required', detail)
   }
   if (role === 'admin' && identity.role !== 'admin') {
     throw new ProblemError('forbidden', 'expected a key with the role admin, got a member: a member may only read')

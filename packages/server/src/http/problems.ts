@@ -1,6 +1,7 @@
 import {
   PROBLEM_TYPES,
   problemTypeUri,
+  REQUEST_BODY_MAX_BYTES,
   RETRY_AFTER_PROBLEMS,
   type FieldProblem,
   type Problem,
@@ -160,7 +161,8 @@ function frameworkProblem(error: Error): ProblemError | undefined {
 }
 
 function bodyTooLarge(cause: Error): ProblemError {
-  const detail = 'expected a body of at most 1 MiB, got more: store large data elsewhere and send a reference to it'
+  const limit = `expected a body of at most ${REQUEST_BODY_MAX_BYTES} bytes`
+  const detail = `${limit}, got more: store large data elsewhere and send a reference to it`
   return new ProblemError('body_too_large', detail, { cause })
 }
 

@@ -54,11 +54,9 @@ export function toSchedule(schedule: CoreSchedule, now: number): Schedule {
     project: schedule.projectId,
     ownerSubject: schedule.ownerSubject,
     name: schedule.name,
-    // Core never returns a deleted schedule, so the wire has no such state.
-    state: schedule.state as Schedule['state'],
+    state: schedule.state,
     revision: schedule.revision,
-    // The two types differ only in that the arrays of this one are mutable.
-    cadence: schedule.cadence as Schedule['cadence'],
+    cadence: schedule.cadence,
     description: describeCadence(schedule.cadence),
     target: schedule.target,
     policy: schedule.policy,
@@ -107,9 +105,7 @@ export function toPreview({ description, slots, warnings }: CorePreview): Previe
 }
 
 export function toSchedulePreview(plan: CreatePlan): SchedulePreview {
-  const { name, target, policy, grantId, ownerSubject } = plan
-  // The two types differ only in that the arrays of this one are mutable.
-  const cadence = plan.cadence as SchedulePreview['cadence']
+  const { name, cadence, target, policy, grantId, ownerSubject } = plan
   return { name, cadence, target, policy, grantId, ownerSubject, ...toPreview(plan) }
 }
 
@@ -154,9 +150,9 @@ function toAttempt({ startedAt, completedAt, ...attempt }: Attempt): RunWithAtte
 }
 
 export function toEvent(entry: EventLogEntry, now: number): LiveEvent {
-  const { cursor: id, change } = entry
+  const { cursor: id } = entry
   if (entry.kind === 'run') return { id, event: 'run', data: { change: entry.change, run: toRun(entry.run) } }
-  const { scheduleId, schedule } = entry
+  const { change, scheduleId, schedule } = entry
   return {
     id,
     event: 'schedule',

@@ -16,11 +16,12 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
+import { ADMIN_KEY_FILE } from '@carillon/api'
 import { VERSION } from '@carillon/core'
 import { makeDirectory } from '@carillon/postgres'
 import { z } from 'zod'
 
-import { codeOf, OperatorError } from './service-error.ts'
+import { codeOf, OperatorError } from './operator-error.ts'
 
 /** The folder of an installation: its keys, and the embedded Postgres unless DATABASE_URL names another. */
 export interface DataDirectory {
@@ -47,7 +48,7 @@ export function describeDataDirectory(path: string): DataDirectory {
   return {
     path,
     postgresDir: join(path, 'postgres'),
-    adminKeyFile: join(path, 'admin.key'),
+    adminKeyFile: join(path, ADMIN_KEY_FILE),
     secretsKeyFile: join(path, 'secrets.key'),
   }
 }
@@ -91,7 +92,7 @@ function readVersionOf(path: string): z.infer<typeof versionSchema> | undefined 
   if (!entries.includes(VERSION_FILE)) {
     throw new OperatorError(
       'data_directory_foreign',
-      `the data directory ${path} holds files that Carillon did not write (such as ${entries[0]}): ` +
+      `expected an empty folder or a data directory of Carillon at ${path}, got other files (such as ${entries[0]}): ` +
         'choose another with CARILLON_DATA_DIR',
     )
   }
@@ -99,15 +100,15 @@ function readVersionOf(path: string): z.infer<typeof versionSchema> | undefined 
   if (!version.success) {
     throw new OperatorError(
       'data_directory_foreign',
-      `${join(path, VERSION_FILE)} is not as Carillon writes it: restore it as ${JSON.stringify({ layout: LAYOUT, carillon: VERSION })}, ` +
-        'or choose another directory with CARILLON_DATA_DIR',
+      `${join(path, VERSION_FILE)}: expected a text such as ${JSON.stringify({ layout: LAYOUT, carillon: VERSION })}, got another: ` +
+        'restore the file, or choose another directory with CARILLON_DATA_DIR',
     )
   }
   const { layout, carillon } = version.data
   if (layout > LAYOUT) {
     throw new OperatorError(
       'data_directory_newer',
-      `the data directory ${path} was written by Carillon ${carillon}, whose layout ${layout} this Carillon ${VERSION} cannot read: ` +
+      `expected a data directory of layout ${LAYOUT} or earlier at ${path}, got layout ${layout} of Carillon ${carillon}: ` +
         'start that version or a later one, or choose another directory with CARILLON_DATA_DIR',
     )
   }
@@ -126,10 +127,10 @@ function parse(text: string): unknown {
 export function unusable(error: unknown, path: string): unknown {
   const code = codeOf(error)
   if (error instanceof OperatorError || code === undefined) return error
-  const reason = isFile(path) ? 'is a file' : `cannot be written to (${code})`
+  const found = isFile(path) ? 'a file' : `the error ${code}`
   return new OperatorError(
     'data_directory_unusable',
-    `the data directory ${path} ${reason}: make it a directory that this user may write to, or choose another with CARILLON_DATA_DIR`,
+    `expected a directory that this user may write to at ${path}, got ${found}: make it one, or choose another with CARILLON_DATA_DIR`,
     { cause: error },
   )
 }

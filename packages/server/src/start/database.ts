@@ -1,10 +1,21 @@
 import { messageOf } from '@carillon/api'
-import { CarillonError, createDb, createPool, EventLog, migrationStatus, type Clock } from '@carillon/core'
+import {
+  API_DB_ROLE,
+  CarillonError,
+  createDb,
+  createPool,
+  EventLog,
+  migrationStatus,
+  missingMigrationsText,
+  type Clock,
+  type SeverablePool,
+  type WORKER_DB_ROLE,
+} from '@carillon/core'
 
-import { codeOf, OperatorError } from './service-error.ts'
+import { codeOf, OperatorError } from './operator-error.ts'
 import type { Settings } from './settings.ts'
 
-export type Pool = ReturnType<typeof createPool>
+export type Pool = SeverablePool
 
 const CLOSE_LIMIT_MS = 2000
 
@@ -15,21 +26,22 @@ interface OpenOptions {
   /** @default 10 */
   readonly maxConnections?: number
   /** The Postgres role that the connections assume. @default the role of DATABASE_URL */
-  readonly role?: 'carillon_worker'
+  readonly role?: typeof WORKER_DB_ROLE
   readonly onIdleError?: (error: Error) => void
 }
 
-type ActingRole = 'carillon_api' | 'carillon_worker'
+type ActingRole = typeof API_DB_ROLE | typeof WORKER_DB_ROLE
 
 /** SQLSTATEs with which Postgres refuses `set role`: permission denied (42501), no such role (22023). */
 const ROLE_REFUSALS: readonly (string | undefined)[] = ['42501', '22023']
 
 /** @throws OperatorError if DATABASE_URL is not set: several processes cannot share the embedded Postgres of one of them */
-export function requireDatabaseUrl({ databaseUrl }: Settings, command: string): string {
+export function requireDatabaseUrl({ databaseUrl }: Settings): string {
   if (databaseUrl !== null) return databaseUrl
   throw new OperatorError(
     'database_required',
-    `\`${command}\` needs the Postgres that servers and workers share: set DATABASE_URL, or run \`carillon up\` for everything in one process`,
+    'DATABASE_URL: expected the Postgres that servers and workers share, got nothing: ' +
+      'set it, or run `carillon up` for everything in one process',
   )
 }
 
@@ -71,10 +83,7 @@ export async function endPool(pool: Pool, clock: Clock): Promise<void> {
 export async function requireCurrentSchema(pool: Pool, url: string, role: ActingRole): Promise<void> {
   const { pending } = await actingAs(role, url, () => migrationStatus(pool))
   if (pending.length === 0) return
-  throw new OperatorError(
-    'schema_outdated',
-    `the ${describeDatabase(url)} lacks ${pending.join(', ')}: run \`carillon migrate up\` first`,
-  )
+  throw new OperatorError('schema_outdated', missingMigrationsText(pending, `the ${describeDatabase(url)}`))
 }
 
 /**
@@ -82,14 +91,14 @@ export async function requireCurrentSchema(pool: Pool, url: string, role: Acting
  * @throws OperatorError if the role of DATABASE_URL may not assume the role of the API
  */
 export async function requireApiRole(pool: Pool, url: string): Promise<void> {
-  await actingAs('carillon_api', url, () => new EventLog({ db: createDb(pool) }).tail())
+  await actingAs(API_DB_ROLE, url, () => new EventLog({ db: createDb(pool) }).tail())
 }
 
 async function actingAs<Result>(role: ActingRole, url: string, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()
   } catch (error) {
-    throw isRoleRefusal(error) ? roleMissing(role, url, error) : asServiceError(error, url)
+    throw isRoleRefusal(error) ? roleMissing(role, url, error) : asOperatorError(error, url)
   }
 }
 
@@ -101,21 +110,22 @@ function roleMissing(role: ActingRole, url: string, cause: unknown): OperatorErr
   const user = decodeURIComponent(new URL(url).username) || 'the role of DATABASE_URL'
   return new OperatorError(
     'database_unreachable',
-    `the ${describeDatabase(url)} does not let ${user} act as ${role}: have its owner run \`grant ${role} to "${user}"\``,
+    `expected a user of the ${describeDatabase(url)} that may act as ${role}, got ${user}: ` +
+      `have the owner of the database run \`grant ${role} to "${user}"\``,
     { cause },
   )
 }
 
-/** Runs work on a database and turns its errors into ServiceErrors that name the database. */
+/** Runs work on a database and turns its errors into OperatorErrors that name the database. */
 export async function withDatabaseErrors<Result>(url: string, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()
   } catch (error) {
-    throw asServiceError(error, url)
+    throw asOperatorError(error, url)
   }
 }
 
-function asServiceError(error: unknown, url: string): unknown {
+function asOperatorError(error: unknown, url: string): unknown {
   if (error instanceof OperatorError) return error
   if (!(error instanceof CarillonError)) {
     const message = `the ${describeDatabase(url)} cannot be used: ${driverMessage(error)}; check DATABASE_URL`

@@ -14,7 +14,7 @@ import {
 
 import type { DataDirectory } from './data-directory.ts'
 import { withDatabaseErrors, type Pool } from './database.ts'
-import { OperatorError, type OperatorErrorCode } from './service-error.ts'
+import { OperatorError, type OperatorErrorCode } from './operator-error.ts'
 
 /** The database URLs that the API and the worker connect with. */
 export interface DatabaseUrls {
@@ -42,7 +42,7 @@ export async function startEmbedded(directory: DataDirectory, restarts?: Restart
   try {
     return await startPostgres({ dataDir: directory.postgresDir, ...(restarts && { restarts }) })
   } catch (error) {
-    throw asServiceError(error, directory)
+    throw asOperatorError(error, directory)
   }
 }
 
@@ -51,7 +51,7 @@ export function findEmbedded(directory: DataDirectory): RunningPostgres | undefi
   try {
     return findRunningPostgres(directory.postgresDir)
   } catch (error) {
-    throw asServiceError(error, directory)
+    throw asOperatorError(error, directory)
   }
 }
 
@@ -78,7 +78,7 @@ export async function embeddedUrls(owner: Pool, url: string): Promise<DatabaseUr
   return { api: urlFor(logins.api), worker: urlFor(logins.worker) }
 }
 
-function asServiceError(error: unknown, directory: DataDirectory): unknown {
+function asOperatorError(error: unknown, directory: DataDirectory): unknown {
   if (!(error instanceof PostgresError)) return error
   const pid = error.code === 'directory_in_use' ? findCarillonOn(directory) : undefined
   const message =

@@ -1,4 +1,4 @@
-import { OperatorError } from './service-error.ts'
+import { OperatorError } from './operator-error.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

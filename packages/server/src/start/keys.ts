@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 
 import { createFile, describeDataDirectory, openDataDirectory, unusable, type DataDirectory } from './data-directory.ts'
-import { codeOf, OperatorError } from './service-error.ts'
+import { codeOf, OperatorError } from './operator-error.ts'
 import { ADMIN_KEY_MIN_LENGTH, isAdminKey, parseSecretsKey, SECRETS_KEY_BYTES, type Settings } from './settings.ts'
 
 interface KeyFile {

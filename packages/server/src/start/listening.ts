@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { createServer, isIPv4, isIPv6, type AddressInfo, type Server } from 'node:net'
 import { basename } from 'node:path'
 
-import { codeOf, OperatorError } from './service-error.ts'
+import { codeOf, OperatorError } from './operator-error.ts'
 
 export interface Address {
   readonly host: string
@@ -59,15 +59,19 @@ export function asListenError(error: unknown, { host, port, remedy }: Address): 
         { cause: error },
       )
     case 'EACCES':
-      return new OperatorError('address_unavailable', `this user may not listen on ${address}: ${remedy} above 1023`, {
-        cause: error,
-      })
+      return new OperatorError(
+        'address_unavailable',
+        `expected an address that this user may listen on, got ${address}: ${remedy} above 1023`,
+        {
+          cause: error,
+        },
+      )
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return new OperatorError(
         'address_unavailable',
-        `${host} is no address of this machine: set CARILLON_HOST to one`,
+        `expected an address of this machine, got ${host}: set CARILLON_HOST to one`,
         { cause: error },
       )
     default:

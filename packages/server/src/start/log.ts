@@ -1,7 +1,7 @@
 import type { EventMap, EventName, Events } from '@carillon/core'
 import { destination, pino, type DestinationStream, type Logger } from 'pino'
 
-import { codeOf } from './service-error.ts'
+import { codeOf } from './operator-error.ts'
 import type { Settings } from './settings.ts'
 
 /** The most log text that is buffered while stderr cannot be written to. Further lines are dropped. */

@@ -6,6 +6,7 @@ import {
   migrationStatus,
   SecretRotation,
   systemClock,
+  WORKER_DB_ROLE,
   type Check,
   type RotatedSecrets,
 } from '@carillon/core'
@@ -14,7 +15,7 @@ import { findDataDirectory, openDataDirectory, type DataDirectory } from './data
 import { endPool, openPool, withDatabaseErrors, type Pool } from './database.ts'
 import { findEmbedded, startEmbedded } from './embedded-postgres.ts'
 import { findSecretsKeys, openSecretsKeys } from './keys.ts'
-import { OperatorError } from './service-error.ts'
+import { OperatorError } from './operator-error.ts'
 import type { Settings } from './settings.ts'
 
 export type MigrationStatus = Awaited<ReturnType<typeof migrationStatus>>
@@ -83,7 +84,7 @@ export async function rotateSecrets(settings: Settings): Promise<RotatedSecrets>
         'CARILLON_SECRETS_KEY: expected the new key and those before it, got none',
       )
     }
-    const pool = await openPool({ url, applicationName: 'carillon secrets', role: 'carillon_worker' })
+    const pool = await openPool({ url, applicationName: 'carillon secrets', role: WORKER_DB_ROLE })
     try {
       return await withDatabaseErrors(url, () => new SecretRotation({ db: createDb(pool), keys }).reencryptAll())
     } finally {
@@ -116,7 +117,7 @@ function directoryOf({ dataDir }: Settings, { canCreate }: DatabaseOptions): Dat
   if (directory !== undefined) return directory
   throw new OperatorError(
     'data_directory_missing',
-    `there is no data directory at ${dataDir}: \`carillon up\` makes one, CARILLON_DATA_DIR names another, and DATABASE_URL a database elsewhere`,
+    `expected a data directory at ${dataDir}, got none: \`carillon up\` creates one, CARILLON_DATA_DIR names another, and DATABASE_URL names a database elsewhere`,
   )
 }
 

@@ -1,4 +1,4 @@
-import { CarillonError, migrationStatus, type Clock, type ErrorCode } from '@carillon/core'
+import { CarillonError, migrationStatus, missingMigrationsText, type Clock, type ErrorCode } from '@carillon/core'
 import type { Logger } from 'pino'
 
 import type { Pool } from './database.ts'
@@ -101,7 +101,7 @@ export class Readiness {
     try {
       const { pending } = await migrationStatus(this.#deps.pool)
       if (pending.length === 0) return undefined
-      return { problem: WRONG_SCHEMA, error: new Error(`the database lacks ${pending.join(', ')}`) }
+      return { problem: WRONG_SCHEMA, error: new Error(missingMigrationsText(pending)) }
     } catch (error) {
       const isSchemaError = error instanceof CarillonError && SCHEMA_CODES.includes(error.code)
       return { problem: isSchemaError ? WRONG_SCHEMA : UNUSABLE, error }

@@ -1,4 +1,5 @@
 import {
+  API_DB_ROLE,
   createDb,
   Events,
   FailureRecord,
@@ -63,7 +64,7 @@ interface ApiDeps {
 /** Starts the API on a shared Postgres, without a worker. Any number of servers may run on one database. */
 export async function startServer(settings: Settings, options: StartOptions = {}): Promise<RunningCarillon> {
   const { logger = createLogger(settings) } = options
-  const url = requireDatabaseUrl(settings, 'carillon server')
+  const url = requireDatabaseUrl(settings)
   const metrics = createMetrics()
   return startUp({ name: 'server', logger, metrics, options }, async (start) => {
     await requireFreePort(addressOf(settings))
@@ -73,7 +74,7 @@ export async function startServer(settings: Settings, options: StartOptions = {}
     logEvents(events, logger)
     const serverParts = createServerParts(events)
     const pool = await openApiPool(start, url, serverParts)
-    await requireCurrentSchema(pool, url, 'carillon_api')
+    await requireCurrentSchema(pool, url, API_DB_ROLE)
     await requireApiRole(pool, url)
     start.checkpoint()
     const readiness = new Readiness({ pool, clock: systemClock, logger })
@@ -128,7 +129,7 @@ export async function serveApi(
     notices: () => readiness.notices,
     signIn,
     ...(settings.jwt === null ? {} : { jwt: createJwtVerifier({ ...settings.jwt, logger }) }),
-    ...(settings.requestsPerMinute === null ? {} : { limits: { requestsPerMinute: settings.requestsPerMinute } }),
+    ...(settings.requestsPerMinute === null ? {} : { requestsPerMinute: settings.requestsPerMinute }),
   })
   await serveSignIn(app, signIn)
   serveHomePage(app, { scheduler: facades.scheduler, signIn, url: () => urlOf(app.server, settings.host) })

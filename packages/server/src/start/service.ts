@@ -2,7 +2,7 @@ import { VERSION } from '@carillon/core'
 import type { Logger } from 'pino'
 
 import type { Metrics } from './metrics.ts'
-import { OperatorError } from './service-error.ts'
+import { OperatorError } from './operator-error.ts'
 import { surviveRejections, type HostProcess } from './unhandled-rejections.ts'
 
 /** What was started in this process: a server, a worker, or both with their Postgres. */

@@ -14,7 +14,7 @@ import { z } from 'zod'
 
 import { readJwtSettings, readOpenFgaSettings, type JwtSettings, type OpenFgaSettings } from './access-settings.ts'
 import { isVisibleAscii, listOf, variableText, type Environment } from './environment.ts'
-import { OperatorError } from './service-error.ts'
+import { OperatorError } from './operator-error.ts'
 
 const LOG_LEVELS = ['silent', 'error', 'warn', 'info', 'debug'] as const
 export const ADMIN_KEY_MIN_LENGTH = 24

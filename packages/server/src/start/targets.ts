@@ -1,7 +1,7 @@
 import type { Problem, SecretStore, Target } from '@carillon/core'
 import { createHttpTarget, parseTenantHosts } from '@carillon/targets'
 
-import { OperatorError } from './service-error.ts'
+import { OperatorError } from './operator-error.ts'
 import type { Settings } from './settings.ts'
 
 /** The default of CARILLON_ALLOWED_TARGETS with the embedded Postgres. With any other database the default is no host. */
@@ -16,7 +16,7 @@ const FACTORIES: Readonly<Record<string, (settings: Settings, secrets: SecretSto
 }
 
 /** The kinds of target that this version includes. */
-export const TARGET_KINDS: readonly string[] = Object.keys(FACTORIES)
+const TARGET_KINDS: readonly string[] = Object.keys(FACTORIES)
 
 /** The secret store of a server, which validates targets but never calls them. */
 export const NO_SECRETS: SecretStore = {

@@ -9,6 +9,7 @@ import {
   Events,
   systemClock,
   Worker,
+  WORKER_DB_ROLE,
   type SecretStore,
 } from '@carillon/core'
 
@@ -24,8 +25,8 @@ import {
 import { openSecretsKeys } from './keys.ts'
 import { createLogger, logEvents } from './log.ts'
 import { createMetrics } from './metrics.ts'
+import { OperatorError } from './operator-error.ts'
 import { Readiness } from './readiness.ts'
-import { OperatorError } from './service-error.ts'
 import { startUp, type RunningCarillon, type StartOptions, type StartUp } from './service.ts'
 import type { Settings } from './settings.ts'
 import { createTargets, requireKnownKinds } from './targets.ts'
@@ -61,7 +62,7 @@ export async function startWorker(settings: Settings, options: StartWorkerOption
   const { logger = createLogger(settings), name = hostname(), metricsPort = SERVICE_DEFAULTS.metricsPort } = options
   requireWholeNumber('--concurrency', options.concurrency ?? 1, 1, CONCURRENCY_MAX)
   requireWholeNumber('--metrics-port', metricsPort ?? 0, 0, 65_535)
-  const databaseUrl = requireDatabaseUrl(settings, 'carillon worker')
+  const databaseUrl = requireDatabaseUrl(settings)
   requireKnownKinds(options.targetKinds)
   const keys = openSecretsKeys(settings)
   const metrics = createMetrics()
@@ -75,7 +76,7 @@ export async function startWorker(settings: Settings, options: StartWorkerOption
       onIdleError: (error) => events.emit('service.failed', { service: 'pool', error }),
     })
     start.defer(() => endPool(pool, systemClock))
-    await requireCurrentSchema(pool, databaseUrl, 'carillon_worker')
+    await requireCurrentSchema(pool, databaseUrl, WORKER_DB_ROLE)
     const secrets = await openWorkerSecrets(start, { url: databaseUrl, keys, events })
     start.checkpoint()
     const { concurrency } = options
@@ -107,7 +108,7 @@ export async function openWorkerSecrets(
   const pool = await openPool({
     url,
     applicationName: 'carillon secrets',
-    role: 'carillon_worker',
+    role: WORKER_DB_ROLE,
     maxConnections: SECRETS_CONNECTIONS,
     onIdleError: (error) => events.emit('service.failed', { service: 'pool', error }),
   })

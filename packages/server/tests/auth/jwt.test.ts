@@ -81,13 +81,13 @@ describe('keys beside tokens', () => {
     const client = world.client(await sign(key, { tenant: 'default', project: 'default', isInstallation: true }))
     const other = { tenant: 'acme', project: 'web', subject: 'user:bob', role: 'admin' } as const
 
-    await expect(client.keys.create(other)).rejects.toMatchObject({ status: 403, code: 'forbidden' })
+    await expect(client.keys.create(other)).rejects.toMatchObject({ status: 403, code: 'admin_key_required' })
     expect((await client.schedules.list()).items).toEqual([])
   })
 
   test('the rate limit counts the requests of a subject in a project together, over all of its tokens', async () => {
     const { verifier, sign, clock } = createVerifierWorld(jwks.url)
-    await using world = await createTestApp({ limits: { requestsPerMinute: 2 }, jwt: verifier })
+    await using world = await createTestApp({ requestsPerMinute: 2, jwt: verifier })
     const statusOf = async (claims: object): Promise<number> => {
       clock.advance(1000)
       const token = await sign(key, { ...claims })

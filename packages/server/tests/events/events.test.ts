@@ -55,7 +55,7 @@ describe('following events', () => {
     ])
     expect(events[2]?.data).toEqual({
       change: 'cancelled',
-      run: expect.objectContaining({ explanation: 'Was cancelled.' }) as unknown,
+      run: expect.objectContaining({ explanation: 'The run was cancelled.' }) as unknown,
     })
     expect(events[3]?.data).toMatchObject({ schedule: null })
     expect(new Set(events.map(({ id }) => id)).size).toBe(4)

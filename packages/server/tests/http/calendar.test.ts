@@ -3,7 +3,7 @@ import { createDatabase, type TestDatabase } from '@carillon/core/testing'
 import ICAL from 'ical.js'
 import { describe, expect, test } from 'vitest'
 
-import { earliestSchedules } from '../../src/calendar.ts'
+import { earliestSchedules } from '../../src/http/calendar.ts'
 import { DIGEST } from './example-schedules.ts'
 import { clockAt } from './fixed-clock.ts'
 import { ADMIN_KEY, createTestApp, type TestApp } from './test-app.ts'

@@ -112,7 +112,7 @@ test('only the installation may request an audit, and the refusal of other calle
 
     await expect(world.client(key).audit.request()).rejects.toMatchObject({
       status: 403,
-      code: 'forbidden',
+      code: 'admin_key_required',
       message: expect.stringMatching(/^expected the admin key, got another key: /) as string,
     })
   }

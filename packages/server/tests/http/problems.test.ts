@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 
-import { PROBLEM_TYPES, problemTypeUri, type Problem } from '@carillon/api'
+import { PROBLEM_TYPES, problemTypeUri, REQUEST_BODY_MAX_BYTES, type Problem } from '@carillon/api'
 import type { LightMyRequestResponse } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -8,7 +8,7 @@ import { DIGEST } from './example-schedules.ts'
 import { exchange } from './raw-exchange.ts'
 import { ADMIN_KEY, createTestApp } from './test-app.ts'
 
-const world = await createTestApp({ limits: { bodyBytes: 10_000 } })
+const world = await createTestApp()
 const { request } = world
 let url: string
 
@@ -95,10 +95,13 @@ describe('the body of a request', () => {
     },
   )
 
-  test('a body that is too large is refused with 413', async () => {
-    const answer = await request('POST', CREATE, { body: { ...DIGEST, name: 'x'.repeat(20_000) } })
+  test('a body that is too large is refused with 413, and the answer states the limit', async () => {
+    const send = (bytes: number): Promise<LightMyRequestResponse> =>
+      request('POST', CREATE, { headers: JSON_TYPE, body: JSON.stringify(DIGEST).padEnd(bytes) })
 
-    expectProblem(answer, 'body_too_large')
+    expect(await send(REQUEST_BODY_MAX_BYTES)).toMatchObject({ statusCode: 201 })
+    const { detail } = expectProblem(await send(REQUEST_BODY_MAX_BYTES + 1), 'body_too_large')
+    expect(detail).toContain(`at most ${REQUEST_BODY_MAX_BYTES} bytes, got more`)
   })
 
   test.each([['null'], ['7'], ['"text"'], ['[]'], ['true']])(

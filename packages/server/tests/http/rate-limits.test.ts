@@ -7,7 +7,7 @@ import { createTestApp } from './test-app.ts'
 // The limiter counts by the minute of the system's clock. The clock stands still, so that a slow machine sees one minute.
 vi.useFakeTimers({ toFake: ['Date'] })
 
-const world = await createTestApp({ limits: { requestsPerMinute: 3 } })
+const world = await createTestApp({ requestsPerMinute: 3 })
 const { request } = world
 afterAll(async () => {
   await world[Symbol.asyncDispose]()
@@ -77,7 +77,7 @@ describe('the rate limit of a tenant', () => {
   const clock = new ManualClock()
 
   test('applies to each key of the tenant within ten seconds, and to no other tenant', async () => {
-    await using other = await createTestApp({ clock, limits: { requestsPerMinute: 100 } })
+    await using other = await createTestApp({ clock, requestsPerMinute: 100 })
     const keyOf = async (tenant: string, subject: string): Promise<string> =>
       (await other.admin.keys.create({ tenant, project: 'web', subject, role: 'member' })).key
     const [alice, bob, carol] = [

@@ -54,7 +54,13 @@ test('a run that was attempted shows its attempts, their results and a sentence 
 
   const done = await admin.runs.get(run.id)
 
-  expect(done).toMatchObject({ id: run.id, state: 'succeeded', explanation: 'Ran.', attemptCount: 1, reason: null })
+  expect(done).toMatchObject({
+    id: run.id,
+    state: 'succeeded',
+    explanation: 'The run succeeded.',
+    attemptCount: 1,
+    reason: null,
+  })
   expect(done.attempts).toMatchObject([{ attempt: 1, outcome: 'succeeded', result: { echoed: id }, error: null }])
   expect(done.completedAt).toMatch(/^\d{4}-.*\.\d{3}Z$/)
 })
@@ -66,7 +72,7 @@ describe('cancelling a run', () => {
 
     const cancelled = await admin.runs.cancel(run.id)
 
-    expect(cancelled).toMatchObject({ state: 'cancelled', explanation: 'Was cancelled.' })
+    expect(cancelled).toMatchObject({ state: 'cancelled', explanation: 'The run was cancelled.' })
     await expect(admin.runs.cancel(run.id)).rejects.toMatchObject({ status: 409, code: 'state_conflict' })
   })
 

@@ -48,7 +48,7 @@ describe('the limits of a tenant', () => {
 
     expect(await acme.tenants.get('acme')).toMatchObject({ tenant: 'acme', maxSchedulesPerProject: 9 })
     for (const id of ['acme', 'umbrella', 'nobody']) {
-      await expect(acme.tenants.put(id, {})).rejects.toMatchObject({ status: 403, code: 'forbidden' })
+      await expect(acme.tenants.put(id, {})).rejects.toMatchObject({ status: 403, code: 'admin_key_required' })
     }
   })
 

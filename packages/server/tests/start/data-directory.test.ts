@@ -75,7 +75,7 @@ test('a directory with a later layout is refused in one sentence, and left uncha
   expect(opening(path)).toEqual(
     refusal(
       'data_directory_newer',
-      `the data directory ${path} was written by Carillon 3.0.0, whose layout 2 this Carillon ${VERSION} cannot read: ` +
+      `expected a data directory of layout 1 or earlier at ${path}, got layout 2 of Carillon 3.0.0: ` +
         'start that version or a later one, or choose another directory with CARILLON_DATA_DIR',
     ),
   )
@@ -89,7 +89,8 @@ test('a directory with other files is refused with the name of a file, and left 
   expect(opening(path)).toEqual(
     refusal(
       'data_directory_foreign',
-      `the data directory ${path} holds files that Carillon did not write (such as thesis.txt): choose another with CARILLON_DATA_DIR`,
+      `expected an empty folder or a data directory of Carillon at ${path}, got other files (such as thesis.txt): ` +
+        'choose another with CARILLON_DATA_DIR',
     ),
   )
   expect(readdirSync(path)).toEqual(['thesis.txt'])
@@ -104,8 +105,8 @@ test.each(['', 'null', '{"layout":"1"}', '{"layout":0,"carillon":"0.0.1"}', '[1'
     expect(opening(path)).toEqual(
       refusal(
         'data_directory_foreign',
-        `${join(path, 'version.json')} is not as Carillon writes it: restore it as {"layout":1,"carillon":"${VERSION}"}, ` +
-          'or choose another directory with CARILLON_DATA_DIR',
+        `${join(path, 'version.json')}: expected a text such as {"layout":1,"carillon":"${VERSION}"}, got another: ` +
+          'restore the file, or choose another directory with CARILLON_DATA_DIR',
       ),
     )
   },
@@ -114,12 +115,14 @@ test.each(['', 'null', '{"layout":"1"}', '{"layout":0,"carillon":"0.0.1"}', '[1'
 test("a file at the path of the directory, or at a parent's path, is refused in one sentence", () => {
   const file = join(createFolder(), 'file')
   writeFileSync(file, '')
-  const remedy = 'make it a directory that this user may write to, or choose another with CARILLON_DATA_DIR'
+  const refused = (path: string, found: string): unknown =>
+    refusal(
+      'data_directory_unusable',
+      `expected a directory that this user may write to at ${path}, got ${found}: make it one, or choose another with CARILLON_DATA_DIR`,
+    )
 
-  expect(opening(file)).toEqual(refusal('data_directory_unusable', `the data directory ${file} is a file: ${remedy}`))
-  expect(opening(join(file, 'data'))).toEqual(
-    refusal('data_directory_unusable', `the data directory ${file}/data cannot be written to (ENOTDIR): ${remedy}`),
-  )
+  expect(opening(file)).toEqual(refused(file, 'a file'))
+  expect(opening(join(file, 'data'))).toEqual(refused(join(file, 'data'), 'the error ENOTDIR'))
 })
 
 test.runIf(canBecomeOthers)('a directory without write permission is refused in one sentence', async () => {
@@ -136,8 +139,8 @@ test.runIf(canBecomeOthers)('a directory without write permission is refused in 
   })
 
   expect(stdout).toContain(
-    `data_directory_unusable the data directory ${path} cannot be written to (EACCES): ` +
-      'make it a directory that this user may write to, or choose another with CARILLON_DATA_DIR',
+    `data_directory_unusable expected a directory that this user may write to at ${path}, got the error EACCES: ` +
+      'make it one, or choose another with CARILLON_DATA_DIR',
   )
 })
 

@@ -98,7 +98,7 @@ describe.each(STARTS)(
       await expect(start(settings)).rejects.toMatchObject({
         code: 'database_unreachable',
         message: expect.stringContaining(
-          `does not let ${user} act as ${role}: have its owner run \`grant ${role} to "${user}"\``,
+          `may act as ${role}, got ${user}: have the owner of the database run \`grant ${role} to "${user}"\``,
         ) as unknown,
       })
       await database.pool.query(`drop owned by ${user}`)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { readJwtSettings } from '../../src/start/access-settings.ts'
-import { OperatorError } from '../../src/start/service-error.ts'
+import { OperatorError } from '../../src/start/operator-error.ts'
 
 const ENV = {
   CARILLON_JWT_ISSUER: 'https://login.example.com/',

@@ -75,8 +75,8 @@ test('without a data directory the commands fail and create nothing', async () =
   const dataDir = join(createFolder(), 'data')
   const settings = readSettings({}, { dataDir })
   const message =
-    `there is no data directory at ${dataDir}: \`carillon up\` makes one, ` +
-    'CARILLON_DATA_DIR names another, and DATABASE_URL a database elsewhere'
+    `expected a data directory at ${dataDir}, got none: \`carillon up\` creates one, ` +
+    'CARILLON_DATA_DIR names another, and DATABASE_URL names a database elsewhere'
 
   await expect(migrationsOf(settings).status()).rejects.toMatchObject({ code: 'data_directory_missing', message })
   await expect(migrationsOf(settings).down(0)).rejects.toMatchObject({ code: 'data_directory_missing' })
@@ -94,7 +94,7 @@ test('an unusable data directory is reported in one sentence', async () => {
       name: 'database',
       status: 'failed',
       message:
-        `the data directory ${path}/postgres was made by Postgres 15, but this is Postgres 18: ` +
+        `expected a database of Postgres 18 in ${path}/postgres, got one of Postgres 15: ` +
         'dump it with the old version and restore it into a new directory',
     },
   ])

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { readOpenFgaSettings } from '../../src/start/access-settings.ts'
-import { OperatorError } from '../../src/start/service-error.ts'
+import { OperatorError } from '../../src/start/operator-error.ts'
 import { MODEL_ID, STORE_ID } from '../auth/open-fga-stand-in.ts'
 
 const ENV = { CARILLON_OPENFGA_URL: 'http://openfga:8080', CARILLON_OPENFGA_STORE_ID: STORE_ID }

@@ -129,8 +129,8 @@ test('a server without a database does not start, and the error states what to s
   await expect(start(settings)).rejects.toMatchObject({
     code: 'database_required',
     message:
-      '`carillon server` needs the Postgres that servers and workers share: set DATABASE_URL, ' +
-      'or run `carillon up` for everything in one process',
+      'DATABASE_URL: expected the Postgres that servers and workers share, got nothing: ' +
+      'set it, or run `carillon up` for everything in one process',
   })
 })
 
@@ -140,7 +140,7 @@ test('an outdated schema is refused with the command that migrates it', async ()
 
   await expect(start(settings)).rejects.toMatchObject({
     code: 'schema_outdated',
-    message: expect.stringMatching(/ lacks 0001_.*, 0002_.*: run `carillon migrate up` first$/) as string,
+    message: expect.stringMatching(/ lacks 0001_.*, 0002_.*: run `carillon migrate up`$/) as string,
   })
   await untilAllDisconnected(database)
 })
@@ -155,7 +155,7 @@ test('a port in use and an address of another machine are refused with their nam
   })
   await expect(start({ ...settings, host: '203.0.113.7' })).rejects.toMatchObject({
     code: 'address_unavailable',
-    message: '203.0.113.7 is no address of this machine: set CARILLON_HOST to one',
+    message: 'expected an address of this machine, got 203.0.113.7: set CARILLON_HOST to one',
   })
   await untilAllDisconnected(database)
 })
@@ -240,7 +240,7 @@ test('the start page shows names of schedules as text, and runs no script', asyn
   expect(page).toContain('The &lt;provider&gt; is down')
   expect(page).toMatch(/<time datetime="\d{4}-01-01T09:00:00\.000Z">\d{4}-01-01 09:00:00 UTC<\/time>/)
   expect(page).toContain('<b class="pending">pending</b>')
-  expect(page).toContain('It waits for a worker with room.')
+  expect(page).toContain('The run waits for a worker with room.')
   expect(page).toContain('<b class="paused">paused</b>')
   expect(page).toContain('<td>none yet</td>')
   const style = /<style>(?<style>[^]*)<\/style>/.exec(page)?.groups?.['style'] ?? ''

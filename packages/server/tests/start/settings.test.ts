@@ -2,7 +2,7 @@ import { join } from 'node:path'
 
 import { expect, test } from 'vitest'
 
-import { OperatorError } from '../../src/start/service-error.ts'
+import { OperatorError } from '../../src/start/operator-error.ts'
 import { readSettings, type Settings } from '../../src/start/settings.ts'
 
 function refusalOf(env: Record<string, string>, flags: Partial<Settings> = {}): string {

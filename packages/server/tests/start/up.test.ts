@@ -26,6 +26,7 @@ import { startLocalServer } from './local-server.ts'
 import { holder } from './port-holder.ts'
 
 const adminKey = 'abcdefghijklmnopqrstuvwxyz'
+const NEW_YEAR = { kind: 'cron', expression: '0 9 1 1 *' } as const
 
 function settingsOf(flags: Partial<Settings>): Settings {
   return readSettings({}, { port: 0, logLevel: 'silent', ...flags })
@@ -39,10 +40,6 @@ async function start(settings: Settings, options: StartOptions = {}): Promise<Ru
 
 function clientOf({ url, dataDir }: RunningCarillon): Client {
   return createClient(url, readFileSync(join(dataDir ?? '', 'admin.key'), 'utf8').trim())
-}
-
-function soon(): { kind: 'once'; at: string } {
-  return { kind: 'once', at: new Date(Date.now() + 1500).toISOString() }
 }
 
 /** The database users that a running service is connected as. */
@@ -70,9 +67,10 @@ test('one call starts Postgres, the API and a worker, and a second start continu
 
   const made = await client.schedules.create({
     name: 'First light',
-    cadence: soon(),
+    cadence: NEW_YEAR,
     target: { kind: 'http', url: `http://127.0.0.1:${port}/light` },
   })
+  await client.schedules.run(made.id)
 
   expect(await called).toBe('/light')
   expect(first).toMatchObject({ dataDir, isFirstStart: true, postgresPort: expect.any(Number) as number })
@@ -200,7 +198,7 @@ test('a start after a kill continues with the data of the killed process', async
   const key = readFileSync(join(dataDir, 'admin.key'), 'utf8').trim()
   const { id } = await createClient(url, key).schedules.create({
     name: 'Kept',
-    cadence: { kind: 'cron', expression: '0 9 1 1 *' },
+    cadence: NEW_YEAR,
     target: { kind: 'http', url: 'http://127.0.0.1:9/' },
   })
   const exited = once(child, 'exit')
@@ -225,7 +223,7 @@ test('with DATABASE_URL no Postgres is started, that database is migrated, and n
   expect(existsSync(settings.dataDir)).toBe(false)
   const { schedules } = createClient(service.url, adminKey)
   const target = { kind: 'http', url: 'http://127.0.0.1:9/' } as const
-  await expect(schedules.create({ name: 'Loopback', cadence: soon(), target })).rejects.toMatchObject({
+  await expect(schedules.create({ name: 'Loopback', cadence: NEW_YEAR, target })).rejects.toMatchObject({
     errors: [{ field: 'target.url', message: expect.stringContaining('CARILLON_ALLOWED_TARGETS') as string }],
   })
   await service.stop()
@@ -240,7 +238,9 @@ test('a stop closes the API first, then waits for the run in progress, whose lin
   const settings = settingsOf({ databaseUrl: database.url, adminKey, allowedTargets: ['127.0.0.1'] })
   const service = await start(settings)
   const target = { kind: 'http', url: `http://127.0.0.1:${port}/slow` } as const
-  await createClient(service.url, adminKey).schedules.create({ name: 'Slow', cadence: soon(), target })
+  const { schedules } = createClient(service.url, adminKey)
+  const { id } = await schedules.create({ name: 'Slow', cadence: NEW_YEAR, target })
+  await schedules.run(id)
   await called
 
   const stopped = service.stop()

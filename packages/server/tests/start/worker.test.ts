@@ -33,23 +33,22 @@ async function get(url: string): Promise<{ status: number; body: string }> {
   return { status: response.status, body: await response.text() }
 }
 
-test('a worker runs due slots, and serves its probes and metrics on its own port', async () => {
+test('a worker calls the targets of waiting runs, and serves its probes and metrics on its own port', async () => {
   const { database, settings } = await prepare()
   const { port, called } = await startLocalServer()
   const http: Target = createHttpTarget({ allowedHosts: ['127.0.0.1'] })
   const scheduler = new Scheduler({ db: createDb(database.pool), targets: new Map([['http', http]]) })
 
   const worker = await start(settings, { name: 'one', concurrency: 3 })
-  await scheduler.create(
-    { tenantId: 'default', projectId: 'default', subject: 'user:ada' },
-    {
-      name: 'Soon',
-      cadence: { kind: 'once', at: new Date(Date.now() + 1500).toISOString() },
-      target: { kind: 'http', url: `http://127.0.0.1:${port}/soon` },
-    },
-  )
+  const caller = { tenantId: 'default', projectId: 'default', subject: 'user:ada' }
+  const { id } = await scheduler.create(caller, {
+    name: 'New Year',
+    cadence: { kind: 'cron', expression: '0 9 1 1 *' },
+    target: { kind: 'http', url: `http://127.0.0.1:${port}/new-year` },
+  })
+  await scheduler.runNow(caller, id)
 
-  expect(await called).toBe('/soon')
+  expect(await called).toBe('/new-year')
   expect(await get(`${worker.url}/healthz`)).toEqual({ status: 200, body: '{"status":"ok"}\n' })
   expect(await get(`${worker.url}/readyz`)).toEqual({ status: 200, body: '{"status":"ready"}\n' })
   expect((await get(`${worker.url}/metrics?x=y`)).body).toContain('# TYPE scheduler_worker_in_flight gauge')
@@ -146,8 +145,8 @@ test('a worker without a database does not start, and the error states what to s
   await expect(start(settingsFor(null))).rejects.toMatchObject({
     code: 'database_required',
     message:
-      '`carillon worker` needs the Postgres that servers and workers share: set DATABASE_URL, ' +
-      'or run `carillon up` for everything in one process',
+      'DATABASE_URL: expected the Postgres that servers and workers share, got nothing: ' +
+      'set it, or run `carillon up` for everything in one process',
   })
 })
 
@@ -158,9 +157,7 @@ test('an outdated schema is refused with the command that migrates it, and nothi
   await expect(start(settings)).rejects.toMatchObject({
     code: 'schema_outdated',
     message: expect.stringMatching(
-      new RegExp(
-        `^the database ${database.name} at 127\\.0\\.0\\.1:\\d+ lacks 0002_.*: run \`carillon migrate up\` first$`,
-      ),
+      new RegExp(`^the database ${database.name} at 127\\.0\\.0\\.1:\\d+ lacks 0002_.*: run \`carillon migrate up\`$`),
     ) as string,
   })
   await untilAllDisconnected(database)

@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import type { Db, Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
 import { instantText } from '../../db/parameters.ts'
-import type { Caller } from '../../kernel/scope.ts'
+import type { Scope } from '../../kernel/scope.ts'
 import type { GrantFacts } from '../../policy/grant.ts'
 
 /* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
@@ -40,14 +40,12 @@ interface Row {
   created_at: Date
 }
 
-type Within = Pick<Caller, 'tenantId' | 'projectId'>
-
 const GRANT_COLUMNS = sql`
   grants.id, grants.tenant_id, grants.project_id, grants.subject, grants.billing_account_id, grants.schedule_id,
   grants.scopes, grants.expires_at, grants.revoked_at, grants.revoked_by_subject, grants.created_by_subject, grants.created_at`
 
 /** The grant with this id; undefined also for a grant of another project (I9). */
-export async function findGrant(tx: Tx, p: Within & { id: string }): Promise<Grant | undefined> {
+export async function findGrant(tx: Tx, p: Scope & { id: string }): Promise<Grant | undefined> {
   const { rows } = await sql<Row>`
     select ${GRANT_COLUMNS}
     from carillon.execution_grants as grants
@@ -57,7 +55,7 @@ export async function findGrant(tx: Tx, p: Within & { id: string }): Promise<Gra
 }
 
 /** The grants of a project with these ids, by id (I9). */
-export async function findGrants(tx: Tx, p: Within & { ids: readonly string[] }): Promise<ReadonlyMap<string, Grant>> {
+export async function findGrants(tx: Tx, p: Scope & { ids: readonly string[] }): Promise<ReadonlyMap<string, Grant>> {
   const { rows } = await sql<Row>`
     select ${GRANT_COLUMNS}
     from carillon.execution_grants as grants
@@ -69,7 +67,7 @@ export async function findGrants(tx: Tx, p: Within & { ids: readonly string[] })
 
 export async function insertGrant(
   tx: Tx,
-  p: Within & {
+  p: Scope & {
     id: string
     subject: string
     scopes: readonly string[]
@@ -94,7 +92,7 @@ export async function insertGrant(
 }
 
 /** A page of a project's grants, newest first. `before` is the last id of the previous page. */
-export async function listGrants(tx: Tx, p: Within & { before: string | null; limit: number }): Promise<Grant[]> {
+export async function listGrants(tx: Tx, p: Scope & { before: string | null; limit: number }): Promise<Grant[]> {
   const { rows } = await sql<Row>`
     select ${GRANT_COLUMNS}
     from carillon.execution_grants as grants
@@ -108,7 +106,7 @@ export async function listGrants(tx: Tx, p: Within & { before: string | null; li
 /** Revokes a grant. A revoked grant keeps its first revocation. Undefined also for a grant of another project (I9). */
 export async function revokeGrant(
   tx: Tx,
-  p: Within & { id: string; actor: string; now: Date | null },
+  p: Scope & { id: string; actor: string; now: Date | null },
 ): Promise<Grant | undefined> {
   const { rows } = await sql<Row>`
     update carillon.execution_grants as grants
@@ -126,7 +124,7 @@ export async function revokeGrant(
  */
 export async function renewGrant(
   tx: Tx,
-  p: Within & { id: string; expiresAt: number | null },
+  p: Scope & { id: string; expiresAt: number | null },
 ): Promise<Grant | undefined> {
   const { rows } = await sql<Row>`
     update carillon.execution_grants as grants

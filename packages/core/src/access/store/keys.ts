@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 
 import type { Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
-import type { Caller } from '../../kernel/scope.ts'
+import type { Scope } from '../../kernel/scope.ts'
 
 /* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
 
@@ -36,15 +36,13 @@ interface Row {
   revoked_at: Date | null
 }
 
-type Within = Pick<Caller, 'tenantId' | 'projectId'>
-
 const KEY_COLUMNS = sql`
   keys.id, keys.tenant_id, keys.project_id, keys.subject, keys.role, keys.prefix, keys.created_by_subject, keys.created_at,
   keys.revoked_by_subject, keys.revoked_at`
 
 export async function insertApiKey(
   tx: Tx,
-  p: Within & {
+  p: Scope & {
     id: string
     subject: string
     role: Role
@@ -79,7 +77,7 @@ export async function findApiKey(tx: Tx, p: { hash: Buffer }): Promise<ApiKey | 
 }
 
 /** A page of a project's keys, revoked ones too, newest first. `before` is the last id of the previous page. */
-export async function listApiKeys(tx: Tx, p: Within & { before: string | null; limit: number }): Promise<ApiKey[]> {
+export async function listApiKeys(tx: Tx, p: Scope & { before: string | null; limit: number }): Promise<ApiKey[]> {
   const { rows } = await sql<Row>`
     select ${KEY_COLUMNS}
     from carillon.api_keys as keys
@@ -93,7 +91,7 @@ export async function listApiKeys(tx: Tx, p: Within & { before: string | null; l
 /** Revokes a key. A revoked key keeps its first revocation. Undefined also for a key of another project (I9). */
 export async function revokeApiKey(
   tx: Tx,
-  p: Within & { id: string; actor: string; now: Date | null },
+  p: Scope & { id: string; actor: string; now: Date | null },
 ): Promise<ApiKey | undefined> {
   const { rows } = await sql<Row>`
     update carillon.api_keys as keys

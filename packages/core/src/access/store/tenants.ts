@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 
 import type { Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
+import type { Scope } from '../../kernel/scope.ts'
 
 /* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
 
@@ -45,6 +46,10 @@ const LIMIT_COLUMNS = sql`
   tenants.max_schedules_per_project, tenants.max_schedules_per_user, tenants.minimum_seconds, tenants.requests_per_minute,
   tenants.allowed_hosts, tenants.updated_by_subject, tenants.updated_at`
 
+interface TimeRow {
+  now: Date
+}
+
 interface RulesRow {
   minimum_seconds: number | null
   allowed_hosts: string[] | null
@@ -65,22 +70,36 @@ export function tenantRulesText(now: Date | null): string {
 
 /** @param rows the rows of both statements of `tenantRulesText` */
 export function toTenantRules(rows: readonly unknown[]): TenantRules {
-  const [time, rules] = rows as readonly [{ now: Date }?, RulesRow?]
+  const time = rows.find(isTimeRow)
   if (time === undefined) throw new Error('expected one row with the time, got none')
+  return rulesAt(time, rows.find(isRulesRow))
+}
+
+function isTimeRow(row: unknown): row is TimeRow {
+  return typeof row === 'object' && row !== null && 'now' in row
+}
+
+function isRulesRow(row: unknown): row is RulesRow {
+  return typeof row === 'object' && row !== null && 'minimum_seconds' in row
+}
+
+function rulesAt({ now }: TimeRow, rules: RulesRow | undefined): TenantRules {
   return {
     minimumSeconds: rules?.minimum_seconds ?? null,
     allowedHosts: rules?.allowed_hosts ?? null,
-    now: time.now.getTime(),
+    now: now.getTime(),
   }
 }
 
 /** The same limits, read in the middle of a transaction. */
 export async function readTenantRules(tx: Tx, p: { tenantId: string; now: Date | null }): Promise<TenantRules> {
-  const { rows } = await sql<RulesRow & { now: Date }>`
+  const { rows } = await sql<RulesRow & TimeRow>`
     select ${nowOf(p.now)} as now, tenants.minimum_seconds, tenants.allowed_hosts
     from (select) as one
     left join carillon.tenants on tenants.tenant_id = ${p.tenantId}`.execute(tx)
-  return toTenantRules([rows[0], rows[0]])
+  const [row] = rows
+  if (row === undefined) throw new Error('expected one row of rules, got none')
+  return rulesAt(row, row)
 }
 
 /** Undefined if the tenant has no limits of its own. */
@@ -119,6 +138,11 @@ export async function saveTenantLimits(
   const [row] = rows
   if (row === undefined) throw new Error('expected the saved limits, got no row')
   return toTenantLimits(p.tenantId, row)
+}
+
+/** Fails the transaction unless the quotas of project and owner have room for a locked schedule that has become active again. */
+export async function requireQuota(tx: Tx, p: Scope & { ownerSubject: string }): Promise<void> {
+  await sql`select carillon.check_quotas(${p.tenantId}, ${p.projectId}, ${p.ownerSubject}, 1)`.execute(tx)
 }
 
 function toTenantLimits(tenantId: string, row: Row): TenantLimits {

@@ -1,9 +1,9 @@
-import type { RunState } from '@carillon/api'
+import type { RunState, ScheduleChangeKind } from '@carillon/api'
 import { sql } from 'kysely'
 
 import { RUN_COLUMNS, type RunRow } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
-import type { Caller } from '../../kernel/scope.ts'
+import type { Scope } from '../../kernel/scope.ts'
 import { toRun, type Run } from '../../ledger/records.ts'
 
 /** For how long entries are kept. A reader that was away for longer has to read the ledger instead. */
@@ -44,19 +44,17 @@ export async function readEventLogBounds(tx: Tx): Promise<EventLogBounds> {
 /** One run or schedule that a row of the log names. */
 export type EventLogItem = { readonly position: EventLogPosition } & (
   | { readonly kind: 'run'; readonly change: RunState; readonly run: Run | null }
-  | { readonly kind: 'schedule'; readonly change: string; readonly scheduleId: string }
+  | { readonly kind: 'schedule'; readonly change: ScheduleChangeKind; readonly scheduleId: string }
 )
 
-/** The columns of the run are null for a schedule, and for a run whose month has been dropped. */
-interface ItemRow extends RunRow {
+/** The columns of the run are null for a schedule, and for a run whose month has been dropped. Triggers write `change`. */
+type ItemRow = RunRow & {
   xact_id: string
   feed_id: string
   ordinal: number
   noted_at: Date
-  kind: 'run' | 'schedule'
   item_schedule_id: string
-  change: string
-}
+} & ({ kind: 'run'; change: RunState } | { kind: 'schedule'; change: ScheduleChangeKind })
 
 /**
  * The items of a project after a position, in the order of transactions. A run is read as it is now, beside the state that it had
@@ -66,7 +64,7 @@ interface ItemRow extends RunRow {
  */
 export async function listEventLogItems(
   tx: Tx,
-  p: Pick<Caller, 'tenantId' | 'projectId'> & { after: EventLogPosition; horizon: string; limit: number },
+  p: Scope & { after: EventLogPosition; horizon: string; limit: number },
 ): Promise<EventLogItem[]> {
   const { after } = p
   const { rows } = await sql<ItemRow>`
@@ -125,10 +123,10 @@ export async function deleteEventLogEntries(db: Db | Tx, p: { before: Date; limi
 }
 
 function toItem(row: ItemRow): EventLogItem {
-  const { kind, change } = row
   const position = { xactId: row.xact_id, id: row.feed_id, ordinal: row.ordinal, at: row.noted_at.getTime() }
-  if (kind === 'schedule') return { kind, position, change, scheduleId: row.item_schedule_id }
+  if (row.kind === 'schedule') {
+    return { kind: row.kind, position, change: row.change, scheduleId: row.item_schedule_id }
+  }
   const isDropped = (row.id as string | null) === null
-  // The trigger on `runs` writes the new state here.
-  return { kind, position, change: change as RunState, run: isDropped ? null : toRun(row) }
+  return { kind: row.kind, position, change: row.change, run: isDropped ? null : toRun(row) }
 }

@@ -108,7 +108,7 @@ export async function findWaitFacts(tx: Tx, p: { scheduleIds: readonly string[] 
     schedule_id: string
     scheduled_for: Date
     is_unwanted: boolean
-    is_overtaken: boolean
+    is_awaited: boolean
   }>`
     select runs.schedule_id, runs.scheduled_for,
       runs.cancel_requested_at is not null or schedules.state = 'deleted' as is_unwanted,
@@ -116,7 +116,7 @@ export async function findWaitFacts(tx: Tx, p: { scheduleIds: readonly string[] 
         select
         from carillon.runs as waiting
         where waiting.schedule_id = runs.schedule_id and ${isOpen('waiting')} and waiting.waits_for = 'turn'
-      ) as is_overtaken
+      ) as is_awaited
     from carillon.runs
     join carillon.schedules on schedules.id = runs.schedule_id
     where runs.schedule_id = any(${p.scheduleIds}::uuid[])
@@ -126,7 +126,7 @@ export async function findWaitFacts(tx: Tx, p: { scheduleIds: readonly string[] 
     scheduleId: row.schedule_id,
     scheduledFor: row.scheduled_for.getTime(),
     isUnwanted: row.is_unwanted,
-    isAwaited: row.is_overtaken,
+    isAwaited: row.is_awaited,
   }))
 }
 

@@ -1,3 +1,4 @@
+import type { ScheduleChangeKind } from '@carillon/api'
 import { sql } from 'kysely'
 
 import { RUN_COLUMNS, type RunRow } from '../../db/columns.ts'
@@ -5,13 +6,11 @@ import type { Db, Tx } from '../../db/database.ts'
 import { isOpen } from '../../db/indexed-sql.ts'
 import { instantText } from '../../db/parameters.ts'
 import type { Json } from '../../kernel/json.ts'
-import type { Caller } from '../../kernel/scope.ts'
+import type { Scope } from '../../kernel/scope.ts'
 import { toRun, type Attempt, type Run, type ScheduleChange } from '../records.ts'
 
-type Within = Pick<Caller, 'tenantId' | 'projectId'>
-
 /** A run; undefined if this tenant and project have no run of that id (I9). */
-export async function findRun(db: Db | Tx, p: Within & { id: string }): Promise<Run | undefined> {
+export async function findRun(db: Db | Tx, p: Scope & { id: string }): Promise<Run | undefined> {
   const { rows } = await sql<RunRow>`
     select ${RUN_COLUMNS}
     from carillon.runs
@@ -23,7 +22,7 @@ export async function findRun(db: Db | Tx, p: Within & { id: string }): Promise<
 /** A page of a schedule's runs, newest slot first. `before` is the slot of the last run of the previous page; null: the first page. */
 export async function listRuns(
   db: Db | Tx,
-  p: Within & { scheduleId: string; before: number | null; limit: number },
+  p: Scope & { scheduleId: string; before: number | null; limit: number },
 ): Promise<Run[]> {
   const before = p.before === null ? 'infinity' : instantText(p.before)
   const { rows } = await sql<RunRow>`
@@ -73,9 +72,9 @@ export async function listAttempts(db: Db | Tx, p: { scheduleId: string; schedul
 }
 
 /** The history of a schedule, oldest change first. */
-export async function listChanges(db: Db | Tx, p: Within & { scheduleId: string }): Promise<ScheduleChange[]> {
+export async function listChanges(db: Db | Tx, p: Scope & { scheduleId: string }): Promise<ScheduleChange[]> {
   const { rows } = await sql<{
-    change: string
+    change: ScheduleChangeKind
     revision: number
     next_slot_at: Date | null
     actor_subject: string

@@ -1,6 +1,7 @@
+import type { RunState } from '@carillon/api'
 import { sql } from 'kysely'
 
-import type { Db } from '../../db/database.ts'
+import type { Db, Tx } from '../../db/database.ts'
 import { activeLanes, isOpen } from '../../db/indexed-sql.ts'
 import { nowOf } from '../../db/now.ts'
 import { ageOfOldestBacklog } from '../../ledger/backlogs.ts'
@@ -33,23 +34,21 @@ export interface Gauges extends Workload {
 }
 
 /** Scans all schedules, so the collector calls this less often the longer it takes. */
-export async function countSchedules(db: Db): Promise<ScheduleCount[]> {
-  return db.transaction().execute(async (tx) => {
-    // A full scan reads the table in order; an index scan would read all of its pages in random order. The statement has no
-    // parameters, so Postgres plans it each time and respects the setting.
-    await sql`set local enable_seqscan = on`.execute(tx)
-    const { rows } = await sql<{ state: string; target_kind: string; count: string }>`
-      select schedules.state, schedules.target_kind, count(*) as count
-      from carillon.schedules
-      where schedules.state <> 'deleted'
-      group by schedules.state, schedules.target_kind`.execute(tx)
-    return rows.map(({ state, target_kind, count }) => ({ state, targetKind: target_kind, count: Number(count) }))
-  })
+export async function countSchedules(tx: Tx): Promise<ScheduleCount[]> {
+  // A full scan reads the table in order; an index scan would read all of its pages in random order. The statement has no
+  // parameters, so Postgres plans it each time and respects the setting.
+  await sql`set local enable_seqscan = on`.execute(tx)
+  const { rows } = await sql<{ state: string; target_kind: string; count: string }>`
+    select schedules.state, schedules.target_kind, count(*) as count
+    from carillon.schedules
+    where schedules.state <> 'deleted'
+    group by schedules.state, schedules.target_kind`.execute(tx)
+  return rows.map(({ state, target_kind, count }) => ({ state, targetKind: target_kind, count: Number(count) }))
 }
 
 /** Reads only the rows that it counts, by index. */
 export async function countWork(db: Db, p: { now: Date | null }): Promise<Workload> {
-  const { rows: open } = await sql<{ state: string; count: string }>`
+  const { rows: open } = await sql<{ state: RunState; count: string }>`
     select runs.state, count(*) as count
     from carillon.runs
     where ${isOpen()}
@@ -57,12 +56,13 @@ export async function countWork(db: Db, p: { now: Date | null }): Promise<Worklo
   const { rows: replicas } = await sql<{ lag_seconds: number | null }>`
     select extract(epoch from max(replicas.replay_lag))::float8 as lag_seconds
     from pg_stat_replication as replicas`.execute(db)
-  const openIn = (...states: string[]): number =>
-    open.filter(({ state }) => states.includes(state)).reduce((sum, { count }) => sum + Number(count), 0)
+  const countOpen = (isCounted: (state: RunState) => boolean): number =>
+    open.filter(({ state }) => isCounted(state)).reduce((sum, { count }) => sum + Number(count), 0)
   return {
     due: await countDue(db, p),
-    waiting: openIn('pending', 'retrying'),
-    running: openIn('running'),
+    // An open run that no worker holds waits.
+    waiting: countOpen((state) => state !== 'running'),
+    running: countOpen((state) => state === 'running'),
     backlogAgeSeconds: ((await ageOfOldestBacklog(db, p)) ?? 0) / 1000,
     replicationLagSeconds: replicas[0]?.lag_seconds ?? null,
   }

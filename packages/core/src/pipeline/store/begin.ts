@@ -1,3 +1,4 @@
+import { SYSTEM_SUBJECT } from '@carillon/api'
 import { sql } from 'kysely'
 
 import type { Tx } from '../../db/database.ts'
@@ -26,9 +27,9 @@ export async function advanceSchedules(
   p: BeginStamp & { readonly plans: readonly BeginPlan[]; readonly onConflict: 'refuse' | 'keep' },
 ): Promise<Set<string>> {
   const { plans } = p
-  const lines: NewLines = { ...p, runs: plans.flatMap(({ runs }) => runs) }
+  const newLines: NewLines = { ...p, lines: plans.flatMap((plan) => plan.lines) }
   const statement = sql<{ id: string }>`
-    with ${stampTable(lines)}, advanced as (
+    with ${stampTable(newLines)}, advanced as (
       update carillon.schedules
       set state = advance.state::carillon.schedule_state,
         next_slot_at = advance.next_slot_at,
@@ -39,7 +40,8 @@ export async function advanceSchedules(
         failure_count = schedules.failure_count + advance.failure_count,
         paused_reason = coalesce(advance.paused_reason, schedules.paused_reason),
         paused_at = case when advance.paused_reason is null then schedules.paused_at else ${nowOf(p.now)} end,
-        paused_by_subject = case when advance.paused_reason is null then schedules.paused_by_subject else 'system:carillon' end
+        paused_by_subject =
+          case when advance.paused_reason is null then schedules.paused_by_subject else ${sql.lit(SYSTEM_SUBJECT)} end
       from unnest(
         ${plans.map(({ schedule }) => schedule.id)}::uuid[],
         ${plans.map(({ state }) => state)}::text[],
@@ -55,8 +57,8 @@ export async function advanceSchedules(
       )
       where schedules.id = advance.id
     )
-    ${runsInsert(lines)}`
-  return writeLines(tx, lines, statement)
+    ${runsInsert(newLines)}`
+  return writeLines(tx, newLines, statement)
 }
 
 /**
@@ -69,7 +71,7 @@ export async function advanceSingleRuns(
   p: BeginStamp & { readonly plans: readonly SingleRunPlan[] },
 ): Promise<void> {
   const { plans } = p
-  const runs = plans.map(({ runs: [run] }) => run)
+  const lines = plans.map(({ lines: [line] }) => line)
   const statement = sql`
     with stamp as materialized (
       select ${stampOf(p.now, p.notBefore)} as at
@@ -79,9 +81,9 @@ export async function advanceSingleRuns(
         due_at = to_timestamp(advance.due / 1000.0),
         run_count = schedules.run_count + 1
       from unnest(
-        ${plainArray(runs.map(({ scheduleId }) => scheduleId))}::uuid[],
-        ${plainArray(runs.map(({ scheduledFor }) => scheduledFor))}::double precision[],
-        ${plainArray(runs.map(({ id }) => id))}::uuid[],
+        ${plainArray(lines.map(({ scheduleId }) => scheduleId))}::uuid[],
+        ${plainArray(lines.map(({ scheduledFor }) => scheduledFor))}::double precision[],
+        ${plainArray(lines.map(({ id }) => id))}::uuid[],
         ${plainArray(plans.map(({ nextSlotAt }) => nextSlotAt))}::double precision[],
         ${plainArray(plans.map(({ dueAt }) => dueAt))}::double precision[]
       ) as advance(id, slot, run_id, next_slot, due)
@@ -95,18 +97,18 @@ export async function advanceSingleRuns(
     select id, to_timestamp(slot / 1000.0), run_id, tenant_id, project_id, revision, 'schedule', 'running', 1, 1,
       ${p.workerId}::uuid, (select at from stamp), (select at from stamp)
     from advanced`
-  await namingMissingMonths(runs, () => statement.execute(tx))
+  await namingMissingMonths(lines, () => statement.execute(tx))
 }
 
 /** The ids of those new lines whose slot has a line already. */
-export async function findWritten(tx: Tx, p: { readonly runs: readonly NewLine[] }): Promise<Set<string>> {
+export async function findWritten(tx: Tx, p: { readonly lines: readonly NewLine[] }): Promise<Set<string>> {
   const { rows } = await sql<{ id: string }>`
-    select run.id
+    select line.id
     from unnest(
-      ${p.runs.map((run) => run.scheduleId)}::uuid[],
-      ${p.runs.map((run) => instantText(run.scheduledFor))}::timestamptz[],
-      ${p.runs.map((run) => run.id)}::uuid[]
-    ) as run(schedule_id, scheduled_for, id)
-    join carillon.runs on runs.schedule_id = run.schedule_id and runs.scheduled_for = run.scheduled_for`.execute(tx)
+      ${p.lines.map((line) => line.scheduleId)}::uuid[],
+      ${p.lines.map((line) => instantText(line.scheduledFor))}::timestamptz[],
+      ${p.lines.map((line) => line.id)}::uuid[]
+    ) as line(schedule_id, scheduled_for, id)
+    join carillon.runs on runs.schedule_id = line.schedule_id and runs.scheduled_for = line.scheduled_for`.execute(tx)
   return new Set(rows.map(({ id }) => id))
 }

@@ -1,4 +1,4 @@
-import type { AttemptOutcome, RunReason, RunState, RunWait } from '@carillon/api'
+import { SYSTEM_SUBJECT, type AttemptOutcome, type RunReason, type RunState, type RunWait } from '@carillon/api'
 import { sql } from 'kysely'
 
 import type { Tx } from '../../db/database.ts'
@@ -152,7 +152,7 @@ export async function settleRuns(
         due_at = case when pause.is_due then null else schedules.due_at end,
         paused_at = case when pause.is_due then (select at from stamp) else schedules.paused_at end,
         paused_reason = case when pause.is_due then ${p.autoPauseReason} else schedules.paused_reason end,
-        paused_by_subject = case when pause.is_due then 'system:carillon' else schedules.paused_by_subject end
+        paused_by_subject = case when pause.is_due then ${sql.lit(SYSTEM_SUBJECT)} else schedules.paused_by_subject end
       from settled
       join carillon.schedules as before on before.id = settled.schedule_id
       cross join lateral (
@@ -170,7 +170,7 @@ export async function settleRuns(
       insert into carillon.schedule_changes (
         schedule_id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, reason, changed_at
       )
-      select id, tenant_id, project_id, 'paused', revision, null, 'system:carillon', ${p.autoPauseReason},
+      select id, tenant_id, project_id, 'paused', revision, null, ${sql.lit(SYSTEM_SUBJECT)}, ${p.autoPauseReason},
         (select at from stamp)
       from counted
       where is_due

@@ -7,6 +7,7 @@ import type { FailingServices } from '../../kernel/failure-record.ts'
 import { NIL_UUID } from '../../kernel/ids.ts'
 import { TZDATA_VERSION, VERSION } from '../../kernel/version.ts'
 import type { RunFence } from '../../ledger/held-run.ts'
+import { FENCE_COLUMNS, RUNS_WITH_REVISION, toFence, type FenceRow } from './fences.ts'
 
 /* In every function, `now` is null in production: Postgres' own clock decides (I10). A test passes an instant. */
 
@@ -150,24 +151,9 @@ export async function findOrphanedRuns(
       ? // With `is not null`, Postgres would scan a month that its statistics show as empty, instead of the index of open runs.
         sql`runs.worker_id >= ${sql.lit(NIL_UUID)}`
       : sql`runs.worker_id = any(${p.workerIds}::uuid[])`
-  const { rows } = await sql<{
-    schedule_id: string
-    scheduled_for: Date
-    id: string
-    worker_id: string
-    token: number
-    attempt_count: number
-    is_cancel_requested: boolean
-    target_kind: string
-    policy: string | null
-  }>`
-    select runs.schedule_id, runs.scheduled_for, runs.id, runs.worker_id, runs.token, runs.attempt_count,
-      runs.cancel_requested_at is not null as is_cancel_requested,
-      coalesce(revisions.target_kind, schedules.target_kind) as target_kind, revisions.policy::text as policy
-    from carillon.runs
-    join carillon.schedules on schedules.id = runs.schedule_id
-    left join carillon.schedule_revisions as revisions
-      on revisions.schedule_id = runs.schedule_id and revisions.revision = runs.revision
+  const { rows } = await sql<FenceRow & { is_cancel_requested: boolean; policy: string | null }>`
+    select ${FENCE_COLUMNS}, runs.cancel_requested_at is not null as is_cancel_requested, revisions.policy::text as policy
+    from ${RUNS_WITH_REVISION}
     where ${isOpen()}
       and ${isOfWorker}
       and not exists (
@@ -176,13 +162,7 @@ export async function findOrphanedRuns(
       )
     limit ${p.limit}`.execute(db)
   return rows.map((row) => ({
-    scheduleId: row.schedule_id,
-    scheduledFor: row.scheduled_for.getTime(),
-    runId: row.id,
-    workerId: row.worker_id,
-    token: row.token,
-    attempt: row.attempt_count,
-    targetKind: row.target_kind,
+    ...toFence(row),
     isCancelRequested: row.is_cancel_requested,
     policy: row.policy ?? '',
   }))

@@ -15,6 +15,8 @@ type KeyName = Caller & { readonly key: string }
 export interface StoredAnswer {
   /** SHA-256 of the request. */
   readonly requestHash: Buffer
+  /** The created schedule, or the first of several. */
+  readonly scheduleId: string
   /** The parsed JSON of the answer. */
   readonly answer: unknown
 }
@@ -38,24 +40,18 @@ export async function tryLockKey(tx: Tx, p: KeyName): Promise<boolean> {
 
 /** An answer of the last day. An older one does not count, even if upkeep has not deleted it yet. */
 export async function findAnswer(tx: Tx, p: KeyName & { now: Date | null }): Promise<StoredAnswer | undefined> {
-  const { rows } = await sql<{ request_hash: Buffer; answer: unknown }>`
-    select answers.request_hash, answers.answer
+  const { rows } = await sql<{ request_hash: Buffer; schedule_id: string; answer: unknown }>`
+    select answers.request_hash, answers.schedule_id, answers.answer
     from carillon.idempotent_answers as answers
     where answers.tenant_id = ${p.tenantId} and answers.project_id = ${p.projectId}
       and answers.subject = ${p.subject} and answers.key = ${p.key}
       and answers.answered_at > ${nowOf(p.now)} - ${ANSWERS_KEPT_MS} * interval '1 millisecond'`.execute(tx)
   const [row] = rows
-  return row && { requestHash: row.request_hash, answer: row.answer }
+  return row && { requestHash: row.request_hash, scheduleId: row.schedule_id, answer: row.answer }
 }
 
-/**
- * Stores an answer, and replaces one that is too old. Call with the key locked.
- * @param p `scheduleId` is the created schedule, or the first of several
- */
-export async function saveAnswer(
-  tx: Tx,
-  p: KeyName & StoredAnswer & { scheduleId: string; now: Date | null },
-): Promise<void> {
+/** Stores an answer, and replaces one that is too old. Call with the key locked. */
+export async function saveAnswer(tx: Tx, p: KeyName & StoredAnswer & { now: Date | null }): Promise<void> {
   await sql`
     insert into carillon.idempotent_answers (
       tenant_id, project_id, subject, key, request_hash, schedule_id, answer, answered_at

@@ -87,14 +87,6 @@ export async function resumeSchedule(
     ${notifySoonDue(p)}`.execute(tx)
 }
 
-/** Fails the transaction unless the quotas of project and owner have room for a locked schedule that has become active again. */
-export async function requireQuota(
-  tx: Tx,
-  p: { tenantId: string; projectId: string; ownerSubject: string },
-): Promise<void> {
-  await sql`select carillon.check_quotas(${p.tenantId}, ${p.projectId}, ${p.ownerSubject}, 1)`.execute(tx)
-}
-
 /** Marks locked schedules as deleted. Their rows stay until the retention ends. */
 export async function deleteSchedules(
   tx: Tx,

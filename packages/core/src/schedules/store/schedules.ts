@@ -3,7 +3,7 @@ import { sql, type RawBuilder } from 'kysely'
 
 import { CADENCE_COLUMN } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
-import type { Caller } from '../../kernel/scope.ts'
+import type { Scope } from '../../kernel/scope.ts'
 import type { Schedule } from '../../ledger/records.ts'
 
 interface Row {
@@ -12,7 +12,7 @@ interface Row {
   project_id: string
   owner_subject: string
   name: string
-  state: ScheduleState
+  state: Schedule['state']
   revision: number
   cadence: Schedule['cadence']
   target: Schedule['target']
@@ -35,8 +35,6 @@ interface Row {
   paused_at: Date | null
 }
 
-type Within = Pick<Caller, 'tenantId' | 'projectId'>
-
 const SCHEDULE_COLUMNS = sql`
   schedules.id, schedules.tenant_id, schedules.project_id, schedules.owner_subject, revisions.name, schedules.state,
   schedules.revision,
@@ -54,7 +52,7 @@ const FROM_SCHEDULES = sql`
   left join carillon.execution_grants as grants on grants.id = schedules.grant_id`
 
 /** A schedule that is not deleted; undefined also if the schedule belongs to another project (I9). */
-export async function findSchedule(db: Db | Tx, p: Within & { id: string }): Promise<Schedule | undefined> {
+export async function findSchedule(db: Db | Tx, p: Scope & { id: string }): Promise<Schedule | undefined> {
   const { rows } = await sql<Row>`
     select ${SCHEDULE_COLUMNS}
     from ${FROM_SCHEDULES}
@@ -68,7 +66,7 @@ export async function findSchedule(db: Db | Tx, p: Within & { id: string }): Pro
  * `findSchedule` with the row locked for the rest of the transaction. It takes two statements: a single one that waited for the lock
  * of an edit would join the current row with the revisions of an older snapshot, and find no schedule.
  */
-export async function lockSchedule(tx: Tx, p: Within & { id: string }): Promise<Schedule | undefined> {
+export async function lockSchedule(tx: Tx, p: Scope & { id: string }): Promise<Schedule | undefined> {
   const { rows } = await sql`
     select
     from carillon.schedules
@@ -79,7 +77,7 @@ export async function lockSchedule(tx: Tx, p: Within & { id: string }): Promise<
 }
 
 /** All schedules of a project that are not deleted, locked in the order of their ids. Two statements, as in `lockSchedule`. */
-export async function lockProject(tx: Tx, p: Within): Promise<Schedule[]> {
+export async function lockProject(tx: Tx, p: Scope): Promise<Schedule[]> {
   const { rows: locked } = await sql<{ id: string }>`
     select schedules.id
     from carillon.schedules
@@ -95,7 +93,7 @@ export async function lockProject(tx: Tx, p: Within): Promise<Schedule[]> {
 }
 
 /** The filters of a page; null: any value. `before` is the last id of the previous page; null: the first page. */
-interface ListQuery extends Within {
+interface ListQuery extends Scope {
   readonly state: ScheduleState | null
   readonly targetKind: string | null
   readonly nameContains: string | null

@@ -146,7 +146,7 @@ function callerIn(
     return { ...caller, tenantId: tenant, projectId: project }
   }
   const detail = `expected the tenant and project of the calling key, got others: use ${ADMIN_KEY_PHRASE}`
-  throw new ProblemError('forbidden', detail)
+  throw new ProblemError('admin_key_required', detail)
 }
 
 function toEpochMs(instant: string | null): number | null {

@@ -1,5 +1,5 @@
-import { renderCalendar } from '../../calendar.ts'
 import { wallNow } from '../../clock.ts'
+import { renderCalendar } from '../calendar.ts'
 import type { HandlersOf } from '../operations.ts'
 import { withRenamedFields } from '../problems.ts'
 import { toAuditReport, toInstant } from '../wire.ts'

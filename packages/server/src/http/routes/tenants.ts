@@ -37,10 +37,9 @@ export const tenantHandlers: HandlersOf<
     return { body: { ...(await projects.previewPurge(caller)) } }
   },
 
-  purgeProject: async ({ service: { projects, logger }, caller, params: { id }, body: { name } }) => {
+  purgeProject: async ({ service: { projects, logger }, caller, params: { id }, body }) => {
     requireOwnProject(caller, id)
-    requireConfirmation(id, name)
-    const removed = await projects.purge(caller, { confirm: name })
+    const removed = await projects.purge(caller, body)
     logChange(logger, 'project.purged', caller, { ...removed })
     return { body: { ...removed } }
   },
@@ -50,11 +49,4 @@ export const tenantHandlers: HandlersOf<
 function requireOwnProject({ projectId }: Caller, id: string): void {
   if (id === projectId) return
   throw new ProblemError('project_not_found', `expected the project of the calling key, got ${foundText(id)}`)
-}
-
-/** Core checks the same, but its error would name the field `confirm`, which the caller knows as `name`. */
-function requireConfirmation(id: string, name: string): void {
-  if (name === id) return
-  const message = `expected the name of the project, ${foundText(id)}, got ${foundText(name)}: nothing was removed`
-  throw new ProblemError('purge_refused', `name: ${message}`, { errors: [{ field: 'name', message }] })
 }

@@ -2,6 +2,7 @@ import { DAY_MS, PAGE_SIZE } from '@carillon/api'
 import {
   CarillonError,
   describeCadence,
+  EventLoopYield,
   slotsOf,
   type Caller,
   type Clock,
@@ -47,10 +48,8 @@ const MINUTE_MS = 60_000
 const SLOTS_MAX = 2000
 const SLOTS_PER_SCHEDULE = 100
 const SCHEDULES_MAX = 10_000
-/** How many schedules have their slots computed before the clock is read again. */
+/** How many schedules have their slots computed before the found slots are sorted and the clock is read again. */
 const BATCH = 5
-/** How long a calendar may compute slots before it yields the event loop to other requests. */
-const TURN_MS = 10
 
 /**
  * Renders the slots of a project's active schedules in the next 30 days as iCalendar. The calendar holds no payload, URL or
@@ -90,9 +89,10 @@ async function upcomingSlots({ scheduler, clock }: CalendarDeps, caller: Caller,
   const { schedules } = earliest
   const found: UpcomingSlot[] = []
   let { to, isCut } = earliest
-  let turnBegan = clock.monotonicMs()
+  const eventLoop = new EventLoopYield(clock)
   // Schedules come in the order of their next slots. Once SLOTS_MAX slots are found, a schedule whose next slot is later adds none.
   for (let at = 0; at < schedules.length; at += BATCH) {
+    await eventLoop.next()
     const batch = schedules.slice(at, at + BATCH)
     if ((batch[0]?.nextSlotAt ?? 0) >= to) return { slots: found, isCut: true }
     const slots = batch.map((schedule) => readableSlots(schedule, { from, to }))
@@ -104,9 +104,6 @@ async function upcomingSlots({ scheduler, clock }: CalendarDeps, caller: Caller,
       found.length = SLOTS_MAX
       to = (found.at(-1)?.scheduledFor ?? to) + 1
     }
-    if (clock.monotonicMs() - turnBegan < TURN_MS) continue
-    await clock.sleep(0)
-    turnBegan = clock.monotonicMs()
   }
   return { slots: found, isCut }
 }

@@ -1,5 +1,5 @@
 /** Every reason why a server or worker does not start, or a maintenance command fails. The CLI turns each into an exit code. */
-export const OPERATOR_ERROR_CODES = [
+const OPERATOR_ERROR_CODES = [
   /** An environment variable or a flag is wrong; the message names it. */
   'settings_invalid',
   /** `carillon server` and `carillon worker` need DATABASE_URL. */
