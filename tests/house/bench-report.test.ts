@@ -149,7 +149,7 @@ describe('the goals', () => {
   test.each([
     ['its own', 0],
     ['the compared', 1],
-  ])('a goal is neither reached nor missed if a round of %s measurement failed', (_whose, failed) => {
+  ])('a goal is neither reached nor missed if a round failed in %s measurement', (_whose, failed) => {
     const pair = [figure('drain', 'Carillon', 60_000, 'slotsPerSecond', 39_000), limit] as const
     const failures = [failureOf(pair[failed === 0 ? 0 : 1], 2)]
 

@@ -5,11 +5,11 @@ import { InputReader } from './input/input-reader.ts'
 import type { ParseContext } from './input/parse-context.ts'
 import { ProblemList } from './input/problem.ts'
 import type { Problem } from './input/problem.ts'
-import { readCron } from './kinds/cron.ts'
-import { readFrequency } from './kinds/frequency.ts'
-import { readInterval } from './kinds/interval.ts'
-import { readOnce } from './kinds/once.ts'
-import { readRRule } from './kinds/rrule.ts'
+import { parseCronCadence } from './kinds/cron.ts'
+import { parseFrequencyCadence } from './kinds/frequency.ts'
+import { parseIntervalCadence } from './kinds/interval.ts'
+import { parseOnceCadence } from './kinds/once.ts'
+import { parseRRuleCadence } from './kinds/rrule.ts'
 import { CADENCE_LIMITS } from './limits.ts'
 import { SEARCH_STEPS, SearchLimitError, StepBudget } from './rules/step-budget.ts'
 import { CADENCE_KINDS } from './spec.ts'
@@ -37,12 +37,12 @@ interface KindRules {
 const RECURRING = ['kind', 'timezone', 'startAt', 'endAt', 'maxRuns', 'dst'] as const
 
 const KINDS: Readonly<Record<CadenceKind, KindRules>> = {
-  once: { read: readOnce, fields: ['kind', 'at', 'timezone', 'dst'], ruleField: 'at' },
-  cron: { read: readCron, fields: [...RECURRING, 'expression'], ruleField: 'expression' },
-  rrule: { read: readRRule, fields: [...RECURRING, 'rule', 'start', 'exdates', 'rdates'], ruleField: 'rule' },
-  interval: { read: readInterval, fields: [...RECURRING, 'every', 'anchor'], ruleField: 'every' },
+  once: { read: parseOnceCadence, fields: ['kind', 'at', 'timezone', 'dst'], ruleField: 'at' },
+  cron: { read: parseCronCadence, fields: [...RECURRING, 'expression'], ruleField: 'expression' },
+  rrule: { read: parseRRuleCadence, fields: [...RECURRING, 'rule', 'start', 'exdates', 'rdates'], ruleField: 'rule' },
+  interval: { read: parseIntervalCadence, fields: [...RECURRING, 'every', 'anchor'], ruleField: 'every' },
   frequency: {
-    read: readFrequency,
+    read: parseFrequencyCadence,
     fields: [...RECURRING, 'frequency', 'dayOfWeek', 'timeOfDay', 'anchor'],
     ruleField: 'frequency',
   },

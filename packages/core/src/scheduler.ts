@@ -64,7 +64,7 @@ export class Scheduler {
 
   /**
    * Creates up to `CREATE_MANY_MAX` schedules in one transaction, all or none. For imports: it costs a fraction of single creates. The path
-   * of a problem names its input, such as `schedules[17].cadence.expression`.
+   * of a validation error starts with its input, as in `schedules[17].cadence.expression`.
    * @returns their ids, in the order of the inputs
    */
   async createMany(caller: Caller, inputs: readonly ScheduleInput[]): Promise<string[]> {

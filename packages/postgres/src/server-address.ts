@@ -11,7 +11,7 @@ export const LOOPBACK = '127.0.0.1'
 
 /** A Postgres that another process started and will stop. */
 export interface RunningPostgres {
-  /** Connects as the superuser, with its password, to the database `postgres`. */
+  /** The URL of the database `postgres`, with the superuser's name and password. */
   readonly url: string
   readonly port: number
 }

@@ -63,7 +63,7 @@ describe('the address that a connection reaches', () => {
     expect(elsewhere.connectionCount).toBe(1)
   })
 
-  test('is not checked if the other side has already closed, which is a network error', async () => {
+  test('leaves a connection that the other side has already closed as a network error, not as a refused address', async () => {
     await using elsewhere = await startNetServer(() => undefined)
     const dial = (): buildConnector.connector => (_options, callback) => {
       const socket = connect(elsewhere.port, '127.0.0.1', () => {

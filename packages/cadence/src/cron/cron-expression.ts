@@ -1,6 +1,6 @@
 import { rangesOf } from '../rules/sorted-list.ts'
 
-/** The values that one of the five fields accepts. */
+/** The values that a field of a cron expression accepts. */
 export interface CronFieldShape {
   readonly name: string
   readonly min: number

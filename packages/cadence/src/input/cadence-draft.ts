@@ -6,7 +6,7 @@ import type { DstPolicy } from '../time/dst-policy.ts'
 import type { Zone } from '../time/zone.ts'
 import type { Bounds } from './recurrence-input.ts'
 
-/** What the reader of a kind, such as `readCron`, builds from valid fields. `parse` checks it before it becomes a `Cadence`. */
+/** What the reader of a kind, such as `parseCronCadence`, builds from valid fields. `parse` checks it before it becomes a `Cadence`. */
 export interface CadenceDraft {
   readonly spec: CadenceSpec
   readonly zone: Zone

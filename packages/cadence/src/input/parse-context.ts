@@ -4,7 +4,7 @@ import { STEPS_PER_ZONE_YEAR } from '../time/zone.ts'
 import type { InputReader } from './input-reader.ts'
 import type { ProblemList } from './problem.ts'
 
-/** What `parse` passes to the reader of a kind, such as `readCron`. */
+/** What `parse` passes to the reader of a kind, such as `parseCronCadence`. */
 export interface ParseContext {
   readonly reader: InputReader
   readonly problems: ProblemList

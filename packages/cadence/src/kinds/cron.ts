@@ -11,7 +11,7 @@ import { densityOf, spacingOnCircle } from '../rules/spacing.ts'
 import { resolveDst } from '../time/dst-policy.ts'
 import { DAY_MS } from '../time/wall-time.ts'
 
-export function readCron(context: ParseContext): CadenceDraft | undefined {
+export function parseCronCadence(context: ParseContext): CadenceDraft | undefined {
   const text = context.reader.requiredText('expression', 'a cron expression such as 0 9 * * 1-5')
   const expression = text === undefined ? undefined : parseCron(text, 'expression', context.problems)
   const { recurrence } = readRecurrence(context)

@@ -32,7 +32,7 @@ const PHRASES: Readonly<Record<Frequency, (weekday: string) => string>> = {
 
 const TIME_EXPECTED = 'a time such as 09:00'
 
-export function readFrequency(context: ParseContext): CadenceDraft | undefined {
+export function parseFrequencyCadence(context: ParseContext): CadenceDraft | undefined {
   const frequency = readName(context)
   const dayOfWeek = readDayOfWeek(context)
   const timeOfDay = readTimeOfDay(context)

@@ -20,7 +20,7 @@ import type { WallTime } from '../time/wall-time.ts'
 import { UTC } from '../time/zone.ts'
 import type { Zone } from '../time/zone.ts'
 
-export function readInterval(context: ParseContext): CadenceDraft | undefined {
+export function parseIntervalCadence(context: ParseContext): CadenceDraft | undefined {
   const duration = readEvery(context)
   const zone = readZone(context)
   if (duration === undefined || zone === undefined) {

@@ -15,7 +15,7 @@ import { findZone } from '../time/zone.ts'
 
 const UNBOUNDED = { from: FIRST_INSTANT, to: LAST_INSTANT, maxRuns: null }
 
-export function readOnce(context: ParseContext): CadenceDraft | undefined {
+export function parseOnceCadence(context: ParseContext): CadenceDraft | undefined {
   const { reader } = context
   const text = reader.requiredText('at', MOMENT_EXPECTED)
   // No `both`: a cadence of one slot cannot run in both passes.

@@ -27,7 +27,7 @@ import type { WallTime } from '../time/wall-time.ts'
 import { UTC } from '../time/zone.ts'
 import type { Zone } from '../time/zone.ts'
 
-export function readRRule(context: ParseContext): CadenceDraft | undefined {
+export function parseRRuleCadence(context: ParseContext): CadenceDraft | undefined {
   const parts = readRule(context)
   const { zone = UTC, recurrence } = readRecurrence(context)
   const start = readStart(context, zone)
@@ -88,7 +88,7 @@ function toSecond(wall: WallTime): WallTime {
 
 /**
  * UNTIL as a wall time; null without UNTIL. An instant can end a rule between the two passes of a repeated hour. So for an
- * instant this is a later bound, and `readRRule` applies the instant itself to the slots.
+ * instant this is a later bound, and `parseRRuleCadence` applies the instant itself to the slots.
  */
 function lastWall({ until }: RRuleParts, zone: Zone): WallTime | null {
   if (until === null) return null

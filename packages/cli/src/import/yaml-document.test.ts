@@ -72,7 +72,7 @@ describe('a YAML file', () => {
       /^expected YAML, got a text that cannot be read: Merge sources must be maps/,
     ],
     ['is nested too deeply', '['.repeat(100_000), /^expected YAML, got a text that cannot be read: /],
-  ])('that %s is refused with the reason', async (_what, text, message) => {
+  ])('is refused with the reason if it %s', async (_what, text, message) => {
     await expect(parseYaml(text)).rejects.toMatchObject({
       code: 'file_invalid',
       message: expect.stringMatching(message) as string,

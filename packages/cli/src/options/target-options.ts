@@ -10,7 +10,7 @@ import { InvalidArgumentError, Option, type Command } from 'commander'
 import { usageError } from '../process/cli-error.ts'
 import { dropUndefined, durationSeconds, header, json, type Headers } from './option-values.ts'
 
-export type TargetInput = ScheduleInput['target']
+export type TargetDefinition = ScheduleInput['target']
 
 interface SecretAuth {
   readonly kind: string
@@ -64,7 +64,7 @@ function readAuth(text: string): SecretAuth | typeof NO_AUTH {
 }
 
 /** The target that the options describe, as changes to `current` if there is one; undefined if they set nothing. */
-export function readTarget(options: TargetOptions, current?: TargetInput): TargetInput | undefined {
+export function readTarget(options: TargetOptions, current?: TargetDefinition): TargetDefinition | undefined {
   const { url, method, header: headers, payload, auth, timeout, target } = options
   const changes = dropUndefined({
     url,
@@ -78,7 +78,7 @@ export function readTarget(options: TargetOptions, current?: TargetInput): Targe
   if (target !== undefined) {
     if (hasChanges) throw usageError('expected --target alone, got it with other target options')
     // The CLI sends what the user typed without checking it: the server checks it and names each field at fault.
-    return target as TargetInput
+    return target as TargetDefinition
   }
   if (!hasChanges) return undefined
   const base = current ?? { kind: 'http' }

@@ -92,7 +92,7 @@ function keyIdOf(key: Buffer): string {
   return createHash('sha256').update(KEY_ID_DOMAIN).update(key).digest('hex').slice(0, KEY_ID_LENGTH)
 }
 
-/** Each part follows its length, so two different bindings never have the same bytes. */
+/** Each part is prefixed with its length, so two different bindings never have the same bytes. */
 function bytesOf({ tenantId, projectId, name, version }: SecretBinding): Buffer {
   const parts = [BINDING_DOMAIN, tenantId, projectId, name, String(version)].map((part) => Buffer.from(part, 'utf8'))
   return Buffer.concat(

@@ -59,7 +59,7 @@ interface Segment {
   readonly ids: readonly string[]
   /** The first slot; null: no lower bound. */
   readonly from: number | null
-  /** The slot after the last; null: no upper bound. */
+  /** Exclusive: the first slot behind the range; null: no upper bound. */
   readonly before: number | null
 }
 

@@ -25,13 +25,13 @@ import { groupSlots, listSlotsOfGroup, type LedgerRange, type SlotGroup } from '
 interface LedgerPart {
   /** The first slot; null: no lower bound. */
   readonly from: number | null
-  /** The slot after the last; null: no upper bound. */
+  /** Exclusive: the first slot behind the range; null: no upper bound. */
   readonly before: number | null
   /** The sums of the parts before this one. */
   readonly sums: LedgerSums
 }
 
-export interface RunAuditTask {
+export interface RunAuditRange {
   readonly ids: readonly string[]
   /** Null: all lines of these schedules. */
   readonly part: LedgerPart | null
@@ -96,7 +96,7 @@ export class RunAudit {
     this.#clock = clock
   }
 
-  async run(task: RunAuditTask): Promise<RunAuditResult> {
+  async run(task: RunAuditRange): Promise<RunAuditResult> {
     const examined = await readSnapshot(this.#db, (tx) => examine(tx, task))
     const findings: NewFinding[] = []
     for (const { counts } of examined.filter(isSuspect)) findings.push(...(await this.#confirm(counts.id, task)))
@@ -107,7 +107,7 @@ export class RunAudit {
   }
 
   /** One schedule per transaction: its row stays locked for as long as reading one page takes. */
-  async #confirm(id: string, task: RunAuditTask): Promise<NewFinding[]> {
+  async #confirm(id: string, task: RunAuditRange): Promise<NewFinding[]> {
     return transact(this.#db, this.#clock, async (tx) => {
       const locked = await lockFreeSchedules(tx, { scheduleIds: [id] })
       if (!locked.has(id)) return this.#checkLocked(tx, id, task)
@@ -123,7 +123,7 @@ export class RunAudit {
   }
 
   /** Another transaction has the schedule locked and may be about to take its runs. Only runs that have been overdue for long count. */
-  async #checkLocked(tx: Tx, id: string, task: RunAuditTask): Promise<NewFinding[]> {
+  async #checkLocked(tx: Tx, id: string, task: RunAuditRange): Promise<NewFinding[]> {
     if (!isLastPart(task)) return []
     const before = task.now - LONG_OVERDUE_MS
     const runs = (await listUnattendedRuns(tx, { ids: [id], before: new Date(before) })).filter(
@@ -135,7 +135,7 @@ export class RunAudit {
   async #checkUnattended(
     tx: Tx,
     runs: readonly UnattendedRun[],
-    task: RunAuditTask,
+    task: RunAuditRange,
     isRowLocked: boolean,
   ): Promise<NewFinding[]> {
     if (runs.length === 0) return []
@@ -149,7 +149,7 @@ export class RunAudit {
     })
   }
 
-  #mayBeRescued(run: UnattendedRun, { now, isRequested }: RunAuditTask): boolean {
+  #mayBeRescued(run: UnattendedRun, { now, isRequested }: RunAuditRange): boolean {
     if (run.what !== 'held' || run.lostAt !== null) return false
     const seenAt = this.#withoutWorker.get(run.runId)
     if (isRequested || (seenAt !== undefined && now - seenAt > RESCUE_MS)) return false
@@ -165,7 +165,7 @@ export class RunAudit {
    */
   async #confirmSums(
     { counts, sums }: Examined,
-    { part, completeSince, now, isRequested }: RunAuditTask,
+    { part, completeSince, now, isRequested }: RunAuditRange,
   ): Promise<NewFinding[]> {
     const { id } = counts
     const right = rightCounts(counts, sums, { completeSince, failures: undefined })
@@ -197,16 +197,16 @@ export class RunAudit {
 }
 
 /** True if the task includes the last line of its schedules. */
-function isLastPart({ part }: RunAuditTask): boolean {
+function isLastPart({ part }: RunAuditRange): boolean {
   return part === null || part.before === null
 }
 
-function rangeOf({ ids, part, legacyUntil }: RunAuditTask): LedgerRange {
+function rangeOf({ ids, part, legacyUntil }: RunAuditRange): LedgerRange {
   const legacy = legacyUntil === null ? null : new Date(legacyUntil)
   return { ids, from: part?.from ?? null, before: part?.before ?? null, legacyUntil: legacy }
 }
 
-async function examine(tx: Tx, task: RunAuditTask): Promise<Examined[]> {
+async function examine(tx: Tx, task: RunAuditRange): Promise<Examined[]> {
   const { ids, part, now, completeSince } = task
   const counted = await listAuditedCounts(tx, { ids })
   const groups = Map.groupBy(await groupSlots(tx, rangeOf(task)), ({ scheduleId }) => scheduleId)

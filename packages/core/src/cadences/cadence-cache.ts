@@ -98,7 +98,7 @@ export class ParsedCadence {
  */
 export class CadenceCache {
   readonly #cadences: LRUCache<string, ParsedCadence>
-  /** Apart from the stored cadences: what callers send must not displace them. */
+  /** Cadences that callers send have a cache of their own, so they cannot evict the stored ones. */
   readonly #inputs = newCadenceCache(INPUTS_MAX, INPUTS_MAX_BYTES)
   readonly #policies = new LRUCache<string, SchedulePolicy>({ max: POLICIES_MAX })
   readonly #policyInputs = new LRUCache<string, ParsedPolicy>({ max: POLICIES_MAX })

@@ -37,7 +37,10 @@ const CODES: Readonly<Record<PostgresErrorCode, OperatorErrorCode>> = {
   start_failed: 'postgres_failed',
 }
 
-/** Starts the Postgres of a data directory. With a listener, restarts it whenever it stops unexpectedly. */
+/**
+ * Starts the Postgres of a data directory.
+ * @param restarts receives each restart. Without it, a Postgres that stops unexpectedly is not started again
+ */
 export async function startEmbedded(directory: DataDirectory, restarts?: RestartListener): Promise<EmbeddedPostgres> {
   try {
     return await startPostgres({ dataDir: directory.postgresDir, ...(restarts && { restarts }) })
