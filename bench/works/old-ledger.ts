@@ -43,7 +43,7 @@ async function makeMonths(url: string): Promise<void> {
   const db = createDb(createPool({ connectionString: url, maxConnections: 1 }))
   const at = nowMs()
   await ensurePartitions(db, { from: new Date(at - (RUNS_PER_HISTORY / 2 + 1) * DAYS), to: new Date(at) })
-  await db.destroy()
+  await db.close()
 }
 
 /** Inserts the slots number `from` to `to` of every history, the oldest first, and at most `runs`. */

@@ -1,5 +1,4 @@
 import { createDb, createPool, Scheduler, type Caller, type Db } from '@carillon/core'
-import { CompiledQuery, type QueryResult } from 'kysely'
 
 import type { Plan } from '../work.ts'
 import { noopTarget } from './noop-target.ts'
@@ -8,13 +7,12 @@ export { Scheduler } from '@carillon/core'
 
 type Pool = ReturnType<typeof createPool>
 
-/** A scheduler that records its statements. */
-export function recordingScheduler(pool: Pool): { scheduler: Scheduler; db: Db; queries: CompiledQuery[] } {
-  const queries: CompiledQuery[] = []
-  const log = ({ query }: { query: CompiledQuery }): void => void queries.push(query)
-  const db = createDb(pool, { log })
+/** A scheduler that records the texts of its statements. */
+export function recordingScheduler(pool: Pool): { scheduler: Scheduler; db: Db; texts: string[] } {
+  const texts: string[] = []
+  const db = createDb(pool, { onAnswer: ({ text }) => void texts.push(text) })
   const target = noopTarget()
-  return { scheduler: new Scheduler({ db, targets: new Map([[target.kind, target]]) }), db, queries }
+  return { scheduler: new Scheduler({ db, targets: new Map([[target.kind, target]]) }), db, texts }
 }
 
 /** Returns the generic plan of each statement of a page, for the API's role under row-level security. */
@@ -24,25 +22,18 @@ export async function explainPage(
   p: { caller: Caller; read: (scheduler: Scheduler) => Promise<unknown> },
 ): Promise<Plan> {
   const pool = createPool({ connectionString: url, maxConnections: 1 })
-  const { scheduler, db, queries } = recordingScheduler(pool)
+  const { scheduler, db, texts } = recordingScheduler(pool)
   try {
     await p.read(scheduler)
-    const reads = queries.filter(({ sql }) => /^\s*select\b/i.test(sql))
+    const reads = texts.filter((text) => /^\s*select\b/i.test(text))
     if (reads.length === 0) {
-      throw new Error(`expected ${page} to read with a select, got ${queries.length} other statements`)
+      throw new Error(`expected ${page} to read with a select, got ${texts.length} other statements`)
     }
-    const texts = await db.transaction().execute(async (tx) => {
-      for (const setting of settingsOf(p.caller)) await tx.executeQuery(CompiledQuery.raw(setting))
-      const plans: string[] = []
-      for (const { sql } of reads) {
-        plans.push(textOf(await tx.executeQuery(CompiledQuery.raw(`explain (generic_plan) ${sql}`))))
-      }
-      return plans
-    })
-    const text = texts.join('\n\n')
+    const plans = await plansOf(db, p.caller, reads)
+    const text = plans.join('\n\n')
     return { page, text, hasSeqScan: await readsWhole(pool, text) }
   } finally {
-    await db.destroy()
+    await db.close()
   }
 }
 
@@ -56,14 +47,19 @@ async function readsWhole(pool: Pool, text: string): Promise<boolean> {
   return rows.length > 0
 }
 
-function settingsOf({ tenantId, projectId }: Caller): string[] {
-  return [
-    'set local role carillon_api',
-    `set local carillon.tenant_id = '${tenantId}'`,
-    `set local carillon.project_id = '${projectId}'`,
-  ]
-}
-
-function textOf({ rows }: QueryResult<unknown>): string {
-  return (rows as { 'QUERY PLAN': string }[]).map((row) => row['QUERY PLAN']).join('\n')
+async function plansOf(db: Db, { tenantId, projectId }: Caller, reads: readonly string[]): Promise<string[]> {
+  return db.withConnection(async (connection) => {
+    const run = (text: string): Promise<unknown[]> => connection.run({ text, parameters: [] })
+    await run(
+      `${db.beginWith('begin')}; set local role carillon_api;
+       set local carillon.tenant_id = '${tenantId}'; set local carillon.project_id = '${projectId}'`,
+    )
+    const plans: string[] = []
+    for (const read of reads) {
+      const lines = (await run(`explain (generic_plan) ${read}`)) as { 'QUERY PLAN': string }[]
+      plans.push(lines.map((line) => line['QUERY PLAN']).join('\n'))
+    }
+    await connection.commit()
+    return plans
+  })
 }

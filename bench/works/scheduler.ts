@@ -33,7 +33,7 @@ export function openScheduler(url: string, connections: number): OpenScheduler {
         })
       })
     },
-    [Symbol.asyncDispose]: () => db.destroy(),
+    [Symbol.asyncDispose]: () => db.close(),
   }
 }
 

@@ -45,7 +45,7 @@ export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly str
     pipeline: ['kernel', 'db', 'ports', 'policy', 'cadences', 'ledger', 'access'],
     'event-log': ['kernel', 'db', 'ledger', 'schedules'],
     audit: ['kernel', 'db', 'policy', 'cadences', 'jobs'],
-    maintenance: ['kernel', 'db', 'ports', 'policy', 'ledger', 'jobs', 'schedules', 'event-log', 'audit'],
+    maintenance: ['kernel', 'db', 'policy', 'ledger', 'jobs', 'schedules', 'event-log', 'audit'],
     doctor: ['kernel', 'db', 'ledger', 'jobs', 'access', 'audit', 'pipeline'],
   },
   cadence: {
@@ -79,8 +79,9 @@ export const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly str
   },
 }
 
-/** Packages that send SQL. Only files that may contain SQL may import them. */
-export const SQL_PACKAGES: readonly string[] = ['kysely', 'pg']
+/** Packages and files with which statements are written and sent. Only files that may contain SQL may import them. */
+export const SQL_PACKAGES: readonly string[] = ['pg']
+export const SQL_FILES: readonly string[] = ['packages/core/src/db/sql.ts']
 
 /** Files of so few lines that have one importer belong into it. */
 export const SMALL_FILE_LINES = 30

@@ -1,6 +1,6 @@
 import type { Node } from 'oxc-parser'
 
-import { SQL_PACKAGES } from './arrows.ts'
+import { SQL_FILES, SQL_PACKAGES } from './arrows.ts'
 import { walk } from './syntax-walk.ts'
 import type { Violation } from './violation.ts'
 import { npmNameOf, type SourceFile, type Workspace } from './workspace.ts'
@@ -35,7 +35,9 @@ export function checkSql({ files }: Workspace): Violation[] {
 
 function sqlImports(file: SourceFile): Violation[] {
   return file.imports
-    .filter(({ specifier }) => SQL_PACKAGES.includes(npmNameOf(specifier) ?? ''))
+    .filter(
+      ({ specifier, target = '' }) => SQL_PACKAGES.includes(npmNameOf(specifier) ?? '') || SQL_FILES.includes(target),
+    )
     .map(({ specifier, line }) => violation(file, line, `import of ${specifier}`))
 }
 

@@ -7,8 +7,10 @@ import type { SourceFile, Workspace } from './workspace.ts'
 
 const ROOM = /^packages\/core\/src\/([^/]+)\//
 const STORE = /^packages\/core\/src\/([^/]+)\/store\//
-/** The type of kysely's `sql`: a part of a statement. */
-const SQL_TYPE = 'RawBuilder'
+/** The types of the parts of a statement. */
+const SQL_TYPES = ['Sql', 'Column', 'ColumnList']
+/** The functions of db/sql.ts and db/columns.ts that make them; `sql` is a tag. */
+const SQL_FUNCTIONS = ['sql', 'rawSql', 'identifier', 'literal', 'columns']
 
 /** The SQL of a room is its own: only the room itself imports its `store/`. Other rooms call the room. */
 export function checkStores({ files }: Workspace): Violation[] {
@@ -54,13 +56,13 @@ function filesOfCore(files: Workspace['files']): SourceFile[] {
 
 /** The names of constants that hold a part of SQL, and of functions that return one. */
 function sqlFragmentsIn({ program }: SourceFile): ReadonlySet<string> {
-  const types = new Set([SQL_TYPE])
+  const types = new Set(SQL_TYPES)
   const names = new Set<string>()
   walk(program, (node) => {
     if (node.type === 'TSTypeAliasDeclaration' && namesAny(node.typeAnnotation, types)) types.add(node.id.name)
   })
   walk(program, (node) => {
-    if (node.type === 'VariableDeclarator' && node.id.type === 'Identifier' && isSqlTemplate(node.init)) {
+    if (node.type === 'VariableDeclarator' && node.id.type === 'Identifier' && isSqlPart(node.init)) {
       names.add(node.id.name)
     }
     if (node.type === 'FunctionDeclaration' && node.id && node.returnType && namesAny(node.returnType, types)) {
@@ -70,8 +72,12 @@ function sqlFragmentsIn({ program }: SourceFile): ReadonlySet<string> {
   return names
 }
 
-function isSqlTemplate(node: Node | null): boolean {
-  return node?.type === 'TaggedTemplateExpression' && node.tag.type === 'Identifier' && node.tag.name === 'sql'
+/** True for the call of a function that makes a part of a statement, and of a method of such a part: `columns(…).with(…)`. */
+function isSqlPart(node: Node | null): boolean {
+  if (node?.type === 'TaggedTemplateExpression') return isSqlPart(node.tag)
+  if (node?.type === 'CallExpression') return isSqlPart(node.callee)
+  if (node?.type === 'MemberExpression') return isSqlPart(node.object)
+  return node?.type === 'Identifier' && SQL_FUNCTIONS.includes(node.name)
 }
 
 function namesAny(type: Node, names: ReadonlySet<string>): boolean {

@@ -89,7 +89,7 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'held runs are found by the index of open runs, whatever the statistics were when the plan was made',
     file: 'pipeline/store/workers.ts',
-    from: 'runs.worker_id >= ${sql.lit(NIL_UUID)}',
+    from: 'runs.worker_id >= ${literal(NIL_UUID)}',
     to: 'runs.worker_id is not null',
     tests: ['tests/pipeline/open-run-plans.test.ts'],
   },
@@ -173,7 +173,7 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a run that is cancelled untried is subtracted from run_count',
     file: 'schedules/cancel.ts',
-    from: '    await uncountUntried(tx, { ended })\n',
+    from: '  await uncountUntried(tx, { ended })\n',
     to: '',
     tests: ['tests/pipeline/cancel.test.ts'],
   },
@@ -208,8 +208,8 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a run whose revision is gone is taken, and fails',
     file: 'pipeline/store/take.ts',
-    from: '    left join carillon.schedule_revisions as revisions',
-    to: '    join carillon.schedule_revisions as revisions',
+    from: '    left join schedule_revisions as revisions',
+    to: '    join schedule_revisions as revisions',
     tests: ['tests/pipeline/retry-identity.test.ts'],
   },
   {

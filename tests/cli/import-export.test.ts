@@ -274,6 +274,16 @@ describe('an import that failed before it paused a schedule', () => {
     return { options: { ...options, input }, schedules, id: left?.id ?? '' }
   }
 
+  test('is completed even if a user has requested a run of the schedule since', async () => {
+    const { options, schedules, id } = await broken('broken-run')
+    await schedules.run(id)
+
+    const { stdout } = await rig.run('import', ['-'], options)
+
+    expect(stdout).toBe('0 created, 1 already exist, 0 refused\n')
+    expect(await schedules.get(id)).toMatchObject({ state: 'paused', skippedSlots: [slot] })
+  })
+
   test('is completed with a note if it is repeated, and a third import changes nothing', async () => {
     const { options, schedules, id } = await broken('broken')
 

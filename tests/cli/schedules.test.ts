@@ -127,9 +127,14 @@ describe('reading schedules', () => {
     expect(await rig.ask('schedules slots', ['By name', '--limit', '2'])).toEqual(
       await rig.client.schedules.slots(id, { limit: 2 }),
     )
+    const run = await rig.client.schedules.run(id)
     const history = await rig.run('schedules history', [id])
     expect(history.stdout).toMatch(
-      /^WHEN +CHANGE +BY +REVISION +NEXT SLOT +REASON\n.* created +service:installation +1 /,
+      /^WHEN +CHANGE +BY +REVISION +RUN +NEXT SLOT +REASON\n.* created +service:installation +1 +- /,
+    )
+    const minuteAndSecond = run.scheduledFor.slice('2026-11-14T09:'.length, '2026-11-14T09:00:00'.length)
+    expect(history.stdout).toMatch(
+      new RegExp(String.raw`\n.* run_requested +service:installation +1 +\S+ \d\d:${minuteAndSecond}`),
     )
   })
 

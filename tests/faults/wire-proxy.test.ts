@@ -6,8 +6,8 @@ import { FaultPlan, type Moment } from './fault-plan.ts'
 import { SeededRandom } from './seeded-random.ts'
 import { startWireProxy, type WireProxy } from './wire-proxy.ts'
 
-const INSERT = 'insert into notes (text) values ($1)'
-const LABEL = 'insert into notes (text) values ($)'
+const INSERT = 'insert into public.notes (text) values ($1)'
+const LABEL = 'insert into public.notes (text) values ($)'
 
 /** A plan that breaks the first connection on which a client sends a certain statement, and records all statements. */
 class OneFault extends FaultPlan {
@@ -41,7 +41,7 @@ class OneFault extends FaultPlan {
 
 async function setUp(label: string, moment: Moment) {
   const database = await createDatabase({ content: 'empty' })
-  await database.pool.query('create table notes (text text not null)')
+  await database.pool.query('create table public.notes (text text not null)')
   const random = new SeededRandom(1)
   const plan = new OneFault(label, moment, random)
   const proxy: WireProxy = await startWireProxy(database.url, { plan, random })
@@ -56,7 +56,7 @@ async function setUp(label: string, moment: Moment) {
       const others = `select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`
       // No event reports the end of a session, so this polls with a pause.
       while ((await database.pool.query(others)).rows.length > 0) await database.pool.query('select pg_sleep(0.02)')
-      const { rows } = await database.pool.query<{ text: string }>('select text from notes order by text')
+      const { rows } = await database.pool.query<{ text: string }>('select text from public.notes order by text')
       return rows.map(({ text }) => text)
     },
     async [Symbol.asyncDispose]() {

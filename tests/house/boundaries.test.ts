@@ -8,7 +8,7 @@ import { REPOSITORY } from './run-tool.ts'
 
 const DEPENDENCIES: Readonly<Record<string, readonly string[]>> = {
   cadence: ['croner'],
-  core: ['@carillon/api', '@carillon/cadence', 'kysely', 'pg'],
+  core: ['@carillon/api', '@carillon/cadence', 'pg'],
   targets: ['@carillon/api', '@carillon/core'],
   api: ['@carillon/cadence', 'zod'],
   server: ['@carillon/core', '@carillon/targets', '@carillon/api', 'fastify'],
@@ -272,20 +272,19 @@ describe('imports between the rooms of core', () => {
   })
 
   test.each([
-    ['a constant', 'export const COLUMNS = sql`runs.id`', true],
-    ['a function', 'export function columns(): RawBuilder<unknown> { return sql`runs.id` }', true],
-    [
-      'a function of an alias',
-      'type Columns = RawBuilder<unknown>\nexport function columns(): Columns { return sql`runs.id` }',
-      true,
-    ],
-    ['a function that runs a statement', 'export async function columns(): Promise<string[]> { return [] }', false],
-    ['a type', 'export interface columns { id: string }', false],
+    ['a constant', 'export const PART = sql`runs.id`', true],
+    ['a list of columns', "export const PART = columns('runs', { id: uuid })", true],
+    ['a list of columns of two tables', "export const PART = columns('runs', {}).with('grants', { id: uuid })", true],
+    ['a function', 'export function part(): Sql { return sql`runs.id` }', true],
+    ['a function of an alias', 'type Part = Sql<never>\nexport function part(): Part { return sql`runs.id` }', true],
+    ['a function that runs a statement', 'export async function part(): Promise<string[]> { return [] }', false],
+    ['a constant of another kind', 'export const PART = 50', false],
+    ['a type', 'export interface part { id: string }', false],
   ])('of its store, a room may re-export no part of SQL: %s', async (_what, source, isRefused) => {
-    const name = source.includes('COLUMNS') ? 'COLUMNS' : 'columns'
+    const name = source.includes('PART') ? 'PART' : 'part'
     const violations = await violationsIn({
       'packages/core/src/ledger/runs.ts': `export { ${name} } from './store/runs.ts'`,
-      'packages/core/src/ledger/store/runs.ts': `import { sql, type RawBuilder } from 'kysely'\n${source}`,
+      'packages/core/src/ledger/store/runs.ts': `import { sql, type Sql } from '../../db/sql.ts'\n${source}`,
     })
 
     expect(violations).toEqual(isRefused ? ['room-sql packages/core/src/ledger/runs.ts:1'] : [])
@@ -493,13 +492,32 @@ describe('the SQL rule', () => {
     expect(await violationsIn({ 'packages/core/src/pipeline/a.ts': `export const text = ${sentence}` })).toEqual([])
   })
 
-  test.each(['pg', 'kysely'])('%s is imported only in store/', async (name) => {
+  test('pg is imported only in store/ and db/', async () => {
     const violations = await violationsIn({
-      'packages/core/src/pipeline/a.ts': `import '${name}'`,
-      'packages/core/src/pipeline/store/a.ts': `import '${name}'`,
+      'packages/core/src/pipeline/a.ts': `import 'pg'`,
+      'packages/core/src/pipeline/store/a.ts': `import 'pg'`,
+      'packages/core/src/db/a.ts': `import 'pg'`,
     })
 
     expect(violations).toEqual(['sql packages/core/src/pipeline/a.ts:1'])
+  })
+
+  test.each([
+    ['the tag', (path: string) => `import { sql } from '${path}'`],
+    ['a type', (path: string) => `import type { Statement } from '${path}'`],
+  ])('db/sql.ts is imported only in store/ and db/, %s too', async (_what, importOf) => {
+    const violations = await violationsIn({
+      'packages/core/src/pipeline/a.ts': importOf('../db/sql.ts'),
+      'packages/core/src/scheduler.ts': importOf('./db/sql.ts'),
+      'packages/core/src/pipeline/store/a.ts': importOf('../../db/sql.ts'),
+      'packages/core/src/db/a.ts': importOf('./sql.ts'),
+      'packages/core/src/db/sql.ts': 'export {}',
+    })
+
+    expect(violations.toSorted()).toEqual([
+      'sql packages/core/src/pipeline/a.ts:1',
+      'sql packages/core/src/scheduler.ts:1',
+    ])
   })
 
   test('tests may contain SQL', async () => {

@@ -14,11 +14,13 @@ import {
   MISSED_POLICIES,
   OVERLAP_DEFAULT,
   OVERLAP_POLICIES,
+  RETENTION_DAYS,
   RETRY_ATTEMPTS,
   SPREAD_SECONDS,
   STARTING_DEADLINE_SECONDS,
   URL_MAX_LENGTH,
 } from '@carillon/api'
+import { apiRole, workerRole } from '@carillon/core'
 import { expect, test } from 'vitest'
 
 import { REPOSITORY } from './run-tool.ts'
@@ -91,4 +93,40 @@ test.each<[field: string, limits: readonly string[]]>([
   const [stated = ''] = rowsOf('packages/targets/README.md').get(field) ?? []
 
   expect(limits.filter((limit) => !stated.includes(limit))).toEqual([])
+})
+
+test.each(['docs/guides/production.md', 'packages/server/README.md'])('%s lists every setting of a service', (page) => {
+  const source = readFileSync(join(REPOSITORY, 'packages/server/src/start/settings.ts'), 'utf8')
+  const variables = [...source.matchAll(/variable: '(\w+)'/g)].map(([, variable]) => `\`${variable}\``)
+  const listed = rowsOf(page)
+
+  expect(variables).toContain('`CARILLON_SCHEMA`')
+  expect(variables.filter((variable) => !listed.has(variable))).toEqual([])
+})
+
+test.each(['docs/guides/production.md', 'packages/server/README.md'])(
+  '%s states the retention of the ledger',
+  (page) => {
+    const [byDefault = '', what = ''] = rowsOf(page).get('`CARILLON_RETENTION_DAYS`') ?? []
+
+    expect(byDefault.replaceAll('`', '')).toBe(String(RETENTION_DAYS.default))
+    expect(what).toContain(`${RETENTION_DAYS.min} to ${RETENTION_DAYS.max}`)
+  },
+)
+
+test('the guarantees and the guide to schedules state the retention of the ledger', () => {
+  const textOf = (page: string): string => readFileSync(join(REPOSITORY, page), 'utf8')
+
+  expect(textOf('docs/guarantees.md')).toContain(
+    `${RETENTION_DAYS.default} days by default, and ${RETENTION_DAYS.min} to ${RETENTION_DAYS.max} (\`CARILLON_RETENTION_DAYS\`)`,
+  )
+  expect(textOf('docs/guides/schedules.md')).toContain(`for the retention, ${RETENTION_DAYS.default} days by default`)
+})
+
+test('the guide to production names the roles, as they are for a schema of another name', () => {
+  const guide = readFileSync(join(REPOSITORY, 'docs/guides/production.md'), 'utf8')
+  const [roles] = rowsOf('docs/guides/production.md').get('roles') ?? []
+
+  expect(roles).toBe(`\`${apiRole('second')}\`, \`${workerRole('second')}\``)
+  expect(guide).toContain(`grant ${apiRole('second')}, ${workerRole('second')} to <owner>`)
 })

@@ -12,7 +12,15 @@ import { findFreePort, NpmStart, processesWith } from './npm-start.ts'
 /** `daemon` exists on every system. */
 const DAEMON = { uid: 1, gid: 1 }
 /** Folders that tests, benches and starts create. They are not part of a checkout. */
-const UNWANTED = new Set(['.git', '.carillon', 'bench/node_modules', 'tests/restate/node_modules', 'tmp'])
+const UNWANTED = new Set([
+  '.git',
+  '.carillon',
+  '.releases',
+  'build',
+  'bench/node_modules',
+  'tests/restate/node_modules',
+  'tmp',
+])
 const LIMIT_MS = 300_000
 
 interface Place {

@@ -106,7 +106,7 @@ export const GRANT_SCOPE_MAX_LENGTH = 300
 export const BILLING_ACCOUNT_MAX_LENGTH = 200
 
 /** For how many days the ledger keeps its lines. A week at least: after a long weekend without workers, begin still writes every line. */
-export const RETENTION_DAYS = { min: 7, default: 90 } as const
+export const RETENTION_DAYS = { min: 7, max: 3650, default: 90 } as const
 
 /** How many entries one read of the event log returns. */
 export const EVENT_LOG_ENTRIES = { min: 1, max: 500, default: 100 } as const satisfies RangeWithDefault

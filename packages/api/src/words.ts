@@ -113,22 +113,38 @@ export const MISSED_POLICIES = ['skip', 'run_once'] as const
 
 export type MissedPolicy = (typeof MISSED_POLICIES)[number]
 
-/** What the history of a schedule records (`carillon.schedule_change`). */
-export const SCHEDULE_CHANGES = [
-  'created',
-  'edited',
-  'paused',
-  'resumed',
-  'completed',
-  'deleted',
-  'slot_skipped',
-  'slot_restored',
-  'grant_expiring',
-  'grant_revoked',
-  'grant_renewed',
-] as const
+/** What the history of a schedule records (`carillon.schedule_change`), as the end of a sentence about the schedule. */
+const SCHEDULE_CHANGE_TEXTS = {
+  created: 'it was created',
+  edited: 'an edit gave it a new revision',
+  paused: 'it was paused',
+  resumed: 'it was resumed',
+  completed: 'it has no further slot',
+  deleted: 'it was deleted',
+  slot_skipped: 'a future slot was skipped',
+  slot_restored: 'a skipped slot was brought back',
+  grant_expiring: 'its grant expires soon',
+  grant_revoked: 'its own grant was revoked',
+  grant_renewed: 'its own grant got another expiry',
+  run_requested: 'a caller requested a run of it now',
+  run_cancelled: 'a caller cancelled one of its runs',
+} as const
 
-export type ScheduleChangeKind = (typeof SCHEDULE_CHANGES)[number]
+export type ScheduleChangeKind = keyof typeof SCHEDULE_CHANGE_TEXTS
+
+export const SCHEDULE_CHANGES = wordsOf(SCHEDULE_CHANGE_TEXTS)
+
+/** Changes of one run. They change no slot of the schedule and nothing else about it. */
+export const RUN_CHANGES = ['run_requested', 'run_cancelled'] as const satisfies readonly ScheduleChangeKind[]
+
+export function isRunChange(change: ScheduleChangeKind): boolean {
+  return RUN_CHANGES.some((other) => other === change)
+}
+
+/** Says what each change of a schedule means, for documents. */
+export const SCHEDULE_CHANGES_EXPLAINED = `What happened to the schedule: ${SCHEDULE_CHANGES.map(
+  (change) => `${SCHEDULE_CHANGE_TEXTS[change]} (\`${change}\`)`,
+).join(', ')}.`
 
 /** What a key, a token or a member may do (`carillon.role`): a member reads, an admin also writes. */
 export const ROLES = ['member', 'admin'] as const

@@ -39,6 +39,18 @@ describe('once', () => {
     expect(printAll(cadence.slots(0))).toEqual([slot])
   })
 
+  test('a local time without a zone is rejected and not read as UTC, and the message says how to name the zone', () => {
+    const problems = problemsOf({ kind: 'once', at: '2026-12-24T18:00:00' })
+
+    expect(problems).toMatchObject([
+      {
+        code: 'missing_field',
+        field: 'timezone',
+        message: 'expected the zone of a local time, or an offset such as Z in "at", got nothing',
+      },
+    ])
+  })
+
   test('next returns the slot before it, previous returns it after it, and neither returns it at its own instant', () => {
     const cadence = cadenceOf({ kind: 'once', at: '2026-12-24T18:00:00Z' })
     const at = Date.UTC(2026, 11, 24, 18)

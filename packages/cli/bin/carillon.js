@@ -15,22 +15,30 @@ if (Number(process.versions.node.split('.')[0]) >= NODE_MAJOR_MIN) {
   await import('../src/main.ts')
 } else runOn(findNode())
 
-/** The binary of the npm package `node`, a dependency of the repository; undefined if it is not installed. */
+/**
+ * The Node that was installed with Carillon: the package `node` of the workspace, or the one of this system that the package `carillon`
+ * brings. Undefined if there is none.
+ */
 function findNode() {
-  try {
-    const folder = dirname(nodeModule.createRequire(import.meta.url).resolve('node/package.json'))
-    const binary = join(folder, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
-    return existsSync(binary) ? binary : undefined
-  } catch {
-    return undefined
+  const { platform, arch } = process
+  const names = ['node', `node-${platform === 'win32' ? 'win' : platform}-${arch}`, `node-bin-${platform}-${arch}`]
+  for (const name of names) {
+    try {
+      const folder = dirname(nodeModule.createRequire(import.meta.url).resolve(`${name}/package.json`))
+      const binary = join(folder, 'bin', platform === 'win32' ? 'node.exe' : 'node')
+      if (existsSync(binary)) return binary
+    } catch {
+      // It is not installed.
+    }
   }
+  return undefined
 }
 
 /** @param {string | undefined} binary */
 function runOn(binary) {
   if (binary === undefined) {
     process.stderr.write(
-      `error: expected Node ${NODE_MAJOR_MIN} or later, got ${process.versions.node}: install it, or run npm install, which installs it here\n`,
+      `error: expected Node ${NODE_MAJOR_MIN} or later, got ${process.versions.node}: install it, or run npm install, which installs it here unless optional packages are omitted\n`,
     )
     process.exitCode = 1
     return

@@ -7,7 +7,8 @@ import { createDb, type Db } from './db/database.ts'
 import { migrationStatus, missingMigrationsText } from './db/migrate.ts'
 import { Listener } from './db/notify.ts'
 import { createPool } from './db/pool.ts'
-import { readActingUser, WORKER_DB_ROLE } from './db/server.ts'
+import { checkedSchema, workerRole } from './db/schema-name.ts'
+import { readActingUser } from './db/server.ts'
 import { systemClock, type Clock } from './kernel/clock.ts'
 import { CarillonError } from './kernel/errors.ts'
 import { Events } from './kernel/events.ts'
@@ -16,7 +17,7 @@ import { Lease } from './kernel/lease.ts'
 import type { Service } from './kernel/service.ts'
 import { BacklogWriter } from './ledger/backlogs.ts'
 import { GaugeCollector } from './maintenance/gauge-collector.ts'
-import { countEvents, defaultMeter, gaugeRetention, gaugeWorker } from './maintenance/metrics.ts'
+import { countEvents, defaultMeter, gaugeWorker } from './maintenance/metrics.ts'
 import { Upkeep } from './maintenance/upkeep.ts'
 import { Heartbeat } from './pipeline/heartbeat.ts'
 import { InDoubtCheck } from './pipeline/in-doubt-commits.ts'
@@ -30,6 +31,8 @@ import type { Target } from './ports/target.ts'
 export interface WorkerOptions {
   /** A direct connection, not a pooler that lends connections per transaction: the worker listens and prepares statements. */
   readonly databaseUrl: string
+  /** The schema that holds Carillon's tables. @default 'carillon' */
+  readonly schema?: string
   /** The targets that the worker can call. It claims no schedules whose target is of another kind. */
   readonly targets: readonly Target[]
   /** For display, for example in `carillon doctor` and in pg_stat_activity. @default 'worker' */
@@ -102,6 +105,7 @@ export class Worker {
     const events = options.events ?? new Events()
     this.events = events
     this.#clock = clock
+    const schema = checkedSchema(options.schema)
     this.#targets = new Map(options.targets.map((target) => [target.kind, target]))
     const targetKinds = [...this.#targets.keys()]
     const poolFailures = new FailureRecord({ clock, events }, { name: 'pool' }, FORGET_AFTER_MS)
@@ -109,7 +113,8 @@ export class Worker {
     const connection = {
       connectionString: databaseUrl,
       applicationName: `carillon ${name}`,
-      role: WORKER_DB_ROLE,
+      schema,
+      role: workerRole(schema),
       onIdleError,
     }
     this.#pool = createPool({
@@ -155,6 +160,7 @@ export class Worker {
     this.#listener = new Listener({
       ...deps,
       connectionString: databaseUrl,
+      schema,
       onAgenda: (lane) => this.#loop.wake(lane),
       onCancel: (runId) => this.#loop.cancel(runId),
     })
@@ -175,7 +181,6 @@ export class Worker {
     this.#parts = [...this.#services, ...this.#loop.parts, poolFailures, ...(options.otherParts ?? [])]
     const meter = options.meter ?? defaultMeter()
     countEvents(events, meter)
-    gaugeRetention(this.#targets, meter)
     gaugeWorker(this, meter)
   }
 
@@ -287,9 +292,10 @@ export class Worker {
 
   /** A pooler may drop the settings of a connection. The worker would then act as the role that logged in. */
   async #checkRole(): Promise<void> {
-    const { user } = await readActingUser(this.#db)
-    if (user === WORKER_DB_ROLE) return
-    const message = `expected to act as ${WORKER_DB_ROLE}, got ${user}: connect to Postgres itself, not through a pooler`
+    const user = await readActingUser(this.#db)
+    const role = workerRole(this.#pool.schema)
+    if (user === role) return
+    const message = `expected to act as ${role}, got ${user}: connect to Postgres itself, not through a pooler`
     throw new CarillonError('role_refused', message)
   }
 

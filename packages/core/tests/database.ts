@@ -7,6 +7,7 @@ import { createDb } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { ensurePartitions } from '../src/db/months.ts'
 import { createPool } from '../src/db/pool.ts'
+import { refuseUndeclaredNulls } from './statements/declared-nulls.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -65,11 +66,11 @@ async function ensureTemplate(client: pg.Client): Promise<void> {
   await client.query(`create database ${unfinished} template template0`)
   const pool = createPool({ connectionString: urlOf(unfinished) })
   await migrate(pool)
-  const db = createDb(pool)
+  const db = createDb(pool, { onAnswer: refuseUndeclaredNulls })
   const today = new Date()
   await ensurePartitions(db, { from: new Date('2026-01-01T00:00:00Z'), to: new Date('2027-01-31T00:00:00Z') })
   await ensurePartitions(db, { from: today, to: today })
-  await db.destroy()
+  await db.close()
   await client.query(`alter database ${unfinished} rename to ${TEMPLATE}`)
 }
 

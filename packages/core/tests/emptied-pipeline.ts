@@ -1,9 +1,9 @@
-import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll } from 'vitest'
 
 import type { SchedulerOptions } from '../src/schedules/options.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { Pipeline } from './pipeline.ts'
+import { sql } from './sql.ts'
 
 /** The tables to empty, each before the tables that it refers to. */
 const TABLES = [
@@ -34,7 +34,7 @@ export function emptiedPipelines(): (now: string, options?: SchedulerOptions) =>
   })
   // Each pipeline has its own connections for workers, and they would add up.
   afterEach(async () => {
-    for (const { workerDb } of made.splice(0)) await workerDb.destroy()
+    for (const { workerDb } of made.splice(0)) await workerDb.close()
   })
   afterAll(() => database?.[Symbol.asyncDispose]())
   return async (now, options) => {

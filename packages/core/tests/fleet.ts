@@ -17,6 +17,7 @@ import { createDatabase, type TestDatabase } from './database.ts'
 import { ManualClock } from './manual-clock.ts'
 import { DAY, HOUR } from './pipeline.ts'
 import { ScriptedTarget } from './scripted-target.ts'
+import { refuseUndeclaredNulls as onAnswer } from './statements/declared-nulls.ts'
 import { TestAuditor } from './test-auditor.ts'
 
 /** A clock whose instant only the test moves, but whose sleeps and timers take real time, as in real workers. */
@@ -46,13 +47,13 @@ export class FleetWorker {
 
   constructor(url: string, clock: ManualClock, targets: ReadonlyMap<string, Target>, options: SchedulerOptions) {
     this.#pool = createPool({ connectionString: url, role: 'carillon_worker', maxConnections: 8, isPrepared: true })
-    this.#db = createDb(this.#pool)
+    this.#db = createDb(this.#pool, { onAnswer })
     this.#schedulerPool = createPool({ connectionString: url, maxConnections: 8 })
     const lease = new Lease(clock)
     const deps = { db: this.#db, clock, targets, lease, events: this.events }
     this.loop = new PipelineLoop(deps, { retentionMs: 90 * DAY })
     this.rescuer = new Rescuer({ ...deps, cadences: new CadenceCache() }, { periodMs: HOUR })
-    const schedulerDeps = { db: createDb(this.#schedulerPool), clock, targets, events: this.events }
+    const schedulerDeps = { db: createDb(this.#schedulerPool, { onAnswer }), clock, targets, events: this.events }
     this.scheduler = new Scheduler(schedulerDeps, options)
     const heartbeatDeps = { failing: () => null, onCancel: (runId: string) => this.loop.cancel(runId) }
     // The lease outlasts the test, because no worker of a fleet dies.
@@ -121,9 +122,9 @@ export class Fleet implements AsyncDisposable {
   /** Audits every schedule and every run. */
   async audit(): Promise<AuditCounts> {
     const { clock } = this
-    const db = createDb(createPool({ connectionString: this.database.url, role: 'carillon_worker' }))
+    const db = createDb(createPool({ connectionString: this.database.url, role: 'carillon_worker' }), { onAnswer })
     const counts = await new TestAuditor({ db, clock, events: new Events() }, { windowMs: 2 * HOUR }).audit()
-    await db.destroy()
+    await db.close()
     return counts
   }
 

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
-import { sql } from 'kysely'
-
 import { CALLER, type Pipeline } from './pipeline.ts'
+import { sql } from './sql.ts'
 
 /** Inserts a grant of any project. */
 export async function insertGrant(

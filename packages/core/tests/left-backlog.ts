@@ -26,8 +26,8 @@ export async function changeAndDie(
   let isLeaving = false
   let isDead = false
   const db = watchedDb(pipeline.database.pool, (query) => {
-    isLeaving ||= query.sql.includes('insert into carillon.slot_backlogs')
-    isDead ||= isLeaving && query.sql === 'commit'
+    isLeaving ||= query.text.includes('insert into slot_backlogs')
+    isDead ||= isLeaving && query.text === 'commit'
     if (isDead) throw new Error('the server died')
   })
   await expect(change(schedulerOn(db, pipeline))).rejects.toThrow('the server died')

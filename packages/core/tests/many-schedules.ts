@@ -1,9 +1,8 @@
-import { sql } from 'kysely'
-
 import { Grants } from '../src/access/grants.ts'
 import type { Queryable } from '../src/db/database.ts'
 import type { Schedule } from '../src/ledger/records.ts'
 import { CALLER, type Pipeline } from './pipeline.ts'
+import { sql } from './sql.ts'
 
 /** Small enough for a statement to end within the pool's time limit, even on a busy machine. */
 const BATCH = 2000

@@ -18,6 +18,7 @@ import { createDatabase, type TestDatabase } from './database.ts'
 import { ManualClock } from './manual-clock.ts'
 import { ProcessClock } from './process-clock.ts'
 import { ScriptedTarget } from './scripted-target.ts'
+import { refuseUndeclaredNulls as onAnswer } from './statements/declared-nulls.ts'
 import { WatchedTarget } from './watched-target.ts'
 
 export const MINUTE = 60_000
@@ -127,8 +128,9 @@ export class Pipeline implements AsyncDisposable {
 
   private constructor(database: TestDatabase, now: string, options: SchedulerOptions) {
     this.database = database
-    this.db = createDb(database.pool)
-    this.workerDb = createDb(createPool({ connectionString: database.url, role: 'carillon_worker', isPrepared: true }))
+    this.db = createDb(database.pool, { onAnswer })
+    const workerPool = createPool({ connectionString: database.url, role: 'carillon_worker', isPrepared: true })
+    this.workerDb = createDb(workerPool, { onAnswer })
     this.clock = new ManualClock(new Date(now))
     this.targets = new Map<string, Target>([[this.target.kind, this.target]])
     const { db, clock, targets, events } = this
@@ -169,7 +171,7 @@ export class Pipeline implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.workerDb.destroy()
+    await this.workerDb.close()
     await this.database[Symbol.asyncDispose]()
   }
 }

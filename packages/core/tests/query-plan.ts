@@ -1,7 +1,7 @@
-import { CompiledQuery } from 'kysely'
 import type pg from 'pg'
 
 import { createDb, type Db, type Queryable } from '../src/db/database.ts'
+import type { Statement } from '../src/db/sql.ts'
 
 export interface PlanNode {
   readonly 'Node Type': string
@@ -13,29 +13,28 @@ export interface PlanNode {
   readonly Plans?: readonly PlanNode[]
 }
 
-interface ExplainRow {
-  readonly 'QUERY PLAN': readonly [{ readonly Plan: PlanNode }]
+export interface ExplainRow<Node = PlanNode> {
+  readonly 'QUERY PLAN': readonly [{ readonly Plan: Node }]
 }
 
 /** A database that records the statements it runs. */
-export function recordingDb(pool: pg.Pool): { readonly db: Db; readonly queries: CompiledQuery[] } {
-  const queries: CompiledQuery[] = []
+export function recordingDb(pool: pg.Pool): { readonly db: Db; readonly queries: Statement[] } {
+  const queries: Statement[] = []
   return { db: watchedDb(pool, (query) => void queries.push(query)), queries }
 }
 
-/** A database that calls `onAnswer` after each statement, before the sender gets the answer. */
-export function watchedDb(pool: pg.Pool, onAnswer: (query: CompiledQuery) => void | Promise<void>): Db {
-  return createDb(pool, { log: ({ query }) => onAnswer(query) })
+/** A database that calls `onAnswer` after each statement, before the sender gets the answer. Settings do not count. */
+export function watchedDb(pool: pg.Pool, onAnswer: (query: Statement) => void | Promise<void>): Db {
+  return createDb(pool, { onAnswer: (query, { command }) => (command === 'SET' ? undefined : onAnswer(query)) })
 }
 
 /** The plans of a statement under the role of this connection: one for these parameters, and the generic one. */
-export async function plansOf(db: Queryable, { sql, parameters }: CompiledQuery): Promise<PlanNode[]> {
-  const executor = db.getExecutor()
+export async function plansOf(db: Queryable, { text, parameters }: Statement): Promise<PlanNode[]> {
   const explained = [
-    await executor.executeQuery<ExplainRow>(CompiledQuery.raw(`explain (format json) ${sql}`, [...parameters])),
-    await executor.executeQuery<ExplainRow>(CompiledQuery.raw(`explain (generic_plan, format json) ${sql}`)),
-  ]
-  return explained.flatMap(({ rows }) => rows.map((row) => row['QUERY PLAN'][0].Plan))
+    ...(await db.run({ text: `explain (format json) ${text}`, parameters })),
+    ...(await db.run({ text: `explain (generic_plan, format json) ${text}`, parameters: [] })),
+  ] as ExplainRow[]
+  return explained.map((row) => row['QUERY PLAN'][0].Plan)
 }
 
 /** A plan and everything below it. */

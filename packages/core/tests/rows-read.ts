@@ -1,6 +1,5 @@
-import { sql } from 'kysely'
-
 import type { Db } from '../src/db/database.ts'
+import { sql } from './sql.ts'
 
 /**
  * Counts the rows of the ledger that some work reads.

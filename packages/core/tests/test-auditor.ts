@@ -1,8 +1,7 @@
-import { sql } from 'kysely'
-
 import { Auditor, type AuditCounts, type AuditorDeps, type AuditorOptions } from '../src/audit/auditor.ts'
 import { nowOf } from '../src/db/now.ts'
 import { ownLease } from './own-lease.ts'
+import { sql } from './sql.ts'
 
 /** An auditor that a test drives by hand, outside of a worker. */
 export class TestAuditor extends Auditor {

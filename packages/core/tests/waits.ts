@@ -1,5 +1,4 @@
 import type { RunWait } from '@carillon/api'
-import { sql } from 'kysely'
 
 import { CadenceCache } from '../src/cadences/cadence-cache.ts'
 import type { Db, Tx } from '../src/db/database.ts'
@@ -8,6 +7,7 @@ import { beginBatch, type BegunBatch } from '../src/pipeline/begin.ts'
 import { takeDue } from '../src/pipeline/store/take.ts'
 import { lanesOf } from '../src/policy/lane-names.ts'
 import { DAY, type Pipeline, type TestWorker } from './pipeline.ts'
+import { sql } from './sql.ts'
 
 /** A waiting run, as stored in its row. */
 export interface Wait {

@@ -148,7 +148,9 @@ export const coreOperations = {
     path: '/schedules/{id}',
     tag: 'schedules',
     summary: 'Delete a schedule',
-    description: 'Waiting runs are cancelled, runs under way end by themselves. Its runs stay in the ledger.',
+    description:
+      'Waiting runs are cancelled, runs under way end by themselves. From now on the schedule, its history and its list of runs are ' +
+      'not found. Its runs stay in the ledger, and each is found by its id.',
     role: 'admin',
     params: idParams,
     headers: mayMatch,
@@ -184,7 +186,8 @@ export const coreOperations = {
     path: '/schedules/{id}/run',
     tag: 'schedules',
     summary: 'Run a schedule now',
-    description: 'A paused schedule runs too. The slots of the cadence stay as they are.',
+    description:
+      'A paused schedule runs too. The slots of the cadence stay as they are. The history of the schedule records the caller.',
     role: 'admin',
     params: idParams,
     success: { status: 201, description: 'The run.', schema: run, headers: { Location: 'The URL of the run.' } },
@@ -261,7 +264,8 @@ export const coreOperations = {
     tag: 'runs',
     summary: 'Cancel a run',
     description:
-      'A waiting run ends at once. A run under way ends when its target stops, which may be after this answer.',
+      'A waiting run ends at once. A run under way ends when its target stops, which may be after this answer. The history of the ' +
+      'schedule records the caller. A further request for a run under way changes nothing.',
     role: 'admin',
     params: idParams,
     success: { status: 200, description: 'The run.', schema: run },

@@ -36,7 +36,20 @@ const recurring = {
 
 const once = component(
   'OnceCadence',
-  z.object({ kind: z.literal('once'), at: moment.meta({ examples: ['2026-12-24T18:00:00Z'] }), ...zoned }),
+  z.object({
+    kind: z.literal('once'),
+    at: moment.meta({
+      description:
+        'An instant, or a local time. A local time needs its zone, in `timezone` or in brackets behind it: ' +
+        '`2026-12-24T18:00:00[Europe/Madrid]`.',
+      examples: ['2026-12-24T18:00:00Z'],
+    }),
+    ...zoned,
+    timezone: zoned.timezone.meta({
+      description: 'The IANA name of the time zone. The default is the zone in `at`; for an instant it is UTC.',
+      examples: ['Europe/Madrid'],
+    }),
+  }),
   'A single instant.',
 )
 
@@ -66,10 +79,15 @@ const interval = component(
   'IntervalCadence',
   z.object({
     kind: z.literal('interval'),
-    every: z
-      .union([z.string(), z.number()])
-      .meta({ description: 'An ISO 8601 duration, or a number of seconds.', examples: ['PT15M'] }),
-    anchor: moment.optional().meta({ description: 'Slots lie at whole multiples of `every` from this instant.' }),
+    every: z.union([z.string(), z.number()]).meta({
+      description:
+        'An ISO 8601 duration, or a number of seconds. Hours, minutes and seconds are elapsed time. A duration with years, months, ' +
+        'weeks or days steps in local time, so `P1D` keeps the time of day when the clocks change, and `PT24H` does not.',
+      examples: ['PT15M'],
+    }),
+    anchor: moment.optional().meta({
+      description: 'Slots lie at whole multiples of `every` from this time: an instant, or a local time in `timezone`.',
+    }),
     ...recurring,
     maxRuns: wholeNumber(INTERVAL_MAX_RUNS)
       .optional()

@@ -22,7 +22,7 @@ export const liveEvents = {
       scheduleId: z.uuid(),
       schedule: schedule.nullable().meta({ description: 'The schedule as it is now; null if it was deleted.' }),
     }),
-    'A caller changed a schedule, or the schedule completed or paused itself.',
+    'A caller changed a schedule, requested a run of it or cancelled one, or the schedule completed or paused itself.',
   ),
   reset: component(
     'ResetEvent',

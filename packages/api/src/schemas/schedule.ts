@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { checkedByCore, component } from '../component.ts'
 import { expected } from '../expected.ts'
 import { SCHEDULES_PER_REQUEST_MAX, PAUSE_REASON_MAX_LENGTH, SCHEDULE_NAME_MAX_LENGTH } from '../limits.ts'
-import { SCHEDULE_CHANGES, SCHEDULE_STATES } from '../words.ts'
+import { SCHEDULE_CHANGES, SCHEDULE_CHANGES_EXPLAINED, SCHEDULE_STATES } from '../words.ts'
 import { cadence } from './cadence.ts'
 import { instant } from './fields.ts'
 import { grantWarning } from './grant.ts'
@@ -191,16 +191,19 @@ export const scheduleHistory = component(
   z.object({
     items: z.array(
       z.object({
-        change: z.enum(SCHEDULE_CHANGES).meta({ examples: ['paused'] }),
+        change: z.enum(SCHEDULE_CHANGES).meta({ description: SCHEDULE_CHANGES_EXPLAINED, examples: ['paused'] }),
         revision: z.int(),
         nextSlotAt: instant.nullable(),
-        actor: z.string(),
+        scheduledFor: instant
+          .nullable()
+          .meta({ description: 'The slot of the run that was requested or cancelled; null for every other change.' }),
+        actor: z.string().meta({ description: 'Who made the change.' }),
         reason: z.string().nullable(),
         changedAt: instant,
       }),
     ),
   }),
-  'The changes of a schedule, the oldest first.',
+  'The changes of a schedule and its requested and cancelled runs, the oldest first.',
 )
 
 export const deletedSchedules = component('DeletedSchedules', z.object({ deleted: z.int() }))

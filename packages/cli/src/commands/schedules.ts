@@ -70,7 +70,7 @@ function addGet(schedules: Command, define: Define): void {
 function addHistory(schedules: Command, define: Define): void {
   const history = schedules
     .command('history')
-    .description('show the changes of a schedule and who made them')
+    .description('show the changes of a schedule, its requested and cancelled runs, and their actors')
     .argument('<schedule>', 'id or exact name')
   examples(history, 'carillon schedules history "Morning digest"')
   define(history, async ({ cli, args, show }) => {
@@ -86,6 +86,7 @@ function addHistory(schedules: Command, define: Define): void {
           { title: 'CHANGE', of: ({ change }) => change },
           { title: 'BY', of: ({ actor }) => actor, shrinksTo: 12 },
           { title: 'REVISION', of: ({ revision }) => String(revision) },
+          { title: 'RUN', of: ({ scheduledFor }) => (scheduledFor === null ? '-' : formatLocal(scheduledFor, zone)) },
           { title: 'NEXT SLOT', of: ({ nextSlotAt }) => (nextSlotAt === null ? '-' : formatLocal(nextSlotAt, zone)) },
           { title: 'REASON', of: ({ reason }) => reason ?? '', shrinksTo: 12 },
         ],

@@ -49,7 +49,7 @@ export function addWorkerCommand(program: Command, define: Define): void {
     .description('run due slots, on the Postgres in DATABASE_URL')
     .addOption(new Option('--targets <kinds>', 'kinds of targets to run').argParser(list).default(['http'], 'http'))
     .addOption(new Option('--concurrency <count>', 'number of concurrent runs').argParser(wholeNumber))
-    .option('--name <name>', 'name of this worker in logs and runs')
+    .option('--name <name>', 'name of this worker in `carillon doctor` and pg_stat_activity (default: the host name)')
     .option('--host <address>', `address of the health and metrics server (default: CARILLON_HOST or ${HOST})`)
     .addOption(
       new Option('--metrics-port <port>', `port of the health and metrics server (default: ${METRICS_PORT})`).argParser(

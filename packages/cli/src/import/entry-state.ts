@@ -1,4 +1,4 @@
-import type { Schedule } from '@carillon/api'
+import { isRunChange, type Schedule } from '@carillon/api'
 
 import type { Cli } from '../process/cli.ts'
 import { connect, retryWhileBusy } from '../service/connect.ts'
@@ -30,11 +30,16 @@ export async function applyState(cli: Cli, entry: ImportEntry, schedule: Schedul
   for (const slot of slots) await retryWhileBusy(cli, () => client.schedules.skip(id, slot))
 }
 
-/** True if the history of a schedule contains only changes that an import of the entry makes. */
+/**
+ * True if the history of a schedule contains only changes that an import of the entry makes. Runs that a caller requested or cancelled do
+ * not count, because they leave the schedule as it is.
+ */
 export async function isUntouched(cli: Cli, { pausedReason }: ImportEntry, id: string): Promise<boolean> {
   const { items } = await retryWhileBusy(cli, () => connect(cli).schedules.history(id))
-  return items.every(
-    ({ change, reason }) =>
-      change === 'created' || change === 'slot_skipped' || (change === 'paused' && reason === pausedReason),
-  )
+  return items
+    .filter(({ change }) => !isRunChange(change))
+    .every(
+      ({ change, reason }) =>
+        change === 'created' || change === 'slot_skipped' || (change === 'paused' && reason === pausedReason),
+    )
 }

@@ -8,7 +8,7 @@ import { invalidInput, type Problem } from '../kernel/errors.ts'
 import { type Scope, scopeOf } from '../kernel/scope.ts'
 import { findTenantLimits, saveTenantLimits, type TenantLimits } from './store/tenants.ts'
 
-export { readTenantRules, tenantRulesText, toTenantRules } from './store/tenants.ts'
+export { readTenantRules, tenantRulesStatements, toTenantRules } from './store/tenants.ts'
 export type { TenantLimits, TenantRules } from './store/tenants.ts'
 
 export interface TenantsDeps {

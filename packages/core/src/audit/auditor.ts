@@ -3,17 +3,27 @@ import { type ClaimedTurn, type Slice, TurnService, type TurnServiceDeps } from 
 import { identifierAt } from '../kernel/ids.ts'
 import { checkedRetentionMs } from '../policy/retention-days.ts'
 import { currentFullAudit, readAuditCursor, restMsAfter, restUntilAfter, type AuditCursor } from './audit-cursor.ts'
-import { addCounts, AuditReport, type AuditCounts } from './findings.ts'
+import { addCounts, AuditReport, faultName, FINDINGS_KEPT, type AuditCounts } from './findings.ts'
 import { FullAudit, type FullAuditPosition, type FullAuditState } from './full-audit.ts'
 import { RECENT_WINDOW_MS, RecentAudit, type ReadChanges } from './recent-audit.ts'
 import { RunAudit } from './run-audit.ts'
 import { SlotAudit } from './slot-audit.ts'
 import { AUDIT_TURN, insertAudit } from './store/audits.ts'
-import { insertFindings } from './store/findings.ts'
+import { insertFindings, listUnrepaired } from './store/findings.ts'
 
 export type { AuditCounts } from './findings.ts'
 
 export type AuditorDeps = TurnServiceDeps
+
+/** Faults whose unrepaired findings are stored. Both the recent and the full audit find a lasting fault, and the next full audit again. */
+interface ReportedFaults {
+  /** Found since the full audit in progress began, or since the last one began if none is in progress: not reported again. */
+  readonly current: ReadonlySet<string>
+  /** Found from the start of the last full audit until the one in progress began: reported again, but the last one counts them. */
+  readonly before: ReadonlySet<string>
+}
+
+const NO_FAULTS: ReadonlySet<string> = new Set()
 
 export interface AuditorOptions {
   /**
@@ -55,8 +65,8 @@ export class Auditor extends TurnService<AuditCounts> {
   readonly #options: AuditorOptions & Required<Pick<AuditorOptions, 'windowMs' | 'retentionMs'>>
   readonly #recent: RecentAudit
   readonly #full: FullAudit
-  /** Unrepaired findings that were stored since the last full audit began: the recent and the full audit may find the same fault. */
-  #reported: ReadonlySet<string> = new Set()
+  /** Undefined until this worker has read them: another worker may have found them. */
+  #reported: ReportedFaults | undefined
 
   constructor(deps: AuditorDeps, options: AuditorOptions = {}) {
     super(deps, { turn: AUDIT_TURN, lookMs: LOOK_MS, pauseAfterFailureMs: PAUSE_AFTER_FAILURE_MS })
@@ -69,7 +79,7 @@ export class Auditor extends TurnService<AuditCounts> {
 
   protected override onTurnLost(): void {
     this.#recent.clear()
-    this.#reported = new Set()
+    this.#reported = undefined
   }
 
   protected override onSliceFailed(): void {
@@ -86,7 +96,9 @@ export class Auditor extends TurnService<AuditCounts> {
     const isResting = !isRequested && now < cursor.restUntil
     const full = isResting ? null : currentFullAudit(cursor, now, requestedAt)
     const isNewFull = full !== null && full !== cursor.full
-    const report = new AuditReport(now, isNewFull ? new Set() : this.#reported)
+    const known = this.#reported ?? (await this.#readReported(cursor.full))
+    const reported = isNewFull ? { current: NO_FAULTS, before: new Set([...known.before, ...known.current]) } : known
+    const report = new AuditReport(now, reported.current)
     const sliceMs = isRequested ? SLICE_REQUESTED_MS : SLICE_MS
     const isOver = (share: number): boolean => clock.monotonicMs() - startedAtMs >= sliceMs * share
 
@@ -113,12 +125,22 @@ export class Auditor extends TurnService<AuditCounts> {
       restMs: restMsAfter({ isRequested, isAnswered, hasMore, leftMs: restUntil - now }),
       reachedAt: this.#recent.reachedAt(now, coveredUntil),
       isAnswered,
-      write: (tx) => this.#insert(tx, report, finished),
+      write: (tx) => this.#insert(tx, report, { finished, before: reported.before }),
       afterStored: () => {
         this.#recent.commit(coveredUntil)
-        this.#reported = report.reported
+        this.#reported = { current: report.reported, before: finished === null ? reported.before : NO_FAULTS }
         this.#emit(report, finished)
       },
+    }
+  }
+
+  /** @param full the full audit in progress; null: none is */
+  async #readReported(full: FullAuditState | null): Promise<ReportedFaults> {
+    const found = await listUnrepaired(this.#deps.db, { limit: FINDINGS_KEPT })
+    const isCurrent = ({ seenAt }: { readonly seenAt: number }): boolean => full === null || seenAt >= full.startedAt
+    return {
+      current: new Set(found.filter(isCurrent).map(faultName)),
+      before: new Set(found.filter((finding) => !isCurrent(finding)).map(faultName)),
     }
   }
 
@@ -177,9 +199,16 @@ export class Auditor extends TurnService<AuditCounts> {
     }
   }
 
-  /** Inserts the full audit that this slice finished, or else the findings of the slice, if there are any. */
-  async #insert(tx: Tx, report: AuditReport, finished: FullAuditState | null): Promise<void> {
-    const { now, compared, total, repaired } = report
+  /**
+   * Inserts the full audit that this slice finished, or else the findings of the slice, if there are any.
+   * @param p.before faults that the last full audit counts: the findings of this slice are added to its count
+   */
+  async #insert(
+    tx: Tx,
+    report: AuditReport,
+    { finished, before }: { readonly finished: FullAuditState | null; readonly before: ReadonlySet<string> },
+  ): Promise<void> {
+    const { now, compared } = report
     const findings = report.kept.filter(({ isRepaired }) => !isRepaired)
     if (finished === null && findings.length === 0) return
     const startedAt = finished?.startedAt ?? now
@@ -191,7 +220,7 @@ export class Auditor extends TurnService<AuditCounts> {
       to: now,
       startedAt,
       ...(finished?.counts ?? compared),
-      findings: finished === null ? total - repaired : finished.findings - finished.repaired,
+      findings: finished === null ? report.countUnrepaired(before) : finished.findings - finished.repaired,
       // `insertRepairs` has stored the repairs already.
       repaired: 0,
       lost: 0,

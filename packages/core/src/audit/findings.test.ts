@@ -38,3 +38,25 @@ test('a report leaves out faults that are reported already, and does not change 
   expect(reported.size).toBe(1)
   expect(report.compared.slots).toBe(2)
 })
+
+test('a report lists a fault once even if more faults are reported than are remembered', () => {
+  const reported = new Set(Array.from({ length: 10_000 }, (_, slot) => `slot_unknown s ${slot}`))
+  const report = new AuditReport(0, reported)
+  const twice = { ...FINDING, kind: 'run_stuck', scheduleId: 's', scheduledFor: 1, isRepaired: false } as const
+
+  report.add({ counts: NO_COUNTS, findings: [twice] })
+  report.add({ counts: NO_COUNTS, findings: [twice] })
+
+  expect(report.kept).toEqual([twice])
+  expect(report.total).toBe(1)
+})
+
+test('a report counts the unrepaired findings that are not among given faults', () => {
+  const report = new AuditReport(0, new Set())
+  const stuck = { ...FINDING, kind: 'run_stuck', scheduleId: 's', isRepaired: false } as const
+  const repaired = { ...FINDING, kind: 'count_wrong', scheduleId: 's', isRepaired: true } as const
+
+  report.add({ counts: NO_COUNTS, findings: [{ ...stuck, scheduledFor: 1 }, { ...stuck, scheduledFor: 2 }, repaired] })
+
+  expect(report.countUnrepaired(new Set(['run_stuck s 1', 'count_wrong s ']))).toBe(1)
+})

@@ -3,7 +3,7 @@ import { FINDING_KINDS, type FindingKind } from '@carillon/api'
 import type { Tx } from '../db/database.ts'
 import { identifierAt } from '../kernel/ids.ts'
 import { insertAudit, type ComparedCounts } from './store/audits.ts'
-import { insertFindings, type NewFinding } from './store/findings.ts'
+import { insertFindings, type Fault, type NewFinding } from './store/findings.ts'
 
 export const NO_COUNTS: ComparedCounts = { schedules: 0, slots: 0, unreadable: 0, truncated: 0 }
 
@@ -28,21 +28,28 @@ export interface AuditCounts extends ComparedCounts {
  * How many findings a report keeps, and how many it remembers as reported. Beyond that it only counts them. The limit keeps a badly damaged
  * ledger from filling the memory.
  */
-const FINDINGS_KEPT = 10_000
+export const FINDINGS_KEPT = 10_000
+
+/** Names a fault: two findings with the same name are one fault that was found twice. */
+export function faultName({ kind, scheduleId, scheduledFor }: Fault): string {
+  return `${kind} ${scheduleId ?? ''} ${scheduledFor ?? ''}`
+}
 
 /** What one slice has compared and found so far. Counts every finding, and keeps the first ones. */
 export class AuditReport {
   readonly now: number
   readonly #keep: number
   readonly #reported: Set<string>
+  /** The faults whose unrepaired findings this report keeps. */
+  readonly #found = new Set<string>()
   readonly #kept: NewFinding[] = []
   readonly #byKind: Record<FindingKind, number>
   #compared = NO_COUNTS
   #repaired = 0
 
   /**
-   * @param reported unrepaired findings that an earlier slice has stored: this report leaves them out. The set itself is not changed,
-   * because this report may never be stored.
+   * @param reported faults whose unrepaired findings an earlier slice has stored: this report leaves them out. The set itself is not
+   * changed, because this report may never be stored.
    */
   constructor(now: number, reported: ReadonlySet<string>, keep = FINDINGS_KEPT) {
     this.now = now
@@ -57,9 +64,14 @@ export class AuditReport {
     for (const finding of findings) if (this.#isNew(finding)) this.#addFinding(finding)
   }
 
-  /** Unrepaired findings that earlier slices stored, plus those that this report will store. */
+  /** The faults whose unrepaired findings earlier slices stored, plus those that this report will store. */
   get reported(): ReadonlySet<string> {
     return this.#reported
+  }
+
+  /** How many unrepaired findings there are, without those of the given faults. */
+  countUnrepaired(except: ReadonlySet<string>): number {
+    return this.total - this.repaired - [...this.#found].filter((name) => except.has(name)).length
   }
 
   get kept(): readonly NewFinding[] {
@@ -82,11 +94,12 @@ export class AuditReport {
     return { ...this.#compared, findings: { ...this.#byKind }, repaired: this.#repaired, isWhole }
   }
 
-  #isNew({ kind, scheduleId, scheduledFor, isRepaired }: NewFinding): boolean {
-    if (isRepaired) return true
-    const name = `${kind} ${scheduleId ?? ''} ${scheduledFor ?? ''}`
-    if (this.#reported.has(name)) return false
-    // Beyond the limit, a fault that both the recent and the full audit find is reported twice.
+  #isNew(finding: NewFinding): boolean {
+    if (finding.isRepaired) return true
+    const name = faultName(finding)
+    if (this.#reported.has(name) || this.#found.has(name)) return false
+    if (this.#found.size < this.#keep) this.#found.add(name)
+    // Beyond the limit, a fault that both the recent and the full audit find is counted twice. It is listed once: `insertFindings`.
     if (this.#reported.size < FINDINGS_KEPT) this.#reported.add(name)
     return true
   }

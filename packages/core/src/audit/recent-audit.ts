@@ -1,3 +1,5 @@
+import { isRunChange } from '@carillon/api'
+
 import type { Db } from '../db/database.ts'
 import { readTransactionTime } from '../db/now.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -140,7 +142,7 @@ export class RecentAudit {
   }
 
   /**
-   * Lists schedules that changed.
+   * Lists schedules that changed. A change of one run changes no slot, so it lists none.
    * @param after the id of the last change that was listed; null: none was
    */
   async listChanges(after: string | null, now: number): Promise<ReadChanges> {
@@ -150,9 +152,9 @@ export class RecentAudit {
     const changes = await listChangesAfter(db, { after, limit: ROWS_PER_LOOK })
     // A change with a lower id may not be committed yet, because ids are drawn before the commit. So recent changes are left for later.
     const settled = changes.findIndex(({ changedAt }) => changedAt > now - CHANGE_RACE_MS)
-    for (const { id, scheduleId, changedAt } of settled === -1 ? changes : changes.slice(0, settled)) {
+    for (const { id, scheduleId, change, changedAt } of settled === -1 ? changes : changes.slice(0, settled)) {
       const from = changedAt - CHANGE_RACE_MS
-      this.#add({ id: scheduleId, from, dueAt: from }, from + SETTLED_AFTER_MS, now)
+      if (!isRunChange(change)) this.#add({ id: scheduleId, from, dueAt: from }, from + SETTLED_AFTER_MS, now)
       changeId = id
     }
     const hasMore = settled === -1 && changes.length === ROWS_PER_LOOK

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 import { parseInstant } from './instant-parser.ts'
 
-const parseByDriver = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ) as (text: string) => Date
+const parseByDriver = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ) as (text: string) => Date | number
 
 test('parseInstant parses every instant of the years 100 to 9999 like the driver, with any number of decimals', () => {
   const instants = fc.date({
@@ -17,7 +17,7 @@ test('parseInstant parses every instant of the years 100 to 9999 like the driver
     fc.property(instants, decimals, (instant, digits) => {
       const seconds = instant.toISOString().slice(0, 19).replace('T', ' ')
       const text = `${seconds}${digits === '' ? '' : `.${digits}`}+00`
-      expect(parseInstant(text), text).toEqual(parseByDriver(text))
+      expect(parseInstant(text), text).toBe(Number(parseByDriver(text)))
     }),
   )
 })
@@ -31,5 +31,5 @@ test.each([
   'infinity',
   '-infinity',
 ])('parseInstant leaves other formats to the driver: %s', (text) => {
-  expect(parseInstant(text)).toEqual(parseByDriver(text))
+  expect(parseInstant(text)).toBe(Number(parseByDriver(text)))
 })

@@ -6,25 +6,16 @@ const parseWithDriver = pg.types.getTypeParser(TIMESTAMPTZ) as (text: string) =>
 let last: { readonly text: string; readonly time: number } | undefined
 
 /**
- * Reads an instant. Sessions with our settings (`TIME_FLAGS`) send ISO in UTC, so every digit has a fixed position:
- * `2026-11-16 09:00:00+00`, with up to six decimals before the zone. All other texts go to the driver's own parser, which accepts every
- * format of Postgres and is slower. A batch has many equal instants, so the last one is kept.
+ * Reads an instant as epoch milliseconds. Sessions with our settings (`TIME_FLAGS`) send ISO in UTC, so every digit has a fixed
+ * position: `2026-11-16 09:00:00+00`, with up to six decimals before the zone. All other texts go to the driver's own parser, which
+ * accepts every format of Postgres and is slower. A batch has many equal instants, so the last one is kept.
  */
-export function parseInstant(text: string): Date {
-  if (text === last?.text) return new Date(last.time)
+export function parseInstant(text: string): number {
+  if (text === last?.text) return last.time
   const isIsoUtc = text.length >= 22 && text.charCodeAt(10) === 32 && text.endsWith('+00') && !text.startsWith('00')
-  if (!isIsoUtc) return parseWithDriver(text)
+  if (!isIsoUtc) return Number(parseWithDriver(text))
   last = { text, time: timeOf(text) }
-  return new Date(last.time)
-}
-
-/** The driver's parsers, with our own for instants. */
-export const parseTypes: pg.CustomTypesConfig = {
-  // The driver declares one overload per type. This function covers all of them.
-  getTypeParser: ((oid: number, format?: 'text' | 'binary'): unknown =>
-    oid === TIMESTAMPTZ && format !== 'binary'
-      ? parseInstant
-      : pg.types.getTypeParser(oid, format)) as pg.CustomTypesConfig['getTypeParser'],
+  return last.time
 }
 
 function timeOf(text: string): number {

@@ -1,7 +1,9 @@
-import { sql } from 'kysely'
 import type pg from 'pg'
 
+import { columns, uuid } from './columns.ts'
 import type { Tx } from './database.ts'
+import { SCHEMA_DEFAULT } from './schema-name.ts'
+import { rawSql, sql, type Sql } from './sql.ts'
 
 /*
  * Every lock lasts for one transaction. The order is: schedules by id, then their runs, then grants. A transaction that moves a
@@ -11,7 +13,7 @@ import type { Tx } from './database.ts'
 /** Locks schedules, and waits for those that another transaction holds. */
 export async function lockSchedules(tx: Tx, p: { scheduleIds: readonly string[] }): Promise<void> {
   await sql`
-    select from carillon.schedules
+    select from schedules
     where schedules.id = any(${p.scheduleIds}::uuid[])
     order by schedules.id
     for update`.execute(tx)
@@ -19,8 +21,9 @@ export async function lockSchedules(tx: Tx, p: { scheduleIds: readonly string[] 
 
 /** Locks those schedules that no other transaction holds. Returns their ids. */
 export async function lockFreeSchedules(tx: Tx, p: { scheduleIds: readonly string[] }): Promise<ReadonlySet<string>> {
-  const { rows } = await sql<{ id: string }>`
-    select schedules.id from carillon.schedules
+  const rows = await sql`
+    select ${columns('schedules', { id: uuid })}
+    from schedules
     where schedules.id = any(${p.scheduleIds}::uuid[])
     order by schedules.id
     for update skip locked`.execute(tx)
@@ -28,13 +31,22 @@ export async function lockFreeSchedules(tx: Tx, p: { scheduleIds: readonly strin
 }
 
 /**
- * The first key of Carillon's advisory locks, which keeps them apart from those of other users of the database. Each lasts for one
- * transaction, because a pooler would leave the lock of a session behind. Migrations use the second key 1, and the database functions
- * that create and drop months use 2. The numbers after this one are further first keys, whose second key is a hash.
+ * The first keys of Carillon's advisory locks, which keep them apart from those of other users of the database. Each lock lasts for one
+ * transaction, because a pooler would leave the lock of a session behind. The second key of `schema` is 1 for migrations, and 2 for the
+ * database functions that create and drop months. The second key of the others is a hash. The database functions of quotas use 0x0ca2_1112.
  */
-export const ADVISORY_LOCK_SPACE = 0x0ca2_1110
+const LOCK_SPACES = { schema: 0x0ca2_1110, idempotencyKeys: 0x0ca2_1111, secrets: 0x0ca2_1113 } as const
 
-/** Waits until no other process migrates. */
-export async function lockMigrations(client: pg.ClientBase): Promise<void> {
-  await client.query('select pg_advisory_xact_lock($1::int, 1)', [ADVISORY_LOCK_SPACE])
+/** The first key of an advisory lock. Each schema has its own, so two Carillons in one database do not wait for each other. */
+export function lockSpace(of: keyof typeof LOCK_SPACES): Sql<never> {
+  return rawSql(`${LOCK_SPACES[of]} # hashtext(current_schema()) # hashtext('${SCHEMA_DEFAULT}')`)
+}
+
+/** Waits until no other process migrates this schema, which need not exist yet. */
+export async function lockMigrations(client: pg.ClientBase, schema: string): Promise<void> {
+  await client.query('select pg_advisory_xact_lock($1::int # hashtext($2) # hashtext($3), 1)', [
+    LOCK_SPACES.schema,
+    schema,
+    SCHEMA_DEFAULT,
+  ])
 }

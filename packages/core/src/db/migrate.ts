@@ -9,6 +9,7 @@ import {
   deleteAppliedMigration,
   dropMigrationsTable,
   hasMigrationsTable,
+  inSchema,
   insertAppliedMigration,
   listAppliedMigrations,
   readMigrations,
@@ -18,9 +19,13 @@ import {
 } from './migration-history.ts'
 import { ensurePartitions } from './months.ts'
 import { readTransactionTime } from './now.ts'
+import { schemaOf } from './pool.ts'
+import { searchPath } from './schema-name.ts'
 import { SQLSTATE, sqlStateOf } from './sqlstate.ts'
 
 interface MigrateOptions {
+  /** The schema that holds Carillon's tables. @default the schema of `createPool`, else 'carillon' */
+  readonly schema?: string
   /** Number of the last migration to apply. @default the last of this version */
   readonly to?: number
   /** @default the migrations beside this file */
@@ -55,14 +60,20 @@ const ROLES_MIGRATION = 3
 export async function migrate(pool: pg.Pool, options: MigrateOptions = {}): Promise<{ applied: string[] }> {
   const { migrations = readMigrations() } = options
   const { to = migrations.length } = options
+  const schema = schemaOf(pool, options.schema)
   requireKnown(to, migrations)
   const names: string[] = []
   for (;;) {
-    const migration = await retryStep(pool, (client) => applyNext(client, migrations, to), options.leasePauseSeconds)
+    const migration = await retryStep(
+      pool,
+      schema,
+      (client) => applyNext(client, schema, migrations, to),
+      options.leasePauseSeconds,
+    )
     if (!migration) break
     names.push(migration.name)
   }
-  if (to >= ROLES_MIGRATION) await ensureFirstMonths(pool)
+  if (to >= ROLES_MIGRATION) await ensureFirstMonths(pool, schema)
   return { applied: names }
 }
 
@@ -72,13 +83,14 @@ export async function migrate(pool: pg.Pool, options: MigrateOptions = {}): Prom
  */
 export async function migrateDown(
   pool: pg.Pool,
-  options: { readonly to: number; readonly migrations?: readonly Migration[] },
+  options: { readonly to: number } & Pick<MigrateOptions, 'migrations' | 'schema'>,
 ): Promise<{ reverted: string[] }> {
   const { to, migrations = readMigrations() } = options
+  const schema = schemaOf(pool, options.schema)
   requireKnown(to, migrations)
   const names: string[] = []
   for (;;) {
-    const migration = await retryStep(pool, (client) => revertLast(client, migrations, to))
+    const migration = await retryStep(pool, schema, (client) => revertLast(client, schema, migrations, to))
     if (!migration) return { reverted: names }
     names.push(migration.name)
   }
@@ -87,9 +99,11 @@ export async function migrateDown(
 /** The applied and the pending migrations. Throws like `migrate` if the database's history differs from this version's. */
 export async function migrationStatus(
   pool: pg.Pool,
-  { migrations = readMigrations() }: Pick<MigrateOptions, 'migrations'> = {},
+  options: Pick<MigrateOptions, 'migrations' | 'schema'> = {},
 ): Promise<MigrationStatus> {
-  const applied = (await hasMigrationsTable(pool)) ? await listAppliedMigrations(pool) : []
+  const { migrations = readMigrations() } = options
+  const schema = schemaOf(pool, options.schema)
+  const applied = (await hasMigrationsTable(pool, schema)) ? await listAppliedMigrations(pool, schema) : []
   requireSameHistory(applied, migrations)
   return { applied, pending: migrations.slice(applied.length).map(({ name }) => name) }
 }
@@ -101,38 +115,40 @@ export function missingMigrationsText(pending: readonly string[], database = 'th
 
 async function applyNext(
   client: pg.ClientBase,
+  schema: string,
   migrations: readonly Migration[],
   to: number,
 ): Promise<Migration | undefined> {
-  if (!(await hasMigrationsTable(client))) await createMigrationsTable(client)
-  const applied = await listAppliedMigrations(client)
+  if (!(await hasMigrationsTable(client, schema))) await createMigrationsTable(client, schema)
+  const applied = await listAppliedMigrations(client, schema)
   requireSameHistory(applied, migrations)
   const migration = migrations[applied.length]
   if (!migration || migration.number > to) return undefined
-  await runScript(client, migration.up)
-  await insertAppliedMigration(client, migration)
+  await runScript(client, inSchema(migration.up, schema))
+  await insertAppliedMigration(client, schema, migration)
   return migration
 }
 
 async function revertLast(
   client: pg.ClientBase,
+  schema: string,
   migrations: readonly Migration[],
   to: number,
 ): Promise<Migration | undefined> {
-  if (!(await hasMigrationsTable(client))) return undefined
-  const applied = await listAppliedMigrations(client)
+  if (!(await hasMigrationsTable(client, schema))) return undefined
+  const applied = await listAppliedMigrations(client, schema)
   requireSameHistory(applied, migrations)
   const migration = applied.length > to ? migrations[applied.length - 1] : undefined
   if (migration) {
-    await runScript(client, migration.down)
-    await deleteAppliedMigration(client, migration)
+    await runScript(client, inSchema(migration.down, schema))
+    await deleteAppliedMigration(client, schema, migration)
   } else if (to === 0) {
-    await dropMigrationsTable(client)
+    await dropMigrationsTable(client, schema)
   }
   return migration
 }
 
-/** Sends all statements in one message. They name the schema of every object, so the search path is empty. */
+/** Sends all statements in one message. */
 async function runScript(client: pg.ClientBase, text: string): Promise<void> {
   await client.query({ text, query_timeout: SCRIPT_TIMEOUT_MS } as pg.QueryConfig)
 }
@@ -145,12 +161,13 @@ async function runScript(client: pg.ClientBase, text: string): Promise<void> {
  */
 async function retryStep<Result>(
   pool: pg.Pool,
+  schema: string,
   work: (client: pg.ClientBase) => Promise<Result>,
   leasePauseSeconds = LOCK_PAUSE_SECONDS,
 ): Promise<Result> {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await inLockedTransaction(pool, work)
+      return await inLockedTransaction(pool, schema, work)
     } catch (error) {
       const state = sqlStateOf(error)
       if (state === SQLSTATE.workersAlive && tries >= LEASE_TRIES_MAX) {
@@ -166,14 +183,17 @@ async function retryStep<Result>(
 
 async function inLockedTransaction<Result>(
   pool: pg.Pool,
+  schema: string,
   work: (client: pg.ClientBase) => Promise<Result>,
 ): Promise<Result> {
   const client = await pool.connect()
   try {
     await client.query('begin')
     // Another process may be running a long migration. This one waits for it, whatever time limits the pool sets.
-    await client.query(`set local lock_timeout = 0; set local statement_timeout = 0; set local search_path = ''`)
-    await lockMigrations(client)
+    await client.query(
+      `set local lock_timeout = 0; set local statement_timeout = 0; set local search_path = ${searchPath(schema)}`,
+    )
+    await lockMigrations(client, schema)
     await client.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
     const result = await work(client)
     await client.query('commit')
@@ -187,8 +207,8 @@ async function inLockedTransaction<Result>(
 }
 
 /** Creates the ledger's partitions of this month and the next, so that it can record a run before the first worker has started. */
-async function ensureFirstMonths(pool: pg.Pool): Promise<void> {
-  const db = createDb(pool)
+async function ensureFirstMonths(pool: pg.Pool, schema: string): Promise<void> {
+  const db = createDb(pool, { schema })
   const now = new Date(await readTransactionTime(db, null))
   await ensurePartitions(db, { from: now, to: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)) })
 }

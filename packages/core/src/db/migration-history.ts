@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type pg from 'pg'
 
 import { CarillonError } from '../kernel/errors.ts'
+import { SCHEMA_DEFAULT } from './schema-name.ts'
 
 /** One numbered step of the schema, up and down. */
 export interface Migration {
@@ -17,7 +18,7 @@ export interface Migration {
   readonly checksum: string
 }
 
-/** A row of `carillon.migrations`: a migration that this database has applied. */
+/** A row of the table `migrations`: a migration that this database has applied. */
 export interface AppliedMigration {
   readonly number: number
   readonly name: string
@@ -50,6 +51,25 @@ function readMigration(folder: string, name: string, number: number): Migration 
   return { number, name, up, down: read('down'), checksum: createHash('sha256').update(up).digest('hex') }
 }
 
+/**
+ * The text of a migration for a schema of another name. Migrations 1 to 10 name the schema `carillon`, and the roles and the second schema
+ * that are named after it; later ones name none. The settings of a transaction, such as `carillon.tenant_id`, keep their names.
+ */
+export function inSchema(text: string, schema: string): string {
+  return schema === SCHEMA_DEFAULT ? text : text.replaceAll(SCHEMA_NAMES, schema)
+}
+
+const SCHEMA_NAMES = new RegExp(
+  [
+    String.raw`(?<!current_setting\(')\bcarillon(?=\.)`,
+    String.raw`\bcarillon(?=_(?:api|worker|jobs)\b)`,
+    String.raw`(?<=\bschema (?:if exists )?)carillon\b`,
+    String.raw`(?<=')carillon(?='::regnamespace)`,
+    String.raw`(?<=schema = ')carillon(?=')`,
+  ].join('|'),
+  'g',
+)
+
 /** @throws CarillonError unless the applied migrations are the first ones of this version, in order and unchanged */
 export function requireSameHistory(applied: readonly AppliedMigration[], migrations: readonly Migration[]): void {
   for (const [index, { number, name, checksum }] of applied.entries()) {
@@ -76,19 +96,19 @@ export function requireSameHistory(applied: readonly AppliedMigration[], migrati
   }
 }
 
-/** True if `carillon.migrations` exists. So a role that may not create anything can still read the status. */
-export async function hasMigrationsTable(client: pg.ClientBase | pg.Pool): Promise<boolean> {
-  const { rows } = await client.query<{ exists: boolean }>(
-    `select to_regclass('carillon.migrations') is not null as exists`,
-  )
+/** True if the table `migrations` exists. So a role that may not create anything can still read the status. */
+export async function hasMigrationsTable(client: pg.ClientBase | pg.Pool, schema: string): Promise<boolean> {
+  const { rows } = await client.query<{ exists: boolean }>('select to_regclass($1) is not null as exists', [
+    `${schema}.migrations`,
+  ])
   return rows[0]?.exists === true
 }
 
-/** Creates `carillon.migrations`. No migration creates it, because it records which migrations were applied. */
-export async function createMigrationsTable(client: pg.ClientBase): Promise<void> {
+/** Creates the schema and its table `migrations`. No migration creates it, because it records which migrations were applied. */
+export async function createMigrationsTable(client: pg.ClientBase, schema: string): Promise<void> {
   await client.query(`
-    create schema if not exists carillon;
-    create table carillon.migrations (
+    create schema if not exists ${schema};
+    create table ${schema}.migrations (
       number integer primary key check (number > 0),
       name text not null,
       checksum text not null,
@@ -96,24 +116,35 @@ export async function createMigrationsTable(client: pg.ClientBase): Promise<void
     )`)
 }
 
-export async function dropMigrationsTable(client: pg.ClientBase): Promise<void> {
-  await client.query(`drop table carillon.migrations; drop schema carillon`)
+export async function dropMigrationsTable(client: pg.ClientBase, schema: string): Promise<void> {
+  await client.query(`drop table ${schema}.migrations; drop schema ${schema}`)
 }
 
-export async function listAppliedMigrations(client: pg.ClientBase | pg.Pool): Promise<AppliedMigration[]> {
+export async function listAppliedMigrations(
+  client: pg.ClientBase | pg.Pool,
+  schema: string,
+): Promise<AppliedMigration[]> {
   const { rows } = await client.query<{ number: number; name: string; checksum: string; applied_at: Date }>(
-    'select number, name, checksum, applied_at from carillon.migrations order by number',
+    `select number, name, checksum, applied_at from ${schema}.migrations order by number`,
   )
   return rows.map(({ number, name, checksum, applied_at }) => ({ number, name, checksum, appliedAt: applied_at }))
 }
 
-export async function insertAppliedMigration(client: pg.ClientBase, migration: Migration): Promise<void> {
+export async function insertAppliedMigration(
+  client: pg.ClientBase,
+  schema: string,
+  migration: Migration,
+): Promise<void> {
   await client.query(
-    'insert into carillon.migrations (number, name, checksum, applied_at) values ($1::int, $2::text, $3::text, now())',
+    `insert into ${schema}.migrations (number, name, checksum, applied_at) values ($1::int, $2::text, $3::text, now())`,
     [migration.number, migration.name, migration.checksum],
   )
 }
 
-export async function deleteAppliedMigration(client: pg.ClientBase, migration: Migration): Promise<void> {
-  await client.query('delete from carillon.migrations where number = $1::int', [migration.number])
+export async function deleteAppliedMigration(
+  client: pg.ClientBase,
+  schema: string,
+  migration: Migration,
+): Promise<void> {
+  await client.query(`delete from ${schema}.migrations where number = $1::int`, [migration.number])
 }

@@ -1,6 +1,6 @@
-import { sql } from 'kysely'
-
+import { boolean, columns, text } from './columns.ts'
 import type { Queryable } from './database.ts'
+import { sql } from './sql.ts'
 
 /** The tables of the ledger. Both are partitioned by the month of the slot in UTC. */
 const LEDGER_TABLES = ['runs', 'attempts'] as const
@@ -10,7 +10,7 @@ type LedgerTable = (typeof LEDGER_TABLES)[number]
 /** The partition of one table for one month. */
 export interface Partition {
   readonly table: LedgerTable
-  /** The name of its table in the schema `carillon`, such as `runs_2026_11`. */
+  /** The name of its table in the schema, such as `runs_2026_11`. */
   readonly name: string
   readonly from: Date
   /** The first instant after it. */
@@ -29,17 +29,24 @@ export async function ensurePartitions(db: Queryable, p: { from: Date; to: Date 
 
 /** All partitions of the ledger, oldest first. */
 export async function listPartitions(db: Queryable): Promise<Partition[]> {
-  const { rows } = await sql<{ table: LedgerTable; name: string }>`
-    select parent.relname as "table", child.relname as name
+  const names = columns('child', {
+    parent: text.as(sql`parent.relname::text`),
+    name: text.as(sql`child.relname::text`),
+  })
+  const rows = await sql`
+    select ${names}
     from pg_catalog.pg_inherits
     join pg_catalog.pg_class as parent on parent.oid = pg_inherits.inhparent
     join pg_catalog.pg_class as child on child.oid = pg_inherits.inhrelid
     join pg_catalog.pg_namespace on pg_namespace.oid = parent.relnamespace
-    where pg_namespace.nspname = 'carillon' and parent.relname = any(${[...LEDGER_TABLES]}::text[])`.execute(db)
+    where pg_namespace.nspname = current_schema() and parent.relname = any(${[...LEDGER_TABLES]}::text[])`.execute(db)
   return rows
-    .flatMap(({ table, name }) => {
+    .flatMap(({ parent, name }) => {
+      const table = LEDGER_TABLES.find((known) => known === parent)
       const [, year, month] = /_(\d{4})_(\d{2})$/.exec(name) ?? []
-      return month === undefined ? [] : [partitionOf(table, Date.UTC(Number(year), Number(month) - 1))]
+      return table === undefined || month === undefined
+        ? []
+        : [partitionOf(table, Date.UTC(Number(year), Number(month) - 1))]
     })
     .toSorted(
       (a, b) => a.from.getTime() - b.from.getTime() || LEDGER_TABLES.indexOf(a.table) - LEDGER_TABLES.indexOf(b.table),
@@ -54,18 +61,18 @@ export async function dropPartitions(db: Queryable, p: { before: Date }): Promis
   const ended = (await listPartitions(db)).filter(({ to }) => to <= p.before)
   const dropped: string[] = []
   for (const [month, partitions] of Map.groupBy(ended, ({ from }) => dateOf(from))) {
-    const { rows } = await sql<{ is_dropped: boolean }>`
-      select carillon.drop_month(${month}::date) as is_dropped`.execute(db)
-    if (rows[0]?.is_dropped === true) dropped.push(...partitions.map(({ name }) => name))
+    const dropMonth = sql`drop_month(${month}::date)`
+    const [row] = await sql`select ${columns('month', { isDropped: boolean.as(dropMonth) })}`.execute(db)
+    if (row?.isDropped === true) dropped.push(...partitions.map(({ name }) => name))
   }
   return dropped
 }
 
 /** Calls a database function that runs as the ledger's owner, which neither the API nor a worker is. False if the partition exists. */
 async function createPartition(db: Queryable, { table, from }: Partition): Promise<boolean> {
-  const { rows } = await sql<{ is_created: boolean }>`
-    select carillon.create_month(${table}, ${dateOf(from)}::date) as is_created`.execute(db)
-  return rows[0]?.is_created === true
+  const createMonth = sql`create_month(${table}, ${dateOf(from)}::date)`
+  const [row] = await sql`select ${columns('month', { isCreated: boolean.as(createMonth) })}`.execute(db)
+  return row?.isCreated === true
 }
 
 async function findMissing(db: Queryable, wanted: readonly Partition[]): Promise<Partition[]> {

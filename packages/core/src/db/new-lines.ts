@@ -1,8 +1,9 @@
 import type { RunReason, RunTrigger } from '@carillon/api'
-import { sql, type RawBuilder } from 'kysely'
 
+import { columns, uuid, type RowFrom } from './columns.ts'
 import { stampOf } from './now.ts'
 import { instantText } from './parameters.ts'
+import { sql, type Sql } from './sql.ts'
 
 /** A new line of the ledger. */
 export interface NewLine {
@@ -43,12 +44,14 @@ export interface NewLines {
 }
 
 /** The common table expression `stamp`: one instant for all rows that a statement writes. */
-export function stampTable(p: Pick<NewLines, 'now' | 'notBefore'>): RawBuilder<unknown> {
+export function stampTable(p: Pick<NewLines, 'now' | 'notBefore'>): Sql<never> {
   return sql`stamp as materialized (select ${stampOf(p.now, p.notBefore)} as at)`
 }
 
+const LINE_ID = columns('runs', { id: uuid })
+
 /** A statement that inserts lines and returns their ids. */
-export type LinesStatement = RawBuilder<{ id: string }>
+export type LinesStatement = Sql<RowFrom<typeof LINE_ID>>
 
 export function linesInsert(p: NewLines): LinesStatement {
   return sql`with ${stampTable(p)} ${runsInsert(p)}`
@@ -58,7 +61,7 @@ export function linesInsert(p: NewLines): LinesStatement {
 export function runsInsert(p: NewLines): LinesStatement {
   const { lines } = p
   return sql`
-    insert into carillon.runs (
+    insert into runs (
       schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, reason, attempt_count, token,
       worker_id, begun_at, started_at, completed_at, error, waits_for, due_at, lane
     )
@@ -71,7 +74,7 @@ export function runsInsert(p: NewLines): LinesStatement {
       line.error::json,
       line.waits_for,
       case line.waits_for when 'turn' then 'infinity'::timestamptz when 'worker' then date_trunc('milliseconds', stamp.at) end,
-      case when line.waits_for is not null then carillon.lane_of(line.target_kind, line.tenant_id) end
+      case when line.waits_for is not null then lane_of(line.target_kind, line.tenant_id) end
     from unnest(
       ${lines.map((line) => line.scheduleId)}::uuid[],
       ${lines.map((line) => instantText(line.scheduledFor))}::timestamptz[],
@@ -79,16 +82,16 @@ export function runsInsert(p: NewLines): LinesStatement {
       ${lines.map((line) => line.tenantId)}::text[],
       ${lines.map((line) => line.projectId)}::text[],
       ${lines.map((line) => line.revision)}::integer[],
-      ${lines.map((line) => line.trigger)}::carillon.run_trigger[],
-      ${lines.map((line) => line.state)}::carillon.run_state[],
-      ${lines.map((line) => line.reason)}::carillon.run_reason[],
+      ${lines.map((line) => line.trigger)}::run_trigger[],
+      ${lines.map((line) => line.state)}::run_state[],
+      ${lines.map((line) => line.reason)}::run_reason[],
       ${lines.map((line) => line.error)}::text[],
-      ${lines.map((line) => line.waits?.for ?? null)}::carillon.run_wait[],
+      ${lines.map((line) => line.waits?.for ?? null)}::run_wait[],
       ${lines.map((line) => line.waits?.targetKind ?? null)}::text[]
     ) as line(
       schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, reason, error, waits_for, target_kind
     )
     cross join stamp
     ${p.onConflict === 'keep' ? sql`on conflict do nothing` : sql``}
-    returning runs.id`
+    returning ${LINE_ID}`
 }

@@ -1,15 +1,16 @@
-import { sql } from 'kysely'
 import pg from 'pg'
 
 import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
 import { PeriodicService } from '../kernel/service.ts'
 import type { Queryable, Tx } from './database.ts'
+import { sql } from './sql.ts'
 
 /* Notifications are hints. A worker that misses one finds the same row by polling, a second later at most. */
 
-export const AGENDA_CHANNEL = 'carillon_agenda'
-const CANCEL_CHANNEL = 'carillon_cancel'
+/** The channel on which workers learn that something comes due, as part of a statement. */
+export const AGENDA_CHANNEL = sql`current_schema() || '_agenda'`
+const CANCEL_CHANNEL = sql`current_schema() || '_cancel'`
 /** How far ahead the pipeline loop looks. A change that makes something due sooner than this notifies the workers. */
 export const NOTIFY_WITHIN_MS = 1000
 
@@ -25,7 +26,7 @@ export async function notifyDue(tx: Tx, p: { lanes: readonly string[] }): Promis
 
 /** Notifies the workers that a waiting run is due. */
 export async function notifyDueRun(tx: Tx, p: { runId: string }): Promise<void> {
-  await sql`select pg_notify(${AGENDA_CHANNEL}, runs.lane) from carillon.runs where runs.id = ${p.runId}`.execute(tx)
+  await sql`select pg_notify(${AGENDA_CHANNEL}, runs.lane) from runs where runs.id = ${p.runId}`.execute(tx)
 }
 
 /** Notifies the workers which runs to cancel. */
@@ -35,6 +36,8 @@ export async function notifyCancel(db: Queryable, p: { runIds: readonly string[]
 
 export interface ListenerDeps {
   readonly connectionString: string
+  /** The schema whose notifications it receives. */
+  readonly schema: string
   readonly clock: Clock
   readonly events: Events
   /**
@@ -94,18 +97,19 @@ export class Listener extends PeriodicService<{ readonly connected: number }> {
       query_timeout: TIMEOUT_MS,
       keepAlive: true,
     })
-    const { events } = this.#deps
+    const { events, schema } = this.#deps
+    const [agenda, cancel] = [`${schema}_agenda`, `${schema}_cancel`]
     client.on('error', () => {
       // No code awaits this promise. Without a handler its rejection would end the process.
       this.#disconnect(client).catch((error: unknown) => events.emit('service.failed', { service: this.name, error }))
     })
     client.on('notification', ({ channel, payload }) => {
-      if (channel === AGENDA_CHANNEL) this.#deps.onAgenda(payload ?? '')
-      if (channel === CANCEL_CHANNEL && payload !== undefined) this.#deps.onCancel(payload)
+      if (channel === agenda) this.#deps.onAgenda(payload ?? '')
+      if (channel === cancel && payload !== undefined) this.#deps.onCancel(payload)
     })
     try {
       await client.connect()
-      await client.query(`listen ${AGENDA_CHANNEL}; listen ${CANCEL_CHANNEL}`)
+      await client.query(`listen ${agenda}; listen ${cancel}`)
     } catch (error) {
       await this.#disconnect(client)
       throw error

@@ -1,14 +1,14 @@
-import { sql, type RawBuilder } from 'kysely'
-
+import { columns, instant } from './columns.ts'
 import type { Queryable, Tx } from './database.ts'
+import { sql, type Sql } from './sql.ts'
 
 /**
  * The time that statements decide by: the start of the transaction by Postgres' clock (I10), or the instant that a test names.
  * Not clock_timestamp(): an index condition cannot use a volatile function, and a look would read every schedule.
  * @param now null in production; a test names an instant
  */
-export function nowOf(now: Date | null): RawBuilder<Date> {
-  return sql<Date>`coalesce(${now}::timestamptz, now())`
+export function nowOf(now: Date | null): Sql<never> {
+  return sql`coalesce(${now}::timestamptz, now())`
 }
 
 /**
@@ -16,14 +16,14 @@ export function nowOf(now: Date | null): RawBuilder<Date> {
  * transaction, a statement that waited for a lock would end a run before its attempt ended.
  * @param notBefore the instant of a slot that is claimed ahead: its run does not start before it. Null otherwise.
  */
-export function stampOf(now: Date | null, notBefore: Date | null = null): RawBuilder<Date> {
-  return sql<Date>`coalesce(${now}::timestamptz, greatest(${notBefore}::timestamptz, clock_timestamp()))`
+export function stampOf(now: Date | null, notBefore: Date | null = null): Sql<never> {
+  return sql`coalesce(${now}::timestamptz, greatest(${notBefore}::timestamptz, clock_timestamp()))`
 }
 
 /** `nowOf` for decisions outside of a statement, in epoch milliseconds. */
 export async function readTransactionTime(db: Queryable, now: Date | null): Promise<number> {
-  const { rows } = await sql<{ now: Date }>`select ${nowOf(now)} as now`.execute(db)
-  return timeOf(rows)
+  const [row] = await sql`select ${columns('time', { now: instant.as(nowOf(now)) })}`.execute(db)
+  return timeOf(row)
 }
 
 /**
@@ -31,12 +31,12 @@ export async function readTransactionTime(db: Queryable, now: Date | null): Prom
  * start of its transaction, a slot that another transaction began while the change waited would still lie in the future.
  */
 export async function readCurrentTime(tx: Tx, now: Date | null): Promise<number> {
-  const { rows } = await sql<{ now: Date }>`
-    select coalesce(${now}::timestamptz, clock_timestamp()) as now`.execute(tx)
-  return timeOf(rows)
+  const current = sql`coalesce(${now}::timestamptz, clock_timestamp())`
+  const [row] = await sql`select ${columns('time', { now: instant.as(current) })}`.execute(tx)
+  return timeOf(row)
 }
 
-function timeOf([row]: readonly { now: Date }[]): number {
+function timeOf(row: { readonly now: number } | undefined): number {
   if (row === undefined) throw new Error('expected one row with the time, got none')
-  return row.now.getTime()
+  return row.now
 }

@@ -1,9 +1,11 @@
 import pg from 'pg'
 
-import { parseTypes } from './instant-parser.ts'
+import { checkedSchema, searchPath } from './schema-name.ts'
 
 export interface PoolOptions {
   readonly connectionString: string
+  /** The schema that holds Carillon's tables. @default 'carillon' */
+  readonly schema?: string
   /** Shown in pg_stat_activity. @default 'carillon' */
   readonly applicationName?: string
   /** @default 10 */
@@ -56,16 +58,16 @@ const TIME_FLAGS = '-c timezone=UTC -c datestyle=ISO'
  */
 export function createPool(options: PoolOptions): SeverablePool {
   const { isPrepared = false, answerWithinMs = Infinity } = options
-  const pool = new SeverablePool({
+  const config: pg.PoolConfig = {
     application_name: options.applicationName ?? 'carillon',
     max: options.maxConnections ?? 10,
     connectionTimeoutMillis: Math.min(answerWithinMs, CONNECT_TIMEOUT_MS),
     query_timeout: Math.min(answerWithinMs, QUERY_TIMEOUT_MS),
     keepAlive: true,
-    types: parseTypes,
     pipeline: isPrepared,
     ...sessionSettings(options),
-  })
+  }
+  const pool = new SeverablePool(config, checkedSchema(options.schema))
   pool.on('error', (error) => {
     // While the pool ends, Postgres may close the remaining connections first. That is no failure.
     if (!pool.ending) options.onIdleError?.(error)
@@ -79,9 +81,10 @@ export function createPool(options: PoolOptions): SeverablePool {
  * The settings that a connection sends to Postgres at its start. A pooler that lends connections per transaction refuses them all, so a
  * pool that may connect through one sends none: each transaction of the API sets its own limits instead (`transactScoped`).
  */
-function sessionSettings({ connectionString, isPrepared = false, role }: PoolOptions): pg.PoolConfig {
+function sessionSettings({ connectionString, isPrepared = false, role, schema }: PoolOptions): pg.PoolConfig {
   if (!isPrepared && role === undefined) return { connectionString }
   const flags = [
+    `-c search_path=${searchPath(checkedSchema(schema)).replaceAll(' ', '')}`,
     ISOLATION_FLAG,
     TIME_FLAGS,
     ...(isPrepared ? [PREPARED_FLAGS] : []),
@@ -102,10 +105,16 @@ function sessionSettings({ connectionString, isPrepared = false, role }: PoolOpt
 
 /** A pool whose connections can all be cut at once. */
 export class SeverablePool extends pg.Pool {
+  /** The schema that holds Carillon's tables. */
+  readonly schema: string
+  /** True if each connection looks names up in that schema by itself. False if a pooler may lend the connections. */
+  readonly hasSearchPath: boolean
   readonly #connected = new Set<pg.PoolClient>()
 
-  constructor(config: pg.PoolConfig) {
+  constructor(config: pg.PoolConfig, schema: string) {
     super(config)
+    this.schema = schema
+    this.hasSearchPath = config.options !== undefined
     this.on('connect', (client) => this.#connected.add(client))
     this.on('remove', (client) => this.#connected.delete(client))
   }
@@ -116,6 +125,14 @@ export class SeverablePool extends pg.Pool {
       if (client instanceof pg.Client) client.connection.stream.destroy()
     }
   }
+}
+
+/**
+ * The schema of the Carillon that a pool connects to. An application that passes a pool of its own names the schema beside it.
+ * @throws CarillonError if the name cannot be a schema
+ */
+export function schemaOf(pool: pg.Pool, schema?: string): string {
+  return checkedSchema(schema ?? (pool instanceof SeverablePool ? pool.schema : undefined))
 }
 
 function ignore(): void {

@@ -1,12 +1,14 @@
 import type { ScheduleChangeKind } from '@carillon/api'
-import { sql } from 'kysely'
 
 import type { Tx } from './database.ts'
 import { nowOf } from './now.ts'
+import { instantText } from './parameters.ts'
+import { sql } from './sql.ts'
 
 /**
  * Records a change of schedules and its actor. Call it after the change: it copies revision and next slot from the rows. `now` is null in
  * production: Postgres' clock decides.
+ * @param p.scheduledFor the slot of the run, for a change of one run. @default null
  */
 export async function insertChanges(
   tx: Tx,
@@ -15,15 +17,17 @@ export async function insertChanges(
     change: ScheduleChangeKind
     actor: string
     reason: string | null
+    scheduledFor?: number
     now: Date | null
   },
 ): Promise<void> {
   await sql`
-    insert into carillon.schedule_changes (
-      schedule_id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, reason, changed_at
+    insert into schedule_changes (
+      schedule_id, tenant_id, project_id, change, revision, next_slot_at, scheduled_for, actor_subject, reason, changed_at
     )
-    select schedules.id, schedules.tenant_id, schedules.project_id, ${p.change}::carillon.schedule_change,
-      schedules.revision, schedules.next_slot_at, ${p.actor}, ${p.reason}, ${nowOf(p.now)}
-    from carillon.schedules
+    select schedules.id, schedules.tenant_id, schedules.project_id, ${p.change}::schedule_change,
+      schedules.revision, schedules.next_slot_at, ${instantText(p.scheduledFor ?? null)}::timestamptz, ${p.actor},
+      ${p.reason}, ${nowOf(p.now)}
+    from schedules
     where schedules.id = any(${p.scheduleIds}::uuid[])`.execute(tx)
 }

@@ -22,10 +22,10 @@ test('a schema does not differ from itself with other line endings or another he
 
 test('a missing line is reported with its table, even if other tables have the same line', () => {
   const column = '  tenant_id text collate "C" not null,\n'
-  const from = SCHEMA.indexOf(column, SCHEMA.indexOf('create table carillon.runs '))
+  const from = SCHEMA.indexOf(column, SCHEMA.indexOf('create table runs '))
 
   expect(drift((schema) => schema.slice(0, from) + schema.slice(from + column.length))).toEqual({
-    missing: ['create table carillon.runs ( … tenant_id text collate "C" not null'],
+    missing: ['create table runs ( … tenant_id text collate "C" not null'],
     unexpected: [],
   })
 })
@@ -35,7 +35,7 @@ test('a line that is added to a table does not make the previous last line a dif
 
   expect(drift((schema) => schema.replace(last, `${last},\n  constraint more CHECK (true)`))).toEqual({
     missing: [],
-    unexpected: ['create table carillon.workers ( … constraint more CHECK (true)'],
+    unexpected: ['create table workers ( … constraint more CHECK (true)'],
   })
 })
 
@@ -47,8 +47,8 @@ test('a missing statement is reported by its first line, and a changed type as b
   })
 
   expect(drift((schema) => schema.replace("('member', 'admin')", "('member', 'admin', 'owner')"))).toEqual({
-    missing: ["create type carillon.role as enum ('member', 'admin');"],
-    unexpected: ["create type carillon.role as enum ('member', 'admin', 'owner');"],
+    missing: ["create type role as enum ('member', 'admin');"],
+    unexpected: ["create type role as enum ('member', 'admin', 'owner');"],
   })
 })
 
@@ -56,7 +56,7 @@ test('a changed line of a function is reported with the name of the function', (
   expect(
     drift((schema) => schema.replace("project_id, 'run', array_agg", "project_id, 'run', array_agg_")),
   ).toMatchObject({
-    missing: [expect.stringMatching(/^CREATE OR REPLACE FUNCTION carillon.note_runs\(\) … select/) as string],
+    missing: [expect.stringMatching(/^CREATE OR REPLACE FUNCTION note_runs\(\) … select/) as string],
     unexpected: [expect.stringContaining('array_agg_') as string],
   })
 })

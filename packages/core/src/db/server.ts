@@ -1,12 +1,9 @@
-import { sql } from 'kysely'
 import pg from 'pg'
 
+import { columns, double, integer, text } from './columns.ts'
 import type { Db } from './database.ts'
-
-/** The Postgres role of the API. It owns nothing, and every row-level security policy applies to it (I9). */
-export const API_DB_ROLE = 'carillon_api'
-/** The Postgres role of workers. It sees all tenants, and may do only what the pipeline needs (I9). */
-export const WORKER_DB_ROLE = 'carillon_worker'
+import { apiRole, workerRole } from './schema-name.ts'
+import { sql } from './sql.ts'
 
 /** What a Postgres server reports about itself. */
 export interface PostgresInfo {
@@ -20,22 +17,22 @@ export interface PostgresInfo {
 
 /** @param p.now null in production; a test sets Postgres' clock by it */
 export async function readPostgresInfo(db: Db, p: { now: Date | null }): Promise<PostgresInfo> {
-  const { rows } = await sql<{ version_number: number; version: string; now: number }>`
-    select current_setting('server_version_num')::int as version_number, current_setting('server_version') as version,
-      extract(epoch from coalesce(${p.now}::timestamptz, clock_timestamp()))::double precision * 1000 as now`.execute(
-    db,
-  )
-  const [row] = rows
+  const clock = sql`extract(epoch from coalesce(${p.now}::timestamptz, clock_timestamp()))`
+  const server = columns('server', {
+    versionNumber: integer.as(sql`current_setting('server_version_num')::int`),
+    version: text.as(sql`current_setting('server_version')`),
+    now: double.as(sql`${clock}::double precision * 1000`),
+  })
+  const [row] = await sql`select ${server}`.execute(db)
   if (row === undefined) throw new Error('expected one row about the server, got none')
-  return { versionNumber: row.version_number, version: row.version, now: row.now }
+  return row
 }
 
 /** The role that statements run as, which may differ from the role that logged in. */
-export async function readActingUser(db: Db): Promise<{ readonly user: string }> {
-  const { rows } = await sql<{ user: string }>`select current_user::text as "user"`.execute(db)
-  const [row] = rows
+export async function readActingUser(db: Db): Promise<string> {
+  const [row] = await sql`select ${columns('session', { user: text.as(sql`current_user::text`) })}`.execute(db)
   if (row === undefined) throw new Error('expected one row with the current user, got none')
-  return row
+  return row.user
 }
 
 /** A Postgres login that can act as one of the two roles above, and as no other. */
@@ -48,7 +45,11 @@ export interface Login {
  * Gives the API and the workers a login each that owns nothing. An injected statement can then not switch back to a role that owns
  * the tables. Only for a Postgres that Carillon itself manages. The passwords change with each call, so none has to be stored.
  */
-export async function renewLogins(pool: pg.Pool, password: () => string): Promise<{ api: Login; worker: Login }> {
+export async function renewLogins(
+  pool: pg.Pool,
+  password: () => string,
+  schema?: string,
+): Promise<{ api: Login; worker: Login }> {
   const renew = async (role: string): Promise<Login> => {
     const login = { user: `${role}_login`, password: password() }
     const { rowCount } = await pool.query('select from pg_catalog.pg_roles where rolname = $1', [login.user])
@@ -56,5 +57,5 @@ export async function renewLogins(pool: pg.Pool, password: () => string): Promis
     await pool.query(`alter role ${login.user} password ${pg.escapeLiteral(login.password)}`)
     return login
   }
-  return { api: await renew(API_DB_ROLE), worker: await renew(WORKER_DB_ROLE) }
+  return { api: await renew(apiRole(schema)), worker: await renew(workerRole(schema)) }
 }

@@ -1,32 +1,33 @@
-import { CompiledQuery, sql, type ConnectionProvider, type DatabaseConnection, type QueryExecutor } from 'kysely'
 import pg from 'pg'
 
 import type { Clock } from '../kernel/clock.ts'
 import type { Scope } from '../kernel/scope.ts'
+import type { PooledConnection } from './connection.ts'
 import type { Db, Queryable, Tx } from './database.ts'
-import { commit } from './pool-dialect.ts'
 import { IDLE_IN_TRANSACTION_TIMEOUT_MS, LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './pool.ts'
-import { API_DB_ROLE } from './server.ts'
+import { apiRole, searchPath } from './schema-name.ts'
+import { sql, type Statement } from './sql.ts'
 import { SQLSTATE, sqlStateOf } from './sqlstate.ts'
 
 const TRIES_MAX = 10
 const BACKOFF_BASE_MS = 2
 const BACKOFF_CAP_MS = 250
-const BEGIN = CompiledQuery.raw('begin')
-const ROLLBACK = CompiledQuery.raw('rollback')
 
 /**
  * Runs `work` in one transaction. If Postgres aborts the transaction because of a deadlock or a serialization failure, all of it
  * runs again, so `work` must have no other effect than its statements.
  */
 export function transact<Result>(db: Db, clock: Clock, work: (tx: Tx) => Promise<Result>): Promise<Result> {
-  return retryAborted(clock, () => inTransaction(db, 'begin', work))
+  return retryAborted(clock, () => inTransaction(db, beginOf(db), work))
 }
 
 /** Reads with several statements that all see the same snapshot of the database. */
 export function readSnapshot<Result>(db: Db, read: (tx: Tx) => Promise<Result>): Promise<Result> {
-  return inTransaction(db, 'begin isolation level repeatable read read only', read)
+  return inTransaction(db, beginOf(db, 'begin isolation level repeatable read read only'), read)
 }
+
+/** Statements without parameters that are sent in one message with `begin`. */
+export type FirstStatements = readonly Statement[]
 
 /** Settings of one transaction besides its scope, by the names that `current_setting` knows. */
 export type TransactionSettings = Readonly<Record<`carillon.${string}`, string>>
@@ -37,7 +38,7 @@ export type TransactionSettings = Readonly<Record<`carillon.${string}`, string>>
  *
  * All settings are local to the transaction. None stays on the connection, so a pooler may lend the connection to another client
  * right after. They travel in one message with `begin`, so they cost no round trip.
- * @param first a statement without parameters that travels in the same message; `work` receives its rows
+ * @param first statements that travel in the same message; `work` receives their rows, one after the other
  */
 export function transactScoped<Result>(
   db: Db,
@@ -45,9 +46,12 @@ export function transactScoped<Result>(
   scope: Scope | null,
   work: (tx: Tx, firstRows: readonly unknown[]) => Promise<Result>,
   settings: TransactionSettings = {},
-  first?: string,
+  first: FirstStatements = [],
 ): Promise<Result> {
-  const begin = `${beginScoped(scope, settings)}${first === undefined ? '' : `; ${first}`}`
+  const text = [beginScoped(db.schema, scope, settings), ...first.map((statement) => statement.text)].join('; ')
+  // One list of columns is enough: it says that Carillon reads the rows, not how many columns they have.
+  const columns = first.find((statement) => statement.columns)?.columns
+  const begin = { text, parameters: [], ...(columns && { columns }) }
   return retryAborted(clock, () => inTransaction(db, begin, work))
 }
 
@@ -55,16 +59,18 @@ export function transactScoped<Result>(
  * Read committed, whatever the database's default: a statement that runs under a lock must see what was committed before the lock
  * was granted. `set local` instead of `set_config`: it needs no function call.
  */
-const BEGIN_AS_API = `begin isolation level read committed; ${setLocal({
-  role: API_DB_ROLE,
-  statement_timeout: String(STATEMENT_TIMEOUT_MS),
-  lock_timeout: String(LOCK_TIMEOUT_MS),
-  idle_in_transaction_session_timeout: String(IDLE_IN_TRANSACTION_TIMEOUT_MS),
-})}`
-
-function beginScoped(scope: Scope | null, settings: TransactionSettings): string {
+function beginScoped(schema: string, scope: Scope | null, settings: TransactionSettings): string {
   const { tenantId = '', projectId = '' } = scope ?? {}
-  return `${BEGIN_AS_API}; ${setLocal({ 'carillon.tenant_id': tenantId, 'carillon.project_id': projectId, ...settings })}`
+  const ofTransaction = setLocal({
+    role: apiRole(schema),
+    statement_timeout: String(STATEMENT_TIMEOUT_MS),
+    lock_timeout: String(LOCK_TIMEOUT_MS),
+    idle_in_transaction_session_timeout: String(IDLE_IN_TRANSACTION_TIMEOUT_MS),
+    'carillon.tenant_id': tenantId,
+    'carillon.project_id': projectId,
+    ...settings,
+  })
+  return `begin isolation level read committed; set local search_path = ${searchPath(schema)}; ${ofTransaction}`
 }
 
 function setLocal(values: Readonly<Record<string, string>>): string {
@@ -73,21 +79,23 @@ function setLocal(values: Readonly<Record<string, string>>): string {
     .join('; ')
 }
 
+function beginOf(db: Db, begin = 'begin'): Statement {
+  return { text: db.beginWith(begin), parameters: [] }
+}
+
 async function inTransaction<Result>(
   db: Db,
-  begin: string,
+  begin: Statement,
   work: (tx: Tx, firstRows: readonly unknown[]) => Promise<Result>,
 ): Promise<Result> {
-  const executor = db.getExecutor()
-  return executor.provideConnection(async (connection) => {
-    const tx = new OpenTransaction(executor, connection)
+  return db.withConnection(async (connection) => {
     try {
-      const { rows } = await connection.executeQuery(CompiledQuery.raw(begin))
-      const result = await work(tx, rows)
-      await commit(connection)
+      const rows = await connection.run(begin)
+      const result = await work(new OpenTransaction(db.schema, connection), rows)
+      await connection.commit()
       return result
     } catch (error) {
-      await rollBack(connection)
+      await connection.rollBack()
       throw error
     }
   })
@@ -104,7 +112,7 @@ export interface Sent<Result> {
 interface PipelinedSteps<Result, Seen> {
   readonly work: (tx: Tx) => Promise<Sent<Result>>
   /** Queries sent right after `commit`, which see what this and other transactions committed. If they fail, the commit stands. */
-  readonly look: (db: Pick<Queryable, 'getExecutor'>, result: Result) => Promise<Seen>
+  readonly look: (db: Queryable, result: Result) => Promise<Seen>
 }
 
 /**
@@ -120,23 +128,23 @@ export function transactPipelined<Result, Seen>(
   clock: Clock,
   { work, look }: PipelinedSteps<Result, Seen>,
 ): Promise<{ result: Result; seen: Seen | undefined }> {
-  const executor = db.getExecutor()
+  const begin = beginOf(db)
   return retryAborted(clock, () =>
-    executor.provideConnection(async (connection) => {
-      const tx = new OpenTransaction(executor, connection)
+    db.withConnection(async (connection) => {
+      const tx = new OpenTransaction(db.schema, connection)
       try {
-        // All statements go through the same executor, so Postgres receives them in the order of these calls.
-        const send = tx.getExecutor()
-        const [, { result, last, notBefore }] = await Promise.all([send.executeQuery(BEGIN), work(tx)])
+        // All statements go through the same connection, so Postgres receives them in the order of these calls.
+        const [, { result, last, notBefore }] = await Promise.all([connection.run(begin), work(tx)])
         const waited = notBefore === null ? undefined : waitUntil(tx, notBefore)
-        const ends = Promise.allSettled([last, waited, commit(send)])
+        const ends = Promise.allSettled([last, waited, connection.commit()])
         // An error thrown after the commit would lose `result`, which holds the runs that this worker must now dispatch.
-        const seen = look(tx, result).catch(() => undefined)
+        const after: Queryable = { run: (statement) => db.runOn(connection, statement) }
+        const seen = look(after, result).catch(() => undefined)
         // In this order: a statement that fails also turns the commit into a rollback, and its own error says why.
         for (const end of await ends) if (end.status === 'rejected') throw end.reason
         return { result, seen: await seen }
       } catch (error) {
-        await rollBack(connection)
+        await connection.rollBack()
         throw error
       }
     }),
@@ -148,27 +156,18 @@ export async function waitUntil(tx: Tx, instant: number): Promise<void> {
   await sql`select pg_sleep(extract(epoch from ${new Date(instant)}::timestamptz - clock_timestamp()))`.execute(tx)
 }
 
-/** Kysely's own transactions send one `begin` without settings, and wait for every answer before the next statement. */
 class OpenTransaction implements Tx {
   readonly isTransaction = true
-  readonly #executor: QueryExecutor
+  readonly schema: string
+  readonly #connection: PooledConnection
 
-  constructor(executor: QueryExecutor, connection: DatabaseConnection) {
-    const provider: ConnectionProvider = { provideConnection: (consumer) => consumer(connection) }
-    this.#executor = executor.withConnectionProvider(provider)
+  constructor(schema: string, connection: PooledConnection) {
+    this.schema = schema
+    this.#connection = connection
   }
 
-  getExecutor(): QueryExecutor {
-    return this.#executor
-  }
-}
-
-/** The caller throws the error that came first. If even the rollback fails, the connection is lost and Postgres rolls back itself. */
-async function rollBack(connection: DatabaseConnection): Promise<void> {
-  try {
-    await connection.executeQuery(ROLLBACK)
-  } catch {
-    // The driver discards the connection.
+  run(statement: Statement): Promise<unknown[]> {
+    return this.#connection.run(statement)
   }
 }
 

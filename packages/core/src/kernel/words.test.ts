@@ -19,7 +19,7 @@ const SCHEMA = readFileSync(new URL('../db/schema.sql', import.meta.url), 'utf8'
 
 /** The values of every enumerated type of the database, in their order. */
 function enumerations(): Record<string, string[]> {
-  const types = SCHEMA.matchAll(/^create type carillon\.(\w+) as enum \(([^)]*)\);$/gm)
+  const types = SCHEMA.matchAll(/^create type (\w+) as enum \(([^)]*)\);$/gm)
   return Object.fromEntries(
     [...types].map(([, type = '', list = '']) => [type, [...list.matchAll(/'(\w+)'/g)].map(([, word = '']) => word)]),
   )

@@ -56,7 +56,7 @@ export async function insertLines(tx: Tx, p: NewLines): Promise<Set<string>> {
 
 /** Executes a statement that inserts lines. */
 export async function writeLines(tx: Tx, { lines }: NewLines, statement: LinesStatement): Promise<Set<string>> {
-  const { rows } = await namingMissingMonths(lines, () => statement.execute(tx))
+  const rows = await namingMissingMonths(lines, () => statement.execute(tx))
   return new Set(rows.map(({ id }) => id))
 }
 

@@ -9,7 +9,6 @@ import type {
 } from '@carillon/api'
 import type { CadenceSpec } from '@carillon/cadence'
 
-import type { RunRow } from '../db/columns.ts'
 import type { Json } from '../kernel/json.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
 
@@ -71,27 +70,6 @@ export interface Run {
   readonly error: Json
 }
 
-/** A run from its row. */
-export function toRun(row: RunRow): Run {
-  return {
-    id: row.id,
-    scheduleId: row.schedule_id,
-    scheduledFor: row.scheduled_for.getTime(),
-    revision: row.revision,
-    trigger: row.trigger,
-    state: row.state,
-    reason: row.reason,
-    attemptCount: row.attempt_count,
-    begunAt: row.begun_at.getTime(),
-    startedAt: row.started_at?.getTime() ?? null,
-    waitsFor: row.waits_for,
-    retryAt: row.retry_at?.getTime() ?? null,
-    cancelRequestedAt: row.cancel_requested_at?.getTime() ?? null,
-    completedAt: row.completed_at?.getTime() ?? null,
-    error: row.error,
-  }
-}
-
 /** One try at a run. */
 export interface Attempt {
   readonly attempt: number
@@ -108,6 +86,8 @@ export interface ScheduleChange {
   readonly change: ScheduleChangeKind
   readonly revision: number
   readonly nextSlotAt: number | null
+  /** The slot of the run that was requested or cancelled; null for every other change. */
+  readonly scheduledFor: number | null
   readonly actor: string
   readonly reason: string | null
   readonly changedAt: number

@@ -1,8 +1,6 @@
 import { metrics, type Meter, type ObservableGauge } from '@opentelemetry/api'
 
 import { LISTENER_OF, type Events } from '../kernel/events.ts'
-import { keyRetentionMargin } from '../policy/retry.ts'
-import type { Target } from '../ports/target.ts'
 import type { Gauges } from './store/gauges.ts'
 
 const LATENESS_BOUNDARIES_MS = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 30_000, 300_000]
@@ -68,23 +66,6 @@ export function countEvents(events: Events, meter: Meter): void {
 /** One label for all listeners: there are as many as events. The names of services and parts are few. */
 function serviceLabel(service: string): string {
   return service.startsWith(LISTENER_OF) ? 'event listener' : service
-}
-
-/**
- * Registers a gauge for each target: the time for which it remembers an idempotency key, divided by the time that the retries of a run
- * take at most. Below 1, the target may take a late attempt for a new call.
- */
-export function gaugeRetention(targets: ReadonlyMap<string, Target>, meter: Meter): void {
-  const gauge = meter.createObservableGauge('scheduler.dispatch.idempotency_window_safety', {
-    description:
-      "the target's memory of idempotency keys, divided by the longest retries; below 1 a late attempt may run twice",
-  })
-  gauge.addCallback((result) => {
-    for (const { kind, retry, idempotencyRetentionSeconds } of targets.values()) {
-      if (idempotencyRetentionSeconds === undefined) continue
-      result.observe(keyRetentionMargin({ retry, idempotencyRetentionSeconds }), { target_kind: kind })
-    }
-  })
 }
 
 /** The state of a worker that the gauges show. */

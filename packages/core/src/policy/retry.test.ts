@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
 import type { Outcome } from '../ports/target.ts'
-import { checkKeyRetention, decideRetry, keyRetentionMargin } from './retry.ts'
+import { checkKeyRetention, decideRetry } from './retry.ts'
 import { stableFraction } from './stable-fraction.ts'
 
 const HTTP: RetryPolicy = { maxAttempts: 10, baseSeconds: 30, capSeconds: 2160 }
@@ -119,10 +119,6 @@ describe('how long to wait', () => {
 
     expect(waits.reduce((sum, wait) => sum + wait, 0)).toBeLessThanOrEqual(6 * 3_600_000)
   })
-})
-
-test('the HTTP target remembers its keys four times as long as its retries take', () => {
-  expect(keyRetentionMargin({ retry: HTTP, idempotencyRetentionSeconds: 86_400 })).toBe(4)
 })
 
 test.each([

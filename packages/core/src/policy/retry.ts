@@ -45,17 +45,12 @@ interface Retention {
 }
 
 /**
- * How many times the retries of one run fit into the target's idempotency retention. Below 1, the target may take a late
- * attempt for a new call. A gauge exports this number.
+ * What is wrong with a retry policy for a target with this idempotency retention; null if it fits. If the retries of a run could take
+ * longer, the target might take a late attempt for a new call.
  */
-export function keyRetentionMargin({ retry, idempotencyRetentionSeconds }: Retention): number {
-  return idempotencyRetentionSeconds / (retry.maxAttempts * retry.capSeconds)
-}
-
-/** What is wrong with a retry policy for a target with this idempotency retention; null if it fits. */
 export function checkKeyRetention({ retry, idempotencyRetentionSeconds }: Retention): Problem | null {
-  if (keyRetentionMargin({ retry, idempotencyRetentionSeconds }) >= 1) return null
   const { maxAttempts, capSeconds } = retry
+  if (maxAttempts * capSeconds <= idempotencyRetentionSeconds) return null
   return {
     path: 'policy.retry',
     message:

@@ -1,11 +1,11 @@
 import { PROJECT_SCHEDULES, TENANT_SLOT_DISTANCE_SECONDS, USER_SCHEDULES } from '@carillon/api'
 
 import { withQuota } from '../access/quota.ts'
-import { readTenantRules, type TenantRules, tenantRulesText, toTenantRules } from '../access/tenants.ts'
+import { readTenantRules, type TenantRules, tenantRulesStatements, toTenantRules } from '../access/tenants.ts'
 import { CadenceCache } from '../cadences/cadence-cache.ts'
 import type { Tx } from '../db/database.ts'
 import { SQLSTATE, sqlStateOf } from '../db/sqlstate.ts'
-import { transactScoped } from '../db/transact.ts'
+import { type FirstStatements, transactScoped } from '../db/transact.ts'
 import { systemClock, type Clock } from '../kernel/clock.ts'
 import { Events } from '../kernel/events.ts'
 import { type Caller, type Scope, scopeOf } from '../kernel/scope.ts'
@@ -19,8 +19,8 @@ import type { SchedulerDeps, SchedulerOptions } from './options.ts'
 type Transact = <Result>(
   caller: Caller | null,
   work: (tx: Tx, read: readonly unknown[]) => Promise<Result>,
-  /** SQL without parameters that is sent in one message with `begin`; `work` gets the rows of all its statements as `read`. */
-  first?: string,
+  /** `work` gets the rows of all of them as `read`. */
+  first?: FirstStatements,
 ) => Promise<Result>
 
 /** What every operation on schedules works with. */
@@ -68,7 +68,7 @@ export async function transactWithRules<Result>(
   return context.transact(
     caller,
     (tx, read) => work(tx, rulesOf(context, toTenantRules(read))),
-    tenantRulesText(context.clock.databaseNow()),
+    tenantRulesStatements(context.clock.databaseNow()),
   )
 }
 

@@ -4,7 +4,9 @@ import { findGrant } from '../access/grants.ts'
 import { listRemoved } from '../access/members.ts'
 import { searchSlots, type ParsedCadence } from '../cadences/cadence-cache.ts'
 import type { Tx } from '../db/database.ts'
+import type { NewLine } from '../db/new-lines.ts'
 import { notifyDueRun } from '../db/notify.ts'
+import { insertChanges } from '../db/schedule-changes.ts'
 import { CarillonError } from '../kernel/errors.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
 import { insertLines, newLine } from '../ledger/lines.ts'
@@ -36,6 +38,14 @@ export async function runNow(context: SchedulerContext, caller: Caller, id: stri
     const waitsFor = decision === 'run' ? 'worker' : 'turn'
     const cadence = cadences.read(JSON.stringify(schedule.cadence))
     const run = await insertManualRun(tx, { schedule, cadence, waitsFor, now, databaseNow })
+    await insertChanges(tx, {
+      scheduleIds: [id],
+      change: 'run_requested',
+      scheduledFor: run.scheduledFor,
+      actor: caller.subject,
+      reason: null,
+      now: new Date(now),
+    })
     if (waitsFor === 'worker') await notifyDueRun(tx, { runId: run.id })
     return run.id
   })
@@ -66,7 +76,7 @@ async function insertManualRun(
     now: number
     databaseNow: Date | null
   },
-): Promise<{ id: string }> {
+): Promise<Pick<NewLine, 'id' | 'scheduledFor'>> {
   const { schedule, cadence } = p
   const waits = { for: p.waitsFor, targetKind: schedule.target.kind }
   for (let slot = p.now; slot > p.now - LOOK_BACK_MS; slot -= 1) {

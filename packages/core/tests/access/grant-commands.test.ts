@@ -1,10 +1,10 @@
-import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { Grants, type GrantInput } from '../../src/access/grants.ts'
 import { CarillonError } from '../../src/kernel/errors.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { CALLER, HOUR, MINUTE, Pipeline } from '../pipeline.ts'
+import { sql } from '../sql.ts'
 
 const START = '2026-03-02T09:00:30Z'
 const NOW = Date.parse(START)
@@ -18,7 +18,7 @@ beforeAll(async () => {
   database = await createDatabase()
 })
 afterAll(() => database[Symbol.asyncDispose]())
-afterEach(() => pipeline.workerDb.destroy())
+afterEach(() => pipeline.workerDb.close())
 beforeEach(async () => {
   pipeline = await Pipeline.at(START, database)
   grants = new Grants({ db: pipeline.db, clock: pipeline.clock })

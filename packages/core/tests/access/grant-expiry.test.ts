@@ -1,6 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
 
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import { GrantExpiryWarnings } from '../../src/access/grant-expiry-warnings.ts'
@@ -8,6 +7,7 @@ import { Grants } from '../../src/access/grants.ts'
 import { Events, type EventMap } from '../../src/kernel/events.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, DAY, type Pipeline } from '../pipeline.ts'
+import { sql } from '../sql.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'

@@ -1,5 +1,4 @@
 import { INSTALLATION_SUBJECT } from '@carillon/api'
-import { sql } from 'kysely'
 import { expect, test, vi } from 'vitest'
 
 import { Grants } from '../../src/access/grants.ts'
@@ -7,6 +6,7 @@ import { whenBlocked, whileHeld } from '../blocked-statement.ts'
 import { countRows, emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, EVERY_MINUTE, HOUR, MINUTE, Pipeline } from '../pipeline.ts'
 import { ProcessClock } from '../process-clock.ts'
+import { sql } from '../sql.ts'
 import { listWaits } from '../waits.ts'
 
 const pipelineAt = emptiedPipelines()

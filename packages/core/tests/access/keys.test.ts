@@ -1,6 +1,5 @@
 import { createHash, randomInt } from 'node:crypto'
 
-import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { newKeyText } from '../../src/access/key-text.ts'
@@ -11,6 +10,7 @@ import { CarillonError } from '../../src/kernel/errors.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { ManualClock } from '../manual-clock.ts'
 import { CALLER } from '../pipeline.ts'
+import { sql } from '../sql.ts'
 
 const START = '2026-03-02T09:00:00Z'
 const INPUT = { tenantId: 'acme', projectId: 'web', subject: 'user:bob', role: 'member' } as const

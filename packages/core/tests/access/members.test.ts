@@ -1,5 +1,4 @@
 import type { Role } from '@carillon/api'
-import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { MembershipAuthorization, Members } from '../../src/access/members.ts'
@@ -12,6 +11,7 @@ import type { Caller } from '../../src/kernel/scope.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { ManualClock } from '../manual-clock.ts'
 import { CALLER } from '../pipeline.ts'
+import { sql } from '../sql.ts'
 
 const START = '2026-03-02T09:00:00Z'
 const SCOPE = { tenantId: CALLER.tenantId, projectId: CALLER.projectId }

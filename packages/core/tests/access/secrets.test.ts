@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 
-import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { SecretRotation } from '../../src/access/secret-rotation.ts'
@@ -22,6 +21,7 @@ import type { Caller } from '../../src/kernel/scope.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { ManualClock } from '../manual-clock.ts'
 import { CALLER } from '../pipeline.ts'
+import { sql } from '../sql.ts'
 
 const START = '2026-03-02T09:00:00Z'
 const CANARY = 'canary-b7f3a9'
@@ -45,7 +45,7 @@ beforeAll(async () => {
   store = new BuiltInSecretStore({ db: workerDb, keys: KEYS })
 })
 afterAll(async () => {
-  await workerDb.destroy()
+  await workerDb.close()
   await database[Symbol.asyncDispose]()
 })
 beforeEach(async () => {

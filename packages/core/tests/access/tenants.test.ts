@@ -1,5 +1,4 @@
 import type { TenantInput } from '@carillon/api'
-import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { findTenantLimits, saveTenantLimits } from '../../src/access/store/tenants.ts'
@@ -9,6 +8,7 @@ import { transactScoped } from '../../src/db/transact.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { ManualClock } from '../manual-clock.ts'
+import { sql } from '../sql.ts'
 
 const START = '2026-03-02T09:00:00Z'
 const ACTOR = 'user:root'

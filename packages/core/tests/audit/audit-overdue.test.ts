@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 
 import type { AuditCounts } from '../../src/audit/auditor.ts'
@@ -7,6 +6,7 @@ import { whileHeld } from '../blocked-statement.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, MINUTE, type Pipeline, type TestWorker } from '../pipeline.ts'
 import { FAIL, held, SUCCEEDED } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 import { TestAuditor } from '../test-auditor.ts'
 
 const pipelineAt = emptiedPipelines()

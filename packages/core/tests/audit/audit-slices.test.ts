@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 
-import { CompiledQuery, sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 
 import type { AuditCounts } from '../../src/audit/auditor.ts'
@@ -8,12 +7,14 @@ import { RecentAudit } from '../../src/audit/recent-audit.ts'
 import { SlotAudit } from '../../src/audit/slot-audit.ts'
 import type { Db } from '../../src/db/database.ts'
 import { createPool } from '../../src/db/pool.ts'
+import type { Statement } from '../../src/db/sql.ts'
 import { whileHeld } from '../blocked-statement.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { createCopies } from '../many-schedules.ts'
 import { ANY_NUMBER, CALLER, HOUR, MINUTE, type Pipeline, type TestWorker } from '../pipeline.ts'
-import { nodesOf, plansOf, recordingDb, watchedDb, type PlanNode } from '../query-plan.ts'
+import { nodesOf, plansOf, recordingDb, watchedDb, type ExplainRow, type PlanNode } from '../query-plan.ts'
 import { FAIL, held, SUCCEEDED } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 import { TestAuditor } from '../test-auditor.ts'
 
 const pipelineAt = emptiedPipelines()
@@ -77,9 +78,9 @@ async function passAudited(
 }
 
 async function removeLine({ db }: Pipeline, { id }: { readonly id: string }, slot: string): Promise<void> {
-  const { numAffectedRows } = await sql`
-    delete from carillon.runs where schedule_id = ${id} and scheduled_for = ${slot}`.execute(db)
-  expect(numAffectedRows).toBe(1n)
+  const { rows } = await sql`
+    delete from carillon.runs where schedule_id = ${id} and scheduled_for = ${slot} returning id`.execute(db)
+  expect(rows).toHaveLength(1)
 }
 
 describe('an audit of a pipeline at work', () => {
@@ -283,11 +284,11 @@ describe('a slot that came due recently', () => {
 
     for (let minutes = 0; minutes < 30; minutes += 1) {
       found += (await passAudited(pipeline, MINUTE, worker, auditor))['slot_lost'] ?? 0
-      const { numAffectedRows = 0n } = await sql`
-        delete from carillon.runs where scheduled_for = date_trunc('minute', ${pipeline.clock.databaseNow()}::timestamptz)`.execute(
-        db,
-      )
-      removed += Number(numAffectedRows)
+      const { rows } = await sql`
+        delete from carillon.runs
+        where scheduled_for = date_trunc('minute', ${pipeline.clock.databaseNow()}::timestamptz)
+        returning id`.execute(db)
+      removed += rows.length
     }
     found += (await passAudited(pipeline, 5 * MINUTE, worker, auditor))['slot_lost'] ?? 0
 
@@ -312,6 +313,29 @@ describe('a slot that came due recently', () => {
     await removeLine(pipeline, schedule, '2026-11-14T09:06:00Z')
 
     expect(await passAudited(pipeline, 10 * MINUTE, worker, auditor)).toEqual({ slot_lost: 1 })
+  })
+
+  test('is compared after a change of its schedule, but not after a run-now, which changes no slot', async () => {
+    const pipeline = await pipelineAt('2026-11-14T09:00:00Z')
+    const { scheduler } = pipeline
+    const schedule = await pipeline.create({ cadence: { kind: 'cron', expression: '0 0 * * *', timezone: 'UTC' } })
+    const auditor = auditorOf(pipeline)
+    await postponeFull(pipeline)
+    await auditor.runOnce()
+    const comparedWithin = async (minutes: number): Promise<number> => {
+      let compared = 0
+      for (let steps = 4 * minutes; steps > 0; steps -= 1) {
+        pipeline.clock.advance(15_000)
+        compared += (await auditor.runOnce())?.schedules ?? 0
+      }
+      return compared
+    }
+
+    const { id } = await scheduler.runNow(CALLER, schedule.id)
+    await scheduler.cancel(CALLER, id)
+    expect(await comparedWithin(10)).toBe(0)
+    await scheduler.pause(CALLER, schedule.id, { reason: 'a holiday' })
+    expect(await comparedWithin(10)).toBe(1)
   })
 
   test('is compared when it comes due by its spread, up to an hour after its nominal instant', async () => {
@@ -420,7 +444,7 @@ describe('the full audit', () => {
     // The statements that claim and store the turn add to the time of the slice itself.
     for (const share of shares) expect(share).toBeLessThan(0.015)
     expect(await pipeline.scheduler.latestAudit()).toMatchObject({ isWhole: true, schedules: 1000, findings: 0 })
-    await db.destroy()
+    await db.close()
   })
 
   test('rests for two minutes at most, however long a slice waited for Postgres', async () => {
@@ -439,7 +463,7 @@ describe('the full audit', () => {
 
     expect(after?.rest_until).toBeGreaterThan(0)
     expect((after?.rest_until ?? Infinity) - clock.instant).toBeLessThan(2 * MINUTE)
-    await db.destroy()
+    await db.close()
   })
 
   test('replaces the one in progress if it is requested, and then does not rest', async () => {
@@ -458,7 +482,7 @@ describe('the full audit', () => {
     expect((await pipeline.scheduler.latestAudit())?.startedAt).toBeGreaterThanOrEqual(requestedAt)
     expect(await turnOf(pipeline)).toMatchObject({ requested_at: null, cursor: { full: null } })
     expect(clock.waiting).toBe(0)
-    await db.destroy()
+    await db.close()
   })
 
   test('continues where another worker stopped', async () => {
@@ -474,7 +498,7 @@ describe('the full audit', () => {
 
     const { scheduleId = '' } = (await turnOf(pipeline)).cursor.full?.next.at ?? {}
     expect(scheduleId > (cursor.full?.next.at.scheduleId ?? '')).toBe(true)
-    await db.destroy()
+    await db.close()
   })
 
   test('begins again two minutes after it ended', async () => {
@@ -511,6 +535,34 @@ describe('the full audit', () => {
       },
     ])
   })
+
+  test.each(['the same worker', 'another worker'])(
+    'counts a lasting fault once, also while the next full audit of %s finds it again',
+    async (by) => {
+      const pipeline = await pipelineAt('2026-11-14T09:00:00Z')
+      const { clock, scheduler } = pipeline
+      const worker = pipeline.worker()
+      await pipeline.create()
+      await pipeline.pass(MINUTE, worker)
+      await worker.runDue()
+      await createCopies(pipeline, 999, { cadence: { kind: 'cron', expression: '0 0 1 1 *', timezone: 'UTC' } })
+      await sql`delete from carillon.attempts`.execute(pipeline.db)
+      const db = slowDb(pipeline, 5)
+      const one = auditorOf(pipeline, db)
+      while ((await one.runOnce())?.isWhole !== true) clock.advance(15_000)
+      expect(await scheduler.latestAudit()).toMatchObject({ isWhole: true, findings: 1 })
+      clock.advance(5 * MINUTE)
+      await worker.runDue()
+
+      const next = by === 'the same worker' ? one : auditorOf(pipeline, db)
+      const slice = await next.runOnce()
+
+      expect(slice).toMatchObject({ isWhole: false, findings: { attempt_missing: 1 } })
+      expect(await scheduler.latestAudit()).toMatchObject({ isWhole: true, findings: 1 })
+      expect(await scheduler.findings(CALLER)).toHaveLength(1)
+      await db.close()
+    },
+  )
 
   test('counts the findings since its end as its own', async () => {
     const pipeline = await pipelineAt('2026-11-14T09:00:00Z')
@@ -555,11 +607,9 @@ describe('the cost of a slice', () => {
   }
 
   /** The number of rows that a statement reads from tables, including those that it filters out. */
-  async function rowsRead(db: Db, { sql: text, parameters }: CompiledQuery): Promise<number> {
-    const { rows } = await db.executeQuery<{ 'QUERY PLAN': readonly [{ readonly Plan: PlanNode }] }>(
-      CompiledQuery.raw(`explain (analyze, format json) ${text}`, [...parameters]),
-    )
-    const nodes = rows.flatMap((row) => nodesOf(row['QUERY PLAN'][0].Plan)) as AnalyzedNode[]
+  async function rowsRead(db: Db, { text, parameters }: Statement): Promise<number> {
+    const rows = await db.run({ text: `explain (analyze, format json) ${text}`, parameters })
+    const nodes = (rows as ExplainRow[]).flatMap((row) => nodesOf(row['QUERY PLAN'][0].Plan)) as AnalyzedNode[]
     return nodes
       .filter((node) => node['Relation Name'] !== undefined)
       .reduce(
@@ -593,11 +643,11 @@ describe('the cost of a slice', () => {
     const counts = await auditor.runOnce()
     const recent = queries.slice(
       0,
-      queries.findIndex(({ sql: text }) => text.includes('candidates')),
+      queries.findIndex(({ text }) => text.includes('candidates')),
     )
     const page = queries.slice(
       recent.length,
-      queries.findIndex(({ sql: text }, at) => at > recent.length && text.includes('candidates')),
+      queries.findIndex(({ text }, at) => at > recent.length && text.includes('candidates')),
     )
 
     expect(counts).toMatchObject({ schedules: 100 + 20_101 })
@@ -605,15 +655,15 @@ describe('the cost of a slice', () => {
     expect(recent.length).toBeLessThanOrEqual(10)
     expect(page.length).toBeLessThanOrEqual(14)
     const read: number[] = []
-    for (const query of [...recent, ...page].filter(({ sql: text }) => /^\s*(with|select)/.test(text))) {
-      for (const plan of await plansOf(pipeline.workerDb, query)) requireIndexed(plan, query.sql)
+    for (const query of [...recent, ...page].filter(({ text }) => /^\s*(with|select)/.test(text))) {
+      for (const plan of await plansOf(pipeline.workerDb, query)) requireIndexed(plan, query.text)
       read.push(await rowsRead(pipeline.workerDb, query))
     }
     // For recent slots the agenda gives the hundred schedules that are due and one entry for each of 64 lanes, and no more.
     expect(read.slice(0, 6)).toEqual(read.slice(0, 6).map((rows) => Math.min(rows, 500)))
     // For a page: 200 schedules, each with its change, revision, runs and attempts.
     expect(read.slice(6)).toEqual(read.slice(6).map((rows) => Math.min(rows, 2000)))
-    await db.destroy()
+    await db.close()
   })
 })
 

@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 
 import type { AuditCounts } from '../../src/audit/auditor.ts'
@@ -8,6 +7,7 @@ import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { createCopies } from '../many-schedules.ts'
 import { CALLER, MINUTE, type Pipeline, type TestWorker } from '../pipeline.ts'
 import { watchedDb } from '../query-plan.ts'
+import { sql } from '../sql.ts'
 import { TestAuditor } from '../test-auditor.ts'
 
 const pipelineAt = emptiedPipelines()
@@ -102,7 +102,7 @@ describe('a slice that could not be stored', () => {
     expect(await auditor.runOnce()).toMatchObject({ isWhole: true })
     expect(await pipeline.scheduler.latestAudit()).toMatchObject({ isWhole: true, findings: 1, repaired: 0 })
     expect(await countFindings(pipeline)).toBe(1)
-    await slow.destroy()
+    await slow.close()
   })
 
   test('compares recent slots again', async () => {
@@ -175,7 +175,7 @@ describe('a slice that could not be stored', () => {
     events.on('audit.found', (event) => emitted.push(event))
     const pool = createPool({ connectionString: database.url, role: 'carillon_worker' })
     // Another worker takes the turn in the middle of the slice, as after a pause of a minute.
-    const interrupted = watchedDb(pool, async ({ sql: text }) => {
+    const interrupted = watchedDb(pool, async ({ text }) => {
       if (!text.includes('candidates')) return
       await sql`update carillon.service_turns set worker_id = gen_random_uuid(), until = until + interval '1 second'`.execute(
         db,
@@ -187,7 +187,7 @@ describe('a slice that could not be stored', () => {
     clock.advance(MINUTE)
     expect(foundBy(await auditorOf(pipeline).runOnce())).toEqual({ attempt_missing: 1 })
     expect(emitted).toEqual([{ findings: 1, repaired: 0 }])
-    await interrupted.destroy()
+    await interrupted.close()
   })
 })
 

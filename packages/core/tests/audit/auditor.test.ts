@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import type { AuditorOptions } from '../../src/audit/auditor.ts'
@@ -9,6 +8,7 @@ import { createCopies } from '../many-schedules.ts'
 import { CALLER, DAY, HOUR, MINUTE, Pipeline, type TestWorker } from '../pipeline.ts'
 import { watchedDb } from '../query-plan.ts'
 import { held } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 import { TestAuditor } from '../test-auditor.ts'
 
 const NO_FINDINGS = {
@@ -192,6 +192,20 @@ test('slots are lost if the next slot of a schedule was moved over them by hand'
   await sql`update carillon.schedules set next_slot_at = '2026-11-14T08:45Z', due_at = '2026-11-14T08:45Z'`.execute(
     pipeline.db,
   )
+  await pass(pipeline, pipeline.worker(), HOUR)
+
+  expect(await auditorOf(pipeline).audit()).toMatchObject({ slots: 4, findings: { ...NO_FINDINGS, slot_lost: 2 } })
+})
+
+test('a run-now and a cancel end no span of the history: slots that were moved over before them are still lost', async () => {
+  await using pipeline = await Pipeline.at('2026-11-14T08:00:00Z')
+  const schedule = await pipeline.create(EVERY_QUARTER)
+  await sql`update carillon.schedules set next_slot_at = '2026-11-14T08:45Z', due_at = '2026-11-14T08:45Z'`.execute(
+    pipeline.db,
+  )
+  pipeline.clock.advance(5 * MINUTE)
+  const { id } = await pipeline.scheduler.runNow(CALLER, schedule.id)
+  await pipeline.scheduler.cancel(CALLER, id)
   await pass(pipeline, pipeline.worker(), HOUR)
 
   expect(await auditorOf(pipeline).audit()).toMatchObject({ slots: 4, findings: { ...NO_FINDINGS, slot_lost: 2 } })
@@ -439,8 +453,8 @@ test('a schedule and its lines are read in one snapshot, whatever is committed i
   const pool = createPool({ connectionString: database.url, role: 'carillon_worker' })
   let resumed: Promise<unknown> | undefined
   // Between the reads of schedules and lines: commits a resume that began before the audit, and the slot after it.
-  const db = watchedDb(pool, async ({ sql: text }) => {
-    if (!text.includes('first_slot_at')) return
+  const db = watchedDb(pool, async ({ text }) => {
+    if (!text.includes('as "firstSlotAt"')) return
     resumed ??= database.pool.query(
       `with resumed as (
          insert into carillon.schedule_changes
@@ -459,7 +473,7 @@ test('a schedule and its lines are read in one snapshot, whatever is committed i
   expect(resumed).toBeDefined()
   expect(audited.findings).toEqual(NO_FINDINGS)
   expect(await auditorOf(pipeline).audit()).toMatchObject({ findings: { ...NO_FINDINGS, slot_lost: 1 } })
-  await db.destroy()
+  await db.close()
 })
 
 test('slots that are claimed while an audit runs are not reported as lost', async () => {

@@ -1,18 +1,20 @@
-import { AbortedTransactionError, sql } from 'kysely'
 import { expect, test } from 'vitest'
 
+import { AbortedTransactionError } from '../../src/db/connection.ts'
 import { createDb } from '../../src/db/database.ts'
 import { createPool } from '../../src/db/pool.ts'
-import { transact, transactPipelined } from '../../src/db/transact.ts'
+import { readSnapshot, transact, transactPipelined } from '../../src/db/transact.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createDatabase } from '../database.ts'
+import { sql } from '../sql.ts'
 
 /** Raises the code with which Postgres ends a session. The session itself continues, so only the code shows that it ended. */
 const SESSION_ENDED = `do $$ begin raise exception 'as if ended' using errcode = '57P05'; end $$`
 
 test('a connection is discarded after an error that ends its session', async () => {
   await using database = await createDatabase({ content: 'empty' })
-  const db = createDb(createPool({ connectionString: database.url, maxConnections: 1 }))
+  // On other pools the statement would be in a transaction, and its connection be discarded because that is still open.
+  const db = createDb(createPool({ connectionString: database.url, maxConnections: 1, isPrepared: true }))
   const session = async (): Promise<unknown> =>
     (await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(db)).rows[0]?.pid
 
@@ -21,7 +23,7 @@ test('a connection is discarded after an error that ends its session', async () 
   const after = await session()
 
   expect(after).not.toBe(before)
-  await db.destroy()
+  await db.close()
 })
 
 test('a connection that is released in the middle of a transaction is discarded', async () => {
@@ -29,13 +31,13 @@ test('a connection that is released in the middle of a transaction is discarded'
   const db = createDb(createPool({ connectionString: database.url, maxConnections: 1 }))
 
   // As if Postgres had cancelled the rollback.
-  await db.connection().execute(async (connection) => {
+  await db.withConnection(async (connection) => {
     await sql`begin`.execute(connection)
     await expect(sql`select 1 / 0`.execute(connection)).rejects.toThrow('division by zero')
   })
 
   expect((await sql`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }])
-  await db.destroy()
+  await db.close()
 })
 
 test('a transaction whose statement failed rejects at its commit, even if its work ignored the error', async () => {
@@ -55,7 +57,7 @@ test('a transaction whose statement failed rejects at its commit, even if its wo
     look: () => ignored,
   })
   await expect(pipelined).rejects.toThrow(AbortedTransactionError)
-  await db.destroy()
+  await db.close()
 })
 
 test('a pipelined transaction whose last statement failed rejects with the error of that statement', async () => {
@@ -68,7 +70,7 @@ test('a pipelined transaction whose last statement failed rejects with the error
   })
 
   await expect(transaction).rejects.toThrow('division by zero')
-  await db.destroy()
+  await db.close()
 })
 
 test('two instances on one pool of prepared statements do not mix up their statements', async () => {
@@ -83,15 +85,12 @@ test('two instances on one pool of prepared statements do not mix up their state
   await pool.end()
 })
 
-test('a transaction with the access mode read only cannot write', async () => {
+test('a snapshot that is read cannot be written to', async () => {
   await using database = await createDatabase({ content: 'empty' })
   const db = createDb(createPool({ connectionString: database.url }))
 
-  const write = db
-    .transaction()
-    .setAccessMode('read only')
-    .execute(async (tx) => sql`create table t ()`.execute(tx))
+  const write = readSnapshot(db, async (tx) => sql`create table t ()`.execute(tx))
 
   await expect(write).rejects.toThrow('read-only transaction')
-  await db.destroy()
+  await db.close()
 })

@@ -54,7 +54,7 @@ async function countUpdates(
     `select (n_tup_upd - n_tup_hot_upd)::integer as indexed, n_tup_upd::integer as all
      from pg_stat_user_tables where relid = 'carillon.${table}'::regclass`,
   )
-  await db.destroy()
+  await db.close()
   const [counts] = rows
   if (counts === undefined) throw new Error(`expected the statistics of ${table}, got none`)
   return counts

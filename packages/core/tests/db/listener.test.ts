@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { createDb } from '../../src/db/database.ts'
-import { AGENDA_CHANNEL, Listener, notifyCancel } from '../../src/db/notify.ts'
+import { Listener, notifyCancel } from '../../src/db/notify.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { Events } from '../../src/kernel/events.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
@@ -9,7 +9,7 @@ import { fakeTimers, startFaultProxy } from '../fault-proxy.ts'
 
 let database: TestDatabase
 beforeAll(async () => {
-  database = await createDatabase({ content: 'empty' })
+  database = await createDatabase()
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
@@ -31,6 +31,7 @@ function listenTo(connectionString: string): TestListener {
   let cancelled = Promise.withResolvers<string>()
   const listener = new Listener({
     connectionString,
+    schema: 'carillon',
     clock: systemClock,
     events: new Events(),
     onAgenda: (lane) => agenda.push(lane),
@@ -56,7 +57,7 @@ test('the listener receives notifications with their lanes; a new connection cou
   expect(await listener.runOnce()).toEqual({ connected: 1 })
   expect(agenda()).toEqual([''])
   const cancelled = whenCancelled()
-  for (const lane of ['http.7', '']) await database.pool.query('select pg_notify($1, $2)', [AGENDA_CHANNEL, lane])
+  for (const lane of ['http.7', '']) await database.pool.query('select pg_notify($1, $2)', ['carillon_agenda', lane])
   await notifyCancel(db, { runIds: [RUN_ID] })
 
   expect(await cancelled).toBe(RUN_ID)
@@ -99,11 +100,12 @@ test('a stop does not wait for an unreachable server to close its side', async (
 test('a connection that the server ends is replaced, and no connection is leaked', async () => {
   const { listener } = listenTo(database.url)
   await listener.runOnce()
-  const { rows } = await database.pool.query(
+  const { rows } = await database.pool.query<{ is_ended: boolean }>(
     `select pg_terminate_backend(pid, 5000) as is_ended from pg_stat_activity
      where datname = current_database() and application_name = 'carillon listener'`,
   )
-  expect(rows).toEqual([{ is_ended: true }])
+  // Postgres may not have noticed yet that the connection of the test before is closed.
+  expect(new Set(rows.map((row) => row.is_ended))).toEqual(new Set([true]))
 
   // The listener notices the end either before this query or because of it.
   const connected = await listener.runOnce().catch(() => listener.runOnce())

@@ -4,6 +4,8 @@ import { createDb, type Db } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { dropPartitions, ensurePartitions, listPartitions } from '../../src/db/months.ts'
 import { createPool } from '../../src/db/pool.ts'
+import { transact } from '../../src/db/transact.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 import { whenBlocked } from '../blocked-statement.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { insertRun, insertSchedule } from '../schema/rows.ts'
@@ -17,7 +19,7 @@ beforeAll(async () => {
   db = workerDbOf(database)
 })
 afterAll(async () => {
-  await db.destroy()
+  await db.close()
   await database[Symbol.asyncDispose]()
 })
 
@@ -92,7 +94,7 @@ test('neither runs nor schedules have a fillfactor, nor does a month that is old
 test('the ledger can be written to while a partition is being attached', async () => {
   const scheduleId = await insertSchedule(database.pool)
 
-  await db.transaction().execute(async (tx) => {
+  await transact(db, systemClock, async (tx) => {
     await ensurePartitions(tx, month('2035-05'))
 
     await insertRun(database.pool, { schedule_id: scheduleId, scheduled_for: '2026-11-16T09:00:00Z' })
@@ -112,7 +114,7 @@ test('only months that have ended completely are dropped', async () => {
     'attempts_2026_02',
   ])
   expect((await listPartitions(otherDb))[0]?.name).toBe('runs_2026_03')
-  await otherDb.destroy()
+  await otherDb.close()
 })
 
 test('a month with an open run is kept with its attempts, and is dropped once the run has ended', async () => {
@@ -137,7 +139,7 @@ test('a month with an open run is kept with its attempts, and is dropped once th
     `update carillon.runs set state = 'cancelled', completed_at = now(), due_at = null, waits_for = null, lane = null`,
   )
   expect(await dropPartitions(otherDb, { before })).toEqual(['runs_2026_01', 'attempts_2026_01'])
-  await otherDb.destroy()
+  await otherDb.close()
 })
 
 test('a drop that waits for a reader soon gives up, so that other statements do not wait behind it for long', async () => {
@@ -152,7 +154,7 @@ test('a drop that waits for a reader soon gives up, so that other statements do 
   })
   await reader.query('rollback')
   reader.release()
-  await otherDb.destroy()
+  await otherDb.close()
 })
 
 test('a drop locks the table before its partition, so it does not deadlock with a reader of both', async () => {

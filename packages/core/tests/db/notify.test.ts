@@ -3,7 +3,6 @@ import { setImmediate } from 'node:timers/promises'
 import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { AGENDA_CHANNEL } from '../../src/db/notify.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { holdRun, type HeldRun } from '../held-run.ts'
 import { CALLER, EVERY_MINUTE, HEARTBEAT_MS, MINUTE, type Pipeline } from '../pipeline.ts'
@@ -15,6 +14,7 @@ const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
 const NEVER = { kind: 'once', at: '2099-01-01T00:00:00Z' }
 const END = 'end of the test'
+const CHANNEL = 'carillon_agenda'
 
 interface NotificationReader {
   /** The payloads of the agenda's notifications since the last call, in order. */
@@ -27,10 +27,10 @@ async function listen({ database }: Pipeline): Promise<NotificationReader> {
   onTestFinished(() => client.end())
   let payloads: string[] = []
   client.on('notification', ({ payload = '' }) => payloads.push(payload))
-  await client.query(`listen ${AGENDA_CHANNEL}`)
+  await client.query(`listen ${CHANNEL}`)
   return {
     read: async () => {
-      await database.pool.query('select pg_notify($1, $2)', [AGENDA_CHANNEL, END])
+      await database.pool.query('select pg_notify($1, $2)', [CHANNEL, END])
       while (!payloads.includes(END)) await client.query('select 1')
       const before = payloads.slice(0, payloads.indexOf(END))
       payloads = payloads.slice(payloads.indexOf(END) + 1)
@@ -153,7 +153,7 @@ test('a worker ignores a notification of a lane that it does not serve, and look
   const { loop, heartbeat } = pipeline.worker('worker', 200, { db })
   await heartbeat.runOnce()
   const timers = clock.waiting
-  const looks = (): number => queries.filter(({ sql }) => sql.includes('as always')).length
+  const looks = (): number => queries.filter(({ text }) => text.includes('as always')).length
   const whenItSleeps = async (): Promise<void> => {
     while (clock.waiting <= timers) await setImmediate()
   }

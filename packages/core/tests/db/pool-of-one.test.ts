@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
@@ -13,6 +12,7 @@ import { Worker } from '../../src/worker.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { findPgBouncer, PgBouncer } from '../pgbouncer.ts'
 import { ScriptedTarget } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 
 /** `npm run test:walls` runs 10,000. */
 const OPERATIONS = Number(process.env['WALL_OPERATIONS'] ?? 2000)

@@ -1,19 +1,19 @@
-import { sql } from 'kysely'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { createDb, type Tx } from '../../src/db/database.ts'
 import { createPool, type PoolOptions } from '../../src/db/pool.ts'
-import { transact, transactScoped } from '../../src/db/transact.ts'
+import { transact, transactPipelined, transactScoped } from '../../src/db/transact.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { fakeTimers, startFaultProxy, withSettings } from '../fault-proxy.ts'
+import { sql } from '../sql.ts'
 
 let database: TestDatabase
 beforeAll(async () => {
   database = await createDatabase({ content: 'empty' })
-  await database.pool.query('create table counters (name text primary key, value int not null)')
-  await database.pool.query(`insert into counters values ('a', 0), ('b', 0)`)
+  await database.pool.query('create table public.counters (name text primary key, value int not null)')
+  await database.pool.query(`insert into public.counters values ('a', 0), ('b', 0)`)
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
@@ -168,10 +168,10 @@ test('a transaction whose session the server ends between two statements is roll
   const db = createDb(pool)
 
   const work = transact(db, CLOCK, async (tx) => {
-    await sql`update counters set value = value + 1 where name = 'a'`.execute(tx)
+    await sql`update public.counters set value = value + 1 where name = 'a'`.execute(tx)
     const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx)
     await database.pool.query('select pg_terminate_backend($1)', [rows[0]?.pid])
-    await sql`update counters set value = value + 1 where name = 'b'`.execute(tx)
+    await sql`update public.counters set value = value + 1 where name = 'b'`.execute(tx)
   })
 
   await expect(work).rejects.toThrow(/terminat|not queryable/)
@@ -186,6 +186,21 @@ test("an application's own pool may be of a version of pg without the status of 
 
   expect(await transact(db, CLOCK, (tx) => valueOf(tx, 'a'))).toBe(0)
   expect(await transact(db, CLOCK, (tx) => valueOf(tx, 'b'))).toBe(0)
+})
+
+test.each([
+  ['that looks them up by itself', { isPrepared: true }],
+  ['behind a pooler', {}],
+])('the queries after a pipelined commit find the tables of Carillon on a pool %s', async (_what, options) => {
+  await using migrated = await createDatabase()
+  await using disposable = singlePool({ connectionString: migrated.url, ...options })
+
+  const { seen } = await transactPipelined(createDb(disposable.pool), CLOCK, {
+    work: async (tx) => ({ result: null, last: sql`select from schedules`.execute(tx), notBefore: null }),
+    look: async (db) => (await sql`select from schedules`.execute(db)).rows,
+  })
+
+  expect(seen).toEqual([])
 })
 
 test('a connection that breaks while it is idle is reported and replaced', async () => {
@@ -222,13 +237,13 @@ test('a connection is reused after a failed statement, outside of a transaction 
   expect(await pidOf(pool)).toBe(pid)
 
   const failing = transact(createDb(pool), CLOCK, async (tx) => {
-    await sql`update counters set value = 7 where name = 'a'`.execute(tx)
+    await sql`update public.counters set value = 7 where name = 'a'`.execute(tx)
     await sql`select 1 / 0`.execute(tx)
   })
   await expect(failing).rejects.toMatchObject({ code: '22012' })
 
   expect(await pidOf(pool)).toBe(pid)
-  expect((await pool.query(`select value from counters where name = 'a'`)).rows).toEqual([{ value: 0 }])
+  expect((await pool.query(`select value from public.counters where name = 'a'`)).rows).toEqual([{ value: 0 }])
 })
 
 test('the server ends a transaction that is idle for too long, and the pool discards its connection', async () => {
@@ -250,9 +265,11 @@ test('a statement that waits too long for a lock fails, and the pool can still b
   const { pool } = disposable
   const pid = await pidOf(pool)
   const holder = await database.pool.connect()
-  await holder.query(`begin; select from counters where name = 'a' for update`)
+  await holder.query(`begin; select from public.counters where name = 'a' for update`)
 
-  await expect(pool.query(`select from counters where name = 'a' for update`)).rejects.toMatchObject({ code: '55P03' })
+  await expect(pool.query(`select from public.counters where name = 'a' for update`)).rejects.toMatchObject({
+    code: '55P03',
+  })
   await holder.query('rollback')
   holder.release()
 
@@ -273,10 +290,10 @@ test('two transactions in a deadlock both commit once: the aborted one runs agai
       // Without a backoff the aborted transaction could deadlock with the other one again.
       if (tries > 2) await over.promise
       await sql`set local deadlock_timeout = '20ms'`.execute(tx)
-      await sql`update counters set value = value + 1 where name = ${first}`.execute(tx)
+      await sql`update public.counters set value = value + 1 where name = ${first}`.execute(tx)
       met[own].resolve()
       await met[own === 0 ? 1 : 0].promise
-      await sql`update counters set value = value + 1 where name = ${second}`.execute(tx)
+      await sql`update public.counters set value = value + 1 where name = ${second}`.execute(tx)
     })
     over.resolve()
   }
@@ -284,12 +301,12 @@ test('two transactions in a deadlock both commit once: the aborted one runs agai
   await Promise.all([crossing(0, 'a', 'b'), crossing(1, 'b', 'a')])
 
   expect(tries).toBe(3)
-  const { rows } = await database.pool.query('select name, value from counters order by name')
+  const { rows } = await database.pool.query('select name, value from public.counters order by name')
   expect(rows).toEqual([
     { name: 'a', value: 2 },
     { name: 'b', value: 2 },
   ])
-  await database.pool.query('update counters set value = 0')
+  await database.pool.query('update public.counters set value = 0')
 })
 
 test('a transaction with a serialization failure runs again as a whole', async () => {
@@ -300,13 +317,15 @@ test('a transaction with a serialization failure runs again as a whole', async (
     await sql`set transaction isolation level repeatable read`.execute(tx)
     const value = await valueOf(tx, 'a')
     seen.push(value)
-    if (seen.length === 1) await database.pool.query(`update counters set value = 10 where name = 'a'`)
-    await sql`update counters set value = ${value + 1} where name = 'a'`.execute(tx)
+    if (seen.length === 1) await database.pool.query(`update public.counters set value = 10 where name = 'a'`)
+    await sql`update public.counters set value = ${value + 1} where name = 'a'`.execute(tx)
   })
 
   expect(seen).toEqual([0, 10])
-  expect((await database.pool.query(`select value from counters where name = 'a'`)).rows).toEqual([{ value: 11 }])
-  await database.pool.query('update counters set value = 0')
+  expect((await database.pool.query(`select value from public.counters where name = 'a'`)).rows).toEqual([
+    { value: 11 },
+  ])
+  await database.pool.query('update public.counters set value = 0')
 })
 
 test('a transaction that is aborted every time fails after ten tries, and no other error is retried', async () => {
@@ -326,6 +345,6 @@ test('a transaction that is aborted every time fails after ten tries, and no oth
 })
 
 async function valueOf(tx: Tx, name: string): Promise<number> {
-  const { rows } = await sql<{ value: number }>`select value from counters where name = ${name}`.execute(tx)
+  const { rows } = await sql<{ value: number }>`select value from public.counters where name = ${name}`.execute(tx)
   return rows[0]?.value ?? Number.NaN
 }

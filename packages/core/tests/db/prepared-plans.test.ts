@@ -31,7 +31,7 @@ async function countPlans(mode: 'force_generic_plan' | 'auto'): Promise<readonly
     `select statement, generic_plans::integer as generic, custom_plans::integer as custom from pg_prepared_statements`,
   )
   expect(await pipeline.ledger(schedule)).toHaveLength(SLOTS)
-  await db.destroy()
+  await db.close()
   return rows
 }
 
@@ -79,5 +79,5 @@ test('a statement that every rescuer runs each second has a plan that Postgres 1
   expect(scans).toMatchObject([{ Disabled: true }, { Disabled: true }])
   const { rows } = await pool.query(`select setting, boot_val, source from pg_settings where name = 'jit'`)
   expect(rows).toEqual([{ setting: 'off', boot_val: 'on', source: 'client' }])
-  await db.destroy()
+  await db.close()
 })

@@ -1,6 +1,5 @@
 import { createServer } from 'node:net'
 
-import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { Secrets } from '../../src/access/secrets.ts'
@@ -12,6 +11,7 @@ import { TZDATA_VERSION, VERSION } from '../../src/kernel/version.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { CALLER, DAY, HOUR, MINUTE, Pipeline } from '../pipeline.ts'
 import { FAIL } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 import { TestAuditor } from '../test-auditor.ts'
 
 const NAMES = ['database', 'schema', 'clock', 'tzdata', 'workers', 'runs', 'services', 'audit']
@@ -23,7 +23,7 @@ beforeAll(async () => {
   database = await createDatabase()
 })
 afterAll(() => database[Symbol.asyncDispose]())
-afterEach(() => pipeline.workerDb.destroy())
+afterEach(() => pipeline.workerDb.close())
 beforeEach(async () => {
   pipeline = await Pipeline.at('2026-11-14T09:00:00Z', database)
   const tables = [
@@ -129,9 +129,9 @@ describe('schema', () => {
     const [, schema] = await doctor(changed).examine()
 
     expect(schema).toMatchObject({ name: 'schema', status: 'failed' })
-    expect(schema?.message).toMatch(/missing create table carillon.runs \( … constraint runs_skipped_says_why CHECK/)
+    expect(schema?.message).toMatch(/missing create table runs \( … constraint runs_skipped_says_why CHECK/)
     expect(schema?.message).toMatch(/missing CREATE INDEX schedules_agenda_idx/)
-    expect(schema?.message).toMatch(/unexpected create table carillon.workers \( … shoe_size integer/)
+    expect(schema?.message).toMatch(/unexpected create table workers \( … shoe_size integer/)
     expect(schema?.detail).toMatchObject({ missing: { length: 2 }, unexpected: { length: 1 } })
   })
 

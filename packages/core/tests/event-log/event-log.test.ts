@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 
@@ -17,6 +16,7 @@ import { ManualClock } from '../manual-clock.ts'
 import { ownLease } from '../own-lease.ts'
 import { CALLER, HOUR, MINUTE, type Pipeline } from '../pipeline.ts'
 import { nodesOf, plansOf, recordingDb } from '../query-plan.ts'
+import { sql } from '../sql.ts'
 
 const emptied = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
@@ -124,6 +124,25 @@ test('the log lists every change of schedules and runs in order, each with the c
   const { entries: again } = await follow(log, tail, { count: 5 })
   expect(again.at(-1)).toMatchObject({ change: 'deleted', scheduleId: schedule.id, schedule: null })
   expect(again[0]).toMatchObject({ change: 'created', schedule: null })
+})
+
+test('a run-now and a cancel are changes of the run and of its schedule', async () => {
+  const pipeline = await pipelineAt(START)
+  const { db, scheduler } = pipeline
+  const log = new EventLog({ db })
+  const schedule = await pipeline.create()
+  const tail = await log.tail()
+
+  const { id } = await scheduler.runNow(CALLER, schedule.id)
+  await scheduler.cancel(CALLER, id)
+  const { entries } = await follow(log, tail, { count: 4 })
+
+  expect(entries.map(changeOf)).toEqual([
+    'run pending',
+    'schedule run_requested',
+    'run cancelled',
+    'schedule run_cancelled',
+  ])
 })
 
 test('a read from the tail returns only entries that are committed later', async () => {

@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto'
 
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import type { Tx } from '../../src/db/database.ts'
+import { createPool } from '../../src/db/pool.ts'
 import type { ClaimedTurn } from '../../src/jobs/store/turns.ts'
 import { TurnService, type Slice, type TurnServiceDeps } from '../../src/jobs/turn-service.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { ownLease } from '../own-lease.ts'
 import type { Pipeline } from '../pipeline.ts'
 import { nodesOf, plansOf, recordingDb } from '../query-plan.ts'
+import { sql } from '../sql.ts'
 
 const pipelineAt = emptiedPipelines()
 
@@ -273,7 +274,7 @@ test('a worker that does not get the turn runs one statement that reads one row 
   const { clock, events, database } = pipeline
   const [holder] = servicesOf(pipeline)
   await holder.runOnce()
-  const { db, queries } = recordingDb(database.pool)
+  const { db, queries } = recordingDb(createPool({ connectionString: database.url, role: 'carillon_worker' }))
   const other = new Counting({ db, clock, events })
   const versionOf = async (): Promise<unknown> =>
     (await sql`select xmin, xmax, ctid from carillon.service_turns`.execute(pipeline.db)).rows
@@ -289,6 +290,7 @@ test('a worker that does not get the turn runs one statement that reads one row 
   expect(new Set(scans.map((node) => node['Index Name'] ?? node['Node Type']))).toEqual(
     new Set(['service_turns_pkey', 'ModifyTable']),
   )
+  await db.close()
 })
 
 test('every worker knows the lag of a service, which grows while no worker does a slice', async () => {

@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import { createDb } from '../../src/db/database.ts'
@@ -8,6 +7,7 @@ import { Scheduler } from '../../src/scheduler.ts'
 import { createDatabase } from '../database.ts'
 import { CALLER, DAY, EVERY_MINUTE, MINUTE, Pipeline } from '../pipeline.ts'
 import { ScriptedTarget } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 
 const START = '2026-03-02T09:00:30Z'
 const IN_MADRID = { kind: 'cron', expression: '* * * * *', timezone: 'Europe/Madrid' }

@@ -1,9 +1,9 @@
-import { sql } from 'kysely'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 
 import { migrateDown } from '../../src/db/migrate.ts'
 import { dropPartitions, listPartitions } from '../../src/db/months.ts'
+import { createPool } from '../../src/db/pool.ts'
 import { Doctor } from '../../src/doctor/doctor.ts'
 import { Events } from '../../src/kernel/events.ts'
 import { countWork } from '../../src/maintenance/store/gauges.ts'
@@ -16,6 +16,7 @@ import { changeAndDie, finish, PORTION, RETENTION_MS, schedulerOn, writerOf } fr
 import { ManualClock } from '../manual-clock.ts'
 import { ANY_NUMBER, CALLER, DAY, MINUTE, Pipeline } from '../pipeline.ts'
 import { recordingDb, watchedDb } from '../query-plan.ts'
+import { sql } from '../sql.ts'
 import { TestAuditor } from '../test-auditor.ts'
 
 const pipelineAt = emptiedPipelines()
@@ -147,7 +148,7 @@ describe('a project of 50 schedules that is deleted after an outage of three day
     await other.connect()
     const seen: unknown[] = []
     const db = watchedDb(pipeline.database.pool, async (query) => {
-      if (query.sql !== 'commit') return
+      if (query.text !== 'commit') return
       await other.query(
         'begin; select from carillon.schedules for update nowait; select from carillon.slot_backlogs for update nowait; rollback',
       )
@@ -324,7 +325,7 @@ describe('workers that write a backlog', () => {
     const pipeline = await setup()
     let isAwaited = false
     const db = watchedDb(pipeline.database.pool, async (query) => {
-      if (isAwaited || !query.sql.includes('from carillon.slot_backlogs')) return
+      if (isAwaited || !query.text.includes('from slot_backlogs')) return
       isAwaited = true
       await finish(writerOf(pipeline))
     })
@@ -437,11 +438,13 @@ describe('workers that write a backlog', () => {
 
   test('a writer sends only one statement if there is no backlog', async () => {
     const pipeline = await pipelineAt(START)
-    const { db, queries } = recordingDb(pipeline.database.pool)
+    const pool = createPool({ connectionString: pipeline.database.url, role: 'carillon_worker' })
+    const { db, queries } = recordingDb(pool)
 
     expect(await writerOf(pipeline, db).runOnce()).toEqual({ lines: 0 })
 
     expect(queries).toHaveLength(1)
+    await db.close()
   })
 
   test('a writer writes ten portions at a time at most', async () => {
@@ -457,7 +460,7 @@ describe('workers that write a backlog', () => {
     let commits = 0
     const db = watchedDb(pipeline.database.pool, (query) => {
       // The first commit is that of the deletion.
-      if (query.sql === 'commit' && (commits += 1) > 1) pipeline.clock.advance(1000)
+      if (query.text === 'commit' && (commits += 1) > 1) pipeline.clock.advance(1000)
     })
 
     await schedulerOn(db, pipeline).deleteProject(CALLER)
@@ -477,7 +480,7 @@ describe('workers that write a backlog', () => {
     events.on('service.failed', (event) => emitted.push(event))
     const error = new Error('interrupted by the test')
     const db = watchedDb(pipeline.database.pool, (query) => {
-      if (query.sql.includes('update carillon.slot_backlogs')) throw error
+      if (query.text.includes('update slot_backlogs')) throw error
     })
 
     const paused = await schedulerOn(db, pipeline, events).pause(CALLER, id, HOLIDAYS)
@@ -566,7 +569,7 @@ describe('the lines of a backlog', () => {
 
     await schedulerOn(db, pipeline).delete(CALLER, schedule.id)
 
-    expect(queries.filter((query) => query.sql.includes('slot_backlogs'))).toEqual([])
+    expect(queries.filter((query) => query.text.includes('slot_backlogs'))).toEqual([])
     expect(await ledger(pipeline)).toEqual(linesFor(PORTION, 'superseded'))
   })
 

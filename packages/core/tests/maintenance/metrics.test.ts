@@ -8,8 +8,7 @@ import { expect, test } from 'vitest'
 
 import { Events } from '../../src/kernel/events.ts'
 import { GaugeCollector } from '../../src/maintenance/gauge-collector.ts'
-import { countEvents, gaugeRetention, gaugeWorker } from '../../src/maintenance/metrics.ts'
-import type { Target } from '../../src/ports/target.ts'
+import { countEvents, gaugeWorker } from '../../src/maintenance/metrics.ts'
 import { HEARTBEAT_MS, MINUTE, Pipeline } from '../pipeline.ts'
 import { FAIL, held } from '../scripted-target.ts'
 
@@ -121,19 +120,6 @@ test('failures are counted by the full name of their service, and those of all e
 function failingListener(): never {
   throw new Error('no')
 }
-
-test('the ratio of a target’s idempotency retention to the duration of its retries is a gauge', async () => {
-  const { meter, read } = createMeter()
-  const target = {
-    kind: 'http',
-    retry: { maxAttempts: 10, baseSeconds: 30, capSeconds: 2160 },
-    idempotencyRetentionSeconds: 86_400,
-  }
-
-  gaugeRetention(new Map([['http', target as Target]]), meter)
-
-  expect(await read()).toEqual({ 'scheduler.dispatch.idempotency_window_safety': [[{ target_kind: 'http' }, 4]] })
-})
 
 test('the lag of the slowest replica is a gauge if there is a replica', async () => {
   const gauges = { schedules: [], due: 0, waiting: 0, running: 0, backlogAgeSeconds: 0 }

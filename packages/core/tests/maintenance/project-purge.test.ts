@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 
 import { Grants } from '../../src/access/grants.ts'
@@ -33,6 +32,7 @@ import { changeAndDie, finish, PORTION, writerOf } from '../left-backlog.ts'
 import { CALLER, EVERY_MINUTE, MINUTE, Pipeline } from '../pipeline.ts'
 import { watchedDb } from '../query-plan.ts'
 import { SUCCEEDED } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 import { TestAuditor } from '../test-auditor.ts'
 
 const START = '2026-03-02T09:00:30Z'
@@ -336,7 +336,7 @@ describe('lines that are still to be written', () => {
     await using _ = pipeline
     let purging: Promise<PurgeCounts> | undefined
     const db = watchedDb(pipeline.database.pool, async (query) => {
-      if (purging !== undefined || !query.sql.includes('insert into carillon.runs')) return
+      if (purging !== undefined || !query.text.includes('insert into runs')) return
       purging = projects.purge(CALLER, CONFIRMED)
       await whenBlocked(pipeline)
     })

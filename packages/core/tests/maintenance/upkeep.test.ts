@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 
-import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 
 import { Grants } from '../../src/access/grants.ts'
@@ -18,6 +17,7 @@ import { ManualClock } from '../manual-clock.ts'
 import { ownLease } from '../own-lease.ts'
 import { CALLER, DAY, Pipeline } from '../pipeline.ts'
 import { FAIL, SUCCEEDED } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 import { TestAuditor } from '../test-auditor.ts'
 
 interface Setup extends AsyncDisposable {
@@ -42,7 +42,7 @@ async function setup(now: string): Promise<Setup> {
     clock: new ManualClock(now),
     events: new Events(),
     async [Symbol.asyncDispose]() {
-      await workerDb.destroy()
+      await workerDb.close()
       await database[Symbol.asyncDispose]()
     },
   }
@@ -207,7 +207,7 @@ test('a deleted schedule is removed with its history and own grants when the las
     ['execution_grants', 'schedule_id'],
   ]) {
     const { rows } = await sql<{ id: string }>`
-      select distinct ${sql.ref(String(column))} as id from ${sql.id('carillon', String(table))}`.execute(db)
+      select distinct ${sql.id(String(column))} as id from ${sql.id('carillon', String(table))}`.execute(db)
     expect(rows, table).toEqual([{ id: young }])
   }
   expect(old).not.toBe(young)

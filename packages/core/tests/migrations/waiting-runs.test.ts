@@ -137,7 +137,7 @@ test('every waiting run is tried and ends', async () => {
     { state: 'succeeded', runs: 19 },
     { state: 'cancelled', runs: 1 },
   ])
-  await pipeline.workerDb.destroy()
+  await pipeline.workerDb.close()
 })
 
 test('the migration refuses to run while a worker of the earlier version holds a lease', async () => {

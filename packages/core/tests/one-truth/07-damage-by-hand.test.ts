@@ -1,8 +1,8 @@
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, MINUTE } from '../pipeline.ts'
+import { sql } from '../sql.ts'
 import { TestAuditor } from '../test-auditor.ts'
 
 const pipelineAt = emptiedPipelines()

@@ -4,6 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import type { Tx } from '../../src/db/database.ts'
 import { createPool } from '../../src/db/pool.ts'
+import { transact } from '../../src/db/transact.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 import { findWaitFacts, endTurnWait, skipWaitingSlots } from '../../src/ledger/store/open-runs.ts'
 import { type Claim, readClaimed } from '../../src/pipeline/store/claim.ts'
 import { settleSuccesses } from '../../src/pipeline/store/settle-successes.ts'
@@ -47,13 +49,15 @@ const SCHEDULE_IDS = SETTLEMENTS.map(({ scheduleId }) => scheduleId)
 
 function lockedOf({ scheduleId }: Settlement): Claim['schedules'][number] {
   return {
+    ordinal: 1,
     id: scheduleId,
+    dueAt: Date.parse('2026-03-02T09:00:00Z'),
     tenantId: 'acme',
     projectId: 'web',
     targetKind: 'test',
     revision: 1,
-    nextSlotAt: Date.parse('2026-03-02T09:00:00Z'),
-    excludedSlots: [],
+    spreadSlotAt: null,
+    excludedSlots: null,
     autoPauseThreshold: 10,
     consecutiveFailures: 0,
     ownerSubject: 'user:alice',
@@ -115,9 +119,9 @@ async function insertHerd({ pool }: TestDatabase): Promise<void> {
 async function planOf({ url }: TestDatabase, run: (tx: Tx) => Promise<unknown>): Promise<PlanNode[]> {
   const pool = createPool({ connectionString: url, role: 'carillon_worker', isPrepared: true })
   const { db, queries } = recordingDb(pool)
-  await db.transaction().execute(run)
-  const statement = queries.find(({ sql }) => sql.includes('carillon.runs'))
-  if (statement === undefined) throw new Error('expected a statement on carillon.runs, got none')
+  await transact(db, systemClock, run)
+  const statement = queries.find(({ text }) => /\bruns\b/.test(text))
+  if (statement === undefined) throw new Error('expected a statement on runs, got none')
   const [, generic] = await plansOf(db, statement)
   await pool.end()
   if (generic === undefined) throw new Error('expected a generic plan, got none')

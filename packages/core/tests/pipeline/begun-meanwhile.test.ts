@@ -1,11 +1,13 @@
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import type { Tx } from '../../src/db/database.ts'
 import { readCurrentTime, readTransactionTime } from '../../src/db/now.ts'
+import { transact } from '../../src/db/transact.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, MINUTE, type Pipeline } from '../pipeline.ts'
 import { held } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 
 const pipelineAt = emptiedPipelines()
 const JUST_BEFORE = '2026-03-02T09:00:59.990Z'
@@ -53,7 +55,7 @@ test('an edit that waited for a begin does not make the slot that was begun due 
   const schedule = await pipeline.create({ policy: { overlap: 'replace' } })
 
   let edit: Promise<unknown> | undefined
-  await pipeline.db.transaction().execute(async (tx) => {
+  await transact(pipeline.db, systemClock, async (tx) => {
     await sql`select from carillon.schedules for update`.execute(tx)
     edit = pipeline.scheduler.edit(CALLER, schedule.id, { cadence: IN_MADRID }, { revision: 1 })
     await whenBlocked(pipeline)
@@ -70,7 +72,7 @@ test('an edit that waited for a begin does not make the slot that was begun due 
 test('a change uses the instant at which it got its lock, not that at which its transaction began (I10)', async () => {
   const { db } = await pipelineAt(JUST_BEFORE)
 
-  const [startedAt, readAt] = await db.transaction().execute(async (tx) => {
+  const [startedAt, readAt] = await transact(db, systemClock, async (tx) => {
     const started = await readTransactionTime(tx, null)
     for (let tries = 0; tries < 1000 && (await readCurrentTime(tx, null)) === started; tries += 1);
     return [started, await readCurrentTime(tx, null)]

@@ -311,7 +311,12 @@ function servicesOf(pipeline: Pipeline, worker: TestWorker): Service<unknown>[] 
   const { clock, workerDb: db, database } = pipeline
   const { events, lease } = worker
   const deps = { db, clock, events, lease }
-  const listening = { connectionString: database.url, onAgenda: () => undefined, onCancel: () => undefined }
+  const listening = {
+    connectionString: database.url,
+    schema: 'carillon',
+    onAgenda: () => undefined,
+    onCancel: () => undefined,
+  }
   const retentionMs = 90 * DAY
   return [
     worker.heartbeat,

@@ -1,6 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
 
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import { createDb } from '../../src/db/database.ts'
@@ -15,6 +14,7 @@ import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, DAY, MINUTE, type Pipeline } from '../pipeline.ts'
 import { ProcessClock } from '../process-clock.ts'
 import { FAIL, ScriptedTarget, SUCCEEDED } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 
 const pipelineAt = emptiedPipelines()
 const NEXT_YEAR = { kind: 'once', at: '2027-03-02T09:00:00Z' }

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import { createDb } from '../../src/db/database.ts'
@@ -19,6 +18,7 @@ import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { startFaultProxy } from '../fault-proxy.ts'
 import { ANY_NUMBER, CALLER, HEARTBEAT_MS, MINUTE, type Pipeline } from '../pipeline.ts'
 import { held, ScriptedTarget, SUCCEEDED } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 
 const pipelineAt = emptiedPipelines()
 

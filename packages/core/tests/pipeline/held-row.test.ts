@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import type { Schedule } from '../../src/ledger/records.ts'
@@ -6,6 +5,7 @@ import type { Outcome } from '../../src/ports/target.ts'
 import { whileHeld } from '../blocked-statement.ts'
 import { MINUTE, Pipeline, type TestWorker } from '../pipeline.ts'
 import { FAIL, FAIL_FOR_GOOD, SUCCEEDED } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 import { listWaits } from '../waits.ts'
 
 const OTHERS = 20

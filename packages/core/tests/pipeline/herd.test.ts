@@ -69,11 +69,11 @@ test('a batch that fails to begin does not hold up the batch beside it', async (
   await worker.loop.runOnce()
   // Makes the next insert into the ledger fail, which is that of one of two concurrent batches.
   await pipeline.database.pool.query(`
-    create sequence inserts;
-    grant usage on sequence inserts to public;
+    create sequence public.inserts;
+    grant usage on sequence public.inserts to public;
     create function fail_the_first() returns trigger language plpgsql as $$
     begin
-      if nextval('inserts') = 1 then raise exception 'no' using errcode = '53100'; end if;
+      if nextval('public.inserts') = 1 then raise exception 'no' using errcode = '53100'; end if;
       return null;
     end $$;
     create trigger fail before insert on carillon.runs for each statement execute function fail_the_first()`)
@@ -85,7 +85,7 @@ test('a batch that fails to begin does not hold up the batch beside it', async (
     `select count(*)::int as count from carillon.runs where state = 'succeeded'`,
   )
   await pipeline.database.pool.query(`
-    drop trigger fail on carillon.runs; drop function fail_the_first; drop sequence inserts`)
+    drop trigger fail on carillon.runs; drop function fail_the_first; drop sequence public.inserts`)
   expect(rows).toEqual([{ count: 8 }])
 })
 

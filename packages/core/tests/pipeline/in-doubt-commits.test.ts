@@ -445,7 +445,7 @@ async function startRig(pipeline: Pipeline): Promise<Rig> {
     proxy,
     loseCommit: loseAnswerTo(COMMIT),
     loseTake: loseAnswerTo(TAKE),
-    hasSearched: () => queries.some(({ sql }) => sql.includes('select runs.id, runs.schedule_id')),
+    hasSearched: () => queries.some(({ text }) => text.includes('select runs.id as "runId"')),
     async [Symbol.asyncDispose]() {
       await pool.end()
       await proxy[Symbol.asyncDispose]()

@@ -1,8 +1,8 @@
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, DAY, HOUR, MINUTE, type Pipeline } from '../pipeline.ts'
+import { sql } from '../sql.ts'
 
 const pipelineAt = emptiedPipelines()
 

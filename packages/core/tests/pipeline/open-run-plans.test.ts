@@ -5,6 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { createDb, type Db } from '../../src/db/database.ts'
 import { createPool } from '../../src/db/pool.ts'
+import { transact } from '../../src/db/transact.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 import {
   endWaitingRuns,
   findCancelRequests,
@@ -69,27 +71,27 @@ const STATEMENTS: Readonly<Record<string, readonly [(db: Db) => Promise<unknown>
     { index: /_worker_id_idx$/, condition: /^\(worker_id = / },
   ],
   'the open runs of schedules': [
-    (db) => inTransaction(db, (tx) => listOpenRuns(tx, { scheduleIds: IDS })),
+    (db) => transact(db, systemClock, (tx) => listOpenRuns(tx, { scheduleIds: IDS })),
     OF_SCHEDULES,
   ],
   'the open runs of schedules before a run waits': [
-    (db) => inTransaction(db, (tx) => findWaitFacts(tx, { scheduleIds: IDS })),
+    (db) => transact(db, systemClock, (tx) => findWaitFacts(tx, { scheduleIds: IDS })),
     OF_SCHEDULES,
   ],
   'the runs that wait for their turn': [
-    (db) => inTransaction(db, (tx) => endTurnWait(tx, { scheduleIds: IDS, now: null })),
+    (db) => transact(db, systemClock, (tx) => endTurnWait(tx, { scheduleIds: IDS, now: null })),
     OF_SCHEDULES,
   ],
   'the open runs of a schedule whose policy is edited': [
-    (db) => inTransaction(db, (tx) => requireLockedSettlement(tx, { scheduleId: UNKNOWN_ID })),
+    (db) => transact(db, systemClock, (tx) => requireLockedSettlement(tx, { scheduleId: UNKNOWN_ID })),
     OF_SCHEDULES,
   ],
   'waiting runs that end': [
-    (db) => inTransaction(db, (tx) => endWaitingRuns(tx, { runIds: IDS, end: 'superseded', now: null })),
+    (db) => transact(db, systemClock, (tx) => endWaitingRuns(tx, { runIds: IDS, end: 'superseded', now: null })),
     BY_ID,
   ],
   'held runs that a caller cancels': [
-    (db) => inTransaction(db, (tx) => requestCancel(tx, { runIds: IDS, actor: 'user:alice', now: null })),
+    (db) => transact(db, systemClock, (tx) => requestCancel(tx, { runIds: IDS, actor: 'user:alice', now: null })),
     BY_ID,
   ],
 }
@@ -168,7 +170,7 @@ async function rowsReadOnceFull(database: TestDatabase, pool: pg.Pool): Promise<
   // Postgres assumes that a table without statistics has ten pages. Now it knows that this one has none.
   await database.pool.query('analyze carillon.runs')
   const db = createDb(pool)
-  const read = (): Promise<unknown> => inTransaction(db, (tx) => listOpenRuns(tx, { scheduleIds: IDS }))
+  const read = (): Promise<unknown> => transact(db, systemClock, (tx) => listOpenRuns(tx, { scheduleIds: IDS }))
   await read()
   await fillMonth(database)
   return countRowsRead({ db, admin: createDb(database.pool) }, read)
@@ -180,19 +182,12 @@ function workerPool({ url }: TestDatabase): AsyncDisposable & { readonly pool: p
   return { pool, [Symbol.asyncDispose]: () => pool.end() }
 }
 
-async function inTransaction<Result>(
-  db: Db,
-  work: Parameters<ReturnType<Db['transaction']>['execute']>[0],
-): Promise<Result> {
-  return (await db.transaction().execute(work)) as Result
-}
-
 /** The generic plan of the only statement on the ledger, which holds for any parameters. */
 async function genericPlan(pool: pg.Pool, statement: (db: Db) => Promise<unknown>): Promise<PlanNode[]> {
   const { db, queries } = recordingDb(pool)
   await statement(db)
-  const [query, ...others] = queries.filter(({ sql }) => sql.includes('carillon.runs'))
-  if (query === undefined) throw new Error('expected a statement on carillon.runs, got none')
+  const [query, ...others] = queries.filter(({ text }) => /\bruns\b/.test(text))
+  if (query === undefined) throw new Error('expected a statement on runs, got none')
   expect(others).toEqual([])
   const [, generic] = await plansOf(db, query)
   if (generic === undefined) throw new Error('expected a generic plan, got none')

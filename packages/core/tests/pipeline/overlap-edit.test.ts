@@ -1,11 +1,11 @@
 import type { OverlapPolicy } from '@carillon/api'
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { holdRun, type HeldRun } from '../held-run.ts'
 import { CALLER, MINUTE } from '../pipeline.ts'
 import { FAIL, SUCCEEDED } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 import { listWaits } from '../waits.ts'
 
 const pipelineAt = emptiedPipelines()

@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import { createDb } from '../../src/db/database.ts'
@@ -14,6 +13,7 @@ import { fakeTimers, startFaultProxy } from '../fault-proxy.ts'
 import { readLedger } from '../ledger-rows.ts'
 import { CALLER, DAY, HEARTBEAT_MS, MINUTE, type Pipeline } from '../pipeline.ts'
 import { heldEach, SUCCEEDED, type Script } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 
 const pipelineAt = emptiedPipelines()
 const ONE_LATER = { kind: 'once', at: '2026-03-02T09:01:10Z' }
@@ -22,7 +22,7 @@ const QUERY_TIMEOUT_MS = 30_000
 
 async function corrupt({ db }: Pipeline, schedule: Schedule, column: string, json: string): Promise<void> {
   await sql`
-    update carillon.schedule_revisions set ${sql.ref(column)} = ${json}::json
+    update carillon.schedule_revisions set ${sql.id(column)} = ${json}::json
     where schedule_id = ${schedule.id}`.execute(db)
 }
 

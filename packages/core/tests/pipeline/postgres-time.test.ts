@@ -54,7 +54,7 @@ function productionWorker({ pool, url }: TestDatabase, connect = createDb) {
     loop,
     begin,
     scheduler: new Scheduler({ db: createDb(pool), targets, events }),
-    [Symbol.asyncDispose]: () => db.destroy(),
+    [Symbol.asyncDispose]: () => db.close(),
   }
 }
 
@@ -159,8 +159,8 @@ test('look and claim find due slots among 20,000 schedules by index conditions a
     for (const statement of statements) {
       const { db, queries } = recordingDb(pool)
       await statement(db)
-      const [query, ...others] = queries.filter(({ sql }) => sql.includes('carillon.schedules'))
-      if (query === undefined) throw new Error('expected a statement on carillon.schedules, got none')
+      const [query, ...others] = queries.filter(({ text }) => text.includes('from schedules'))
+      if (query === undefined) throw new Error('expected a statement on schedules, got none')
       expect(others).toEqual([])
       for (const plan of await plansOf(db, query)) expectAgendaScan(nodesOf(plan))
     }
@@ -177,7 +177,7 @@ function expectAgendaScan(nodes: readonly PlanNode[]): void {
     /lane = .*ROW\(due_at, id\) > .*due_at <= |lane = .*due_at <= .*ROW\(due_at, id\) > /,
   )
   // The only filter repeats the condition of the partial index, for rows that were locked meanwhile.
-  expect([undefined, `(state = 'active'::carillon.schedule_state)`]).toContain(scans[0]?.Filter)
+  expect([undefined, `(state = 'active'::schedule_state)`]).toContain(scans[0]?.Filter)
   // open-run-plans.test.ts checks the plans of the ledger, which is empty here.
   const read = nodes.filter((node) => node['Node Type'] === 'Seq Scan').map((node) => node['Relation Name'])
   expect(read.filter((table) => table?.startsWith('runs_') !== true)).toEqual([])
@@ -333,8 +333,8 @@ test('a run that ends after the next slot was prepared and before its instant is
   const ended: (number | null)[] = []
   // A running run ends as soon as the worker has read it.
   const connect = (pool: Parameters<typeof createDb>[0]): Db =>
-    watchedDb(pool, async ({ sql }) => {
-      if (!sql.includes('as open_runs')) return
+    watchedDb(pool, async ({ text }) => {
+      if (!text.includes('as open_runs')) return
       const { rowCount } = await database.pool.query(
         `update carillon.runs set state = 'succeeded', worker_id = null, completed_at = now() where state = 'running'`,
       )

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import { CadenceCache } from '../../src/cadences/cadence-cache.ts'
@@ -17,6 +16,7 @@ import { ANY_NUMBER, CALLER, HEARTBEAT_MS, MINUTE, type Pipeline, type TestWorke
 import { watchedDb } from '../query-plan.ts'
 import { countRowsRead } from '../rows-read.ts'
 import { FAIL, held, SUCCEEDED } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 import { beginSlotsAs, listWaits } from '../waits.ts'
 
 const pipelineAt = emptiedPipelines()
@@ -275,13 +275,13 @@ test('a rescue that fails in the middle is rolled back, and the next one repeats
   await dieHolding(pipeline)
   clock.advance(LEASE_MS)
   const before = await readLedger(database.pool)
-  const db = watchedDb(createPool({ connectionString: database.url, role: 'carillon_worker' }), ({ sql }) => {
-    if (sql.includes('pg_notify')) throw new Error('interrupted')
+  const db = watchedDb(createPool({ connectionString: database.url, role: 'carillon_worker' }), ({ text }) => {
+    if (text.includes('pg_notify')) throw new Error('interrupted')
   })
   const broken = new Rescuer({ db, clock, events: new Events(), cadences: new CadenceCache() }, { periodMs: 1000 })
 
   await expect(broken.runOnce()).rejects.toThrow('interrupted')
-  await db.destroy()
+  await db.close()
   expect(await readLedger(database.pool)).toEqual(before)
 
   expect(await pipeline.worker('other').rescuer.runOnce()).toEqual({ rescued: 1, removed: 1 })
@@ -404,7 +404,7 @@ test('neither a rescue nor a heartbeat reads more than a hundred rows while 20,0
       expect(await worker.rescuer.runOnce()).toEqual({ rescued: 0, removed: 1 })
     }),
   }
-  await db.destroy()
+  await db.close()
 
   expect(Math.max(...Object.values(read)), JSON.stringify(read)).toBeLessThanOrEqual(ROWS_MAX)
 })

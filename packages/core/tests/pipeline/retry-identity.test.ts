@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -7,6 +6,7 @@ import type { Target } from '../../src/ports/target.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, HEARTBEAT_MS, MINUTE, type Pipeline } from '../pipeline.ts'
 import { FAIL, ScriptedTarget, SUCCEEDED } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 import { listWaits } from '../waits.ts'
 
 const pipelineAt = emptiedPipelines()
@@ -27,7 +27,7 @@ async function setup() {
 /** Overwrites a column of a revision with a value that only another release could have written. */
 async function rewrite({ db }: Pipeline, { id }: { id: string }, column: string, json: string): Promise<void> {
   await sql`
-    update carillon.schedule_revisions set ${sql.ref(column)} = ${json}::json where schedule_id = ${id}`.execute(db)
+    update carillon.schedule_revisions set ${sql.id(column)} = ${json}::json where schedule_id = ${id}`.execute(db)
 }
 
 test('every attempt has the run id, the key and the body of the revision that began it (I5)', async () => {

@@ -1,9 +1,9 @@
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import { countRows, emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, MINUTE, type Pipeline, type TestWorker } from '../pipeline.ts'
 import { FAIL, FAIL_FOR_GOOD, SUCCEEDED } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 import { listWaits } from '../waits.ts'
 
 const pipelineAt = emptiedPipelines()
@@ -114,7 +114,7 @@ test('if begin cannot write its line, the slot stays due (I3)', async () => {
   pipeline.clock.advance(MINUTE / 2)
   await sql`alter table carillon.runs rename to hidden`.execute(pipeline.db)
 
-  await expect(worker.startDue()).rejects.toThrow('carillon.runs')
+  await expect(worker.startDue()).rejects.toThrow('relation "runs" does not exist')
   await sql`alter table carillon.hidden rename to runs`.execute(pipeline.db)
   expect(await pipeline.scheduler.get(CALLER, schedule.id)).toMatchObject({
     nextSlotAt: pipeline.clock.instant,

@@ -51,7 +51,7 @@ test('a take whose snapshot has a run that another take has taken since takes no
   expect(early).toHaveLength(1)
   expect(await late).toEqual([])
   await holder.end()
-  await gated.destroy()
+  await gated.close()
 })
 
 test('a begin skips a schedule while a take of its run is not committed, and later finds the run under way (I2)', async () => {

@@ -1,9 +1,11 @@
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import type { Tx } from '../../src/db/database.ts'
+import { transact } from '../../src/db/transact.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, MINUTE, type Pipeline } from '../pipeline.ts'
+import { sql } from '../sql.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'
@@ -33,7 +35,7 @@ async function callDuringEdit<Result>(
   call: () => Promise<Result>,
 ): Promise<Result> {
   let called: Promise<Result> | undefined
-  await pipeline.db.transaction().execute(async (tx) => {
+  await transact(pipeline.db, systemClock, async (tx) => {
     await editHalfWay(tx, schedule)
     called = call()
     called.catch(() => undefined)
@@ -80,7 +82,7 @@ test('a worker skips a schedule that a transaction has locked, and claims it aft
   const schedule = await pipeline.create()
   pipeline.clock.advance(MINUTE / 2)
 
-  await pipeline.db.transaction().execute(async (tx) => {
+  await transact(pipeline.db, systemClock, async (tx) => {
     await editHalfWay(tx, schedule)
     await worker.runDue()
     expect(pipeline.target.calls).toEqual([])

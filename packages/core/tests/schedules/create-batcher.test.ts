@@ -38,7 +38,7 @@ test('concurrent creates of one caller share a batch, and each gets its own sche
   for (const schedule of [created[0], created[59]]) {
     expect(await pipeline.scheduler.get(CALLER, schedule?.id ?? '')).toEqual(schedule)
   }
-  const inserts = queries.filter(({ sql }) => sql.includes('insert into carillon.schedules'))
+  const inserts = queries.filter(({ text }) => text.includes('insert into schedules'))
   expect(inserts.length).toBeLessThanOrEqual(3)
 })
 

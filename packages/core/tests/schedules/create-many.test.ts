@@ -1,5 +1,4 @@
 import { CREATE_MANY_MAX } from '@carillon/api'
-import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 
 import { Members } from '../../src/access/members.ts'
@@ -10,6 +9,7 @@ import type { SchedulerOptions } from '../../src/schedules/options.ts'
 import { countRows, emptiedPipelines } from '../emptied-pipeline.ts'
 import { insertGrant } from '../grant-rows.ts'
 import { ANY_NUMBER, CALLER, EVERY_MINUTE, type Pipeline } from '../pipeline.ts'
+import { sql } from '../sql.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30.123Z'

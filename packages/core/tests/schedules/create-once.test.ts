@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 
-import { sql } from 'kysely'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 
@@ -8,6 +7,7 @@ import type { CreatedOnce } from '../../src/schedules/create-once.ts'
 import { whenBlocked, whileHeld } from '../blocked-statement.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, DAY, EVERY_MINUTE, type Pipeline } from '../pipeline.ts'
+import { sql } from '../sql.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+
 import pg from 'pg'
 import { expect, test } from 'vitest'
 
@@ -247,10 +249,25 @@ test('a preview shows the slots of a cadence, and writes nothing', async () => {
 
 test('creates work with a pool that was not made by createPool', async () => {
   const { database, clock, targets } = await pipelineAt('2026-03-02T09:00:00Z')
-  const db = createDb(new pg.Pool({ connectionString: database.url }))
+  const pool = new pg.Pool({ connectionString: database.url })
+  const removed = once(pool, 'remove')
+  const db = createDb(pool)
 
   const made = await new Scheduler({ db, clock, targets }).create(CALLER, EVERY_MINUTE)
 
   expect(made.nextSlotAt).toBe(Date.parse('2026-03-02T09:01:00Z'))
-  await db.destroy()
+  await db.close()
+  // The connection closes after the pool says that it has ended.
+  await removed
+})
+
+test('creates work although the application has changed how the driver reads instants', async () => {
+  const { TIMESTAMPTZ } = pg.types.builtins
+  const parse = pg.types.getTypeParser(TIMESTAMPTZ) as (text: string) => Date
+  const pipeline = await pipelineAt('2026-03-02T09:00:30Z')
+  pg.types.setTypeParser(TIMESTAMPTZ, (text: string) => text)
+
+  const made = await pipeline.create().finally(() => pg.types.setTypeParser(TIMESTAMPTZ, parse))
+
+  expect(made.nextSlotAt).toBe(Date.parse('2026-03-02T09:01:00Z'))
 })

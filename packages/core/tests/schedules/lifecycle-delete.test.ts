@@ -1,10 +1,10 @@
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import { countRows, emptiedPipelines } from '../emptied-pipeline.ts'
 import { holdRun } from '../held-run.ts'
 import { CALLER, EVERY_MINUTE, MINUTE, type Pipeline } from '../pipeline.ts'
 import { FAIL, SUCCEEDED } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 import { listWaits } from '../waits.ts'
 
 const pipelineAt = emptiedPipelines()

@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -10,6 +9,7 @@ import { Scheduler } from '../../src/scheduler.ts'
 import { countRows, emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, EVERY_MINUTE, type Pipeline } from '../pipeline.ts'
 import { SUCCEEDED } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'

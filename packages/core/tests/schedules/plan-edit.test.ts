@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 
 import type { SlotPreview } from '../../src/schedules/options.ts'
@@ -6,6 +5,7 @@ import { whileHeld } from '../blocked-statement.ts'
 import { countRows, emptiedPipelines } from '../emptied-pipeline.ts'
 import { insertGrant } from '../grant-rows.ts'
 import { CALLER, DAY, MINUTE } from '../pipeline.ts'
+import { sql } from '../sql.ts'
 
 const pipelineAt = emptiedPipelines()
 /** A Monday. */

@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import { createDb } from '../../src/db/database.ts'
@@ -8,6 +7,7 @@ import { Scheduler } from '../../src/scheduler.ts'
 import type { SchedulerOptions } from '../../src/schedules/options.ts'
 import { countRows, emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, EVERY_MINUTE, type Pipeline } from '../pipeline.ts'
+import { sql } from '../sql.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'

@@ -1,14 +1,14 @@
-import { CompiledQuery } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { createDb, type Db } from '../../src/db/database.ts'
+import type { Statement } from '../../src/db/sql.ts'
 import { transactScoped } from '../../src/db/transact.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { Scheduler } from '../../src/scheduler.ts'
 import { listSchedules } from '../../src/schedules/store/schedules.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { ANY_NUMBER, CALLER, EVERY_MINUTE } from '../pipeline.ts'
-import { nodesOf, recordingDb, type PlanNode } from '../query-plan.ts'
+import { nodesOf, recordingDb, type ExplainRow, type PlanNode } from '../query-plan.ts'
 import { ScriptedTarget } from '../scripted-target.ts'
 
 /** The number of schedules in each of five projects. */
@@ -24,13 +24,9 @@ interface ReadPlan extends PlanNode {
   readonly 'Shared Read Blocks': number
 }
 
-interface Explained {
-  readonly 'QUERY PLAN': readonly [{ readonly Plan: ReadPlan }]
-}
-
 let database: TestDatabase
 let scheduler: Scheduler
-let recording: { readonly db: Db; readonly queries: CompiledQuery[] }
+let recording: { readonly db: Db; readonly queries: Statement[] }
 
 beforeAll(async () => {
   database = await createDatabase()
@@ -55,10 +51,9 @@ async function readPage(
     const { length } = await listSchedules(tx, { ...CALLER, ...EVERYTHING, ...query })
     const [listQuery] = queries
     if (listQuery === undefined) throw new Error('expected a query, got none')
-    const explain = CompiledQuery.raw(`explain (analyze, buffers, format json) ${listQuery.sql}`, [
-      ...listQuery.parameters,
-    ])
-    const [explained] = (await tx.getExecutor().executeQuery<Explained>(explain)).rows
+    const { text, parameters } = listQuery
+    const rows = await tx.run({ text: `explain (analyze, buffers, format json) ${text}`, parameters })
+    const [explained] = rows as ExplainRow<ReadPlan>[]
     if (explained === undefined) throw new Error('expected a query plan, got none')
     const [{ Plan: plan }] = explained['QUERY PLAN']
     const walks = nodesOf(plan).filter((node) => node['Node Type'] === 'Index Only Scan')

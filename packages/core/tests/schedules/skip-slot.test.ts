@@ -1,8 +1,8 @@
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, MINUTE } from '../pipeline.ts'
+import { sql } from '../sql.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:30Z'

@@ -95,7 +95,7 @@ describe('I9: row-level security', () => {
     expect(definers).toEqual(
       Object.keys(DEFINER_FUNCTIONS).map((name) => ({
         name: `carillon.${name}`,
-        config: ['search_path=pg_catalog, pg_temp'],
+        config: ['search_path=carillon, pg_temp'],
         is_public: false,
       })),
     )

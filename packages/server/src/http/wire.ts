@@ -84,8 +84,13 @@ export function toEtag({ revision }: Pick<CoreSchedule, 'revision'>): string {
   return `"${revision}"`
 }
 
-export function toScheduleChange({ nextSlotAt, changedAt, ...change }: ScheduleChange) {
-  return { ...change, nextSlotAt: toInstantOrNull(nextSlotAt), changedAt: toInstant(changedAt) }
+export function toScheduleChange({ nextSlotAt, scheduledFor, changedAt, ...change }: ScheduleChange) {
+  return {
+    ...change,
+    nextSlotAt: toInstantOrNull(nextSlotAt),
+    scheduledFor: toInstantOrNull(scheduledFor),
+    changedAt: toInstant(changedAt),
+  }
 }
 
 /** Converts the instant of a slot and keeps its other fields. */

@@ -1,6 +1,6 @@
 import { messageOf } from '@carillon/api'
 import {
-  API_DB_ROLE,
+  apiRole,
   CarillonError,
   createDb,
   createPool,
@@ -9,7 +9,6 @@ import {
   missingMigrationsText,
   type Clock,
   type SeverablePool,
-  type WORKER_DB_ROLE,
 } from '@carillon/core'
 
 import { codeOf, OperatorError } from './operator-error.ts'
@@ -21,16 +20,16 @@ const CLOSE_LIMIT_MS = 2000
 
 interface OpenOptions {
   readonly url: string
+  /** The schema that holds Carillon's tables. */
+  readonly schema: string
   /** The name of the connections in pg_stat_activity. */
   readonly applicationName: string
   /** @default 10 */
   readonly maxConnections?: number
   /** The Postgres role that the connections assume. @default the role of DATABASE_URL */
-  readonly role?: typeof WORKER_DB_ROLE
+  readonly role?: string
   readonly onIdleError?: (error: Error) => void
 }
-
-type ActingRole = typeof API_DB_ROLE | typeof WORKER_DB_ROLE
 
 /** SQLSTATEs with which Postgres refuses `set role`: permission denied (42501), no such role (22023). */
 const ROLE_REFUSALS: readonly (string | undefined)[] = ['42501', '22023']
@@ -80,7 +79,7 @@ export async function endPool(pool: Pool, clock: Clock): Promise<void> {
  * @param role the role that the error names if this process may not read the schema
  * @throws OperatorError if the database lacks migrations of this version
  */
-export async function requireCurrentSchema(pool: Pool, url: string, role: ActingRole): Promise<void> {
+export async function requireCurrentSchema(pool: Pool, url: string, role: string): Promise<void> {
   const { pending } = await actingAs(role, url, () => migrationStatus(pool))
   if (pending.length === 0) return
   throw new OperatorError('schema_outdated', missingMigrationsText(pending, `the ${describeDatabase(url)}`))
@@ -91,10 +90,10 @@ export async function requireCurrentSchema(pool: Pool, url: string, role: Acting
  * @throws OperatorError if the role of DATABASE_URL may not assume the role of the API
  */
 export async function requireApiRole(pool: Pool, url: string): Promise<void> {
-  await actingAs(API_DB_ROLE, url, () => new EventLog({ db: createDb(pool) }).tail())
+  await actingAs(apiRole(pool.schema), url, () => new EventLog({ db: createDb(pool) }).tail())
 }
 
-async function actingAs<Result>(role: ActingRole, url: string, work: () => Promise<Result>): Promise<Result> {
+async function actingAs<Result>(role: string, url: string, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()
   } catch (error) {
@@ -106,7 +105,7 @@ function isRoleRefusal(error: unknown): boolean {
   return ROLE_REFUSALS.includes(codeOf(error))
 }
 
-function roleMissing(role: ActingRole, url: string, cause: unknown): OperatorError {
+function roleMissing(role: string, url: string, cause: unknown): OperatorError {
   const user = decodeURIComponent(new URL(url).username) || 'the role of DATABASE_URL'
   return new OperatorError(
     'database_unreachable',

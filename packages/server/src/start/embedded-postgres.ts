@@ -70,7 +70,7 @@ export function findCarillonOn({ postgresDir }: DataDirectory): number | undefin
 /** Gives the API and the worker each a login that owns nothing, with a new password. On any other Postgres the operator does this. */
 export async function embeddedUrls(owner: Pool, url: string): Promise<DatabaseUrls> {
   const logins = await withDatabaseErrors(url, () =>
-    renewLogins(owner, () => randomBytes(PASSWORD_BYTES).toString('base64url')),
+    renewLogins(owner, () => randomBytes(PASSWORD_BYTES).toString('base64url'), owner.schema),
   )
   const urlFor = ({ user, password }: { readonly user: string; readonly password: string }): string => {
     const address = new URL(url)

@@ -6,7 +6,7 @@ import {
   migrationStatus,
   SecretRotation,
   systemClock,
-  WORKER_DB_ROLE,
+  workerRole,
   type Check,
   type RotatedSecrets,
 } from '@carillon/core'
@@ -84,7 +84,8 @@ export async function rotateSecrets(settings: Settings): Promise<RotatedSecrets>
         'CARILLON_SECRETS_KEY: expected the new key and those before it, got none',
       )
     }
-    const pool = await openPool({ url, applicationName: 'carillon secrets', role: WORKER_DB_ROLE })
+    const { schema } = settings
+    const pool = await openPool({ url, schema, applicationName: 'carillon secrets', role: workerRole(schema) })
     try {
       return await withDatabaseErrors(url, () => new SecretRotation({ db: createDb(pool), keys }).reencryptAll())
     } finally {
@@ -103,12 +104,12 @@ async function withDatabase<Result>(
   work: (pool: Pool, url: string) => Promise<Result>,
 ): Promise<Result> {
   const { databaseUrl } = settings
-  if (databaseUrl !== null) return withPool(databaseUrl, work)
+  if (databaseUrl !== null) return withPool(settings, databaseUrl, work)
   const directory = directoryOf(settings, options)
   const running = findEmbedded(directory)
-  if (running !== undefined) return withPool(running.url, work)
+  if (running !== undefined) return withPool(settings, running.url, work)
   await using postgres = await startEmbedded(directory)
-  return await withPool(postgres.url, work)
+  return await withPool(settings, postgres.url, work)
 }
 
 function directoryOf({ dataDir }: Settings, { canCreate }: DatabaseOptions): DataDirectory {
@@ -121,8 +122,12 @@ function directoryOf({ dataDir }: Settings, { canCreate }: DatabaseOptions): Dat
   )
 }
 
-async function withPool<Result>(url: string, work: (pool: Pool, url: string) => Promise<Result>): Promise<Result> {
-  const pool = await openPool({ url, applicationName: 'carillon command' })
+async function withPool<Result>(
+  { schema }: Settings,
+  url: string,
+  work: (pool: Pool, url: string) => Promise<Result>,
+): Promise<Result> {
+  const pool = await openPool({ url, schema, applicationName: 'carillon command' })
   try {
     return await work(pool, url)
   } finally {

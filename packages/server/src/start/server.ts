@@ -1,5 +1,5 @@
 import {
-  API_DB_ROLE,
+  apiRole,
   createDb,
   Events,
   FailureRecord,
@@ -73,8 +73,8 @@ export async function startServer(settings: Settings, options: StartOptions = {}
     const events = new Events()
     logEvents(events, logger)
     const serverParts = createServerParts(events)
-    const pool = await openApiPool(start, url, serverParts)
-    await requireCurrentSchema(pool, url, API_DB_ROLE)
+    const pool = await openApiPool(start, { url, schema: settings.schema }, serverParts)
+    await requireCurrentSchema(pool, url, apiRole(settings.schema))
     await requireApiRole(pool, url)
     start.checkpoint()
     const readiness = new Readiness({ pool, clock: systemClock, logger })
@@ -94,9 +94,13 @@ export function createServerParts(events: Events): ServerParts {
   }
 }
 
-export async function openApiPool(start: StartUp, url: string, serverParts: ServerParts): Promise<Pool> {
+export async function openApiPool(
+  start: StartUp,
+  database: { readonly url: string; readonly schema: string },
+  serverParts: ServerParts,
+): Promise<Pool> {
   const pool = await openPool({
-    url,
+    ...database,
     applicationName: 'carillon server',
     onIdleError: (error) => void serverParts.pool.failed(error),
   })
@@ -143,11 +147,11 @@ export async function serveApi(
 
 function createFacades(db: Db, { settings, secretsKeys, targets, events }: ApiDeps) {
   const deps = { db, clock: systemClock }
-  const { maxSchedulesPerProject, maxSchedulesPerUser, minimumSeconds } = settings
+  const { maxSchedulesPerProject, maxSchedulesPerUser, minimumSeconds, retentionDays } = settings
   return {
     scheduler: new Scheduler(
       { ...deps, events, targets: new Map(targets.map((target) => [target.kind, target])) },
-      { maxSchedulesPerProject, maxSchedulesPerUser, minimumSeconds },
+      { maxSchedulesPerProject, maxSchedulesPerUser, minimumSeconds, retentionDays },
     ),
     keys: new Keys(deps),
     grants: new Grants(deps),

@@ -4,11 +4,13 @@ import { resolve } from 'node:path'
 import {
   messageOf,
   PROJECT_SCHEDULES,
+  RETENTION_DAYS,
   SERVICE_DEFAULTS,
   TENANT_REQUESTS_PER_MINUTE,
   TENANT_SLOT_DISTANCE_SECONDS,
   USER_SCHEDULES,
 } from '@carillon/api'
+import { isSchemaName, SCHEMA_DEFAULT, SCHEMA_EXPECTED } from '@carillon/core'
 import { createHttpTarget } from '@carillon/targets'
 import { z } from 'zod'
 
@@ -31,6 +33,7 @@ const settingsSchema = z.object({
     (text) => (/^postgres(ql)?:\/\//i.test(text) && URL.canParse(text) ? text : undefined),
     schemeOf,
   ).nullable(),
+  schema: expecting(SCHEMA_EXPECTED, (text) => (isSchemaName(text) ? text : undefined)),
   adminKey: expecting(
     `${ADMIN_KEY_MIN_LENGTH} characters or more, each of them visible ASCII`,
     (text) => (isAdminKey(text) ? text : undefined),
@@ -49,6 +52,10 @@ const settingsSchema = z.object({
   minimumSeconds: wholeNumber(
     `a whole number of seconds from ${TENANT_SLOT_DISTANCE_SECONDS.min} to ${TENANT_SLOT_DISTANCE_SECONDS.max}`,
     TENANT_SLOT_DISTANCE_SECONDS,
+  ),
+  retentionDays: wholeNumber(
+    `a whole number of days from ${RETENTION_DAYS.min} to ${RETENTION_DAYS.max}`,
+    RETENTION_DAYS,
   ),
   logLevel: expecting(`one of ${LOG_LEVELS.join(', ')}`, (text) => LOG_LEVELS.find((level) => level === text)),
 })
@@ -75,6 +82,8 @@ interface FlatSettings {
   readonly dataDir: string
   /** Null: an embedded Postgres in the data directory. */
   readonly databaseUrl: string | null
+  /** The schema that holds Carillon's tables: several Carillons may share a database. */
+  readonly schema: string
   /** Null: a key is created once and kept in the data directory. */
   readonly adminKey: string | null
   /** Patterns of the hosts that HTTP targets may call. Null: only loopback with the embedded Postgres, and no host without it. */
@@ -87,6 +96,8 @@ interface FlatSettings {
   readonly maxSchedulesPerUser: number | null
   /** The shortest time between two slots of a schedule. */
   readonly minimumSeconds: number
+  /** For how many days the ledger keeps its lines. */
+  readonly retentionDays: number
   readonly logLevel: (typeof LOG_LEVELS)[number]
 }
 
@@ -101,6 +112,7 @@ const SOURCES: { readonly [Name in keyof FlatSettings]: Source } = {
   port: { variable: 'CARILLON_PORT', flag: '--port', otherwise: String(SERVICE_DEFAULTS.port) },
   dataDir: { variable: 'CARILLON_DATA_DIR', flag: '--data-dir', otherwise: SERVICE_DEFAULTS.dataDir },
   databaseUrl: { variable: 'DATABASE_URL', flag: '--database-url', otherwise: null },
+  schema: { variable: 'CARILLON_SCHEMA', flag: '--schema', otherwise: SCHEMA_DEFAULT },
   adminKey: { variable: 'CARILLON_ADMIN_KEY', flag: '--admin-key', otherwise: null },
   allowedTargets: { variable: 'CARILLON_ALLOWED_TARGETS', flag: '--allowed-targets', otherwise: null },
   requestsPerMinute: { variable: 'CARILLON_RATE_LIMIT', flag: '--rate-limit', otherwise: null },
@@ -118,6 +130,11 @@ const SOURCES: { readonly [Name in keyof FlatSettings]: Source } = {
     variable: 'CARILLON_MIN_INTERVAL_SECONDS',
     flag: '--min-interval-seconds',
     otherwise: String(TENANT_SLOT_DISTANCE_SECONDS.default),
+  },
+  retentionDays: {
+    variable: 'CARILLON_RETENTION_DAYS',
+    flag: '--retention-days',
+    otherwise: String(RETENTION_DAYS.default),
   },
   logLevel: { variable: 'CARILLON_LOG_LEVEL', flag: '--log-level', otherwise: 'info' },
 }

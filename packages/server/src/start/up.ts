@@ -23,6 +23,7 @@ import { openWorkerSecrets } from './worker.ts'
 /** Starts everything in this process: Postgres unless DATABASE_URL names one, migrations, the API and a worker. */
 export async function startEverything(settings: Settings, options: StartOptions = {}): Promise<RunningCarillon> {
   const { logger = createLogger(settings) } = options
+  const { schema } = settings
   const metrics = createMetrics()
   return startUp({ name: 'everything', logger, metrics, options }, async (start) => {
     await requirePort(settings)
@@ -33,15 +34,17 @@ export async function startEverything(settings: Settings, options: StartOptions 
     const events = new Events()
     logEvents(events, logger)
     const serverParts = createServerParts(events)
-    const { isFirstStart, urls } = await prepare(database)
+    const { isFirstStart, urls } = await prepare(database, settings)
     start.checkpoint()
-    const pool = await openApiPool(start, urls.api, serverParts)
+    const pool = await openApiPool(start, { url: urls.api, schema }, serverParts)
     await requireApiRole(pool, urls.api)
-    const secrets = await openWorkerSecrets(start, { url: urls.worker, keys: secretsKeys, events })
+    const secrets = await openWorkerSecrets(start, { url: urls.worker, schema, keys: secretsKeys, events })
     start.checkpoint()
     const targets = createTargets(settings, secrets)
     const worker = new Worker({
       databaseUrl: urls.worker,
+      schema,
+      retentionDays: settings.retentionDays,
       targets,
       name: hostname(),
       events,
@@ -94,8 +97,11 @@ async function openDatabase(
 }
 
 /** Migrates the schema and creates logins, which only the owner of the database may do. Then closes the owner's connections. */
-async function prepare({ url, dataDir }: Database): Promise<{ isFirstStart: boolean; urls: DatabaseUrls }> {
-  const owner = await openPool({ url, applicationName: 'carillon migrations', maxConnections: 2 })
+async function prepare(
+  { url, dataDir }: Database,
+  { schema }: Settings,
+): Promise<{ isFirstStart: boolean; urls: DatabaseUrls }> {
+  const owner = await openPool({ url, schema, applicationName: 'carillon migrations', maxConnections: 2 })
   try {
     const isFirstStart = await migrateUp(owner, url)
     // Logins are created on the embedded Postgres only. On any other the operator chooses them.

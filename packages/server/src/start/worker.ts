@@ -9,7 +9,7 @@ import {
   Events,
   systemClock,
   Worker,
-  WORKER_DB_ROLE,
+  workerRole,
   type SecretStore,
 } from '@carillon/core'
 
@@ -37,7 +37,7 @@ export interface StartWorkerOptions extends StartOptions {
   readonly targetKinds: readonly string[]
   /** The most runs that the worker holds at a time. @default what `WorkerOptions.concurrency` of core says */
   readonly concurrency?: number
-  /** A name for people. @default the host name */
+  /** Shown by `carillon doctor` and in pg_stat_activity, and nowhere else. @default the host name */
   readonly name?: string
   /** The port of its probes and metrics, on the host of the settings. Null: the worker does not listen. @default `SERVICE_DEFAULTS.metricsPort` */
   readonly metricsPort?: number | null
@@ -45,6 +45,7 @@ export interface StartWorkerOptions extends StartOptions {
 
 interface WorkerSecretsParts {
   readonly url: string
+  readonly schema: string
   /** Null: secrets cannot be decrypted. */
   readonly keys: readonly Buffer[] | null
   readonly events: Events
@@ -69,19 +70,23 @@ export async function startWorker(settings: Settings, options: StartWorkerOption
   return startUp({ name: 'worker', logger, metrics, options }, async (start) => {
     const events = new Events()
     logEvents(events, logger)
+    const { schema } = settings
     const pool = await openPool({
       url: databaseUrl,
+      schema,
       applicationName: `carillon ${name} probe`,
       maxConnections: PROBE_CONNECTIONS,
       onIdleError: (error) => events.emit('service.failed', { service: 'pool', error }),
     })
     start.defer(() => endPool(pool, systemClock))
-    await requireCurrentSchema(pool, databaseUrl, WORKER_DB_ROLE)
-    const secrets = await openWorkerSecrets(start, { url: databaseUrl, keys, events })
+    await requireCurrentSchema(pool, databaseUrl, workerRole(schema))
+    const secrets = await openWorkerSecrets(start, { url: databaseUrl, schema, keys, events })
     start.checkpoint()
     const { concurrency } = options
     const worker = new Worker({
       databaseUrl,
+      schema,
+      retentionDays: settings.retentionDays,
       targets: createTargets(settings, secrets, options.targetKinds),
       name,
       events,
@@ -100,15 +105,16 @@ export async function startWorker(settings: Settings, options: StartWorkerOption
   })
 }
 
-/** Opens the secret store that targets read from. Its connections assume the Postgres role carillon_worker and no other (I9). */
+/** Opens the secret store that targets read from. Its connections assume the Postgres role of workers and no other (I9). */
 export async function openWorkerSecrets(
   start: StartUp,
-  { url, keys, events }: WorkerSecretsParts,
+  { url, schema, keys, events }: WorkerSecretsParts,
 ): Promise<SecretStore> {
   const pool = await openPool({
     url,
+    schema,
     applicationName: 'carillon secrets',
-    role: WORKER_DB_ROLE,
+    role: workerRole(schema),
     maxConnections: SECRETS_CONNECTIONS,
     onIdleError: (error) => events.emit('service.failed', { service: 'pool', error }),
   })
@@ -121,7 +127,10 @@ export async function openWorkerSecrets(
  * Reports secrets that none of the keys decrypts. Otherwise a lost key would show only in runs that need such a secret.
  * The worker does this because the API role sees one project at a time and cannot count the secrets of all.
  */
-async function reportUnreadableSecrets(pool: Pool, { keys, events }: Omit<WorkerSecretsParts, 'url'>): Promise<void> {
+async function reportUnreadableSecrets(
+  pool: Pool,
+  { keys, events }: Pick<WorkerSecretsParts, 'keys' | 'events'>,
+): Promise<void> {
   const { status, message } = await new Doctor({ pool, keys }).examineSecrets()
   if (status === 'ok') return
   events.emit('service.failed', { service: 'secrets', error: new CarillonError('secrets_unavailable', message) })

@@ -1,4 +1,4 @@
-import type { Problem } from '@carillon/api'
+import { operations, type Problem } from '@carillon/api'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { DIGEST } from '../http/example-schedules.ts'
@@ -45,20 +45,23 @@ describe('following events', () => {
     const run = await admin.schedules.run(schedule.id)
     await admin.runs.cancel(run.id)
     await admin.schedules.delete(schedule.id)
-    const events = await reader.take(4)
+    const events = await reader.take(6)
 
     expect(events.map(summaryOf)).toEqual([
       `schedule created ${schedule.id}`,
       `run pending ${run.id}`,
+      `schedule run_requested ${schedule.id}`,
       `run cancelled ${run.id}`,
+      `schedule run_cancelled ${schedule.id}`,
       `schedule deleted ${schedule.id}`,
     ])
-    expect(events[2]?.data).toEqual({
+    expect(events[3]?.data).toEqual({
       change: 'cancelled',
       run: expect.objectContaining({ explanation: 'The run was cancelled.' }) as unknown,
     })
-    expect(events[3]?.data).toMatchObject({ schedule: null })
-    expect(new Set(events.map(({ id }) => id)).size).toBe(4)
+    expect(events[5]?.data).toMatchObject({ schedule: null })
+    expect(new Set(events.map(({ id }) => id)).size).toBe(6)
+    for (const { data } of events) expect(operations.followEvents.success.schema.parse(data)).toEqual(data)
   })
 
   test('I9: an event stream sends nothing of another project', async () => {

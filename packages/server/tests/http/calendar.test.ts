@@ -206,15 +206,13 @@ async function createMany({ scheduler }: TestApp, count: number): Promise<void> 
   )
 }
 
-/** The database, and a count of the statements that it has received. */
+/** The database, and a count of the queries that it has answered. */
 function countedDb({ pool }: TestDatabase): { readonly db: Db; readonly sent: () => number } {
-  let statements = 0
-  const db = createDb(pool).withPlugin({
-    transformQuery: ({ node }) => {
-      statements += 1
-      return node
+  let queries = 0
+  const db = createDb(pool, {
+    onAnswer: (_, { command }) => {
+      if (command === 'SELECT') queries += 1
     },
-    transformResult: async ({ result }) => result,
   })
-  return { db, sent: () => statements }
+  return { db, sent: () => queries }
 }

@@ -187,13 +187,29 @@ test('the history lists the actor of every change, the earliest change first', a
   const { id } = await admin.schedules.create(DIGEST)
   await admin.schedules.edit(id, { name: 'Evening digest' }, { revision: 1 })
   await admin.schedules.pause(id, { reason: 'holidays' })
+  const run = await admin.schedules.run(id)
+  await admin.runs.cancel(run.id)
 
   const { items } = await admin.schedules.history(id)
 
-  expect(items.map(({ change, revision, reason }) => [change, revision, reason])).toEqual([
-    ['created', 1, null],
-    ['edited', 2, null],
-    ['paused', 2, 'holidays'],
+  expect(items.map(({ change, revision, scheduledFor, reason }) => [change, revision, scheduledFor, reason])).toEqual([
+    ['created', 1, null, null],
+    ['edited', 2, null, null],
+    ['paused', 2, null, 'holidays'],
+    ['run_requested', 2, run.scheduledFor, null],
+    ['run_cancelled', 2, run.scheduledFor, null],
   ])
   expect(items[0]).toMatchObject({ actor: 'service:installation', changedAt: '2026-03-02T06:00:00.000Z' })
+})
+
+test('a deleted schedule is not found, nor are its history and its list of runs, but each run is still found by its id', async () => {
+  const { id } = await admin.schedules.create(DIGEST)
+  const run = await admin.schedules.run(id)
+  await admin.schedules.delete(id)
+
+  const notFound = { status: 404, code: 'schedule_not_found' }
+  await expect(admin.schedules.get(id)).rejects.toMatchObject(notFound)
+  await expect(admin.schedules.history(id)).rejects.toMatchObject(notFound)
+  await expect(admin.schedules.runs(id)).rejects.toMatchObject(notFound)
+  expect(await admin.runs.get(run.id)).toMatchObject({ scheduleId: id, state: 'cancelled' })
 })

@@ -14,7 +14,6 @@ const METRICS = {
   scheduler_dispatch_total: 'counter',
   scheduler_dispatch_duration_ms: 'histogram',
   scheduler_dispatch_retries_total: 'counter',
-  scheduler_dispatch_idempotency_window_safety: 'gauge',
   scheduler_queue_available: 'gauge',
   scheduler_queue_scheduled: 'gauge',
   scheduler_backlog_age_seconds: 'gauge',
@@ -109,7 +108,6 @@ test('every metric is printed with its name, its type and a description', async 
   expect(linesOf(text, 'scheduler_schedules_total')).toEqual({ 'state="active",target_kind="http"': 1 })
   expect(linesOf(text, 'scheduler_dispatch_total')).toEqual({ 'target_kind="http",result="succeeded"': 1 })
   expect(linesOf(text, 'scheduler_dispatch_retries_total')).toEqual({ 'attempt="2"': 1 })
-  expect(linesOf(text, 'scheduler_dispatch_idempotency_window_safety')).toEqual({ 'target_kind="http"': 4 })
   expect(linesOf(text, 'scheduler_queue_available')).toEqual({ '': 0 })
   expect(Object.keys(linesOf(text, 'pg_connection_pool_in_use'))).toEqual(['pool="worker"', 'pool="server"'])
 })

@@ -4,6 +4,7 @@ import { createHttpTarget } from '@carillon/targets'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { createLogger, logEvents } from '../../src/start/log.ts'
+import { examine } from '../../src/start/maintenance.ts'
 import type { RunningCarillon } from '../../src/start/service.ts'
 import { readSettings, type Settings } from '../../src/start/settings.ts'
 import { serveWorkerProbes } from '../../src/start/worker-probes.ts'
@@ -84,6 +85,37 @@ function createLog() {
   const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>)
   return { lines, logger: createLogger({ logLevel: 'warn' }, { write }) }
 }
+
+test('the name of a worker is shown by doctor and in pg_stat_activity, and neither in its log nor in the ledger', async () => {
+  const { database, settings } = await prepare()
+  const { port, called } = await startLocalServer()
+  const lines: string[] = []
+  const logger = createLogger({ logLevel: 'debug' }, { write: (line) => void lines.push(line) })
+  const http: Target = createHttpTarget({ allowedHosts: ['127.0.0.1'] })
+  const scheduler = new Scheduler({ db: createDb(database.pool), targets: new Map([['http', http]]) })
+  const worker = await start(settings, { name: 'barrel-7', logger })
+  const caller = { tenantId: 'default', projectId: 'default', subject: 'user:ada' }
+  const { id } = await scheduler.create(caller, {
+    name: 'New Year',
+    cadence: { kind: 'cron', expression: '0 9 1 1 *' },
+    target: { kind: 'http', url: `http://127.0.0.1:${port}/new-year` },
+  })
+  const { id: runId } = await scheduler.runNow(caller, id)
+  await called
+
+  const check = (await examine(settings)).find(({ name }) => name === 'workers')
+  const { rows: connections } = await database.pool.query<{ name: string }>(
+    `select distinct application_name as name from pg_stat_activity
+     where datname = current_database() and application_name like '%barrel-7%'`,
+  )
+  await worker.stop()
+
+  expect(check?.detail).toMatchObject({ workers: [{ name: 'barrel-7' }] })
+  expect(connections.map(({ name }) => name)).toContain('carillon barrel-7')
+  expect(lines.length).toBeGreaterThan(0)
+  expect(lines.filter((line) => line.includes('barrel-7'))).toEqual([])
+  expect(JSON.stringify(await scheduler.getRun(caller, runId))).not.toContain('barrel-7')
+})
 
 test('a worker that stops leaves the list of workers, releases its port and its connections, and may be stopped twice', async () => {
   const { database, settings } = await prepare()

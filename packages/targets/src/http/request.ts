@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 
 import type { TargetContext } from '@carillon/core'
+import { VERSION } from '@carillon/core'
 
-import manifest from '../../package.json' with { type: 'json' }
 import type { HttpSpec } from './spec.ts'
 
-const USER_AGENT = `Carillon/${manifest.version}`
+const USER_AGENT = `Carillon/${VERSION}`
 
 /** The headers of one attempt: name, value, name, value and so on. A schedule may set its own Content-Type and User-Agent. */
 export function requestHeaders(

@@ -1,8 +1,9 @@
-import type { Role } from '@carillon/api'
-import { sql } from 'kysely'
+import { ROLES, type Role } from '@carillon/api'
 
+import { columns, instant, text, uuid, word } from '../../db/columns.ts'
 import type { Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
+import { sql } from '../../db/sql.ts'
 import type { Scope } from '../../kernel/scope.ts'
 
 /* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
@@ -23,22 +24,18 @@ export interface ApiKey {
   readonly revokedAt: number | null
 }
 
-interface Row {
-  id: string
-  tenant_id: string
-  project_id: string
-  subject: string
-  role: Role
-  prefix: string
-  created_by_subject: string
-  created_at: Date
-  revoked_by_subject: string | null
-  revoked_at: Date | null
-}
-
-const KEY_COLUMNS = sql`
-  keys.id, keys.tenant_id, keys.project_id, keys.subject, keys.role, keys.prefix, keys.created_by_subject, keys.created_at,
-  keys.revoked_by_subject, keys.revoked_at`
+const KEY_COLUMNS = columns('keys', {
+  id: uuid,
+  tenantId: text,
+  projectId: text,
+  subject: text,
+  role: word('role', ROLES),
+  prefix: text,
+  createdBy: text.as(sql`keys.created_by_subject`),
+  createdAt: instant,
+  revokedBy: text.orNull.as(sql`keys.revoked_by_subject`),
+  revokedAt: instant.orNull,
+})
 
 export async function insertApiKey(
   tx: Tx,
@@ -52,40 +49,37 @@ export async function insertApiKey(
     now: Date | null
   },
 ): Promise<ApiKey> {
-  const { rows } = await sql<Row>`
-    insert into carillon.api_keys as keys (
+  const [key] = await sql`
+    insert into api_keys as keys (
       id, tenant_id, project_id, subject, role, prefix, hash, created_by_subject, created_at
     )
     values (
-      ${p.id}, ${p.tenantId}, ${p.projectId}, ${p.subject}, ${p.role}::carillon.role, ${p.prefix}, ${p.hash}, ${p.actor},
+      ${p.id}, ${p.tenantId}, ${p.projectId}, ${p.subject}, ${p.role}::role, ${p.prefix}, ${p.hash}, ${p.actor},
       ${nowOf(p.now)}
     )
     returning ${KEY_COLUMNS}`.execute(tx)
-  const [row] = rows
-  if (row === undefined) throw new Error('expected the inserted key, got no row')
-  return toApiKey(row)
+  if (key === undefined) throw new Error('expected the inserted key, got no row')
+  return key
 }
 
 /** The key with this hash, unless it was revoked. Runs for every request, so it is one lookup in the unique index of hashes. */
 export async function findApiKey(tx: Tx, p: { hash: Buffer }): Promise<ApiKey | undefined> {
-  const { rows } = await sql<Row>`
+  const [key] = await sql`
     select ${KEY_COLUMNS}
-    from carillon.api_keys as keys
+    from api_keys as keys
     where keys.hash = ${p.hash} and keys.revoked_at is null`.execute(tx)
-  const [row] = rows
-  return row && toApiKey(row)
+  return key
 }
 
 /** A page of a project's keys, revoked ones too, newest first. `before` is the last id of the previous page. */
 export async function listApiKeys(tx: Tx, p: Scope & { before: string | null; limit: number }): Promise<ApiKey[]> {
-  const { rows } = await sql<Row>`
+  return sql`
     select ${KEY_COLUMNS}
-    from carillon.api_keys as keys
+    from api_keys as keys
     where keys.tenant_id = ${p.tenantId} and keys.project_id = ${p.projectId}
       and (${p.before}::uuid is null or keys.id < ${p.before}::uuid)
     order by keys.id desc
     limit ${p.limit}`.execute(tx)
-  return rows.map(toApiKey)
 }
 
 /** Revokes a key. A revoked key keeps its first revocation. Undefined also for a key of another project (I9). */
@@ -93,27 +87,11 @@ export async function revokeApiKey(
   tx: Tx,
   p: Scope & { id: string; actor: string; now: Date | null },
 ): Promise<ApiKey | undefined> {
-  const { rows } = await sql<Row>`
-    update carillon.api_keys as keys
+  const [key] = await sql`
+    update api_keys as keys
     set revoked_at = coalesce(keys.revoked_at, ${nowOf(p.now)}),
       revoked_by_subject = coalesce(keys.revoked_by_subject, ${p.actor})
     where keys.id = ${p.id} and keys.tenant_id = ${p.tenantId} and keys.project_id = ${p.projectId}
     returning ${KEY_COLUMNS}`.execute(tx)
-  const [row] = rows
-  return row && toApiKey(row)
-}
-
-function toApiKey(row: Row): ApiKey {
-  return {
-    id: row.id,
-    tenantId: row.tenant_id,
-    projectId: row.project_id,
-    subject: row.subject,
-    role: row.role,
-    prefix: row.prefix,
-    createdBy: row.created_by_subject,
-    createdAt: row.created_at.getTime(),
-    revokedBy: row.revoked_by_subject,
-    revokedAt: row.revoked_at?.getTime() ?? null,
-  }
+  return key
 }

@@ -1,8 +1,8 @@
-import { sql } from 'kysely'
-
-import type { Db } from '../../db/database.ts'
+import { columns, instant, json, type RowFrom } from '../../db/columns.ts'
+import type { Queryable } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
 import { plainArray } from '../../db/parameters.ts'
+import { sql } from '../../db/sql.ts'
 import type { Scope } from '../../kernel/scope.ts'
 import type { HeldRun } from '../../ledger/held-run.ts'
 import type { GrantFacts } from '../../policy/grant.ts'
@@ -22,11 +22,23 @@ export interface Permissions {
   readonly now: number
 }
 
-interface Row {
-  limited: { id: string; scopes: string[]; expires_at: string | null; revoked_at: string | null }[] | null
-  removed: { tenant_id: string; project_id: string; subject: string }[] | null
-  hosts: { tenant_id: string; allowed_hosts: string[] }[] | null
-  now: Date
+/** A grant as JSON, in which instants are text. */
+interface LimitedGrant {
+  readonly id: string
+  readonly scopes: readonly string[]
+  readonly expires_at: string | null
+  readonly revoked_at: string | null
+}
+
+interface RemovedMember {
+  readonly tenant_id: string
+  readonly project_id: string
+  readonly subject: string
+}
+
+interface HostsOfTenant {
+  readonly tenant_id: string
+  readonly allowed_hosts: readonly string[]
 }
 
 interface Member extends Scope {
@@ -39,45 +51,49 @@ interface Member extends Scope {
  * @param p.now an instant that a test sets; null: Postgres' clock
  */
 export async function readPermissions(
-  db: Pick<Db, 'getExecutor'>,
+  db: Queryable,
   p: { runs: readonly RunOfGrant[]; now: Date | null },
 ): Promise<Permissions> {
-  const members = membersOf(p.runs)
-  const tenantIds = [...new Set(p.runs.map(({ tenantId }) => tenantId))]
-  const { rows } = await sql<Row>`
-    select (
-        select json_agg(json_build_object(
-          'id', grants.id, 'scopes', grants.scopes, 'expires_at', grants.expires_at, 'revoked_at', grants.revoked_at
-        ))
-        from unnest(
-          ${plainArray(p.runs.map(({ grant }) => grant.id))}::uuid[],
-          ${plainArray(p.runs.map(({ grant }) => grant.version))}::xid[]
-        ) as read(id, version)
-        join carillon.execution_grants as grants on grants.id = read.id
-        where grants.expires_at is not null or grants.revoked_at is not null or grants.xmin <> read.version
-      ) as limited,
-      (
-        select json_agg(json_build_object(
-          'tenant_id', members.tenant_id, 'project_id', members.project_id, 'subject', members.subject
-        ))
-        from unnest(
-          ${members.map(({ tenantId }) => tenantId)}::text[],
-          ${members.map(({ projectId }) => projectId)}::text[],
-          ${members.map(({ subject }) => subject)}::text[]
-        ) as asked(tenant_id, project_id, subject)
-        join carillon.members on members.tenant_id = asked.tenant_id and members.project_id = asked.project_id
-          and members.subject = asked.subject
-        where members.removed_at is not null
-      ) as removed,
-      (
-        select json_agg(json_build_object('tenant_id', tenant_id, 'allowed_hosts', allowed_hosts))
-        from carillon.tenants
-        where tenant_id = any(${tenantIds}::text[]) and allowed_hosts is not null
-      ) as hosts,
-      ${nowOf(p.now)} as now`.execute(db)
-  const [row] = rows
+  const [row] = await sql`select ${restrictionsOn(p)}`.execute(db)
   if (row === undefined) throw new Error('expected one row of permissions, got none')
   return toPermissions(row)
+}
+
+function restrictionsOn(p: { runs: readonly RunOfGrant[]; now: Date | null }) {
+  const members = membersOf(p.runs)
+  const tenantIds = [...new Set(p.runs.map(({ tenantId }) => tenantId))]
+  return columns('restrictions', {
+    limited: json<readonly LimitedGrant[]>().orNull.as(sql`(
+      select json_agg(json_build_object(
+        'id', grants.id, 'scopes', grants.scopes, 'expires_at', grants.expires_at, 'revoked_at', grants.revoked_at
+      ))
+      from unnest(
+        ${plainArray(p.runs.map(({ grant }) => grant.id))}::uuid[],
+        ${plainArray(p.runs.map(({ grant }) => grant.version))}::xid[]
+      ) as read(id, version)
+      join execution_grants as grants on grants.id = read.id
+      where grants.expires_at is not null or grants.revoked_at is not null or grants.xmin <> read.version
+    )`),
+    removed: json<readonly RemovedMember[]>().orNull.as(sql`(
+      select json_agg(json_build_object(
+        'tenant_id', members.tenant_id, 'project_id', members.project_id, 'subject', members.subject
+      ))
+      from unnest(
+        ${members.map(({ tenantId }) => tenantId)}::text[],
+        ${members.map(({ projectId }) => projectId)}::text[],
+        ${members.map(({ subject }) => subject)}::text[]
+      ) as asked(tenant_id, project_id, subject)
+      join members on members.tenant_id = asked.tenant_id and members.project_id = asked.project_id
+        and members.subject = asked.subject
+      where members.removed_at is not null
+    )`),
+    hosts: json<readonly HostsOfTenant[]>().orNull.as(sql`(
+      select json_agg(json_build_object('tenant_id', tenant_id, 'allowed_hosts', allowed_hosts))
+      from tenants
+      where tenant_id = any(${tenantIds}::text[]) and allowed_hosts is not null
+    )`),
+    now: instant.as(nowOf(p.now)),
+  })
 }
 
 /** The owners of the runs and the subjects of their grants, each once: many runs share few members. */
@@ -100,7 +116,7 @@ export function nameOfMember({ tenantId, projectId, subject }: Member): string {
   return `${tenantId}\0${projectId}\0${subject}`
 }
 
-function toPermissions({ limited, removed, hosts, now }: Row): Permissions {
+function toPermissions({ limited, removed, hosts, now }: RowFrom<ReturnType<typeof restrictionsOn>>): Permissions {
   return {
     limited: new Map(
       limited?.map(({ id, scopes, expires_at, revoked_at }) => [
@@ -114,7 +130,7 @@ function toPermissions({ limited, removed, hosts, now }: Row): Permissions {
       ),
     ),
     allowedHosts: new Map(hosts?.map(({ tenant_id, allowed_hosts }) => [tenant_id, allowed_hosts])),
-    now: now.getTime(),
+    now,
   }
 }
 

@@ -1,7 +1,8 @@
-import { sql } from 'kysely'
-
+import { columns, instant, integer, text, type RowFrom } from '../../db/columns.ts'
 import type { Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
+import { literal, sql } from '../../db/sql.ts'
+import type { FirstStatements } from '../../db/transact.ts'
 import type { Scope } from '../../kernel/scope.ts'
 
 /* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
@@ -32,84 +33,62 @@ export interface TenantLimits {
 
 type OwnLimits = Omit<TenantLimits, 'updatedBy' | 'updatedAt'>
 
-interface Row {
-  max_schedules_per_project: number | null
-  max_schedules_per_user: number | null
-  minimum_seconds: number | null
-  requests_per_minute: number | null
-  allowed_hosts: string[] | null
-  updated_by_subject: string
-  updated_at: Date
-}
+const LIMIT_COLUMNS = columns('tenants', {
+  tenantId: text,
+  maxSchedulesPerProject: integer.orNull,
+  maxSchedulesPerUser: integer.orNull,
+  minimumSeconds: integer.orNull,
+  requestsPerMinute: integer.orNull,
+  allowedHosts: text.list.orNull,
+  updatedBy: text.as(sql`tenants.updated_by_subject`),
+  updatedAt: instant,
+})
 
-const LIMIT_COLUMNS = sql`
-  tenants.max_schedules_per_project, tenants.max_schedules_per_user, tenants.minimum_seconds, tenants.requests_per_minute,
-  tenants.allowed_hosts, tenants.updated_by_subject, tenants.updated_at`
-
-interface TimeRow {
-  now: Date
-}
-
-interface RulesRow {
-  minimum_seconds: number | null
-  allowed_hosts: string[] | null
-}
+const RULE_COLUMNS = columns('tenants', { minimumSeconds: integer.orNull, allowedHosts: text.list.orNull })
 
 /**
- * The SQL that reads the limits of the transaction's tenant. It has no parameters, so it is sent in one message with `begin`. It is two
- * statements, because most tenants have no row and Postgres needs twice the time to plan a join.
+ * The statements that read the limits of the transaction's tenant. They have no parameters, so they are sent in one message with `begin`.
+ * They are two, because most tenants have no row and Postgres needs twice the time to plan a join.
  * @param now an instant that a test sets; null: Postgres' clock
  */
-export function tenantRulesText(now: Date | null): string {
-  const instant = now === null ? 'now()' : `'${now.toISOString()}'::timestamptz`
-  return `select ${instant} as now;
-    select tenants.minimum_seconds, tenants.allowed_hosts
-    from carillon.tenants
+export function tenantRulesStatements(now: Date | null): FirstStatements {
+  const time = sql`select ${timeColumns(now)}`
+  const rules = sql`
+    select ${RULE_COLUMNS}
+    from tenants
     where tenants.tenant_id = current_setting('carillon.tenant_id')`
+  return [time.compile(), rules.compile()]
 }
 
-/** @param rows the rows of both statements of `tenantRulesText` */
+/** @param rows the rows of `tenantRulesStatements` */
 export function toTenantRules(rows: readonly unknown[]): TenantRules {
-  const time = rows.find(isTimeRow)
+  const [time, rules] = rows as readonly [RowFrom<ReturnType<typeof timeColumns>>?, RowFrom<typeof RULE_COLUMNS>?]
   if (time === undefined) throw new Error('expected one row with the time, got none')
-  return rulesAt(time, rows.find(isRulesRow))
+  return { minimumSeconds: rules?.minimumSeconds ?? null, allowedHosts: rules?.allowedHosts ?? null, now: time.now }
 }
 
-function isTimeRow(row: unknown): row is TimeRow {
-  return typeof row === 'object' && row !== null && 'now' in row
-}
-
-function isRulesRow(row: unknown): row is RulesRow {
-  return typeof row === 'object' && row !== null && 'minimum_seconds' in row
-}
-
-function rulesAt({ now }: TimeRow, rules: RulesRow | undefined): TenantRules {
-  return {
-    minimumSeconds: rules?.minimum_seconds ?? null,
-    allowedHosts: rules?.allowed_hosts ?? null,
-    now: now.getTime(),
-  }
+function timeColumns(now: Date | null) {
+  const time = now === null ? sql`now()` : sql`${literal(now.toISOString())}::timestamptz`
+  return columns('transaction', { now: instant.as(time) })
 }
 
 /** The same limits, read in the middle of a transaction. */
 export async function readTenantRules(tx: Tx, p: { tenantId: string; now: Date | null }): Promise<TenantRules> {
-  const { rows } = await sql<RulesRow & TimeRow>`
-    select ${nowOf(p.now)} as now, tenants.minimum_seconds, tenants.allowed_hosts
+  const [rules] = await sql`
+    select ${RULE_COLUMNS.with('one', { now: instant.as(nowOf(p.now)) })}
     from (select) as one
-    left join carillon.tenants on tenants.tenant_id = ${p.tenantId}`.execute(tx)
-  const [row] = rows
-  if (row === undefined) throw new Error('expected one row of rules, got none')
-  return rulesAt(row, row)
+    left join tenants on tenants.tenant_id = ${p.tenantId}`.execute(tx)
+  if (rules === undefined) throw new Error('expected one row of rules, got none')
+  return rules
 }
 
 /** Undefined if the tenant has no limits of its own. */
 export async function findTenantLimits(tx: Tx, p: { tenantId: string }): Promise<TenantLimits | undefined> {
-  const { rows } = await sql<Row>`
+  const [limits] = await sql`
     select ${LIMIT_COLUMNS}
-    from carillon.tenants
+    from tenants
     where tenants.tenant_id = ${p.tenantId}`.execute(tx)
-  const [row] = rows
-  return row && toTenantLimits(p.tenantId, row)
+  return limits
 }
 
 /** Replaces all limits of a tenant. */
@@ -117,8 +96,8 @@ export async function saveTenantLimits(
   tx: Tx,
   p: OwnLimits & { actor: string; now: Date | null },
 ): Promise<TenantLimits> {
-  const { rows } = await sql<Row>`
-    insert into carillon.tenants (
+  const [limits] = await sql`
+    insert into tenants (
       tenant_id, max_schedules_per_project, max_schedules_per_user, minimum_seconds, requests_per_minute, allowed_hosts,
       updated_by_subject, updated_at
     )
@@ -135,25 +114,11 @@ export async function saveTenantLimits(
       updated_by_subject = excluded.updated_by_subject,
       updated_at = excluded.updated_at
     returning ${LIMIT_COLUMNS}`.execute(tx)
-  const [row] = rows
-  if (row === undefined) throw new Error('expected the saved limits, got no row')
-  return toTenantLimits(p.tenantId, row)
+  if (limits === undefined) throw new Error('expected the saved limits, got no row')
+  return limits
 }
 
 /** Fails the transaction unless the quotas of project and owner have room for a locked schedule that has become active again. */
 export async function requireQuota(tx: Tx, p: Scope & { ownerSubject: string }): Promise<void> {
-  await sql`select carillon.check_quotas(${p.tenantId}, ${p.projectId}, ${p.ownerSubject}, 1)`.execute(tx)
-}
-
-function toTenantLimits(tenantId: string, row: Row): TenantLimits {
-  return {
-    tenantId,
-    maxSchedulesPerProject: row.max_schedules_per_project,
-    maxSchedulesPerUser: row.max_schedules_per_user,
-    minimumSeconds: row.minimum_seconds,
-    requestsPerMinute: row.requests_per_minute,
-    allowedHosts: row.allowed_hosts,
-    updatedBy: row.updated_by_subject,
-    updatedAt: row.updated_at.getTime(),
-  }
+  await sql`select check_quotas(${p.tenantId}, ${p.projectId}, ${p.ownerSubject}, 1)`.execute(tx)
 }

@@ -1,8 +1,9 @@
 import { LOST_SLOT_SHOWN_MS } from '@carillon/api'
-import { sql } from 'kysely'
 
+import { bigint, boolean, columns, instant, uuid } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
+import { sql } from '../../db/sql.ts'
 
 /* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
 
@@ -41,7 +42,7 @@ export async function insertAudit(
   p: Omit<Audit, 'completedAt'> & { lost: number; now: Date | null },
 ): Promise<void> {
   await sql`
-    insert into carillon.audits (
+    insert into audits (
       id, is_whole, audited_from, audited_to, started_at, completed_at, schedule_count, slot_count, unreadable_count,
       truncated_count, finding_count, repaired_count, lost_count
     )
@@ -51,20 +52,21 @@ export async function insertAudit(
     )`.execute(tx)
 }
 
-interface AuditRow {
-  id: string
-  is_whole: boolean
-  audited_from: Date
-  audited_to: Date
-  started_at: Date
-  completed_at: Date
-  schedule_count: string
-  slot_count: string
-  unreadable_count: string
-  truncated_count: string
-  finding_count: string
-  repaired_count: string
-}
+// The sum of a bigint is a numeric.
+const AUDIT_COLUMNS = columns('latest', {
+  id: uuid,
+  isWhole: boolean,
+  from: instant.as(sql`latest.audited_from`),
+  to: instant.as(sql`latest.audited_to`),
+  startedAt: instant,
+  completedAt: instant,
+  schedules: bigint.as(sql`latest.schedule_count`),
+  slots: bigint.as(sql`latest.slot_count`),
+  unreadable: bigint.as(sql`latest.unreadable_count`),
+  truncated: bigint.as(sql`latest.truncated_count`),
+  findings: bigint.as(sql`(latest.finding_count + since.findings + repairs_since.count)::bigint`),
+  repaired: bigint.as(sql`(latest.repaired_count + repairs_since.count)::bigint`),
+})
 
 /**
  * The last full audit, plus everything found since it ended. Before the first full audit: the last row of findings or repairs. Ids sort
@@ -74,21 +76,18 @@ interface AuditRow {
  * slots of the last day.
  */
 export async function findLatestAudit(db: Db | Tx, p: { now: Date | null }): Promise<Audit | undefined> {
-  const { rows } = await sql<AuditRow>`
-    select latest.id, latest.is_whole, latest.audited_from, latest.audited_to, latest.started_at, latest.completed_at,
-      latest.schedule_count, latest.slot_count, latest.unreadable_count, latest.truncated_count,
-      latest.finding_count + since.findings + repairs_since.count as finding_count,
-      latest.repaired_count + repairs_since.count as repaired_count
+  const [audit] = await sql`
+    select ${AUDIT_COLUMNS}
     from (
-      (select audits.* from carillon.audits where audits.is_whole order by audits.id desc limit 1)
+      (select audits.* from audits where audits.is_whole order by audits.id desc limit 1)
       union all
-      (select audits.* from carillon.audits where not audits.is_whole order by audits.id desc limit 1)
+      (select audits.* from audits where not audits.is_whole order by audits.id desc limit 1)
       order by is_whole desc
       limit 1
     ) as latest
     cross join lateral (
       select coalesce(sum(later.finding_count), 0) as findings
-      from carillon.audits as later
+      from audits as later
       where later.id > latest.id and later.completed_at > latest.completed_at and not later.is_whole
         and later.repaired_count = 0
     ) as since
@@ -96,27 +95,27 @@ export async function findLatestAudit(db: Db | Tx, p: { now: Date | null }): Pro
       select coalesce(sum(
         case when repair.completed_at >= latest.started_at then repair.repaired_count else repair.lost_count end
       ), 0) as count
-      from carillon.audits as repair
+      from audits as repair
       where repair.repaired_count > 0 and not repair.is_whole and repair.id <> latest.id
         and repair.completed_at >= least(latest.started_at, ${nowOf(p.now)} - ${LOST_SLOT_SHOWN_MS} * interval '1 millisecond')
     ) as repairs_since`.execute(db)
-  const [row] = rows
-  return row && toAudit(row)
+  return audit
 }
+
+const REQUEST_COLUMNS = columns('asked', { askedAt: instant.as(sql`asked.at`) })
 
 /**
  * Requests a full audit from the workers.
  * @returns the instant of the request, to the millisecond
  */
 export async function insertAuditRequest(tx: Tx, p: { now: Date | null }): Promise<number> {
-  const { rows } = await sql<{ asked_at: Date }>`
+  const [row] = await sql`
     with asked as materialized (
       select date_trunc('milliseconds', ${nowOf(p.now)}) as at
     )
-    select asked.at as asked_at, carillon.request_audit(asked.at) from asked`.execute(tx)
-  const [row] = rows
+    select ${REQUEST_COLUMNS} from asked cross join lateral request_audit(asked.at)`.execute(tx)
   if (row === undefined) throw new Error('expected the instant of the request, got no row')
-  return row.asked_at.getTime()
+  return row.askedAt
 }
 
 /**
@@ -124,28 +123,11 @@ export async function insertAuditRequest(tx: Tx, p: { now: Date | null }): Promi
  * @returns how many
  */
 export async function deleteAudits(db: Db | Tx, p: { before: Date; limit: number }): Promise<number> {
-  const { rows } = await sql`
-    delete from carillon.audits
+  const rows = await sql`
+    delete from audits
     where audits.id = any(array(
-      select old.id from carillon.audits as old where old.completed_at < ${p.before} order by old.id limit ${p.limit}
+      select old.id from audits as old where old.completed_at < ${p.before} order by old.id limit ${p.limit}
     ))
     returning audits.id`.execute(db)
   return rows.length
-}
-
-function toAudit(row: AuditRow): Audit {
-  return {
-    id: row.id,
-    isWhole: row.is_whole,
-    from: row.audited_from.getTime(),
-    to: row.audited_to.getTime(),
-    startedAt: row.started_at.getTime(),
-    completedAt: row.completed_at.getTime(),
-    schedules: Number(row.schedule_count),
-    slots: Number(row.slot_count),
-    unreadable: Number(row.unreadable_count),
-    truncated: Number(row.truncated_count),
-    findings: Number(row.finding_count),
-    repaired: Number(row.repaired_count),
-  }
 }

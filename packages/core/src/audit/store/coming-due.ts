@@ -1,7 +1,9 @@
-import { sql } from 'kysely'
+import { SCHEDULE_CHANGES, type ScheduleChangeKind } from '@carillon/api'
 
+import { columns, instant, text, uuid, word } from '../../db/columns.ts'
 import type { Db } from '../../db/database.ts'
 import { activeLanes } from '../../db/indexed-sql.ts'
+import { sql } from '../../db/sql.ts'
 
 /** A position in the index of next slots (`schedules_agenda_idx`), which is ordered by lane. */
 export interface AgendaPosition {
@@ -15,6 +17,12 @@ export interface ComingDue extends AgendaPosition {
   readonly nextSlotAt: number
 }
 
+const COMING_DUE_COLUMNS = columns('ordered', { lane: text }).with('due', {
+  id: uuid,
+  dueAt: instant.present,
+  nextSlotAt: instant.present,
+})
+
 /**
  * Schedules that come due after one instant and up to another, lane by lane, in portions. Reads the index entries that it returns, and
  * one for each lane.
@@ -26,9 +34,9 @@ export async function listComingDue(
   p: { after: Date | null; until: Date; resume: AgendaPosition | null; limit: number },
 ): Promise<ComingDue[]> {
   const resumeAt = p.resume === null ? null : new Date(p.resume.dueAt)
-  const { rows } = await sql<{ lane: string; id: string; due_at: Date; next_slot_at: Date }>`
+  return sql`
     with recursive ${activeLanes()}
-    select ordered.lane, due.id, due.due_at, due.next_slot_at
+    select ${COMING_DUE_COLUMNS}
     from (
       select lanes.lane,
         case when lanes.lane = ${p.resume?.lane ?? null}::text then ${resumeAt}::timestamptz end as resume_at
@@ -38,7 +46,7 @@ export async function listComingDue(
     ) as ordered
     cross join lateral (
       select schedules.id, schedules.due_at, schedules.next_slot_at
-      from carillon.schedules
+      from schedules
       where schedules.state = 'active'
         and schedules.lane = ordered.lane
         and (schedules.due_at, schedules.id) > (
@@ -49,12 +57,6 @@ export async function listComingDue(
       order by schedules.due_at, schedules.id
     ) as due
     limit ${p.limit}`.execute(db)
-  return rows.map((row) => ({
-    lane: row.lane,
-    id: row.id,
-    dueAt: row.due_at.getTime(),
-    nextSlotAt: row.next_slot_at.getTime(),
-  }))
 }
 
 /** One row of `schedule_changes`. */
@@ -62,23 +64,32 @@ export interface LoggedChange {
   /** Decimal text: it may exceed what a JavaScript number holds. */
   readonly id: string
   readonly scheduleId: string
+  readonly change: ScheduleChangeKind
   readonly changedAt: number
 }
 
+const CHANGE_COLUMNS = columns('changes', {
+  id: text.as(sql`changes.id::text`),
+  scheduleId: uuid,
+  change: word('schedule_change', SCHEDULE_CHANGES),
+  changedAt: instant,
+})
+
 /** The changes whose ids follow `after`, in the order of their ids. */
 export async function listChangesAfter(db: Db, p: { after: string; limit: number }): Promise<LoggedChange[]> {
-  const { rows } = await sql<{ id: string; schedule_id: string; changed_at: Date }>`
-    select changes.id::text as id, changes.schedule_id, changes.changed_at
-    from carillon.schedule_changes as changes
+  return sql`
+    select ${CHANGE_COLUMNS}
+    from schedule_changes as changes
     where changes.id > ${p.after}::bigint
     order by changes.id
     limit ${p.limit}`.execute(db)
-  return rows.map((row) => ({ id: row.id, scheduleId: row.schedule_id, changedAt: row.changed_at.getTime() }))
 }
+
+const LATEST_CHANGE_COLUMNS = columns('changes', { id: text.as(sql`coalesce(max(changes.id), 0)::text`) })
 
 /** The highest id of a change; '0' if there is none. */
 export async function findLatestChange(db: Db): Promise<string> {
-  const { rows } = await sql<{ id: string }>`
-    select coalesce(max(changes.id), 0)::text as id from carillon.schedule_changes as changes`.execute(db)
-  return rows[0]?.id ?? '0'
+  const [latest] = await sql`
+    select ${LATEST_CHANGE_COLUMNS} from schedule_changes as changes`.execute(db)
+  return latest?.id ?? '0'
 }

@@ -1,16 +1,21 @@
-import { LOST_SLOT_SHOWN_MS, type FindingKind } from '@carillon/api'
-import { sql } from 'kysely'
+import { FINDING_KINDS, LOST_SLOT_SHOWN_MS, type FindingKind } from '@carillon/api'
 
+import { boolean, columns, instant, integer, text, uuid, word, type RowFrom } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
 import { instantText } from '../../db/parameters.ts'
+import { sql } from '../../db/sql.ts'
 
-export interface NewFinding {
+/** What a finding is about. */
+export interface Fault {
   readonly kind: FindingKind
   /** Null if the schedule is not known. */
   readonly scheduleId: string | null
   /** Null if the finding concerns the schedule, not one slot. */
   readonly scheduledFor: number | null
+}
+
+export interface NewFinding extends Fault {
   /** What was found and, unless nothing is left to do, what to do. */
   readonly detail: string
   readonly isRepaired: boolean
@@ -37,14 +42,14 @@ export async function insertFindings(
     with found as materialized (
       select *
       from unnest(
-        ${findings.map(({ kind }) => kind)}::carillon.finding_kind[],
+        ${findings.map(({ kind }) => kind)}::finding_kind[],
         ${findings.map(({ scheduleId }) => scheduleId)}::uuid[],
         ${findings.map(({ scheduledFor }) => instantText(scheduledFor))}::timestamptz[],
         ${findings.map(({ detail }) => detail)}::text[],
         ${findings.map(({ isRepaired }) => isRepaired)}::boolean[]
       ) with ordinality as finding(kind, schedule_id, scheduled_for, detail, is_repaired, ordinal)
     ), before as (
-      delete from carillon.audit_findings as before
+      delete from audit_findings as before
       using found
       where before.schedule_id = found.schedule_id
         and before.scheduled_for is not distinct from found.scheduled_for
@@ -52,47 +57,71 @@ export async function insertFindings(
         and not before.is_repaired and not found.is_repaired
       returning found.ordinal, before.found_at
     )
-    insert into carillon.audit_findings (
+    insert into audit_findings (
       audit_id, ordinal, kind, tenant_id, project_id, schedule_id, scheduled_for, detail, is_repaired, found_at
     )
     select ${p.auditId}, found.ordinal, found.kind, schedules.tenant_id, schedules.project_id, found.schedule_id,
       found.scheduled_for, found.detail, found.is_repaired,
       coalesce((select min(before.found_at) from before where before.ordinal = found.ordinal), ${p.now}::timestamptz)
     from found
-    left join carillon.schedules on schedules.id = found.schedule_id`.execute(tx)
+    left join schedules on schedules.id = found.schedule_id`.execute(tx)
 }
 
-interface FindingRow {
-  audit_id: string
-  found_at: Date
-  seen_at: Date
-  kind: FindingKind
-  schedule_id: string | null
-  scheduled_for: Date | null
-  detail: string
-  is_repaired: boolean
-}
+const KIND = word('finding_kind', FINDING_KINDS)
+
+const FINDING_COLUMNS = columns('findings', {
+  auditId: uuid,
+  foundAt: instant,
+  kind: KIND,
+  scheduleId: uuid.orNull,
+  scheduledFor: instant.orNull,
+  detail: text,
+  isRepaired: boolean,
+})
+
+const OWNED_COLUMNS = FINDING_COLUMNS.with('audits', { seenAt: instant.as(sql`audits.completed_at`) })
 
 /** The findings in a project, those of the most recent audit first. */
 export async function listFindings(
   db: Db | Tx,
   p: { tenantId: string; projectId: string; limit: number },
 ): Promise<Finding[]> {
-  const { rows } = await sql<FindingRow>`
-    select findings.audit_id, findings.found_at, audits.completed_at as seen_at, findings.kind, findings.schedule_id,
-      findings.scheduled_for, findings.detail, findings.is_repaired
-    from carillon.audit_findings as findings
-    join carillon.audits on audits.id = findings.audit_id
+  return sql`
+    select ${OWNED_COLUMNS}
+    from audit_findings as findings
+    join audits on audits.id = findings.audit_id
     where findings.tenant_id = ${p.tenantId} and findings.project_id = ${p.projectId}
     order by findings.audit_id desc, findings.ordinal
     limit ${p.limit}`.execute(db)
-  return rows.map(toFinding)
 }
+
+const UNREPAIRED_COLUMNS = columns('findings', {
+  kind: KIND,
+  scheduleId: uuid.orNull,
+  scheduledFor: instant.orNull,
+}).with('audits', { seenAt: instant.as(sql`audits.completed_at`) })
+
+/** The unrepaired findings that were found since the last full audit began, in all projects. Needs the worker's role. */
+export async function listUnrepaired(db: Db, p: { limit: number }): Promise<RowFrom<typeof UNREPAIRED_COLUMNS>[]> {
+  return sql`
+    select ${UNREPAIRED_COLUMNS}
+    from audit_findings as findings
+    join audits on audits.id = findings.audit_id
+    where not findings.is_repaired
+      and audits.completed_at >= coalesce(
+        (select whole.started_at from audits as whole where whole.is_whole order by whole.id desc limit 1), '-infinity'
+      )
+    order by findings.audit_id desc, findings.ordinal
+    limit ${p.limit}`.execute(db)
+}
+
+const UNOWNED_COLUMNS = FINDING_COLUMNS.with('findings', { seenAt: instant })
 
 /** Findings whose schedule is gone, so that they belong to no project. A database function reads them: row-level security hides them. */
 export async function listUnownedFindings(db: Db | Tx, p: { limit: number }): Promise<Finding[]> {
-  const { rows } = await sql<FindingRow>`select * from carillon.list_unowned_findings(${p.limit}::integer)`.execute(db)
-  return rows.map(toFinding)
+  return sql`
+    select ${UNOWNED_COLUMNS}
+    from list_unowned_findings(${p.limit}::integer) as findings`.execute(db)
 }
 
 /** How many findings of one kind there are in one project. */
@@ -103,6 +132,13 @@ export interface FindingCount {
   readonly count: number
 }
 
+const COUNT_COLUMNS = columns('findings', {
+  kind: KIND,
+  tenantId: text.orNull,
+  projectId: text.orNull,
+  count: integer.as(sql`count(*)::integer`),
+})
+
 /**
  * Counts the findings of audits that ended at or after an instant, and the repaired lost slots of the last day, over all projects. Needs
  * the worker's role.
@@ -112,10 +148,10 @@ export async function countFindings(
   db: Db,
   p: { after: Date; limit: number; now: Date | null },
 ): Promise<FindingCount[]> {
-  const { rows } = await sql<{ kind: FindingKind; tenant_id: string | null; project_id: string | null; count: number }>`
-    select findings.kind, findings.tenant_id, findings.project_id, count(*)::integer as count
-    from carillon.audit_findings as findings
-    join carillon.audits on audits.id = findings.audit_id
+  return sql`
+    select ${COUNT_COLUMNS}
+    from audit_findings as findings
+    join audits on audits.id = findings.audit_id
     where audits.completed_at >= ${p.after}
       or (
         findings.kind = 'slot_lost' and findings.is_repaired
@@ -124,23 +160,4 @@ export async function countFindings(
     group by findings.kind, findings.tenant_id, findings.project_id
     order by count(*) desc, findings.kind, findings.tenant_id, findings.project_id
     limit ${p.limit}`.execute(db)
-  return rows.map((row) => ({
-    kind: row.kind,
-    tenantId: row.tenant_id,
-    projectId: row.project_id,
-    count: row.count,
-  }))
-}
-
-function toFinding(row: FindingRow): Finding {
-  return {
-    auditId: row.audit_id,
-    foundAt: row.found_at.getTime(),
-    seenAt: row.seen_at.getTime(),
-    kind: row.kind,
-    scheduleId: row.schedule_id,
-    scheduledFor: row.scheduled_for?.getTime() ?? null,
-    detail: row.detail,
-    isRepaired: row.is_repaired,
-  }
 }

@@ -1,6 +1,6 @@
-import { sql } from 'kysely'
-
+import { columns, json } from '../../db/columns.ts'
 import type { Db } from '../../db/database.ts'
+import { sql } from '../../db/sql.ts'
 
 /** A position in the ledger, ordered by schedule and slot. */
 export interface LedgerPosition {
@@ -18,8 +18,9 @@ export interface LedgerPage {
 }
 
 interface Key {
-  readonly schedule_id: string
-  readonly scheduled_for: Date
+  readonly scheduleId: string
+  /** An instant as Postgres writes it into JSON. */
+  readonly scheduledFor: string
 }
 
 /**
@@ -31,35 +32,35 @@ export async function findLedgerPage(
   p: { from: LedgerPosition; schedules: number; lines: number },
 ): Promise<LedgerPage> {
   const from = sql`(${p.from.scheduleId}::uuid, coalesce(${p.from.slot === null ? null : new Date(p.from.slot)}, '-infinity'::timestamptz))`
-  const { rows } = await sql<{ ids: string[] | null; run: Key | null; attempt: Key | null }>`
-    select
-      (
-        select json_agg(candidates.id order by candidates.id)
-        from (
-          select schedules.id from carillon.schedules where schedules.id >= ${p.from.scheduleId}::uuid
-          order by schedules.id
-          limit ${p.schedules + 1}
-        ) as candidates
-      ) as ids,
-      (
-        select json_build_object('schedule_id', ended.schedule_id, 'scheduled_for', ended.scheduled_for)
-        from (
-          select runs.schedule_id, runs.scheduled_for from carillon.runs
-          where (runs.schedule_id, runs.scheduled_for) >= ${from}
-          order by runs.schedule_id, runs.scheduled_for
-          offset ${p.lines} limit 1
-        ) as ended
-      ) as run,
-      (
-        select json_build_object('schedule_id', ended.schedule_id, 'scheduled_for', ended.scheduled_for)
-        from (
-          select attempts.schedule_id, attempts.scheduled_for from carillon.attempts
-          where (attempts.schedule_id, attempts.scheduled_for) >= ${from}
-          order by attempts.schedule_id, attempts.scheduled_for
-          offset ${p.lines} limit 1
-        ) as ended
-      ) as attempt`.execute(db)
-  const [row] = rows
+  const page = columns('page', {
+    ids: json<readonly string[]>().orNull.as(sql`(
+      select json_agg(candidates.id order by candidates.id)
+      from (
+        select schedules.id from schedules where schedules.id >= ${p.from.scheduleId}::uuid
+        order by schedules.id
+        limit ${p.schedules + 1}
+      ) as candidates
+    )`),
+    run: json<Key>().orNull.as(sql`(
+      select json_build_object('scheduleId', ended.schedule_id, 'scheduledFor', ended.scheduled_for)
+      from (
+        select runs.schedule_id, runs.scheduled_for from runs
+        where (runs.schedule_id, runs.scheduled_for) >= ${from}
+        order by runs.schedule_id, runs.scheduled_for
+        offset ${p.lines} limit 1
+      ) as ended
+    )`),
+    attempt: json<Key>().orNull.as(sql`(
+      select json_build_object('scheduleId', ended.schedule_id, 'scheduledFor', ended.scheduled_for)
+      from (
+        select attempts.schedule_id, attempts.scheduled_for from attempts
+        where (attempts.schedule_id, attempts.scheduled_for) >= ${from}
+        order by attempts.schedule_id, attempts.scheduled_for
+        offset ${p.lines} limit 1
+      ) as ended
+    )`),
+  })
+  const [row] = await sql`select ${page}`.execute(db)
   const ids = row?.ids ?? []
   const beyond = ids[p.schedules]
   const ends = [row?.run, row?.attempt].flatMap((key) => (key == null ? [] : [positionAfter(p.from, key)]))
@@ -73,8 +74,8 @@ export async function findLedgerPage(
 }
 
 /** A slot with more attempts than a page holds is read whole; otherwise the next page would begin at the same slot. */
-function positionAfter(from: LedgerPosition, { schedule_id: scheduleId, scheduled_for }: Key): LedgerPosition {
-  const slot = new Date(scheduled_for).getTime()
+function positionAfter(from: LedgerPosition, { scheduleId, scheduledFor }: Key): LedgerPosition {
+  const slot = Date.parse(scheduledFor)
   return { scheduleId, slot: scheduleId === from.scheduleId && slot === from.slot ? slot + 1 : slot }
 }
 

@@ -1,8 +1,8 @@
-import { sql } from 'kysely'
-
+import { boolean, columns, double, instant, text, uuid } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import { isOpen } from '../../db/indexed-sql.ts'
 import { nowOf } from '../../db/now.ts'
+import { sql } from '../../db/sql.ts'
 import type { LedgerPosition } from './ledger-pages.ts'
 
 /* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
@@ -14,6 +14,15 @@ export type UnattendedRun = { readonly scheduleId: string; readonly scheduledFor
   /** `lostAt` is when the lease of its worker expired; null if that worker has no row. */
   | { readonly what: 'held'; readonly workerId: string; readonly lostAt: number | null }
 )
+
+const OPEN_RUN_COLUMNS = columns('open', { scheduleId: uuid, scheduledFor: instant, runId: uuid.as(sql`open.id`) })
+
+const UNATTENDED_COLUMNS = OPEN_RUN_COLUMNS.with('open', {
+  dueAt: instant.orNull.as(sql`nullif(open.due_at, 'infinity')`),
+  lane: text.orNull,
+  workerId: uuid.orNull,
+  lostAt: instant.orNull.as(sql`workers.lease_expires_at`),
+})
 
 /**
  * Open runs of schedules that need attention:
@@ -27,36 +36,24 @@ export async function listUnattendedRuns(
   db: Db | Tx,
   p: { ids: readonly string[]; before: Date },
 ): Promise<UnattendedRun[]> {
-  const { rows } = await sql<{
-    schedule_id: string
-    scheduled_for: Date
-    id: string
-    due_at: Date | null
-    lane: string | null
-    worker_id: string | null
-    lost_at: Date | null
-  }>`
-    select open.schedule_id, open.scheduled_for, open.id, nullif(open.due_at, 'infinity') as due_at, open.lane, open.worker_id,
-      workers.lease_expires_at as lost_at
+  const rows = await sql`
+    select ${UNATTENDED_COLUMNS}
     from (
       select runs.schedule_id, runs.scheduled_for, runs.id, runs.due_at, runs.waits_for, runs.lane, runs.worker_id,
         runs.started_at, bool_and(runs.waits_for is not distinct from 'turn') over (partition by runs.schedule_id) as all_wait
-      from carillon.runs
+      from runs
       where runs.schedule_id = any(${p.ids}::uuid[]) and ${isOpen()}
     ) as open
-    left join carillon.workers on workers.id = open.worker_id
+    left join workers on workers.id = open.worker_id
     where open.due_at <= ${p.before}
       or open.all_wait
       or (open.worker_id is not null and coalesce(workers.lease_expires_at, open.started_at) <= ${p.before})`.execute(
     db,
   )
-  return rows.map((row) => {
-    const run = { scheduleId: row.schedule_id, scheduledFor: row.scheduled_for.getTime(), runId: row.id }
-    if (row.worker_id !== null) {
-      return { ...run, what: 'held', workerId: row.worker_id, lostAt: row.lost_at?.getTime() ?? null }
-    }
-    if (row.due_at === null) return { ...run, what: 'turn' }
-    return { ...run, what: 'due', dueAt: row.due_at.getTime(), lane: row.lane ?? '' }
+  return rows.map(({ dueAt, lane, workerId, lostAt, ...run }) => {
+    if (workerId !== null) return { ...run, what: 'held', workerId, lostAt }
+    if (dueAt === null) return { ...run, what: 'turn' }
+    return { ...run, what: 'due', dueAt, lane: lane ?? '' }
   })
 }
 
@@ -67,33 +64,34 @@ export interface RunWithoutSchedule {
   readonly runId: string
 }
 
+const EXAMINED_COLUMNS = OPEN_RUN_COLUMNS.with('open', {
+  lacksSchedule: boolean.as(sql`open.schedule_id not in (select known.id from known)`),
+})
+
 /** Examines up to `limit` open runs from a position on. Returns those without a schedule, and where the next page begins. */
 export async function listRunsWithoutSchedule(
   db: Db,
   p: { from: LedgerPosition; limit: number },
 ): Promise<{ runs: RunWithoutSchedule[]; next: LedgerPosition | null }> {
-  const { rows } = await sql<{ schedule_id: string; scheduled_for: Date; id: string; lacks_schedule: boolean }>`
+  const rows = await sql`
     with open as materialized (
       select runs.schedule_id, runs.scheduled_for, runs.id
-      from carillon.runs
+      from runs
       where ${isOpen()} and (runs.schedule_id, runs.scheduled_for) >= (
         ${p.from.scheduleId}::uuid, coalesce(${p.from.slot === null ? null : new Date(p.from.slot)}, '-infinity'::timestamptz)
       )
       order by runs.schedule_id, runs.scheduled_for
       limit ${p.limit + 1}
     ), known as materialized (
-      select schedules.id from carillon.schedules where schedules.id = any(array(select open.schedule_id from open))
+      select schedules.id from schedules where schedules.id = any(array(select open.schedule_id from open))
     )
-    select open.schedule_id, open.scheduled_for, open.id, open.schedule_id not in (select known.id from known) as lacks_schedule
+    select ${EXAMINED_COLUMNS}
     from open
     order by open.schedule_id, open.scheduled_for`.execute(db)
   const last = rows[p.limit]
   return {
-    runs: rows
-      .slice(0, p.limit)
-      .filter(({ lacks_schedule }) => lacks_schedule)
-      .map((row) => ({ scheduleId: row.schedule_id, scheduledFor: row.scheduled_for.getTime(), runId: row.id })),
-    next: last === undefined ? null : { scheduleId: last.schedule_id, slot: last.scheduled_for.getTime() },
+    runs: rows.slice(0, p.limit).flatMap(({ lacksSchedule, ...run }) => (lacksSchedule ? [run] : [])),
+    next: last === undefined ? null : { scheduleId: last.scheduleId, slot: last.scheduledFor },
   }
 }
 
@@ -106,45 +104,42 @@ export interface LiveWorkerRow {
 }
 
 export async function listLiveWorkers(db: Db | Tx, p: { now: Date | null }): Promise<LiveWorkerRow[]> {
-  const { rows } = await sql<{ target_kinds: string[]; alive_for_ms: number; full_ms_ago: number | null }>`
-    select workers.target_kinds,
-      (extract(epoch from ${nowOf(p.now)} - workers.started_at) * 1000)::float8 as alive_for_ms,
-      (extract(epoch from ${nowOf(p.now)} - workers.full_at) * 1000)::float8 as full_ms_ago
-    from carillon.workers
+  const worker = columns('workers', {
+    targetKinds: text.list,
+    aliveForMs: double.as(sql`(extract(epoch from ${nowOf(p.now)} - workers.started_at) * 1000)::float8`),
+    fullMsAgo: double.orNull.as(sql`(extract(epoch from ${nowOf(p.now)} - workers.full_at) * 1000)::float8`),
+  })
+  return sql`
+    select ${worker}
+    from workers
     where workers.lease_expires_at > ${nowOf(p.now)}`.execute(db)
-  return rows.map((row) => ({
-    targetKinds: row.target_kinds,
-    aliveForMs: row.alive_for_ms,
-    fullMsAgo: row.full_ms_ago,
-  }))
 }
+
+const FIRST_DUE_COLUMNS = columns('asked', {
+  lane: text,
+  slotAt: instant.orNull.as(sql`(
+    select schedules.due_at
+    from schedules
+    where schedules.state = 'active' and schedules.lane = asked.lane
+    order by schedules.due_at
+    limit 1
+  )`),
+  runAt: instant.orNull.as(sql`(
+    select runs.due_at
+    from runs
+    where runs.due_at is not null and runs.due_at < 'infinity' and runs.lane = asked.lane
+    order by runs.due_at
+    limit 1
+  )`),
+})
 
 /** The instants at which the first slot and the first waiting run of each lane are due. */
 export async function findFirstDue(
   db: Db | Tx,
   p: { lanes: readonly string[] },
 ): Promise<ReadonlyMap<string, { readonly slotAt: number | null; readonly runAt: number | null }>> {
-  const { rows } = await sql<{ lane: string; slot_at: Date | null; run_at: Date | null }>`
-    select asked.lane,
-      (
-        select schedules.due_at
-        from carillon.schedules
-        where schedules.state = 'active' and schedules.lane = asked.lane
-        order by schedules.due_at
-        limit 1
-      ) as slot_at,
-      (
-        select runs.due_at
-        from carillon.runs
-        where runs.due_at is not null and runs.due_at < 'infinity' and runs.lane = asked.lane
-        order by runs.due_at
-        limit 1
-      ) as run_at
+  const rows = await sql`
+    select ${FIRST_DUE_COLUMNS}
     from unnest(${p.lanes}::text[]) as asked(lane)`.execute(db)
-  return new Map(
-    rows.map(({ lane, slot_at, run_at }) => [
-      lane,
-      { slotAt: slot_at?.getTime() ?? null, runAt: run_at?.getTime() ?? null },
-    ]),
-  )
+  return new Map(rows.map(({ lane, ...first }) => [lane, first]))
 }

@@ -1,8 +1,9 @@
 import { REFUSALS } from '@carillon/api'
-import { sql } from 'kysely'
 
+import { bigint, boolean, columns, instant, integer, uuid } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import { plainArray } from '../../db/parameters.ts'
+import { sql } from '../../db/sql.ts'
 
 /** A skipped slot with one of these reasons counts as a failure of its schedule. */
 const COUNTED_AS_FAILURE = plainArray([...REFUSALS, 'superseded'])
@@ -21,38 +22,28 @@ export interface AuditedCounts {
   readonly isBeingPurged: boolean
 }
 
+const COUNTS_COLUMNS = columns('schedules', {
+  id: uuid,
+  runCount: bigint,
+  failureCount: bigint,
+  consecutiveFailures: integer,
+  createdAt: instant,
+  revision: integer,
+  hasRevision: boolean.as(sql`there.present > 0`),
+  isBeingPurged: boolean.as(sql`schedules.state = 'deleted' and there.revisions < schedules.revision`),
+})
+
 export async function listAuditedCounts(db: Db | Tx, p: { ids: readonly string[] }): Promise<AuditedCounts[]> {
-  const { rows } = await sql<{
-    id: string
-    run_count: string
-    failure_count: string
-    consecutive_failures: number
-    created_at: Date
-    revision: number
-    has_revision: boolean
-    is_being_purged: boolean
-  }>`
-    select schedules.id, schedules.run_count, schedules.failure_count,
-      schedules.consecutive_failures, schedules.created_at, schedules.revision, there.present > 0 as has_revision,
-      schedules.state = 'deleted' and there.revisions < schedules.revision as is_being_purged
-    from carillon.schedules
+  return sql`
+    select ${COUNTS_COLUMNS}
+    from schedules
     -- Counted here because Postgres may scan all revisions to answer \`exists\` in a select list.
     cross join lateral (
       select count(*) as revisions, count(*) filter (where revisions.revision = schedules.revision) as present
-      from carillon.schedule_revisions as revisions
+      from schedule_revisions as revisions
       where revisions.schedule_id = schedules.id
     ) as there
     where schedules.id = any(${p.ids}::uuid[])`.execute(db)
-  return rows.map((row) => ({
-    id: row.id,
-    runCount: Number(row.run_count),
-    failureCount: Number(row.failure_count),
-    consecutiveFailures: row.consecutive_failures,
-    createdAt: row.created_at.getTime(),
-    revision: row.revision,
-    hasRevision: row.has_revision,
-    isBeingPurged: row.is_being_purged,
-  }))
 }
 
 /** The consecutive failures of a schedule, counted from its runs. */
@@ -66,25 +57,27 @@ export interface AuditedFailures {
   readonly isUnclear: boolean
 }
 
+const FAILURES_COLUMNS = columns('schedules', {
+  id: uuid,
+  ended: integer.as(sql`coalesce(failed.runs, 0)`),
+  since: instant.orNull.as(sql`greatest(reset.at, schedules.resumed_at)`),
+  isUnclear: boolean.as(sql`failed.is_unclear is true`),
+})
+
 /**
  * Counts the consecutive failures of schedules. Settle and begin count a run that failed after an attempt and a slot that was refused; a
  * success and a resume reset the count. Reads all lines of these schedules.
  */
 export async function listAuditedFailures(tx: Tx, p: { ids: readonly string[] }): Promise<AuditedFailures[]> {
-  const { rows } = await sql<{
-    id: string
-    ended: number
-    since: Date | null
-    is_unclear: boolean | null
-  }>`
+  return sql`
     with ended as materialized (
       select runs.schedule_id, runs.completed_at, runs.state, runs.reason
-      from carillon.runs
+      from runs
       where runs.schedule_id = any(${p.ids}::uuid[]) and runs.completed_at is not null
         and (
           runs.state = 'succeeded'
           or (runs.state = 'failed' and runs.attempt_count > 0)
-          or (runs.state = 'skipped' and runs.reason = any(${COUNTED_AS_FAILURE}::carillon.run_reason[]))
+          or (runs.state = 'skipped' and runs.reason = any(${COUNTED_AS_FAILURE}::run_reason[]))
         )
     ), reset as materialized (
       select ended.schedule_id, max(ended.completed_at) as at
@@ -95,7 +88,7 @@ export async function listAuditedFailures(tx: Tx, p: { ids: readonly string[] })
       select schedules.id, count(*)::integer as runs,
         -- Runs that end within seconds of each other may be counted in either order: a settlement waits up to five seconds for a lock.
         bool_or(ended.reason = 'superseded' and ended.state = 'skipped' or ended.completed_at < base.at + interval '10 seconds') as is_unclear
-      from carillon.schedules
+      from schedules
       left join reset on reset.schedule_id = schedules.id
       cross join lateral (select greatest(reset.at, schedules.resumed_at) as at) as base
       join ended on ended.schedule_id = schedules.id and ended.state <> 'succeeded'
@@ -103,18 +96,11 @@ export async function listAuditedFailures(tx: Tx, p: { ids: readonly string[] })
       where schedules.id = any(${p.ids}::uuid[])
       group by schedules.id
     )
-    select schedules.id, coalesce(failed.runs, 0) as ended,
-      greatest(reset.at, schedules.resumed_at) as since, failed.is_unclear
-    from carillon.schedules
+    select ${FAILURES_COLUMNS}
+    from schedules
     left join reset on reset.schedule_id = schedules.id
     left join failed on failed.id = schedules.id
     where schedules.id = any(${p.ids}::uuid[])`.execute(tx)
-  return rows.map((row) => ({
-    id: row.id,
-    ended: row.ended,
-    since: row.since?.getTime() ?? null,
-    isUnclear: row.is_unclear === true,
-  }))
 }
 
 /** Corrects the counts of a schedule. Call with its row locked. */
@@ -123,7 +109,7 @@ export async function correctCounts(
   p: { id: string; runCount: number; failureCount: number; consecutiveFailures: number },
 ): Promise<void> {
   await sql`
-    update carillon.schedules
+    update schedules
     set run_count = ${p.runCount}, failure_count = ${p.failureCount}, consecutive_failures = ${p.consecutiveFailures}
     where schedules.id = ${p.id}`.execute(tx)
 }

@@ -1,7 +1,8 @@
-import type { RunReason, RunState } from '@carillon/api'
-import { sql, type RawBuilder } from 'kysely'
+import { ATTEMPT_OUTCOMES, RUN_REASONS, RUN_STATES } from '@carillon/api'
 
+import { bigint, boolean, columns, instant, integer, text, uuid, word } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
+import { sql, type Sql } from '../../db/sql.ts'
 import type { LedgerSlot } from '../../policy/ledger-slot.ts'
 
 /** Selects the lines of schedules: all of them, or those between two slots. */
@@ -27,25 +28,30 @@ export interface SlotGroup extends LedgerSlot {
   readonly signature: string
 }
 
-interface GroupRow {
-  schedule_id: string
-  slots: string
-  revision: number | null
-  has_revision: boolean
-  signature: string
-  state: RunState | null
-  reason: RunReason | null
-  attempt_count: number | null
-  attempts: number
-  first_attempt: number | null
-  last_attempt: number | null
-  decisive: number
-  decisive_attempt: number | null
-  decisive_outcome: 'succeeded' | 'cancelled' | 'malformed' | null
-  ends_before_attempt: boolean | null
-  is_unreadable: boolean | null
-  is_legacy: boolean | null
-}
+const SIGNATURE_COLUMNS = sql`state, reason, attempt_count, revision, attempts, first_attempt, last_attempt, decisive,
+  decisive_attempt, decisive_outcome, ends_before_attempt, is_unreadable, is_legacy`
+const SIGNATURE = sql`json_build_array(${SIGNATURE_COLUMNS})::text`
+
+const GROUP_COLUMNS = columns('grouped', {
+  scheduleId: uuid,
+  slots: bigint,
+  revision: integer.orNull,
+  hasRevision: boolean.as(sql`grouped.revision is null or stored.is_stored is true`),
+  signature: text.as(SIGNATURE),
+  state: word('run_state', RUN_STATES).orNull,
+  reason: word('run_reason', RUN_REASONS).orNull,
+  attemptCount: integer.as(sql`coalesce(grouped.attempt_count, 0)`),
+  attempts: integer,
+  firstAttempt: integer.as(sql`coalesce(grouped.first_attempt, 0)`),
+  lastAttempt: integer.as(sql`coalesce(grouped.last_attempt, 0)`),
+  decisive: integer,
+  decisiveAttempt: integer.as(sql`coalesce(grouped.decisive_attempt, 0)`),
+  // `slotsOf` selects the outcomes that end a run.
+  decisiveOutcome: word('attempt_outcome', ATTEMPT_OUTCOMES).only(['succeeded', 'cancelled', 'malformed']).orNull,
+  endsBeforeAttempt: boolean.as(sql`grouped.ends_before_attempt is true`),
+  isUnreadable: boolean.as(sql`grouped.is_unreadable is true`),
+  isLegacy: boolean.as(sql`grouped.is_legacy is true`),
+})
 
 /**
  * Groups the slots of schedules by what the ledger says about them. Most schedules have a handful of groups however long their ledger
@@ -55,45 +61,42 @@ interface GroupRow {
  * loop over all pairs.
  */
 export async function groupSlots(db: Db | Tx, p: LedgerRange): Promise<SlotGroup[]> {
-  const { rows } = await sql<GroupRow>`
+  return sql`
     with slots as (${slotsOf(p)}), grouped as (
       select schedule_id, ${SIGNATURE_COLUMNS}, count(*) as slots
       from slots
       group by schedule_id, ${SIGNATURE_COLUMNS}
     )
-    select grouped.*, ${SIGNATURE} as signature, grouped.revision is null or stored.is_stored is true as has_revision
+    select ${GROUP_COLUMNS}
     from grouped
     left join lateral (
       select true as is_stored
-      from carillon.schedule_revisions as revisions
+      from schedule_revisions as revisions
       where revisions.schedule_id = grouped.schedule_id and revisions.revision = grouped.revision
       limit 1
     ) as stored on true`.execute(db)
-  return rows.map(toGroup)
 }
+
+const SLOT_COLUMNS = columns('slots', { scheduledFor: instant })
 
 /** The earliest slots of a group. */
 export async function listSlotsOfGroup(
   db: Db | Tx,
   p: LedgerRange & { signature: string; limit: number },
 ): Promise<number[]> {
-  const { rows } = await sql<{ scheduled_for: Date }>`
+  const rows = await sql`
     with slots as (${slotsOf(p)})
-    select slots.scheduled_for
+    select ${SLOT_COLUMNS}
     from slots
     where ${SIGNATURE} = ${p.signature}
     order by slots.scheduled_for
     limit ${p.limit}`.execute(db)
-  return rows.map(({ scheduled_for }) => scheduled_for.getTime())
+  return rows.map(({ scheduledFor }) => scheduledFor)
 }
 
-const SIGNATURE_COLUMNS = sql`state, reason, attempt_count, revision, attempts, first_attempt, last_attempt, decisive,
-  decisive_attempt, decisive_outcome, ends_before_attempt, is_unreadable, is_legacy`
-const SIGNATURE = sql`json_build_array(${SIGNATURE_COLUMNS})::text`
-
 /** One row for each slot that has a run or an attempt. */
-function slotsOf(p: LedgerRange): RawBuilder<unknown> {
-  const instant = (slot: number | null): Date | null => (slot === null ? null : new Date(slot))
+function slotsOf(p: LedgerRange): Sql<never> {
+  const bound = (slot: number | null): Date | null => (slot === null ? null : new Date(slot))
   return sql`
       select schedule_id, scheduled_for, max(state) as state, max(reason) as reason, max(attempt_count) as attempt_count,
         max(revision) as revision, count(attempt)::integer as attempts, min(attempt) as first_attempt,
@@ -104,41 +107,19 @@ function slotsOf(p: LedgerRange): RawBuilder<unknown> {
       from (
         select runs.schedule_id, runs.scheduled_for, runs.state, runs.reason, runs.attempt_count, runs.revision,
           runs.completed_at, runs.error ->> 'code' = 'unreadable_spec' as is_unreadable, null::smallint as attempt,
-          null::carillon.attempt_outcome as decided, null::timestamptz as ended_at
-        from carillon.runs
+          null::attempt_outcome as decided, null::timestamptz as ended_at
+        from runs
         where runs.schedule_id = any(${p.ids}::uuid[])
-          and runs.scheduled_for >= coalesce(${instant(p.from)}, '-infinity'::timestamptz)
-          and runs.scheduled_for < coalesce(${instant(p.before)}, 'infinity'::timestamptz)
+          and runs.scheduled_for >= coalesce(${bound(p.from)}, '-infinity'::timestamptz)
+          and runs.scheduled_for < coalesce(${bound(p.before)}, 'infinity'::timestamptz)
         union all
         select attempts.schedule_id, attempts.scheduled_for, null, null, null, null, null, null, attempts.attempt,
           case when attempts.outcome in ('succeeded', 'cancelled', 'malformed') then attempts.outcome end,
           attempts.completed_at
-        from carillon.attempts
+        from attempts
         where attempts.schedule_id = any(${p.ids}::uuid[])
-          and attempts.scheduled_for >= coalesce(${instant(p.from)}, '-infinity'::timestamptz)
-          and attempts.scheduled_for < coalesce(${instant(p.before)}, 'infinity'::timestamptz)
+          and attempts.scheduled_for >= coalesce(${bound(p.from)}, '-infinity'::timestamptz)
+          and attempts.scheduled_for < coalesce(${bound(p.before)}, 'infinity'::timestamptz)
       ) as line
       group by schedule_id, scheduled_for`
-}
-
-function toGroup(row: GroupRow): SlotGroup {
-  return {
-    scheduleId: row.schedule_id,
-    slots: Number(row.slots),
-    revision: row.revision,
-    hasRevision: row.has_revision,
-    signature: row.signature,
-    state: row.state,
-    reason: row.reason,
-    attemptCount: row.attempt_count ?? 0,
-    attempts: row.attempts,
-    firstAttempt: row.first_attempt ?? 0,
-    lastAttempt: row.last_attempt ?? 0,
-    decisive: row.decisive,
-    decisiveAttempt: row.decisive_attempt ?? 0,
-    decisiveOutcome: row.decisive_outcome,
-    endsBeforeAttempt: row.ends_before_attempt === true,
-    isUnreadable: row.is_unreadable === true,
-    isLegacy: row.is_legacy === true,
-  }
 }

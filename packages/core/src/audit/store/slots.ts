@@ -1,10 +1,11 @@
-import type { RunState } from '@carillon/api'
-import { sql } from 'kysely'
+import { RUN_CHANGES, RUN_STATES, type RunState } from '@carillon/api'
 
-import { CADENCE_COLUMN } from '../../db/columns.ts'
+import { columns, instant, integer, json, text, uuid, word, type RowFrom } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import { stampOf } from '../../db/now.ts'
 import { instantText } from '../../db/parameters.ts'
+import { CADENCE_TEXT } from '../../db/shared-columns.ts'
+import { sql } from '../../db/sql.ts'
 
 /** The time from one change of a schedule to the next, with the spec that was in force. */
 export interface AuditedSpan {
@@ -29,69 +30,58 @@ export interface AuditedSchedule {
   readonly spans: readonly AuditedSpan[]
 }
 
-interface ScheduleRow {
-  id: string
-  lane: string
-  next_slot_at: Date | null
-  due_at: Date | null
-  revision: number | null
-  first_slot_at: Date | null
-  ends_at: Date | null
-  cadence: string | null
-  policy: string | null
-}
+const SCHEDULE_COLUMNS = columns('page', {
+  id: uuid,
+  lane: text,
+  nextSlotAt: instant.orNull,
+  dueAt: instant.orNull,
+}).with('span', {
+  revision: integer.orNull,
+  firstSlotAt: instant.orNull.as(sql`span.next_slot_at`),
+  endsAt: instant.orNull,
+  cadence: CADENCE_TEXT.orNull,
+  policy: text.orNull.as(sql`revisions.policy::text`),
+})
+
+type ScheduleRow = RowFrom<typeof SCHEDULE_COLUMNS>
 
 /**
  * Schedules with the spans that ended at or after `from` and have slots up to `to`. Includes deleted schedules: their slots that came due
- * before the deletion have lines as well.
+ * before the deletion have lines as well. A change of one run ends no span.
  */
 export async function listAuditedSchedules(
   db: Db | Tx,
   p: { ids: readonly string[]; from: Date; to: Date },
 ): Promise<AuditedSchedule[]> {
-  const { rows } = await sql<ScheduleRow>`
+  const rows = await sql`
     with page as materialized (
       select schedules.id, schedules.lane, schedules.next_slot_at, schedules.due_at
-      from carillon.schedules
+      from schedules
       where schedules.id = any(${p.ids}::uuid[])
     )
-    select page.id, page.lane, page.next_slot_at, page.due_at, span.revision, span.next_slot_at as first_slot_at, span.ends_at,
-      ${CADENCE_COLUMN}::text as cadence,
-      revisions.policy::text as policy
+    select ${SCHEDULE_COLUMNS}
     from page
     left join lateral (
       select changes.id, changes.revision, changes.next_slot_at,
         lead(changes.changed_at) over (order by changes.id) as ends_at
-      from carillon.schedule_changes as changes
-      where changes.schedule_id = page.id
+      from schedule_changes as changes
+      where changes.schedule_id = page.id and changes.change <> all(${RUN_CHANGES}::schedule_change[])
     ) as span on span.next_slot_at <= ${p.to} and (span.ends_at is null or span.ends_at >= ${p.from})
-    left join carillon.schedule_revisions as revisions
+    left join schedule_revisions as revisions
       on revisions.schedule_id = page.id and revisions.revision = span.revision
     order by page.id, span.id`.execute(db)
   return [...Map.groupBy(rows, ({ id }) => id).values()].flatMap(toAudited)
 }
 
 function toAudited(rows: readonly ScheduleRow[]): AuditedSchedule[] {
-  return rows.slice(0, 1).map((schedule) => ({
-    id: schedule.id,
-    lane: schedule.lane,
-    nextSlotAt: schedule.next_slot_at?.getTime() ?? null,
-    dueAt: schedule.due_at?.getTime() ?? null,
-    spans: rows.flatMap(toSpan),
-  }))
+  return rows
+    .slice(0, 1)
+    .map(({ id, lane, nextSlotAt, dueAt }) => ({ id, lane, nextSlotAt, dueAt, spans: rows.flatMap(toSpan) }))
 }
 
-function toSpan(row: ScheduleRow): AuditedSpan[] {
-  if (row.revision === null || row.first_slot_at === null) return []
-  return [
-    {
-      revision: row.revision,
-      nextSlotAt: row.first_slot_at.getTime(),
-      endsAt: row.ends_at?.getTime() ?? null,
-      cadence: row.cadence,
-      policy: row.policy,
-    },
-  ]
+function toSpan({ revision, firstSlotAt, endsAt, cadence, policy }: ScheduleRow): AuditedSpan[] {
+  if (revision === null || firstSlotAt === null) return []
+  return [{ revision, nextSlotAt: firstSlotAt, endsAt, cadence, policy }]
 }
 
 /** The slots of a schedule that have a line in the ledger, ascending; by trigger of the run. */
@@ -99,6 +89,16 @@ export interface AuditedLines {
   readonly scheduled: readonly number[]
   readonly manual: readonly number[]
 }
+
+const LINES_COLUMNS = columns('audited', {
+  id: uuid,
+  scheduled: json<readonly number[]>().orNull.as(
+    sql`json_agg(line.slot order by line.slot) filter (where line.trigger = 'schedule')`,
+  ),
+  manual: json<readonly number[]>().orNull.as(
+    sql`json_agg(line.slot order by line.slot) filter (where line.trigger = 'manual')`,
+  ),
+})
 
 /**
  * The lines of schedules with slots in a window, both ends included; of each schedule the earliest `limit`. Returned as one list of
@@ -108,14 +108,12 @@ export async function listAuditedLines(
   db: Db | Tx,
   p: { scheduleIds: readonly string[]; from: Date; to: Date; limit: number },
 ): Promise<Map<string, AuditedLines>> {
-  const { rows } = await sql<{ id: string; scheduled: number[] | null; manual: number[] | null }>`
-    select audited.id,
-      json_agg(line.slot order by line.slot) filter (where line.trigger = 'schedule') as scheduled,
-      json_agg(line.slot order by line.slot) filter (where line.trigger = 'manual') as manual
+  const rows = await sql`
+    select ${LINES_COLUMNS}
     from unnest(${p.scheduleIds}::uuid[]) as audited(id)
     cross join lateral (
       select (extract(epoch from runs.scheduled_for) * 1000)::bigint as slot, runs.trigger
-      from carillon.runs
+      from runs
       where runs.schedule_id = audited.id and runs.scheduled_for between ${p.from} and ${p.to}
       order by runs.scheduled_for
       limit ${p.limit}
@@ -130,6 +128,12 @@ export interface BacklogRange {
   readonly to: number
 }
 
+const BACKLOG_COLUMNS = columns('backlogs', {
+  scheduleId: uuid,
+  from: instant.as(sql`backlogs.next_slot_at`),
+  to: instant.as(sql`backlogs.until`),
+})
+
 /**
  * The slots of schedules whose lines a change left to the backlog writer, if the change came after `madeAfter`. Without a snapshot, read
  * these before the lines: a line that is written in between then appears in both. In the other order it would appear in neither.
@@ -138,17 +142,11 @@ export async function listBacklogRanges(
   db: Db | Tx,
   p: { scheduleIds: readonly string[]; madeAfter: Date },
 ): Promise<Map<string, BacklogRange[]>> {
-  const { rows } = await sql<{ schedule_id: string; next_slot_at: Date; until: Date }>`
-    select backlogs.schedule_id, backlogs.next_slot_at, backlogs.until
-    from carillon.slot_backlogs as backlogs
+  const rows = await sql`
+    select ${BACKLOG_COLUMNS}
+    from slot_backlogs as backlogs
     where backlogs.schedule_id = any(${p.scheduleIds}::uuid[]) and backlogs.made_at > ${p.madeAfter}`.execute(db)
-  const ranges = Map.groupBy(rows, ({ schedule_id }) => schedule_id)
-  return new Map(
-    [...ranges].map(([id, found]) => [
-      id,
-      found.map(({ next_slot_at, until }) => ({ from: next_slot_at.getTime(), to: until.getTime() })),
-    ]),
-  )
+  return Map.groupBy(rows, ({ scheduleId }) => scheduleId)
 }
 
 /** A slot that came due and has no line. */
@@ -160,6 +158,8 @@ export interface LostLine {
   /** The revision under which it came due. */
   readonly revision: number
 }
+
+const RESTORED_COLUMNS = columns('runs', { id: uuid, state: word('run_state', RUN_STATES) })
 
 /**
  * Inserts the missing lines of slots (I6). A slot with attempts did run: its line gets the result of the last attempt. Any other slot
@@ -173,11 +173,11 @@ export async function restoreLines(
   p: { lines: readonly LostLine[]; now: Date | null },
 ): Promise<ReadonlyMap<string, RunState>> {
   const { lines } = p
-  const { rows } = await sql<{ id: string; state: RunState }>`
+  const rows = await sql`
     with stamp as materialized (
       select ${stampOf(p.now)} as at
     )
-    insert into carillon.runs (
+    insert into runs (
       schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, reason, attempt_count, token, begun_at,
       started_at, completed_at, error
     )
@@ -186,8 +186,8 @@ export async function restoreLines(
         when last.attempt is null then 'skipped'
         when last.outcome in ('succeeded', 'cancelled') then last.outcome::text
         else 'failed'
-      end::carillon.run_state,
-      case when last.attempt is null then 'missed' end::carillon.run_reason,
+      end::run_state,
+      case when last.attempt is null then 'missed' end::run_reason,
       coalesce(last.attempt, 0), coalesce(last.attempt, 0), coalesce(last.started_at, stamp.at), last.started_at,
       coalesce(last.completed_at, stamp.at), last.error
     from unnest(
@@ -196,16 +196,16 @@ export async function restoreLines(
       ${lines.map(({ id }) => id)}::uuid[],
       ${lines.map(({ revision }) => revision)}::integer[]
     ) as lost(schedule_id, scheduled_for, id, revision)
-    join carillon.schedules on schedules.id = lost.schedule_id
+    join schedules on schedules.id = lost.schedule_id
     cross join stamp
     left join lateral (
       select attempts.attempt, attempts.outcome, attempts.started_at, attempts.completed_at, attempts.error
-      from carillon.attempts
+      from attempts
       where attempts.schedule_id = lost.schedule_id and attempts.scheduled_for = lost.scheduled_for
       order by attempts.attempt desc
       limit 1
     ) as last on true
     on conflict do nothing
-    returning runs.id, runs.state`.execute(tx)
+    returning ${RESTORED_COLUMNS}`.execute(tx)
   return new Map(rows.map(({ id, state }) => [id, state]))
 }

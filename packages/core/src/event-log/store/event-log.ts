@@ -1,10 +1,11 @@
 import type { RunState, ScheduleChangeKind } from '@carillon/api'
-import { sql } from 'kysely'
 
-import { RUN_COLUMNS, type RunRow } from '../../db/columns.ts'
+import { columns, instant, integer, text, uuid, word, type RowFrom } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
+import { RUN_COLUMNS } from '../../db/shared-columns.ts'
+import { sql } from '../../db/sql.ts'
 import type { Scope } from '../../kernel/scope.ts'
-import { toRun, type Run } from '../../ledger/records.ts'
+import type { Run } from '../../ledger/records.ts'
 
 /** For how long entries are kept. A reader that was away for longer has to read the ledger instead. */
 export const EVENT_LOG_KEPT_MS = 2 * 3_600_000
@@ -30,15 +31,17 @@ export interface EventLogBounds {
   readonly now: number
 }
 
+const BOUNDS_COLUMNS = columns('bounds', {
+  horizon: text.as(sql`pg_snapshot_xmin(pg_current_snapshot())::text`),
+  lastId: text.as(sql`(select case when is_called then last_value else 0 end from feed_entries_id_seq)::text`),
+  deletedId: text.as(sql`(select floor.forgotten_id from feed_floor as floor)::text`),
+  now: instant.as(sql`now()`),
+})
+
 export async function readEventLogBounds(tx: Tx): Promise<EventLogBounds> {
-  const { rows } = await sql<{ horizon: string; last_id: string; forgotten_id: string; now: Date }>`
-    select pg_snapshot_xmin(pg_current_snapshot())::text as horizon,
-      (select case when is_called then last_value else 0 end from carillon.feed_entries_id_seq)::text as last_id,
-      (select floor.forgotten_id from carillon.feed_floor as floor)::text as forgotten_id,
-      now() as now`.execute(tx)
-  const [row] = rows
-  if (row === undefined) throw new Error('expected one row with the bounds of the event log, got none')
-  return { horizon: row.horizon, lastId: row.last_id, deletedId: row.forgotten_id, now: row.now.getTime() }
+  const [bounds] = await sql`select ${BOUNDS_COLUMNS}`.execute(tx)
+  if (bounds === undefined) throw new Error('expected one row with the bounds of the event log, got none')
+  return bounds
 }
 
 /** One run or schedule that a row of the log names. */
@@ -47,14 +50,16 @@ export type EventLogItem = { readonly position: EventLogPosition } & (
   | { readonly kind: 'schedule'; readonly change: ScheduleChangeKind; readonly scheduleId: string }
 )
 
-/** The columns of the run are null for a schedule, and for a run whose month has been dropped. Triggers write `change`. */
-type ItemRow = RunRow & {
-  xact_id: string
-  feed_id: string
-  ordinal: number
-  noted_at: Date
-  item_schedule_id: string
-} & ({ kind: 'run'; change: RunState } | { kind: 'schedule'; change: ScheduleChangeKind })
+/** The columns of the run are null for a schedule, and for a run whose month has been dropped. */
+const ITEM_COLUMNS = RUN_COLUMNS.orNull.with('items', {
+  xactId: text.as(sql`items.xact_id::text`),
+  feedId: text.as(sql`items.id::text`),
+  ordinal: integer.as(sql`items.ordinal::int`),
+  notedAt: instant,
+  kind: word('feed_kind', ['run', 'schedule']),
+  itemScheduleId: uuid.as(sql`items.schedule_id`),
+  change: text,
+})
 
 /**
  * The items of a project after a position, in the order of transactions. A run is read as it is now, beside the state that it had
@@ -67,11 +72,11 @@ export async function listEventLogItems(
   p: Scope & { after: EventLogPosition; horizon: string; limit: number },
 ): Promise<EventLogItem[]> {
   const { after } = p
-  const { rows } = await sql<ItemRow>`
+  const rows = await sql`
     with items as materialized (
       select entries.xact_id, entries.id, item.ordinal, entries.noted_at, entries.kind, item.schedule_id, item.slot,
         item.change
-      from carillon.feed_entries as entries
+      from feed_entries as entries
       cross join lateral unnest(entries.schedule_ids, entries.slots, entries.changes)
         with ordinality as item(schedule_id, slot, change, ordinal)
       where entries.tenant_id = ${p.tenantId} and entries.project_id = ${p.projectId}
@@ -82,12 +87,11 @@ export async function listEventLogItems(
       order by entries.xact_id, entries.id, item.ordinal
       limit ${p.limit}
     )
-    select items.xact_id::text as xact_id, items.id::text as feed_id, items.ordinal::int as ordinal, items.noted_at,
-      items.kind, items.schedule_id as item_schedule_id, items.change, ${RUN_COLUMNS}
+    select ${ITEM_COLUMNS}
     from items
     left join lateral (
       select runs.*
-      from carillon.runs
+      from runs
       where runs.schedule_id = items.schedule_id and runs.scheduled_for = items.slot
         and runs.tenant_id = ${p.tenantId} and runs.project_id = ${p.projectId}
       limit 1
@@ -102,31 +106,33 @@ export async function listEventLogItems(
  * @returns how many were deleted
  */
 export async function deleteEventLogEntries(db: Db | Tx, p: { before: Date; limit: number }): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
+  const [deleted] = await sql`
     with deleted as (
-      delete from carillon.feed_entries as entries
+      delete from feed_entries as entries
       where entries.id = any(array(
         select old.id
-        from carillon.feed_entries as old
+        from feed_entries as old
         where old.noted_at < ${p.before} and old.xact_id < pg_snapshot_xmin(pg_current_snapshot())
         order by old.id
         limit ${p.limit}
       ))
       returning entries.id
     ), floor as (
-      update carillon.feed_floor
+      update feed_floor
       set forgotten_id = greatest(feed_floor.forgotten_id, (select max(deleted.id) from deleted))
       where exists (select from deleted)
     )
-    select count(*)::int as count from deleted`.execute(db)
-  return rows[0]?.count ?? 0
+    select ${columns('deleted', { count: integer.as(sql`count(*)::int`) })} from deleted`.execute(db)
+  return deleted?.count ?? 0
 }
 
-function toItem(row: ItemRow): EventLogItem {
-  const position = { xactId: row.xact_id, id: row.feed_id, ordinal: row.ordinal, at: row.noted_at.getTime() }
-  if (row.kind === 'schedule') {
-    return { kind: row.kind, position, change: row.change, scheduleId: row.item_schedule_id }
+/** Triggers write `change`: the state of a run, or what happened to a schedule. */
+function toItem(row: RowFrom<typeof ITEM_COLUMNS>): EventLogItem {
+  const { xactId, feedId, ordinal, notedAt, kind, itemScheduleId, change, ...run } = row
+  const position = { xactId, id: feedId, ordinal, at: notedAt }
+  if (kind === 'schedule') {
+    return { kind, position, change: change as ScheduleChangeKind, scheduleId: itemScheduleId }
   }
-  const isDropped = (row.id as string | null) === null
-  return { kind: row.kind, position, change: row.change, run: isDropped ? null : toRun(row) }
+  // The run's month was dropped, or it has all columns.
+  return { kind, position, change: change as RunState, run: run.id === null ? null : (run as Run) }
 }

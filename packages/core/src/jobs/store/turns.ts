@@ -1,7 +1,7 @@
-import { sql } from 'kysely'
-
+import { columns, instant, json, text, uuid, type RowFrom } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
+import { sql } from '../../db/sql.ts'
 
 /* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
 
@@ -38,15 +38,18 @@ export interface TurnClaim {
   readonly reachedAt: number | null
 }
 
-interface Row {
-  now: Date
-  holder_id: string | null
-  reached_at: Date | null
-  until: string | null
-  requested_at: Date | null
-  requested_text: string | null
-  cursor: unknown
-}
+/** A turn as it is after an attempt to claim it. All columns of `claimed` are null if this claim failed. */
+const TURN_COLUMNS = columns('turns', {
+  holderId: uuid.orNull.as(sql`turns.worker_id`),
+  reachedAt: instant.orNull,
+}).with('claimed', {
+  until: text.orNull,
+  requestedAt: instant.orNull,
+  requestedText: text.orNull,
+  cursor: json().orNull,
+})
+
+type TurnRow = RowFrom<typeof TURN_COLUMNS> & { readonly now: number }
 
 /**
  * Claims the turn of a service if its next slice is due and no other worker has the turn. The claim lasts `forMs`. After that another
@@ -62,26 +65,24 @@ export async function claimTurn(
   // There is no row before the first claim of a service.
   const [row] = rows.length > 0 ? rows : await insertAndClaim(db, p)
   if (row === undefined) throw new Error(`expected a row for the turn of ${p.name}, got none`)
-  const isOwn = row.until !== null || row.holder_id === p.workerId
-  const known = { now: row.now.getTime(), isOwn, reachedAt: row.reached_at?.getTime() ?? null }
-  if (row.until === null) return { ...known, turn: undefined }
-  const fence = { workerId: p.workerId, until: row.until, requestedAt: row.requested_text }
-  const requestedAt = row.requested_at?.getTime() ?? null
-  const { now, reachedAt } = known
-  return { ...known, turn: { now, cursor: row.cursor, requestedAt, reachedAt, fence } }
+  const { now, holderId, reachedAt, until, requestedAt, requestedText, cursor } = row
+  const known = { now, isOwn: until !== null || holderId === p.workerId, reachedAt }
+  if (until === null) return { ...known, turn: undefined }
+  const fence = { workerId: p.workerId, until, requestedAt: requestedText }
+  return { ...known, turn: { now, cursor, requestedAt, reachedAt, fence } }
 }
 
 async function tryClaim(
   db: Db,
   p: { name: string; workerId: string; forMs: number; now: Date | null },
-): Promise<Row[]> {
-  const { rows } = await sql<Row>`
+): Promise<TurnRow[]> {
+  return sql`
     with claimed as (
-      update carillon.service_turns as turns
+      update service_turns as turns
       set worker_id = ${p.workerId}, until = ${nowOf(p.now)} + ${p.forMs} * interval '1 millisecond'
       where turns.name = (
         select free.name
-        from carillon.service_turns as free
+        from service_turns as free
         where free.name = ${p.name}
           and free.next_at <= ${nowOf(p.now)}
           and (free.worker_id = ${p.workerId} or free.until is null or free.until <= ${nowOf(p.now)})
@@ -89,19 +90,18 @@ async function tryClaim(
       )
       returning turns.until::text as until, turns.requested_at, turns.requested_at::text as requested_text, turns.cursor
     )
-    select ${nowOf(p.now)} as now, turns.worker_id as holder_id, turns.reached_at, claimed.*
-    from carillon.service_turns as turns
+    select ${TURN_COLUMNS.with('turns', { now: instant.as(nowOf(p.now)) })}
+    from service_turns as turns
     left join claimed on true
     where turns.name = ${p.name}`.execute(db)
-  return rows
 }
 
 async function insertAndClaim(
   db: Db,
   p: { name: string; workerId: string; forMs: number; now: Date | null },
-): Promise<Row[]> {
+): Promise<TurnRow[]> {
   await sql`
-    insert into carillon.service_turns (name, next_at)
+    insert into service_turns (name, next_at)
     values (${p.name}, ${nowOf(p.now)})
     on conflict do nothing`.execute(db)
   return tryClaim(db, p)
@@ -128,8 +128,8 @@ export async function storeTurn(tx: Tx, p: StoredTurn): Promise<boolean> {
   const isSameRequest = sql`turns.requested_at is not distinct from ${p.fence.requestedAt}::timestamptz`
   const nextAt = sql`${nowOf(p.now)} + case when ${isSameRequest} then ${p.restMs}::double precision else 0 end
     * interval '1 millisecond'`
-  const { rows } = await sql`
-    update carillon.service_turns as turns
+  const rows = await sql`
+    update service_turns as turns
     set cursor = ${JSON.stringify(p.cursor)}::json,
       reached_at = coalesce(${p.reachedAt === null ? null : new Date(p.reachedAt)}::timestamptz, turns.reached_at),
       next_at = ${nextAt},
@@ -145,14 +145,16 @@ export async function storeTurn(tx: Tx, p: StoredTurn): Promise<boolean> {
 /** Releases a turn, so that another worker does not have to wait until it expires. */
 export async function releaseTurn(db: Db, p: { name: string; workerId: string }): Promise<void> {
   await sql`
-    update carillon.service_turns as turns
+    update service_turns as turns
     set worker_id = null, until = null
     where turns.name = ${p.name} and turns.worker_id = ${p.workerId}`.execute(db)
 }
 
 /** The instant up to which the work of a service is done; null if that is not known. */
 export async function readReached(db: Db | Tx, p: { name: string }): Promise<number | null> {
-  const { rows } = await sql<{ reached_at: Date | null }>`
-    select turns.reached_at from carillon.service_turns as turns where turns.name = ${p.name}`.execute(db)
-  return rows[0]?.reached_at?.getTime() ?? null
+  const [turn] = await sql`
+    select ${columns('turns', { reachedAt: instant.orNull })}
+    from service_turns as turns
+    where turns.name = ${p.name}`.execute(db)
+  return turn?.reachedAt ?? null
 }

@@ -1,10 +1,11 @@
-import type { RunReason } from '@carillon/api'
-import { sql } from 'kysely'
+import { RUN_REASONS, type RunReason } from '@carillon/api'
 
-import { CADENCE_COLUMN } from '../../db/columns.ts'
+import { columns, double, instant, integer, text, uuid, word } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
 import { instantsText, instantText } from '../../db/parameters.ts'
+import { CADENCE_TEXT } from '../../db/shared-columns.ts'
+import { sql } from '../../db/sql.ts'
 import { NIL_UUID } from '../../kernel/ids.ts'
 
 /* In every function, `now` is null in production: Postgres' own clock decides (I10). A test passes an instant. */
@@ -41,18 +42,6 @@ export interface BacklogMove {
   readonly next: number | null
 }
 
-interface Row {
-  schedule_id: string
-  revision: number
-  until: Date
-  tenant_id: string
-  project_id: string
-  next_slot_at: Date
-  reason: RunReason
-  excluded_slots: Date[] | null
-  cadence: string | null
-}
-
 /** Records backlogs. Call in the transaction of the change, with the schedules locked. */
 export async function insertBacklogs(
   tx: Tx,
@@ -60,7 +49,7 @@ export async function insertBacklogs(
 ): Promise<void> {
   const { backlogs } = p
   await sql`
-    insert into carillon.slot_backlogs (
+    insert into slot_backlogs (
       schedule_id, revision, until, tenant_id, project_id, next_slot_at, reason, excluded_slots, made_at
     )
     select backlog.schedule_id, backlog.revision, backlog.until, backlog.tenant_id, backlog.project_id, backlog.next_slot_at,
@@ -72,10 +61,22 @@ export async function insertBacklogs(
       ${backlogs.map(({ tenantId }) => tenantId)}::text[],
       ${backlogs.map(({ projectId }) => projectId)}::text[],
       ${backlogs.map(({ nextSlotAt }) => instantText(nextSlotAt))}::timestamptz[],
-      ${backlogs.map(({ reason }) => reason)}::carillon.run_reason[],
+      ${backlogs.map(({ reason }) => reason)}::run_reason[],
       ${backlogs.map(({ excludedSlots }) => instantsText(excludedSlots))}::text[]
     ) as backlog(schedule_id, revision, until, tenant_id, project_id, next_slot_at, reason, excluded_slots)`.execute(tx)
 }
+
+const BACKLOG_COLUMNS = columns('backlogs', {
+  scheduleId: uuid,
+  revision: integer,
+  until: instant,
+  tenantId: text,
+  projectId: text,
+  nextSlotAt: instant,
+  reason: word('run_reason', RUN_REASONS),
+  excludedSlots: instant.list.orNull,
+  cadence: CADENCE_TEXT.orNull,
+})
 
 /**
  * The backlogs that follow a key (null: from the first), of some schedules (null: of all), with the cadences that say which slots they
@@ -86,29 +87,30 @@ export async function listBacklogs(
   p: { readonly scheduleIds: readonly string[] | null; readonly after: BacklogKey | null; readonly limit: number },
 ): Promise<SlotBacklog[]> {
   const { after } = p
-  const { rows } = await sql<Row>`
-    select backlogs.schedule_id, backlogs.revision, backlogs.until, backlogs.tenant_id, backlogs.project_id,
-      backlogs.next_slot_at, backlogs.reason, backlogs.excluded_slots,
-      ${CADENCE_COLUMN}::text as cadence
-    from carillon.slot_backlogs as backlogs
-    left join carillon.schedule_revisions as revisions
+  const rows = await sql`
+    select ${BACKLOG_COLUMNS}
+    from slot_backlogs as backlogs
+    left join schedule_revisions as revisions
       on revisions.schedule_id = backlogs.schedule_id and revisions.revision = backlogs.revision
     where (backlogs.schedule_id, backlogs.revision, backlogs.until)
         > (${after?.scheduleId ?? NIL_UUID}::uuid, ${after?.revision ?? 0}::integer, ${instantText(after?.until ?? 0)}::timestamptz)
       ${p.scheduleIds === null ? sql`` : sql`and backlogs.schedule_id = any(${p.scheduleIds}::uuid[])`}
     order by backlogs.schedule_id, backlogs.revision, backlogs.until
     limit ${p.limit}`.execute(db)
-  return rows.map(toBacklog)
+  return rows.map((row) => ({ ...row, excludedSlots: row.excludedSlots ?? [] }))
 }
 
 /** For how long the oldest backlog has waited for its lines, in milliseconds; null if there is none. */
 export async function ageOfOldestBacklog(db: Db, p: { readonly now: Date | null }): Promise<number | null> {
-  const { rows } = await sql<{ age_ms: number | null }>`
-    select extract(epoch from ${nowOf(p.now)} - min(backlogs.made_at))::float8 * 1000 as age_ms
-    from carillon.slot_backlogs as backlogs`.execute(db)
-  const ageMs = rows[0]?.age_ms ?? null
+  const age = sql`extract(epoch from ${nowOf(p.now)} - min(backlogs.made_at))::float8 * 1000`
+  const [row] = await sql`
+    select ${columns('backlogs', { ageMs: double.orNull.as(age) })}
+    from slot_backlogs as backlogs`.execute(db)
+  const ageMs = row?.ageMs ?? null
   return ageMs === null ? null : Math.max(0, ageMs)
 }
+
+const MOVED_COLUMNS = columns('moved', { ordinal: integer.as(sql`moved.ordinal::integer`) })
 
 /**
  * Sets each backlog to its next slot that lacks a line, and deletes backlogs that have none left. A backlog that has changed since it
@@ -123,7 +125,7 @@ export async function moveBacklogs<Move extends BacklogMove>(
   const isThatOne = sql`
     backlogs.schedule_id = move.schedule_id and backlogs.revision = move.revision and backlogs.until = move.until
       and backlogs.next_slot_at = move.next_slot_at`
-  const { rows } = await sql<{ ordinal: number }>`
+  const rows = await sql`
     with move as (
       select *
       from unnest(
@@ -134,34 +136,20 @@ export async function moveBacklogs<Move extends BacklogMove>(
         ${moves.map(({ next }) => instantText(next))}::timestamptz[]
       ) with ordinality as move(schedule_id, revision, until, next_slot_at, following_at, ordinal)
     ), moved as (
-      update carillon.slot_backlogs as backlogs
+      update slot_backlogs as backlogs
       set next_slot_at = move.following_at
       from move
       where ${isThatOne} and move.following_at is not null
       returning move.ordinal
     ), removed as (
-      delete from carillon.slot_backlogs as backlogs
+      delete from slot_backlogs as backlogs
       using move
       where ${isThatOne} and move.following_at is null
       returning move.ordinal
     )
-    select moved.ordinal::integer as ordinal from moved
+    select ${MOVED_COLUMNS} from moved
     union all
     select removed.ordinal::integer from removed`.execute(tx)
   const made = new Set(rows.map(({ ordinal }) => ordinal))
   return moves.filter((_move, index) => made.has(index + 1))
-}
-
-function toBacklog(row: Row): SlotBacklog {
-  return {
-    scheduleId: row.schedule_id,
-    revision: row.revision,
-    until: row.until.getTime(),
-    tenantId: row.tenant_id,
-    projectId: row.project_id,
-    nextSlotAt: row.next_slot_at.getTime(),
-    reason: row.reason,
-    excludedSlots: row.excluded_slots?.map((slot) => slot.getTime()) ?? [],
-    cadence: row.cadence,
-  }
 }

@@ -1,9 +1,10 @@
 import type { RunReason } from '@carillon/api'
-import { sql } from 'kysely'
 
+import { boolean, columns, instant, text, uuid } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import { isOpen } from '../../db/indexed-sql.ts'
 import { stampOf } from '../../db/now.ts'
+import { sql } from '../../db/sql.ts'
 
 /* In every function, `now` is null in production: Postgres' own clock decides (I10). A test passes an instant. */
 
@@ -13,6 +14,9 @@ export interface EndedRun {
   /** True if an attempt was made. A run without attempts never ran and is not counted. */
   readonly isTried: boolean
 }
+
+const ENDED_COLUMNS = columns('runs', { scheduleId: uuid, isTried: boolean.as(sql`runs.attempt_count > 0`) })
+const ID_COLUMN = columns('runs', { id: uuid })
 
 /**
  * Ends waiting runs. If the next slot supersedes them, a run that was never tried becomes skipped, and a run that was tried becomes
@@ -25,19 +29,18 @@ export async function endWaitingRuns(
 ): Promise<EndedRun[]> {
   const isCancelled = p.end === 'cancelled'
   const reason: RunReason | null = p.end === 'superseded' ? 'superseded' : null
-  const { rows } = await sql<{ schedule_id: string; attempt_count: number }>`
-    update carillon.runs
+  return sql`
+    update runs
     set state = case
         when ${isCancelled} then 'cancelled'
         when runs.attempt_count = 0 then 'skipped'
         else 'failed'
-      end::carillon.run_state,
-      reason = ${reason}::carillon.run_reason,
+      end::run_state,
+      reason = ${reason}::run_reason,
       due_at = null, waits_for = null, lane = null,
       completed_at = ${stampOf(p.now)}
     where runs.id = any(${p.runIds}::uuid[]) and runs.due_at is not null
-    returning runs.schedule_id, runs.attempt_count`.execute(tx)
-  return rows.map(({ schedule_id, attempt_count }) => ({ scheduleId: schedule_id, isTried: attempt_count > 0 }))
+    returning ${ENDED_COLUMNS}`.execute(tx)
 }
 
 /**
@@ -48,7 +51,7 @@ export async function endWaitingRuns(
 export async function skipWaitingSlots(tx: Tx, p: { scheduleIds: readonly string[]; now: Date | null }): Promise<void> {
   await sql`
     with skipped as (
-      update carillon.runs
+      update runs
       set state = 'skipped', reason = 'paused', due_at = null, waits_for = null, lane = null,
         completed_at = ${stampOf(p.now)}
       where runs.schedule_id = any(${p.scheduleIds}::uuid[])
@@ -57,11 +60,13 @@ export async function skipWaitingSlots(tx: Tx, p: { scheduleIds: readonly string
         and runs.trigger = 'schedule'
       returning runs.schedule_id
     )
-    update carillon.schedules
+    update schedules
     set run_count = schedules.run_count - given_up.runs
     from (select skipped.schedule_id, count(*) as runs from skipped group by skipped.schedule_id) as given_up
     where schedules.id = given_up.schedule_id`.execute(tx)
 }
+
+const LANE_COLUMN = columns('runs', { lane: text.present })
 
 /**
  * Lets workers take the runs of schedules that wait for their turn, except where a worker holds another run of the schedule, or another
@@ -73,22 +78,22 @@ export async function endTurnWait(
   tx: Tx,
   p: { scheduleIds: readonly string[]; isAllowed?: boolean; now: Date | null },
 ): Promise<string[]> {
-  const { rows } = await sql<{ lane: string }>`
-    update carillon.runs
+  const rows = await sql`
+    update runs
     set due_at = date_trunc('milliseconds', ${stampOf(p.now)}), waits_for = 'worker'
     where runs.schedule_id = any(${p.scheduleIds}::uuid[])
       and ${isOpen()}
       and runs.waits_for = 'turn'
       and (${p.isAllowed ?? false} or not exists (
         select
-        from carillon.runs as other
+        from runs as other
         where other.schedule_id = runs.schedule_id
           -- Repeated for the case that Postgres reads the other runs at once: then it reads those of these schedules only.
           and other.schedule_id = any(${p.scheduleIds}::uuid[])
           and ${isOpen('other')}
           and other.waits_for is distinct from 'turn'
       ))
-    returning runs.lane`.execute(tx)
+    returning ${LANE_COLUMN}`.execute(tx)
   return rows.map(({ lane }) => lane)
 }
 
@@ -102,32 +107,27 @@ export interface WaitFacts {
   readonly isAwaited: boolean
 }
 
-/** The wait facts of all running runs of some schedules. Call with the schedules' rows locked. */
-export async function findWaitFacts(tx: Tx, p: { scheduleIds: readonly string[] }): Promise<WaitFacts[]> {
-  const { rows } = await sql<{
-    schedule_id: string
-    scheduled_for: Date
-    is_unwanted: boolean
-    is_awaited: boolean
-  }>`
-    select runs.schedule_id, runs.scheduled_for,
-      runs.cancel_requested_at is not null or schedules.state = 'deleted' as is_unwanted,
+const FACT_COLUMNS = columns('runs', {
+  scheduleId: uuid,
+  scheduledFor: instant,
+  isUnwanted: boolean.as(sql`runs.cancel_requested_at is not null or schedules.state = 'deleted'`),
+  isAwaited: boolean.as(sql`
       exists (
         select
-        from carillon.runs as waiting
+        from runs as waiting
         where waiting.schedule_id = runs.schedule_id and ${isOpen('waiting')} and waiting.waits_for = 'turn'
-      ) as is_awaited
-    from carillon.runs
-    join carillon.schedules on schedules.id = runs.schedule_id
+      )`),
+})
+
+/** The wait facts of all running runs of some schedules. Call with the schedules' rows locked. */
+export async function findWaitFacts(tx: Tx, p: { scheduleIds: readonly string[] }): Promise<WaitFacts[]> {
+  return sql`
+    select ${FACT_COLUMNS}
+    from runs
+    join schedules on schedules.id = runs.schedule_id
     where runs.schedule_id = any(${p.scheduleIds}::uuid[])
       and ${isOpen()}
       and runs.state = 'running'`.execute(tx)
-  return rows.map((row) => ({
-    scheduleId: row.schedule_id,
-    scheduledFor: row.scheduled_for.getTime(),
-    isUnwanted: row.is_unwanted,
-    isAwaited: row.is_awaited,
-  }))
 }
 
 /**
@@ -136,7 +136,7 @@ export async function findWaitFacts(tx: Tx, p: { scheduleIds: readonly string[] 
  */
 export async function requireLockedSettlement(tx: Tx, p: { scheduleId: string }): Promise<void> {
   await sql`
-    update carillon.runs
+    update runs
     set settles_locked = true
     where runs.schedule_id = ${p.scheduleId} and ${isOpen()} and not runs.settles_locked`.execute(tx)
 }
@@ -149,19 +149,19 @@ export async function requestCancel(
   tx: Tx,
   p: { runIds: readonly string[]; actor: string; now: Date | null },
 ): Promise<string[]> {
-  const { rows } = await sql<{ id: string }>`
-    update carillon.runs
+  const rows = await sql`
+    update runs
     set cancel_requested_at = ${stampOf(p.now)}, cancel_requested_by_subject = ${p.actor}
     where runs.id = any(${p.runIds}::uuid[]) and runs.state = 'running' and runs.cancel_requested_at is null
-    returning runs.id`.execute(tx)
+    returning ${ID_COLUMN}`.execute(tx)
   return rows.map(({ id }) => id)
 }
 
 /** The runs of a worker that are to be cancelled. Workers poll this, because a notification can be lost. Uses `runs_cancel_idx`. */
 export async function findCancelRequests(db: Db, p: { workerId: string }): Promise<string[]> {
-  const { rows } = await sql<{ id: string }>`
-    select runs.id
-    from carillon.runs
+  const rows = await sql`
+    select ${ID_COLUMN}
+    from runs
     where ${isOpen()}
       and runs.worker_id = ${p.workerId}
       and runs.cancel_requested_at is not null`.execute(db)

@@ -1,9 +1,10 @@
-import type { RunState } from '@carillon/api'
-import { sql } from 'kysely'
+import { RUN_STATES, STORED_SCHEDULE_STATES, type RunState } from '@carillon/api'
 
+import { bigint, columns, double, text, word } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import { activeLanes, isOpen } from '../../db/indexed-sql.ts'
 import { nowOf } from '../../db/now.ts'
+import { sql } from '../../db/sql.ts'
 import { ageOfOldestBacklog } from '../../ledger/backlogs.ts'
 
 /* `p.now` is null in production: Postgres' clock decides. Tests pass an instant. */
@@ -24,7 +25,10 @@ export interface Workload {
   readonly running: number
   /** The age of the oldest backlog of slots without lines; 0 if there is none. */
   readonly backlogAgeSeconds: number
-  /** The lag of the Postgres replica that is furthest behind; null if there is no replica, or if this role may not read the lag. */
+  /**
+   * The lag of the Postgres replica that is furthest behind; 0 if all have caught up. Null if there is no replica, or if this role is not
+   * in `pg_monitor`: then Postgres hides the state and the lag of every replica.
+   */
   readonly replicationLagSeconds: number | null
 }
 
@@ -33,51 +37,64 @@ export interface Gauges extends Workload {
   readonly schedules: readonly ScheduleCount[]
 }
 
+const COUNT_COLUMNS = columns('schedules', {
+  state: word('schedule_state', STORED_SCHEDULE_STATES),
+  targetKind: text,
+  count: bigint.as(sql`count(*)`),
+})
+
 /** Scans all schedules, so the collector calls this less often the longer it takes. */
 export async function countSchedules(tx: Tx): Promise<ScheduleCount[]> {
   // A full scan reads the table in order; an index scan would read all of its pages in random order. The statement has no
   // parameters, so Postgres plans it each time and respects the setting.
   await sql`set local enable_seqscan = on`.execute(tx)
-  const { rows } = await sql<{ state: string; target_kind: string; count: string }>`
-    select schedules.state, schedules.target_kind, count(*) as count
-    from carillon.schedules
+  return sql`
+    select ${COUNT_COLUMNS}
+    from schedules
     where schedules.state <> 'deleted'
     group by schedules.state, schedules.target_kind`.execute(tx)
-  return rows.map(({ state, target_kind, count }) => ({ state, targetKind: target_kind, count: Number(count) }))
 }
+
+const OPEN_COLUMNS = columns('runs', { state: word('run_state', RUN_STATES), count: bigint.as(sql`count(*)`) })
+const LAG_COLUMNS = columns('replicas', {
+  // Postgres forgets the lag of a replica that has caught up while nothing is written.
+  lagSeconds: double.orNull.as(sql`extract(epoch from max(
+      case when replicas.state = 'streaming' then coalesce(replicas.replay_lag, '0') else replicas.replay_lag end
+    ))::float8`),
+})
 
 /** Reads only the rows that it counts, by index. */
 export async function countWork(db: Db, p: { now: Date | null }): Promise<Workload> {
-  const { rows: open } = await sql<{ state: RunState; count: string }>`
-    select runs.state, count(*) as count
-    from carillon.runs
+  const open = await sql`
+    select ${OPEN_COLUMNS}
+    from runs
     where ${isOpen()}
     group by runs.state`.execute(db)
-  const { rows: replicas } = await sql<{ lag_seconds: number | null }>`
-    select extract(epoch from max(replicas.replay_lag))::float8 as lag_seconds
+  const [replicas] = await sql`
+    select ${LAG_COLUMNS}
     from pg_stat_replication as replicas`.execute(db)
   const countOpen = (isCounted: (state: RunState) => boolean): number =>
-    open.filter(({ state }) => isCounted(state)).reduce((sum, { count }) => sum + Number(count), 0)
+    open.filter(({ state }) => isCounted(state)).reduce((sum, { count }) => sum + count, 0)
   return {
     due: await countDue(db, p),
     // An open run that no worker holds waits.
     waiting: countOpen((state) => state !== 'running'),
     running: countOpen((state) => state === 'running'),
     backlogAgeSeconds: ((await ageOfOldestBacklog(db, p)) ?? 0) / 1000,
-    replicationLagSeconds: replicas[0]?.lag_seconds ?? null,
+    replicationLagSeconds: replicas?.lagSeconds ?? null,
   }
 }
 
 /** The agenda index is ordered by lane, so this counts the due schedules of each lane. */
 async function countDue(db: Db, { now }: { now: Date | null }): Promise<number> {
-  const { rows } = await sql<{ due: string }>`
+  const [counted] = await sql`
     with recursive ${activeLanes()}
-    select coalesce(sum(due.count), 0) as due
+    select ${columns('due', { due: bigint.as(sql`coalesce(sum(due.count), 0)::bigint`) })}
     from lanes
     cross join lateral (
       select count(*) as count
-      from carillon.schedules
+      from schedules
       where schedules.state = 'active' and schedules.lane = lanes.lane and schedules.due_at <= ${nowOf(now)}
     ) as due`.execute(db)
-  return Number(rows[0]?.due ?? 0)
+  return counted?.due ?? 0
 }

@@ -1,22 +1,22 @@
-import { sql } from 'kysely'
-
+import { columns, instant } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import { activeLanes } from '../../db/indexed-sql.ts'
+import { sql } from '../../db/sql.ts'
 
 /** The earliest instant at which an active schedule is due; null if none is active. Reads one schedule per lane. */
 export async function findOldestDue(db: Db): Promise<number | null> {
-  const { rows } = await sql<{ oldest: Date | null }>`
+  const [row] = await sql`
     with recursive ${activeLanes()}
-    select min(first.due_at) as oldest
+    select ${columns('first', { oldest: instant.orNull.as(sql`min(first.due_at)`) })}
     from lanes
     cross join lateral (
       select schedules.due_at
-      from carillon.schedules
+      from schedules
       where schedules.state = 'active' and schedules.lane = lanes.lane
       order by schedules.due_at
       limit 1
     ) as first`.execute(db)
-  return rows[0]?.oldest?.getTime() ?? null
+  return row?.oldest ?? null
 }
 
 /**
@@ -25,32 +25,32 @@ export async function findOldestDue(db: Db): Promise<number | null> {
  * @returns how many schedules
  */
 export async function deleteExpiredSchedules(db: Db | Tx, p: { deletedBefore: Date; limit: number }): Promise<number> {
-  const { rows } = await sql`
+  const rows = await sql`
     with expired as materialized (
       select schedules.id
-      from carillon.schedules
+      from schedules
       where schedules.state = 'deleted' and schedules.deleted_at < ${p.deletedBefore}
       order by schedules.deleted_at
       limit ${p.limit}
       for update skip locked
     ), revisions as (
-      delete from carillon.schedule_revisions
+      delete from schedule_revisions
       using expired
       where schedule_revisions.schedule_id = expired.id
     ), backlogs as (
-      delete from carillon.slot_backlogs
+      delete from slot_backlogs
       using expired
       where slot_backlogs.schedule_id = expired.id
     ), changes as (
-      delete from carillon.schedule_changes
+      delete from schedule_changes
       using expired
       where schedule_changes.schedule_id = expired.id
     ), grants as (
-      delete from carillon.execution_grants
+      delete from execution_grants
       using expired
       where execution_grants.schedule_id = expired.id
     )
-    delete from carillon.schedules
+    delete from schedules
     using expired
     where schedules.id = expired.id
     returning schedules.id`.execute(db)

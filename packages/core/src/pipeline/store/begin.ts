@@ -1,10 +1,11 @@
 import { SYSTEM_SUBJECT } from '@carillon/api'
-import { sql } from 'kysely'
 
+import { columns, uuid } from '../../db/columns.ts'
 import type { Tx } from '../../db/database.ts'
 import { runsInsert, stampTable, type NewLine, type NewLines } from '../../db/new-lines.ts'
 import { nowOf, stampOf } from '../../db/now.ts'
 import { instantsText, instantText, plainArray } from '../../db/parameters.ts'
+import { literal, sql } from '../../db/sql.ts'
 import { namingMissingMonths, writeLines } from '../../ledger/lines.ts'
 import type { BeginPlan, SingleRunPlan } from '../begin-plan.ts'
 
@@ -28,10 +29,10 @@ export async function advanceSchedules(
 ): Promise<Set<string>> {
   const { plans } = p
   const newLines: NewLines = { ...p, lines: plans.flatMap((plan) => plan.lines) }
-  const statement = sql<{ id: string }>`
+  const statement = sql`
     with ${stampTable(newLines)}, advanced as (
-      update carillon.schedules
-      set state = advance.state::carillon.schedule_state,
+      update schedules
+      set state = advance.state::schedule_state,
         next_slot_at = advance.next_slot_at,
         due_at = advance.due_at,
         excluded_slots = nullif(advance.excluded_slots, '')::timestamptz[],
@@ -41,7 +42,7 @@ export async function advanceSchedules(
         paused_reason = coalesce(advance.paused_reason, schedules.paused_reason),
         paused_at = case when advance.paused_reason is null then schedules.paused_at else ${nowOf(p.now)} end,
         paused_by_subject =
-          case when advance.paused_reason is null then schedules.paused_by_subject else ${sql.lit(SYSTEM_SUBJECT)} end
+          case when advance.paused_reason is null then schedules.paused_by_subject else ${literal(SYSTEM_SUBJECT)} end
       from unnest(
         ${plans.map(({ schedule }) => schedule.id)}::uuid[],
         ${plans.map(({ state }) => state)}::text[],
@@ -76,7 +77,7 @@ export async function advanceSingleRuns(
     with stamp as materialized (
       select ${stampOf(p.now, p.notBefore)} as at
     ), advanced as (
-      update carillon.schedules
+      update schedules
       set next_slot_at = to_timestamp(advance.next_slot / 1000.0),
         due_at = to_timestamp(advance.due / 1000.0),
         run_count = schedules.run_count + 1
@@ -90,7 +91,7 @@ export async function advanceSingleRuns(
       where schedules.id = advance.id
       returning schedules.id, schedules.tenant_id, schedules.project_id, schedules.revision, advance.slot, advance.run_id
     )
-    insert into carillon.runs (
+    insert into runs (
       schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, attempt_count, token, worker_id, begun_at,
       started_at
     )
@@ -100,15 +101,17 @@ export async function advanceSingleRuns(
   await namingMissingMonths(lines, () => statement.execute(tx))
 }
 
+const LINE_ID = columns('line', { id: uuid })
+
 /** The ids of those new lines whose slot has a line already. */
 export async function findWritten(tx: Tx, p: { readonly lines: readonly NewLine[] }): Promise<Set<string>> {
-  const { rows } = await sql<{ id: string }>`
-    select line.id
+  const rows = await sql`
+    select ${LINE_ID}
     from unnest(
       ${p.lines.map((line) => line.scheduleId)}::uuid[],
       ${p.lines.map((line) => instantText(line.scheduledFor))}::timestamptz[],
       ${p.lines.map((line) => line.id)}::uuid[]
     ) as line(schedule_id, scheduled_for, id)
-    join carillon.runs on runs.schedule_id = line.schedule_id and runs.scheduled_for = line.scheduled_for`.execute(tx)
+    join runs on runs.schedule_id = line.schedule_id and runs.scheduled_for = line.scheduled_for`.execute(tx)
   return new Set(rows.map(({ id }) => id))
 }

@@ -1,10 +1,21 @@
-import { sql } from 'kysely'
-
-import { CADENCE_COLUMN } from '../../db/columns.ts'
+import {
+  boolean,
+  columns,
+  instant,
+  integer,
+  json,
+  rowVersion,
+  smallint,
+  text,
+  uuid,
+  type RowFrom,
+} from '../../db/columns.ts'
 import type { Tx } from '../../db/database.ts'
 import { isOpen } from '../../db/indexed-sql.ts'
 import { nowOf } from '../../db/now.ts'
 import { plainArray, quotedArray } from '../../db/parameters.ts'
+import { CADENCE_TEXT } from '../../db/shared-columns.ts'
+import { sql } from '../../db/sql.ts'
 import type { GrantTerms } from '../../ledger/held-run.ts'
 import type { GrantFacts } from '../../policy/grant.ts'
 import type { OpenRun } from '../../policy/overlap.ts'
@@ -35,28 +46,25 @@ export interface ClaimedSchedule {
   readonly open: readonly OpenRun[]
 }
 
-/** The part of a claimed schedule that its own row holds. */
-type LockedSchedule = Omit<
-  ClaimedSchedule,
-  'cadence' | 'target' | 'policy' | 'requiredScope' | 'grant' | 'isAccessLost' | 'open'
->
+const LOCKED_COLUMNS = columns('due', {
+  ordinal: integer.as(sql`lanes.ordinal::integer`),
+  id: uuid,
+  dueAt: instant.present,
+  tenantId: text,
+  projectId: text,
+  targetKind: text,
+  revision: integer,
+  /** The next slot, if a spread delays it; null: the schedule is due at its slot. */
+  spreadSlotAt: instant.orNull,
+  excludedSlots: instant.list.orNull,
+  autoPauseThreshold: smallint,
+  consecutiveFailures: integer,
+  ownerSubject: text,
+  grantId: uuid,
+})
 
-interface LockedRow {
-  now: Date
-  ordinal: number
-  id: string
-  due_at: Date
-  tenant_id: string
-  project_id: string
-  target_kind: string
-  revision: number
-  spread_slot_at: Date | null
-  excluded_slots: Date[] | null
-  auto_pause_threshold: number
-  consecutive_failures: number
-  owner_subject: string
-  grant_id: string
-}
+/** The part of a claimed schedule that its own row holds. */
+type LockedSchedule = RowFrom<typeof LOCKED_COLUMNS>
 
 export interface Claim {
   /**
@@ -85,17 +93,17 @@ export async function claimDue(
   const notTooFar =
     p.isAhead === true ? sql`and ${p.now} <= clock_timestamp() + ${AHEAD_MAX_MS} * interval '1 millisecond'` : sql``
   // A claim that was sent ahead of its slot may arrive after it. Then the real time decides if the slot is missed or the lease is over.
-  const now = p.isAhead === true ? sql<Date>`greatest(${p.now}::timestamptz, now())` : nowOf(p.now)
+  const now = p.isAhead === true ? sql`greatest(${p.now}::timestamptz, now())` : nowOf(p.now)
   const { names, dues, ids } = columnsOf(p.lanes)
-  const { rows } = await sql<LockedRow>`
-    select ${now} as now, lanes.ordinal::integer as ordinal, due.*
+  const rows = await sql`
+    select ${LOCKED_COLUMNS.with('due', { now: instant.as(now) })}
     from unnest(${names}::text[], ${dues}::double precision[], ${ids}::uuid[]) with ordinality
       as lanes(lane, after_due, after_id, ordinal)
     cross join lateral (
       select schedules.id, schedules.due_at, schedules.tenant_id, schedules.project_id, schedules.target_kind,
         schedules.revision, nullif(schedules.next_slot_at, schedules.due_at) as spread_slot_at, schedules.excluded_slots,
         schedules.auto_pause_threshold, schedules.consecutive_failures, schedules.owner_subject, schedules.grant_id
-      from carillon.schedules
+      from schedules
       where ${SCHEDULES_OF_LANE}
         and schedules.due_at <= ${now}
       order by schedules.due_at, schedules.id
@@ -103,50 +111,42 @@ export async function claimDue(
       for update skip locked
     ) as due
     where exists (
-      select from carillon.workers
+      select from workers
       where workers.id = ${p.workerId} and workers.lease_expires_at > ${now} ${notTooFar}
     )`.execute(tx)
   const last = new Map<string, LanePosition>()
-  for (const { ordinal, id, due_at } of rows) {
+  for (const { ordinal, id, dueAt } of rows) {
     const lane = p.lanes[ordinal - 1]?.lane
-    if (lane !== undefined) last.set(lane, { dueAt: due_at.getTime(), scheduleId: id, slot: Infinity })
+    if (lane !== undefined) last.set(lane, { dueAt, scheduleId: id, slot: Infinity })
   }
-  return { now: rows[0]?.now.getTime() ?? 0, schedules: rows.map(toLocked), last }
+  return { now: rows[0]?.now ?? 0, schedules: rows, last }
 }
 
-function toLocked(row: LockedRow): LockedSchedule {
-  return {
-    id: row.id,
-    tenantId: row.tenant_id,
-    projectId: row.project_id,
-    targetKind: row.target_kind,
-    revision: row.revision,
-    // Without a spread a schedule is due at its slot.
-    nextSlotAt: (row.spread_slot_at ?? row.due_at).getTime(),
-    excludedSlots: row.excluded_slots?.map((slot) => slot.getTime()) ?? [],
-    autoPauseThreshold: row.auto_pause_threshold,
-    consecutiveFailures: row.consecutive_failures,
-    ownerSubject: row.owner_subject,
-    grantId: row.grant_id,
-  }
-}
-
-interface ReadRow {
-  ordinal: number
-  cadence: string
-  target: unknown
-  policy: string
-  required_scope: string
-  is_access_lost: true | null
-  grant_version: string | null
-  grant_subject: string | null
-  grant_billing_account_id: string | null
-  grant_schedule_id: string | null
-  grant_scopes: string[]
-  grant_expires_at: Date | null
-  grant_revoked_at: Date | null
-  open: { id: string; waits_for: OpenRun['waitsFor']; attempt_count: number }[] | null
-}
+/** What a locked schedule refers to. Its revision and its grant may be missing. */
+const CLAIMED_COLUMNS = columns('revisions', {
+  ordinal: integer.as(sql`claimed.ordinal::integer`),
+  cadence: CADENCE_TEXT.orNull,
+  target: json().orNull,
+  policy: text.orNull.as(sql`revisions.policy::text`),
+  requiredScope: text.orNull,
+  isAccessLost: boolean.orNull.as(sql`
+    nullif(exists (
+      select
+      from members
+      where members.tenant_id = claimed.tenant_id and members.project_id = claimed.project_id
+        and members.subject in (claimed.owner_subject, grants.subject) and members.removed_at is not null
+    ), false)`),
+})
+  .with('grants', {
+    version: rowVersion.orNull.as(sql`grants.xmin`),
+    subject: text.orNull,
+    billingAccountId: text.orNull,
+    scheduleId: uuid.orNull,
+    scopes: text.list.as(sql`coalesce(grants.scopes, '{}')`),
+    expiresAt: instant.orNull,
+    revokedAt: instant.orNull,
+  })
+  .with('open_runs', { open: json<readonly OpenRun[]>().orNull })
 
 /**
  * Reads revisions, grants and open runs of locked schedules. It is a statement of its own: its snapshot is newer than the
@@ -159,19 +159,8 @@ export async function readClaimed(
 ): Promise<ClaimedSchedule[]> {
   const { schedules } = p
   const scheduleIds = plainArray(schedules.map(({ id }) => id))
-  const { rows } = await sql<ReadRow>`
-    select claimed.ordinal::integer as ordinal,
-      ${CADENCE_COLUMN}::text as cadence,
-      revisions.target, revisions.policy::text as policy, revisions.required_scope,
-      nullif(exists (
-        select
-        from carillon.members
-        where members.tenant_id = claimed.tenant_id and members.project_id = claimed.project_id
-          and members.subject in (claimed.owner_subject, grants.subject) and members.removed_at is not null
-      ), false) as is_access_lost,
-      grants.xmin as grant_version, grants.subject as grant_subject, grants.billing_account_id as grant_billing_account_id,
-      grants.schedule_id as grant_schedule_id, coalesce(grants.scopes, '{}') as grant_scopes,
-      grants.expires_at as grant_expires_at, grants.revoked_at as grant_revoked_at, open_runs.open
+  const rows = await sql`
+    select ${CLAIMED_COLUMNS}
     from unnest(
       ${scheduleIds}::uuid[],
       ${plainArray(schedules.map(({ revision }) => revision))}::integer[],
@@ -180,16 +169,16 @@ export async function readClaimed(
       ${quotedArray(schedules.map(({ projectId }) => projectId))}::text[],
       ${quotedArray(schedules.map(({ ownerSubject }) => ownerSubject))}::text[]
     ) with ordinality as claimed(id, revision, grant_id, tenant_id, project_id, owner_subject, ordinal)
-    left join carillon.schedule_revisions as revisions
+    left join schedule_revisions as revisions
       on revisions.schedule_id = claimed.id and revisions.revision = claimed.revision
-    left join carillon.execution_grants as grants
+    left join execution_grants as grants
       on grants.id = claimed.grant_id and grants.tenant_id = claimed.tenant_id and grants.project_id = claimed.project_id
     -- In one join: a lookup per schedule would search every month of the ledger.
     left join (
       select runs.schedule_id, json_agg(json_build_object(
-        'id', runs.id, 'waits_for', runs.waits_for, 'attempt_count', runs.attempt_count
+        'id', runs.id, 'waitsFor', runs.waits_for, 'attemptCount', runs.attempt_count
       )) as open
-      from carillon.runs
+      from runs
       where runs.schedule_id = any(${scheduleIds}::uuid[]) and ${isOpen()}
       group by runs.schedule_id
     ) as open_runs on open_runs.schedule_id = claimed.id`.execute(tx)
@@ -199,29 +188,28 @@ export async function readClaimed(
   })
 }
 
-function toClaimed(schedule: LockedSchedule, row: ReadRow): ClaimedSchedule {
+function toClaimed(schedule: LockedSchedule, row: RowFrom<typeof CLAIMED_COLUMNS>): ClaimedSchedule {
   return {
     ...schedule,
-    cadence: row.cadence,
+    nextSlotAt: schedule.spreadSlotAt ?? schedule.dueAt,
+    excludedSlots: schedule.excludedSlots ?? [],
+    // Without a revision the JSON is `null`: BEGIN cannot read that, and pauses the schedule.
+    cadence: row.cadence ?? 'null',
     target: row.target,
-    policy: row.policy,
-    requiredScope: row.required_scope,
+    policy: row.policy ?? 'null',
+    requiredScope: row.requiredScope ?? '',
     grant: {
       id: schedule.grantId,
-      version: row.grant_version ?? '0',
+      version: row.version ?? '0',
       // Without a grant there are no scopes, so BEGIN refuses the slot.
-      subject: row.grant_subject ?? '',
-      billingAccountId: row.grant_billing_account_id,
-      scheduleId: row.grant_schedule_id,
-      scopes: row.grant_scopes,
-      expiresAt: row.grant_expires_at?.getTime() ?? null,
-      revokedAt: row.grant_revoked_at?.getTime() ?? null,
+      subject: row.subject ?? '',
+      billingAccountId: row.billingAccountId,
+      scheduleId: row.scheduleId,
+      scopes: row.scopes,
+      expiresAt: row.expiresAt,
+      revokedAt: row.revokedAt,
     },
-    isAccessLost: row.is_access_lost ?? false,
-    open: (row.open ?? []).map(({ id, waits_for, attempt_count }) => ({
-      id,
-      waitsFor: waits_for,
-      attemptCount: attempt_count,
-    })),
+    isAccessLost: row.isAccessLost ?? false,
+    open: row.open ?? [],
   }
 }

@@ -1,8 +1,8 @@
-import { sql } from 'kysely'
-
+import { columns, double, instant, text, textOf } from '../../db/columns.ts'
 import type { Db } from '../../db/database.ts'
 import { nowOf } from '../../db/now.ts'
 import { plainArray } from '../../db/parameters.ts'
+import { sql } from '../../db/sql.ts'
 import { NIL_UUID } from '../../kernel/ids.ts'
 
 /** What comes due: the next slot of a schedule, or a waiting run. */
@@ -54,6 +54,13 @@ export const RUNS_OF_LANE = sql`
     and (runs.due_at, runs.schedule_id, runs.scheduled_for) >
       (to_timestamp(lanes.after_due / 1000.0), lanes.after_id, to_timestamp(lanes.after_slot / 1000.0))`
 
+/** The lanes, and null if there is none: then one row still tells the time. */
+const LANE_COLUMNS = columns('due', {
+  source: textOf<DueSource>().orNull,
+  lane: text.orNull,
+  dueAt: instant.orNull,
+})
+
 /**
  * LOOK: the earliest slot and the earliest waiting run of each lane, up to a horizon. The pipeline loop sleeps until the earliest of
  * them; a claim decides what is due. `now` is null in production: Postgres' clock decides.
@@ -66,9 +73,9 @@ export async function lookAhead(
 ): Promise<Look> {
   const [slots, runs] = [columnsOf(p.slots), columnsOf(p.runs)]
   const until = sql`${nowOf(p.now)} + ${p.horizonMs} * interval '1 millisecond'`
-  const { rows } = await sql<{ now: number; source: DueSource; lane: string | null; due_at: Date | null }>`
-    select extract(epoch from coalesce(${p.now}::timestamptz, clock_timestamp()))::double precision * 1000 as now,
-      due.source, due.lane, due.due_at
+  const now = sql`extract(epoch from coalesce(${p.now}::timestamptz, clock_timestamp()))::double precision * 1000`
+  const rows = await sql`
+    select ${LANE_COLUMNS.with('time', { now: double.as(now) })}
     from (select 1) as always
     left join lateral (
       select 'slot' as source, lanes.lane, earliest.due_at
@@ -76,7 +83,7 @@ export async function lookAhead(
         as lanes(lane, after_due, after_id)
       cross join lateral (
         select schedules.due_at
-        from carillon.schedules
+        from schedules
         where ${SCHEDULES_OF_LANE}
           and schedules.due_at <= ${until}
         order by schedules.due_at
@@ -89,7 +96,7 @@ export async function lookAhead(
       ) as lanes(lane, after_due, after_id, after_slot)
       cross join lateral (
         select runs.due_at
-        from carillon.runs
+        from runs
         where ${RUNS_OF_LANE}
           and runs.due_at <= ${until}
         order by runs.due_at
@@ -98,7 +105,7 @@ export async function lookAhead(
       where (
         select exists (
           select
-          from carillon.runs
+          from runs
           where runs.due_at is not null and runs.lane = any(${runs.names}::text[]) and runs.due_at <= ${until}
         )
       )
@@ -106,8 +113,8 @@ export async function lookAhead(
     order by due.due_at`.execute(db)
   return {
     now: rows[0]?.now ?? 0,
-    lanes: rows.flatMap(({ source, lane, due_at }) =>
-      lane === null || due_at === null ? [] : [{ source, lane, dueAt: due_at.getTime() }],
+    lanes: rows.flatMap(({ source, lane, dueAt }) =>
+      source === null || lane === null || dueAt === null ? [] : [{ source, lane, dueAt }],
     ),
   }
 }

@@ -1,8 +1,8 @@
-import { sql } from 'kysely'
-
+import { columns, instant, text } from '../../db/columns.ts'
 import type { Queryable } from '../../db/database.ts'
 import { stampOf } from '../../db/now.ts'
 import { plainArray } from '../../db/parameters.ts'
+import { sql } from '../../db/sql.ts'
 import type { Settlement } from './settle.ts'
 
 export interface SettledSuccesses {
@@ -28,17 +28,24 @@ export async function settleSuccesses(
 ): Promise<SettledSuccesses> {
   const { settlements } = p
   const scheduleIds = plainArray(settlements.map(({ scheduleId }) => scheduleId))
-  const { rows } = await sql<{ settled_at: Date; settled: string[] | null }>`
+  const answer = columns('settled', {
+    settledAt: instant.as(sql`(select at from stamp)`),
+    settled: text.list.orNull.as(sql`
+      case when (select count(*) from settled) < ${settlements.length}
+        then array(select schedule_id::text from settled)
+      end`),
+  })
+  const [row] = await sql`
     with stamp as materialized (
       select ${stampOf(p.now)} as at
     ), failures_reset as materialized (
       select schedules.id
-      from carillon.schedules
+      from schedules
       where schedules.id = any(${scheduleIds}::uuid[]) and schedules.consecutive_failures > 0
       order by schedules.id
       for no key update
     ), settled as (
-      update carillon.runs
+      update runs
       set state = 'succeeded', worker_id = null, completed_at = (select at from stamp), error = null
       -- Uses the index of open runs.
       where runs.schedule_id = any(${scheduleIds}::uuid[])
@@ -59,25 +66,21 @@ export async function settleSuccesses(
         and (select count(*) from failures_reset) >= 0
       returning runs.schedule_id, runs.scheduled_for, runs.tenant_id, runs.project_id, runs.attempt_count, runs.started_at
     ), attempted as (
-      insert into carillon.attempts (
+      insert into attempts (
         schedule_id, scheduled_for, attempt, tenant_id, project_id, worker_id, outcome, started_at, completed_at, result
       )
       select schedule_id, scheduled_for, attempt_count, tenant_id, project_id, ${p.workerId}::uuid, 'succeeded', started_at,
         (select at from stamp), (${resultsOf(settlements)}::jsonb ->> schedule_id::text)::json
       from settled
     ), counted as (
-      update carillon.schedules
+      update schedules
       set consecutive_failures = 0
       where exists (select from failures_reset)
         and schedules.id = any(array(select schedule_id from settled)) and schedules.consecutive_failures > 0
     )
-    select (select at from stamp) as settled_at,
-      case when (select count(*) from settled) < ${settlements.length}
-        then array(select schedule_id::text from settled)
-      end as settled`.execute(db)
-  const [row] = rows
+    select ${answer}`.execute(db)
   if (row === undefined) throw new Error('expected one row that says what was settled, got none')
-  return { settledAt: row.settled_at.getTime(), left: leftOf(settlements, row.settled) }
+  return { settledAt: row.settledAt, left: leftOf(settlements, row.settled) }
 }
 
 /** A JSON object of results by schedule, each as JSON text so that it is stored byte for byte. Null if no attempt has a result. */

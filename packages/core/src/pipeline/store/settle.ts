@@ -1,10 +1,19 @@
-import { SYSTEM_SUBJECT, type AttemptOutcome, type RunReason, type RunState, type RunWait } from '@carillon/api'
-import { sql } from 'kysely'
+import {
+  RUN_REASONS,
+  RUN_STATES,
+  SYSTEM_SUBJECT,
+  type AttemptOutcome,
+  type RunReason,
+  type RunState,
+  type RunWait,
+} from '@carillon/api'
 
+import { boolean, columns, instant, smallint, text, uuid, word } from '../../db/columns.ts'
 import type { Tx } from '../../db/database.ts'
 import { isOpen } from '../../db/indexed-sql.ts'
 import { stampOf } from '../../db/now.ts'
 import { instantText } from '../../db/parameters.ts'
+import { literal, sql } from '../../db/sql.ts'
 
 /** The result of an attempt that is to be written, with the fence that proves whose attempt it was (I12). */
 export interface Settlement {
@@ -49,22 +58,23 @@ export interface SettledRun {
   readonly isAutoPaused: boolean
 }
 
-interface Row {
-  schedule_id: string
-  scheduled_for: Date
-  id: string
-  tenant_id: string
-  project_id: string
-  target_kind: string
-  attempt_count: number
-  state: Settlement['state']
-  reason: RunReason | null
-  started_at: Date | null
-  settled_at: Date
-  due_at: Date | null
-  lane: string | null
-  is_auto_paused: boolean
-}
+const SETTLED_COLUMNS = columns('settled', {
+  scheduleId: uuid,
+  scheduledFor: instant,
+  runId: uuid.as(sql`settled.id`),
+  tenantId: text,
+  projectId: text,
+  targetKind: text.as(sql`schedules.target_kind`),
+  attempt: smallint.as(sql`settled.attempt_count`),
+  // No settlement leaves a run running.
+  state: word('run_state', RUN_STATES).only(['pending', 'retrying', 'succeeded', 'failed', 'cancelled', 'skipped']),
+  reason: word('run_reason', RUN_REASONS).orNull,
+  startedAt: instant.orNull,
+  settledAt: instant.as(sql`(select at from stamp)`),
+  dueAt: instant.orNull,
+  lane: text.orNull,
+  isAutoPaused: boolean.as(sql`settled.schedule_id = any(array(select id from counted where is_due))`),
+})
 
 /**
  * I4: writes attempts, runs, counters and auto-pause of a whole batch in one statement. A settlement whose fence no longer holds
@@ -83,7 +93,7 @@ export async function settleRuns(
 ): Promise<SettledRun[]> {
   const { settlements } = p
   const scheduleIds = settlements.map((s) => s.scheduleId)
-  const { rows } = await sql<Row>`
+  const rows = await sql`
     with stamp as materialized (
       select ${stampOf(p.now)} as at
     ), settlement as materialized (
@@ -93,10 +103,10 @@ export async function settleRuns(
         ${settlements.map((s) => instantText(s.scheduledFor))}::timestamptz[],
         ${settlements.map((s) => s.workerId)}::uuid[],
         ${settlements.map((s) => s.token)}::integer[],
-        ${settlements.map((s) => s.state)}::carillon.run_state[],
-        ${settlements.map((s) => s.reason)}::carillon.run_reason[],
-        ${settlements.map((s) => s.outcome)}::carillon.attempt_outcome[],
-        ${settlements.map((s) => s.waitsFor)}::carillon.run_wait[],
+        ${settlements.map((s) => s.state)}::run_state[],
+        ${settlements.map((s) => s.reason)}::run_reason[],
+        ${settlements.map((s) => s.outcome)}::attempt_outcome[],
+        ${settlements.map((s) => s.waitsFor)}::run_wait[],
         ${settlements.map((s) => s.dueInMs)}::double precision[],
         ${settlements.map((s) => s.targetKind)}::text[],
         ${settlements.map((s) => s.error)}::text[],
@@ -105,7 +115,7 @@ export async function settleRuns(
         schedule_id, scheduled_for, worker_id, token, state, reason, outcome, waits_for, due_in_ms, target_kind, error, result
       )
     ), settled as (
-      update carillon.runs
+      update runs
       set state = settlement.state,
         reason = settlement.reason,
         attempt_count = runs.attempt_count - case when settlement.outcome is null then 1 else 0 end,
@@ -114,7 +124,7 @@ export async function settleRuns(
         started_at = case when settlement.state not in ('skipped', 'pending') then runs.started_at end,
         waits_for = settlement.waits_for,
         due_at = date_trunc('milliseconds', (select at from stamp)) + settlement.due_in_ms * interval '1 millisecond',
-        lane = case when settlement.waits_for is not null then carillon.lane_of(settlement.target_kind, runs.tenant_id) end,
+        lane = case when settlement.waits_for is not null then lane_of(settlement.target_kind, runs.tenant_id) end,
         completed_at = case when settlement.waits_for is null then (select at from stamp) end,
         error = settlement.error::json
       from settlement
@@ -130,7 +140,7 @@ export async function settleRuns(
         runs.state, runs.reason, runs.started_at, runs.due_at, runs.lane, settlement.worker_id, settlement.outcome, settlement.error,
         settlement.result
     ), attempted as (
-      insert into carillon.attempts (
+      insert into attempts (
         schedule_id, scheduled_for, attempt, tenant_id, project_id, worker_id, outcome, started_at, completed_at, error, result
       )
       select schedule_id, scheduled_for, attempt_count, tenant_id, project_id, worker_id, outcome, started_at,
@@ -139,7 +149,7 @@ export async function settleRuns(
       where outcome is not null
       ${p.onConflict === 'keep' ? sql`on conflict do nothing` : sql``}
     ), counted as (
-      update carillon.schedules
+      update schedules
       set consecutive_failures = case
           when failure.is_one then schedules.consecutive_failures + 1
           when settled.state = 'succeeded' then 0
@@ -152,9 +162,9 @@ export async function settleRuns(
         due_at = case when pause.is_due then null else schedules.due_at end,
         paused_at = case when pause.is_due then (select at from stamp) else schedules.paused_at end,
         paused_reason = case when pause.is_due then ${p.autoPauseReason} else schedules.paused_reason end,
-        paused_by_subject = case when pause.is_due then ${sql.lit(SYSTEM_SUBJECT)} else schedules.paused_by_subject end
+        paused_by_subject = case when pause.is_due then ${literal(SYSTEM_SUBJECT)} else schedules.paused_by_subject end
       from settled
-      join carillon.schedules as before on before.id = settled.schedule_id
+      join schedules as before on before.id = settled.schedule_id
       cross join lateral (
         select settled.state in ('failed', 'skipped') as is_one, settled.due_at is null and settled.attempt_count = 0 as is_untried
       ) as failure
@@ -167,37 +177,16 @@ export async function settleRuns(
         and (failure.is_one or failure.is_untried or (settled.state = 'succeeded' and schedules.consecutive_failures > 0))
       returning schedules.id, schedules.tenant_id, schedules.project_id, schedules.revision, pause.is_due
     ), changed as (
-      insert into carillon.schedule_changes (
+      insert into schedule_changes (
         schedule_id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, reason, changed_at
       )
-      select id, tenant_id, project_id, 'paused', revision, null, ${sql.lit(SYSTEM_SUBJECT)}, ${p.autoPauseReason},
+      select id, tenant_id, project_id, 'paused', revision, null, ${literal(SYSTEM_SUBJECT)}, ${p.autoPauseReason},
         (select at from stamp)
       from counted
       where is_due
     )
-    select settled.schedule_id, settled.scheduled_for, settled.id, settled.tenant_id, settled.project_id,
-      schedules.target_kind, settled.attempt_count, settled.state, settled.reason, settled.started_at,
-      (select at from stamp) as settled_at, settled.due_at, settled.lane, settled.schedule_id = any(array(select id from counted where is_due)) as is_auto_paused
+    select ${SETTLED_COLUMNS}
     from settled
-    join carillon.schedules on schedules.id = settled.schedule_id`.execute(tx)
-  return rows.map(toSettled)
-}
-
-function toSettled(row: Row): SettledRun {
-  return {
-    scheduleId: row.schedule_id,
-    scheduledFor: row.scheduled_for.getTime(),
-    runId: row.id,
-    tenantId: row.tenant_id,
-    projectId: row.project_id,
-    targetKind: row.target_kind,
-    attempt: row.attempt_count,
-    state: row.state,
-    reason: row.reason,
-    startedAt: (row.started_at ?? row.settled_at).getTime(),
-    settledAt: row.settled_at.getTime(),
-    dueAt: row.due_at?.getTime() ?? null,
-    lane: row.lane,
-    isAutoPaused: row.is_auto_paused,
-  }
+    join schedules on schedules.id = settled.schedule_id`.execute(tx)
+  return rows.map((row) => ({ ...row, startedAt: row.startedAt ?? row.settledAt }))
 }

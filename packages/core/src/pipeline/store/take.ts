@@ -1,9 +1,21 @@
-import type { RunTrigger } from '@carillon/api'
-import { sql } from 'kysely'
+import { RUN_TRIGGERS } from '@carillon/api'
 
+import {
+  columns,
+  instant,
+  integer,
+  json,
+  rowVersion,
+  smallint,
+  text,
+  uuid,
+  word,
+  type RowFrom,
+} from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import { isOpen } from '../../db/indexed-sql.ts'
 import { nowOf, stampOf } from '../../db/now.ts'
+import { sql } from '../../db/sql.ts'
 import { transactPipelined } from '../../db/transact.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { NIL_UUID } from '../../kernel/ids.ts'
@@ -15,30 +27,6 @@ export interface Take {
   readonly runs: readonly HeldRun[]
   /** The last taken position of each lane that had something to take. */
   readonly last: ReadonlyMap<string, LanePosition>
-}
-
-interface Row {
-  ordinal: number
-  due_at: Date
-  id: string
-  schedule_id: string
-  scheduled_for: Date
-  tenant_id: string
-  project_id: string
-  target_kind: string
-  trigger: RunTrigger
-  attempt_count: number
-  token: number
-  started_at: Date
-  target: unknown
-  policy: string | null
-  grant_id: string | null
-  grant_version: string | null
-  grant_subject: string | null
-  billing_account_id: string | null
-  scopes: string[] | null
-  grant_schedule_id: string | null
-  owner_subject: string
 }
 
 /**
@@ -65,6 +53,35 @@ export async function takeWaiting(
   return result.taking
 }
 
+/** A taken run. Its revision and its grant may be missing. */
+const TAKEN_COLUMNS = columns('taken', {
+  ordinal: integer.as(sql`taken.ordinal::integer`),
+  dueAt: instant.present,
+  runId: uuid.as(sql`taken.id`),
+  scheduleId: uuid,
+  scheduledFor: instant,
+  tenantId: text,
+  projectId: text,
+  targetKind: text.as(sql`coalesce(revisions.target_kind, taken.present_kind)`),
+  trigger: word('run_trigger', RUN_TRIGGERS),
+  attempt: smallint.as(sql`taken.attempt_count`),
+  token: integer,
+  startedAt: instant.present,
+  ownerSubject: text,
+})
+  .with('revisions', {
+    target: json().orNull,
+    policy: text.orNull.as(sql`revisions.policy::text`),
+    grantId: uuid.orNull,
+  })
+  .with('grants', {
+    grantVersion: rowVersion.orNull.as(sql`grants.xmin`),
+    grantSubject: text.orNull.as(sql`grants.subject`),
+    billingAccountId: text.orNull,
+    scopes: text.list.orNull,
+    grantScheduleId: uuid.orNull.as(sql`grants.schedule_id`),
+  })
+
 /**
  * The statement of TAKE. It locks the schedules of the runs, because BEGIN decides by which runs are open, and skips schedules that
  * another transaction has locked, so that they do not block their lane. It compares each run again under the lock and
@@ -75,7 +92,7 @@ export async function takeDue(
   p: { lanes: readonly LaneFrom[]; perLane: number; workerId: string; now: Date | null },
 ): Promise<Take> {
   const { names, dues, ids, slots } = columnsOf(p.lanes)
-  const { rows } = await sql<Row>`
+  const rows = await sql`
     with stamp as materialized (
       select ${stampOf(p.now)} as at
     ), due as materialized (
@@ -85,8 +102,8 @@ export async function takeDue(
       cross join lateral (
         select runs.schedule_id, runs.scheduled_for, runs.token, runs.due_at, schedules.owner_subject,
           schedules.target_kind as present_kind
-        from carillon.runs
-        join carillon.schedules on schedules.id = runs.schedule_id
+        from runs
+        join schedules on schedules.id = runs.schedule_id
         where ${RUNS_OF_LANE}
           and runs.due_at <= ${nowOf(p.now)}
         order by runs.due_at, runs.schedule_id, runs.scheduled_for
@@ -94,11 +111,11 @@ export async function takeDue(
         for update of schedules skip locked
       ) as run
       where exists (
-        select from carillon.workers
+        select from workers
         where workers.id = ${p.workerId} and workers.lease_expires_at > ${nowOf(p.now)}
       )
     ), taken as (
-      update carillon.runs
+      update runs
       set state = 'running',
         attempt_count = runs.attempt_count + 1,
         token = runs.token + 1,
@@ -118,51 +135,46 @@ export async function takeDue(
       returning due.ordinal, due.due_at, runs.id, runs.schedule_id, runs.scheduled_for, runs.tenant_id, runs.project_id,
         runs.revision, runs.trigger, runs.attempt_count, runs.token, runs.started_at, due.owner_subject, due.present_kind
     )
-    select taken.ordinal::integer as ordinal, taken.due_at, taken.id, taken.schedule_id, taken.scheduled_for, taken.tenant_id,
-      taken.project_id, coalesce(revisions.target_kind, taken.present_kind) as target_kind, taken.trigger,
-      taken.attempt_count, taken.token, taken.started_at, revisions.target, revisions.policy::text as policy,
-      revisions.grant_id, grants.xmin as grant_version, grants.subject as grant_subject, grants.billing_account_id,
-      grants.scopes, grants.schedule_id as grant_schedule_id, taken.owner_subject
+    select ${TAKEN_COLUMNS}
     from taken
     -- If the revision is missing, the run is taken all the same, so that it fails and says why.
-    left join carillon.schedule_revisions as revisions
+    left join schedule_revisions as revisions
       on revisions.schedule_id = taken.schedule_id and revisions.revision = taken.revision
-    left join carillon.execution_grants as grants
+    left join execution_grants as grants
       on grants.id = revisions.grant_id and grants.tenant_id = taken.tenant_id and grants.project_id = taken.project_id
     order by taken.ordinal, taken.due_at, taken.schedule_id, taken.scheduled_for`.execute(db)
   const last = new Map<string, LanePosition>()
-  for (const { ordinal, due_at, schedule_id, scheduled_for } of rows) {
+  for (const { ordinal, dueAt, scheduleId, scheduledFor } of rows) {
     const lane = p.lanes[ordinal - 1]?.lane
-    if (lane === undefined) continue
-    last.set(lane, { dueAt: due_at.getTime(), scheduleId: schedule_id, slot: scheduled_for.getTime() })
+    if (lane !== undefined) last.set(lane, { dueAt, scheduleId, slot: scheduledFor })
   }
   return { runs: rows.map((row) => toHeld(row, p.workerId)), last }
 }
 
-function toHeld(row: Row, workerId: string): HeldRun {
+function toHeld(row: RowFrom<typeof TAKEN_COLUMNS>, workerId: string): HeldRun {
   return {
-    runId: row.id,
-    scheduleId: row.schedule_id,
-    scheduledFor: row.scheduled_for.getTime(),
-    tenantId: row.tenant_id,
-    projectId: row.project_id,
-    targetKind: row.target_kind,
+    runId: row.runId,
+    scheduleId: row.scheduleId,
+    scheduledFor: row.scheduledFor,
+    tenantId: row.tenantId,
+    projectId: row.projectId,
+    targetKind: row.targetKind,
     trigger: row.trigger,
-    attempt: row.attempt_count,
+    attempt: row.attempt,
     token: row.token,
     workerId,
-    startedAt: row.started_at.getTime(),
+    startedAt: row.startedAt,
     target: row.target,
     policy: row.policy ?? '',
     grant: {
-      id: row.grant_id ?? NIL_UUID,
-      version: row.grant_version ?? '0',
+      id: row.grantId ?? NIL_UUID,
+      version: row.grantVersion ?? '0',
       // Without a grant there are no scopes, so the attempt is refused.
-      subject: row.grant_subject ?? '',
-      billingAccountId: row.billing_account_id,
+      subject: row.grantSubject ?? '',
+      billingAccountId: row.billingAccountId,
       scopes: row.scopes ?? [],
-      scheduleId: row.grant_schedule_id,
+      scheduleId: row.grantScheduleId,
     },
-    ownerSubject: row.owner_subject,
+    ownerSubject: row.ownerSubject,
   }
 }

@@ -1,13 +1,13 @@
-import { sql } from 'kysely'
-
+import { boolean, columns, instant, json, text, uuid } from '../../db/columns.ts'
 import type { Db } from '../../db/database.ts'
 import { isOpen } from '../../db/indexed-sql.ts'
 import { nowOf } from '../../db/now.ts'
+import { literal, sql } from '../../db/sql.ts'
 import type { FailingServices } from '../../kernel/failure-record.ts'
 import { NIL_UUID } from '../../kernel/ids.ts'
 import { TZDATA_VERSION, VERSION } from '../../kernel/version.ts'
 import type { RunFence } from '../../ledger/held-run.ts'
-import { FENCE_COLUMNS, RUNS_WITH_REVISION, toFence, type FenceRow } from './fences.ts'
+import { FENCE_COLUMNS, RUNS_WITH_REVISION } from './fences.ts'
 
 /* In every function, `now` is null in production: Postgres' own clock decides (I10). A test passes an instant. */
 
@@ -23,7 +23,7 @@ export async function registerWorker(
   },
 ): Promise<void> {
   await sql`
-    insert into carillon.workers (
+    insert into workers (
       id, name, target_kinds, started_at, heartbeat_at, lease_expires_at, version, tzdata_version
     )
     values (
@@ -41,8 +41,8 @@ export async function extendLease(
   db: Db,
   p: { id: string; failing: FailingServices | null; fullMsAgo: number | null; leaseMs: number; now: Date | null },
 ): Promise<boolean> {
-  const { rows } = await sql`
-    update carillon.workers
+  const rows = await sql`
+    update workers
     set heartbeat_at = ${nowOf(p.now)},
       lease_expires_at = ${nowOf(p.now)} + ${p.leaseMs} * interval '1 millisecond',
       failing = ${p.failing === null ? null : JSON.stringify(p.failing)}::json,
@@ -55,7 +55,7 @@ export async function extendLease(
 /** Ends the lease of a worker that stops. */
 export async function endLease(db: Db, p: { id: string; now: Date | null }): Promise<void> {
   await sql`
-    update carillon.workers
+    update workers
     set lease_expires_at = least(workers.lease_expires_at, ${nowOf(p.now)})
     where workers.id = ${p.id}`.execute(db)
 }
@@ -76,41 +76,33 @@ export interface WorkerRecord {
   readonly failing: FailingServices | null
 }
 
+const WORKER_COLUMNS = columns('workers', {
+  id: uuid,
+  name: text,
+  targetKinds: text.list,
+  version: text.orNull,
+  tzdataVersion: text.orNull,
+  startedAt: instant,
+  heartbeatAt: instant,
+  failing: json<FailingServices>().orNull,
+})
+
 /** All workers, the longest running first. */
 export async function listWorkers(db: Db, p: { now: Date | null }): Promise<WorkerRecord[]> {
-  const { rows } = await sql<{
-    id: string
-    name: string
-    target_kinds: string[]
-    version: string | null
-    tzdata_version: string | null
-    started_at: Date
-    heartbeat_at: Date
-    is_alive: boolean
-    failing: FailingServices | null
-  }>`
-    select workers.id, workers.name, workers.target_kinds, workers.version, workers.tzdata_version, workers.started_at,
-      workers.heartbeat_at, workers.lease_expires_at > ${nowOf(p.now)} as is_alive, workers.failing
-    from carillon.workers
+  const isAlive = boolean.as(sql`workers.lease_expires_at > ${nowOf(p.now)}`)
+  return sql`
+    select ${WORKER_COLUMNS.with('workers', { isAlive })}
+    from workers
     order by workers.started_at, workers.id`.execute(db)
-  return rows.map((row) => ({
-    id: row.id,
-    name: row.name,
-    targetKinds: row.target_kinds,
-    version: row.version,
-    tzdataVersion: row.tzdata_version,
-    startedAt: row.started_at.getTime(),
-    heartbeatAt: row.heartbeat_at.getTime(),
-    isAlive: row.is_alive,
-    failing: row.failing,
-  }))
 }
+
+const WORKER_ID = columns('workers', { id: uuid })
 
 /** Workers whose lease has run out. */
 export async function findDeadWorkers(db: Db, p: { now: Date | null }): Promise<string[]> {
-  const { rows } = await sql<{ id: string }>`
-    select workers.id
-    from carillon.workers
+  const rows = await sql`
+    select ${WORKER_ID}
+    from workers
     where workers.lease_expires_at <= ${nowOf(p.now)}`.execute(db)
   return rows.map(({ id }) => id)
 }
@@ -120,12 +112,12 @@ export async function findDeadWorkers(db: Db, p: { now: Date | null }): Promise<
  * finds the run. Returns how many rows it deleted.
  */
 export async function removeDeadWorkers(db: Db, p: { ids: readonly string[]; now: Date | null }): Promise<number> {
-  const { rows } = await sql`
-    delete from carillon.workers
+  const rows = await sql`
+    delete from workers
     where workers.id = any(${p.ids}::uuid[])
       and workers.lease_expires_at <= ${nowOf(p.now)}
       and workers.id <> all(array(
-        select runs.worker_id from carillon.runs where runs.worker_id = any(${p.ids}::uuid[]) and ${isOpen()}
+        select runs.worker_id from runs where runs.worker_id = any(${p.ids}::uuid[]) and ${isOpen()}
       ))
     returning workers.id`.execute(db)
   return rows.length
@@ -138,6 +130,11 @@ export interface OrphanedRun extends RunFence {
   readonly policy: string
 }
 
+const ORPHAN_COLUMNS = FENCE_COLUMNS.with('runs', {
+  isCancelRequested: boolean.as(sql`runs.cancel_requested_at is not null`),
+  policy: text.orNull.as(sql`revisions.policy::text`),
+})
+
 /**
  * Runs held by workers whose lease has run out. With `workerIds` null, runs held by any worker that is not alive: that reads all
  * held runs. Waiting runs are never read.
@@ -149,21 +146,17 @@ export async function findOrphanedRuns(
   const isOfWorker =
     p.workerIds === null
       ? // With `is not null`, Postgres would scan a month that its statistics show as empty, instead of the index of open runs.
-        sql`runs.worker_id >= ${sql.lit(NIL_UUID)}`
+        sql`runs.worker_id >= ${literal(NIL_UUID)}`
       : sql`runs.worker_id = any(${p.workerIds}::uuid[])`
-  const { rows } = await sql<FenceRow & { is_cancel_requested: boolean; policy: string | null }>`
-    select ${FENCE_COLUMNS}, runs.cancel_requested_at is not null as is_cancel_requested, revisions.policy::text as policy
+  const rows = await sql`
+    select ${ORPHAN_COLUMNS}
     from ${RUNS_WITH_REVISION}
     where ${isOpen()}
       and ${isOfWorker}
       and not exists (
-        select from carillon.workers
+        select from workers
         where workers.id = runs.worker_id and workers.lease_expires_at > ${nowOf(p.now)}
       )
     limit ${p.limit}`.execute(db)
-  return rows.map((row) => ({
-    ...toFence(row),
-    isCancelRequested: row.is_cancel_requested,
-    policy: row.policy ?? '',
-  }))
+  return rows.map((row) => ({ ...row, policy: row.policy ?? '' }))
 }

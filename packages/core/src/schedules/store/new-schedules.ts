@@ -1,6 +1,6 @@
 import type { CadenceSpec } from '@carillon/cadence'
-import { CompiledQuery } from 'kysely'
 
+import { snakeCase } from '../../db/columns.ts'
 import type { Tx } from '../../db/database.ts'
 import { AGENDA_CHANNEL, NOTIFY_WITHIN_MS } from '../../db/notify.ts'
 import { instantText, plainArray, quotedArray } from '../../db/parameters.ts'
@@ -14,7 +14,7 @@ interface ValueOf {
   boolean: boolean
   smallint: number
   timestamptz: number
-  'carillon.cadence_kind': CadenceSpec['kind']
+  cadence_kind: CadenceSpec['kind']
 }
 
 type ColumnType = keyof ValueOf
@@ -35,7 +35,7 @@ const COLUMNS = {
   dueAt: { type: 'timestamptz', tables: ['schedules'] },
   autoPauseThreshold: { type: 'smallint', tables: ['schedules'] },
   name: { type: 'text', tables: ['revisions'] },
-  cadenceKind: { type: 'carillon.cadence_kind', tables: ['revisions'] },
+  cadenceKind: { type: 'cadence_kind', tables: ['revisions'] },
   /** Type `json`, not `jsonb`, so that Postgres keeps the order of the fields. The same holds for target and policy. */
   cadence: { type: 'json', tables: [] },
   target: { type: 'json', tables: ['revisions'] },
@@ -51,28 +51,29 @@ export type NewSchedule = { readonly [Name in Field]: ValueOf[(typeof COLUMNS)[N
 
 const FIELDS = Object.keys(COLUMNS) as readonly Field[]
 const parameter = (ordinal: number): string => `$${FIELDS.length + ordinal}`
-const [TENANT, PROJECT, ACTOR, CHANNEL] = [parameter(1), parameter(2), parameter(3), parameter(5)]
+const [TENANT, PROJECT, ACTOR] = [parameter(1), parameter(2), parameter(3)]
+const CHANNEL = AGENDA_CHANNEL.compile().text
 const NOW = `coalesce(${parameter(4)}::timestamptz, now())`
-const NOTIFY_BEFORE = `${NOW} + ${parameter(6)} * interval '1 millisecond'`
+const NOTIFY_BEFORE = `${NOW} + ${parameter(5)} * interval '1 millisecond'`
 
 /**
  * The text of the statement. It is built once, because building it takes as long as all other work of a create in this process.
  * Postgres checks the foreign keys between the tables at the end of the statement.
  */
 function insertText(valueOf: (field: Field) => string, from: string): string {
-  const namesIn = (table: Table): string => fieldsIn(table).map(columnOf).join(', ')
+  const namesIn = (table: Table): string => fieldsIn(table).map(snakeCase).join(', ')
   const valuesIn = (table: Table): string => fieldsIn(table).map(valueOf).join(', ')
   const cadenceOf = (kind: CadenceSpec['kind']): string =>
     `case ${valueOf('cadenceKind')} when '${kind}' then ${valueOf('cadence')} end`
   return `
     schedule as (
-      insert into carillon.schedules (
+      insert into schedules (
         ${namesIn('schedules')}, tenant_id, project_id, state, revision, created_by_subject, created_at
       )
       select ${valuesIn('schedules')}, ${TENANT}, ${PROJECT}, 'active', 1, ${ACTOR}, ${NOW}
       ${from}
     ), own_grant as (
-      insert into carillon.execution_grants (
+      insert into execution_grants (
         id, tenant_id, project_id, subject, scopes, created_by_subject, created_at, schedule_id
       )
       select ${valueOf('grantId')}, ${TENANT}, ${PROJECT}, ${valueOf('ownerSubject')}, array[${valueOf('requiredScope')}],
@@ -80,7 +81,7 @@ function insertText(valueOf: (field: Field) => string, from: string): string {
       ${from}
       where ${valueOf('isGrantOwn')}
     ), revision as (
-      insert into carillon.schedule_revisions (
+      insert into schedule_revisions (
         ${namesIn('revisions')}, schedule_id, revision, tenant_id, project_id, cadence_once, cadence_cron, cadence_rrule,
         cadence_interval, cadence_frequency, changed_by_subject, changed_at
       )
@@ -88,7 +89,7 @@ function insertText(valueOf: (field: Field) => string, from: string): string {
         ${cadenceOf('cron')}, ${cadenceOf('rrule')}, ${cadenceOf('interval')}, ${cadenceOf('frequency')}, ${ACTOR}, ${NOW}
       ${from}
     ), change as (
-      insert into carillon.schedule_changes (
+      insert into schedule_changes (
         schedule_id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, reason, changed_at
       )
       select ${valueOf('id')}, ${TENANT}, ${PROJECT}, 'created', 1, ${valueOf('nextSlotAt')}, ${ACTOR}, null, ${NOW}
@@ -107,8 +108,8 @@ const INSERT_MANY = `
   with given as (
     select *
     from unnest(${FIELDS.map((field) => `${PARAMETERS.get(field)}[]`).join(', ')})
-      as given (${FIELDS.map(columnOf).join(', ')})
-  ), ${insertText((field) => `given.${columnOf(field)}`, 'from given')}`
+      as given (${FIELDS.map(snakeCase).join(', ')})
+  ), ${insertText((field) => `given.${snakeCase(field)}`, 'from given')}`
 
 /**
  * Inserts schedules in one statement, each with its first revision, the first entry of its history and, if it names no grant, a grant
@@ -123,16 +124,12 @@ export async function insertSchedules(
   if (first === undefined) return
   const isOne = p.schedules.length === 1
   const values = FIELDS.map((field) => (isOne ? valueIn(first, field) : arrayOf(p.schedules, field)))
-  const shared = [p.tenantId, p.projectId, p.actor, p.now, AGENDA_CHANNEL, NOTIFY_WITHIN_MS]
-  await tx.getExecutor().executeQuery(CompiledQuery.raw(isOne ? INSERT_ONE : INSERT_MANY, [...values, ...shared]))
+  const shared = [p.tenantId, p.projectId, p.actor, p.now, NOTIFY_WITHIN_MS]
+  await tx.run({ text: isOne ? INSERT_ONE : INSERT_MANY, parameters: [...values, ...shared] })
 }
 
 function fieldsIn(table: Table): Field[] {
   return FIELDS.filter((field) => COLUMNS[field].tables.some((name) => name === table))
-}
-
-function columnOf(field: Field): string {
-  return field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 function valueIn(schedule: NewSchedule, field: Field): string {

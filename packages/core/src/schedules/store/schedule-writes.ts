@@ -1,11 +1,11 @@
 import type { CadenceSpec } from '@carillon/cadence'
-import { sql, type RawBuilder } from 'kysely'
 
 import type { NextDue } from '../../cadences/cadence-cache.ts'
 import type { Tx } from '../../db/database.ts'
 import { AGENDA_CHANNEL, NOTIFY_WITHIN_MS } from '../../db/notify.ts'
 import { nowOf } from '../../db/now.ts'
 import { instantText } from '../../db/parameters.ts'
+import { sql, type Sql } from '../../db/sql.ts'
 import type { EndedRun } from '../../ledger/open-runs.ts'
 import type { SchedulePolicy } from '../../policy/schedule-policy.ts'
 
@@ -36,9 +36,9 @@ export async function reviseSchedule(
 ): Promise<void> {
   await sql`
     with schedule as (
-      update carillon.schedules
+      update schedules
       set revision = schedules.revision + 1,
-        state = ${p.state}::carillon.schedule_state,
+        state = ${p.state}::schedule_state,
         target_kind = ${p.target.kind},
         grant_id = ${p.grant.id}::uuid,
         next_slot_at = ${instant(p.nextSlotAt)},
@@ -60,7 +60,7 @@ export async function pauseSchedule(
   p: { id: string; actor: string; reason: string; now: Date | null },
 ): Promise<void> {
   await sql`
-    update carillon.schedules
+    update schedules
     set state = 'paused', next_slot_at = null, due_at = null,
       paused_by_subject = ${p.actor}, paused_reason = ${p.reason}, paused_at = ${nowOf(p.now)}
     where schedules.id = ${p.id}`.execute(tx)
@@ -73,8 +73,8 @@ export async function resumeSchedule(
 ): Promise<void> {
   await sql`
     with schedule as (
-      update carillon.schedules
-      set state = ${p.nextSlotAt === null ? 'completed' : 'active'}::carillon.schedule_state,
+      update schedules
+      set state = ${p.nextSlotAt === null ? 'completed' : 'active'}::schedule_state,
         next_slot_at = ${instant(p.nextSlotAt)},
         due_at = ${instant(p.dueAt)},
         consecutive_failures = 0,
@@ -93,7 +93,7 @@ export async function deleteSchedules(
   p: { ids: readonly string[]; actor: string; now: Date | null },
 ): Promise<void> {
   await sql`
-    update carillon.schedules
+    update schedules
     set state = 'deleted', next_slot_at = null, due_at = null,
       deleted_by_subject = ${p.actor}, deleted_at = ${nowOf(p.now)}
     where schedules.id = any(${p.ids}::uuid[])`.execute(tx)
@@ -105,7 +105,7 @@ export async function deleteSchedules(
  */
 export async function countManualRun(tx: Tx, p: { id: string; failed: number; untried: number }): Promise<void> {
   await sql`
-    update carillon.schedules
+    update schedules
     set run_count = schedules.run_count + 1 - ${p.untried}::integer,
       failure_count = schedules.failure_count + ${p.failed}::integer,
       consecutive_failures = schedules.consecutive_failures + ${p.failed}::integer
@@ -117,7 +117,7 @@ export async function uncountUntried(tx: Tx, p: { ended: readonly EndedRun[] }):
   const scheduleIds = p.ended.filter(({ isTried }) => !isTried).map(({ scheduleId }) => scheduleId)
   if (scheduleIds.length === 0) return
   await sql`
-    update carillon.schedules
+    update schedules
     set run_count = schedules.run_count - untried.runs
     from (select id, count(*) as runs from unnest(${scheduleIds}::uuid[]) as ended(id) group by id) as untried
     where schedules.id = untried.id`.execute(tx)
@@ -127,22 +127,21 @@ export async function uncountUntried(tx: Tx, p: { ended: readonly EndedRun[] }):
 export async function setExcludedSlots(tx: Tx, p: { id: string; slots: readonly number[] }): Promise<void> {
   const slots = p.slots.length === 0 ? null : p.slots.map((slot) => instantText(slot))
   await sql`
-    update carillon.schedules
+    update schedules
     set excluded_slots = ${slots}::timestamptz[]
     where schedules.id = ${p.id}`.execute(tx)
 }
 
-function revisionInsert(p: RevisionContent & { actor: string; now: Date | null }): RawBuilder<unknown> {
+function revisionInsert(p: RevisionContent & { actor: string; now: Date | null }): Sql<never> {
   const { kind } = p.cadence
-  const payload = (of: CadenceSpec['kind']): RawBuilder<unknown> =>
-    sql`${kind === of ? JSON.stringify(p.cadence) : null}::json`
+  const payload = (of: CadenceSpec['kind']): Sql<never> => sql`${kind === of ? JSON.stringify(p.cadence) : null}::json`
   return sql`
-      insert into carillon.schedule_revisions (
+      insert into schedule_revisions (
         schedule_id, revision, tenant_id, project_id, name, cadence_kind, cadence_once, cadence_cron, cadence_rrule,
         cadence_interval, cadence_frequency, target_kind, target, policy, grant_id, required_scope, changed_by_subject,
         changed_at
       )
-      select id, revision, tenant_id, project_id, ${p.name}, ${kind}::carillon.cadence_kind, ${payload('once')},
+      select id, revision, tenant_id, project_id, ${p.name}, ${kind}::cadence_kind, ${payload('once')},
         ${payload('cron')}, ${payload('rrule')}, ${payload('interval')}, ${payload('frequency')}, ${p.target.kind},
         ${JSON.stringify(p.target)}::json, ${JSON.stringify(p.policy)}::json, ${p.grant.id}::uuid, ${p.requiredScope},
         ${p.actor}, ${nowOf(p.now)}
@@ -157,10 +156,10 @@ function ownGrant({
   grant,
   actor,
   now,
-}: Pick<RevisionContent, 'grant'> & { actor: string; now: Date | null }): RawBuilder<unknown> {
+}: Pick<RevisionContent, 'grant'> & { actor: string; now: Date | null }): Sql<never> {
   if (grant.own === null) return sql``
   return sql`own_grant as (
-      insert into carillon.execution_grants (
+      insert into execution_grants (
         id, tenant_id, project_id, subject, scopes, expires_at, created_by_subject, created_at, schedule_id
       )
       select ${grant.id}::uuid, tenant_id, project_id, owner_subject, ${grant.own.scopes}::text[],
@@ -170,13 +169,13 @@ function ownGrant({
 }
 
 /** Ends a statement whose common table expression `schedule` was changed: workers are notified only if it is due before they look again. */
-function notifySoonDue({ now }: { readonly now: Date | null }): RawBuilder<unknown> {
+function notifySoonDue({ now }: { readonly now: Date | null }): Sql<never> {
   return sql`
     select pg_notify(${AGENDA_CHANNEL}, lane)
     from schedule
     where due_at < ${nowOf(now)} + ${NOTIFY_WITHIN_MS} * interval '1 millisecond'`
 }
 
-function instant(at: number | null): RawBuilder<unknown> {
+function instant(at: number | null): Sql<never> {
   return sql`${instantText(at)}::timestamptz`
 }

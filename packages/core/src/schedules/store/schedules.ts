@@ -1,65 +1,56 @@
-import type { ScheduleState } from '@carillon/api'
-import { sql, type RawBuilder } from 'kysely'
+import { SCHEDULE_STATES, STORED_SCHEDULE_STATES, type ScheduleState } from '@carillon/api'
 
-import { CADENCE_COLUMN } from '../../db/columns.ts'
+import { bigint, boolean, columns, instant, integer, json, text, uuid, word } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
+import { CADENCE_COLUMN } from '../../db/shared-columns.ts'
+import { sql, type Sql } from '../../db/sql.ts'
 import type { Scope } from '../../kernel/scope.ts'
 import type { Schedule } from '../../ledger/records.ts'
 
-interface Row {
-  id: string
-  tenant_id: string
-  project_id: string
-  owner_subject: string
-  name: string
-  state: Schedule['state']
-  revision: number
-  cadence: Schedule['cadence']
-  target: Schedule['target']
-  policy: Schedule['policy']
-  grant_id: string
-  grant_expires_at: Date | null
-  is_grant_revoked: boolean
-  next_slot_at: Date | null
-  due_at: Date | null
-  excluded_slots: Date[] | null
-  run_count: string
-  failure_count: string
-  consecutive_failures: number
-  created_by_subject: string
-  created_at: Date
-  updated_by_subject: string | null
-  updated_at: Date | null
-  paused_by_subject: string | null
-  paused_reason: string | null
-  paused_at: Date | null
-}
-
-const SCHEDULE_COLUMNS = sql`
-  schedules.id, schedules.tenant_id, schedules.project_id, schedules.owner_subject, revisions.name, schedules.state,
-  schedules.revision,
-  ${CADENCE_COLUMN} as cadence,
-  revisions.target, revisions.policy, schedules.grant_id, grants.expires_at as grant_expires_at,
-  grants.id is null or grants.revoked_at is not null as is_grant_revoked, schedules.next_slot_at, schedules.due_at,
-  schedules.excluded_slots, schedules.run_count, schedules.failure_count, schedules.consecutive_failures,
-  schedules.created_by_subject, schedules.created_at, schedules.updated_by_subject, schedules.updated_at,
-  schedules.paused_by_subject, schedules.paused_reason, schedules.paused_at`
+const SCHEDULE_COLUMNS = columns('schedules', {
+  id: uuid,
+  tenantId: text,
+  projectId: text,
+  ownerSubject: text,
+  name: text.as(sql`revisions.name`),
+  // None of these statements returns a deleted schedule.
+  state: word('schedule_state', STORED_SCHEDULE_STATES).only(SCHEDULE_STATES),
+  revision: integer,
+  cadence: json<Schedule['cadence']>().as(CADENCE_COLUMN),
+  target: json<Schedule['target']>().as(sql`revisions.target`),
+  policy: json<Schedule['policy']>().as(sql`revisions.policy`),
+  grantId: uuid,
+  grantExpiresAt: instant.orNull.as(sql`grants.expires_at`),
+  isGrantRevoked: boolean.as(sql`grants.id is null or grants.revoked_at is not null`),
+  nextSlotAt: instant.orNull,
+  dueAt: instant.orNull,
+  excludedSlots: instant.list.as(sql`coalesce(schedules.excluded_slots, '{}')`),
+  runCount: bigint,
+  failureCount: bigint,
+  consecutiveFailures: integer,
+  createdBy: text.as(sql`schedules.created_by_subject`),
+  createdAt: instant,
+  updatedBy: text.orNull.as(sql`schedules.updated_by_subject`),
+  updatedAt: instant.orNull,
+  pausedBy: text.orNull.as(sql`schedules.paused_by_subject`),
+  pausedReason: text.orNull,
+  pausedAt: instant.orNull,
+})
 
 const FROM_SCHEDULES = sql`
-  carillon.schedules
-  join carillon.schedule_revisions as revisions
+  schedules
+  join schedule_revisions as revisions
     on revisions.schedule_id = schedules.id and revisions.revision = schedules.revision
-  left join carillon.execution_grants as grants on grants.id = schedules.grant_id`
+  left join execution_grants as grants on grants.id = schedules.grant_id`
 
 /** A schedule that is not deleted; undefined also if the schedule belongs to another project (I9). */
 export async function findSchedule(db: Db | Tx, p: Scope & { id: string }): Promise<Schedule | undefined> {
-  const { rows } = await sql<Row>`
+  const [schedule] = await sql`
     select ${SCHEDULE_COLUMNS}
     from ${FROM_SCHEDULES}
     where schedules.id = ${p.id} and schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId}
       and schedules.state <> 'deleted'`.execute(db)
-  const [row] = rows
-  return row && toSchedule(row)
+  return schedule
 }
 
 /**
@@ -67,29 +58,30 @@ export async function findSchedule(db: Db | Tx, p: Scope & { id: string }): Prom
  * of an edit would join the current row with the revisions of an older snapshot, and find no schedule.
  */
 export async function lockSchedule(tx: Tx, p: Scope & { id: string }): Promise<Schedule | undefined> {
-  const { rows } = await sql`
+  const locked = await sql`
     select
-    from carillon.schedules
+    from schedules
     where schedules.id = ${p.id} and schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId}
       and schedules.state <> 'deleted'
     for update`.execute(tx)
-  return rows.length === 0 ? undefined : findSchedule(tx, p)
+  return locked.length === 0 ? undefined : findSchedule(tx, p)
 }
+
+const ID_COLUMN = columns('schedules', { id: uuid })
 
 /** All schedules of a project that are not deleted, locked in the order of their ids. Two statements, as in `lockSchedule`. */
 export async function lockProject(tx: Tx, p: Scope): Promise<Schedule[]> {
-  const { rows: locked } = await sql<{ id: string }>`
-    select schedules.id
-    from carillon.schedules
+  const locked = await sql`
+    select ${ID_COLUMN}
+    from schedules
     where schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId} and schedules.state <> 'deleted'
     order by schedules.id
     for update`.execute(tx)
-  const { rows } = await sql<Row>`
+  return sql`
     select ${SCHEDULE_COLUMNS}
     from ${FROM_SCHEDULES}
     where schedules.id = any(${locked.map(({ id }) => id)}::uuid[])
     order by schedules.id`.execute(tx)
-  return rows.map(toSchedule)
 }
 
 /** The filters of a page; null: any value. `before` is the last id of the previous page; null: the first page. */
@@ -103,12 +95,11 @@ interface ListQuery extends Scope {
 
 /** A page of a project's schedules, the newest first. */
 export async function listSchedules(tx: Tx, p: ListQuery): Promise<Schedule[]> {
-  const { rows } = await sql<Row>`
+  return sql`
     select ${SCHEDULE_COLUMNS}
     from ${FROM_SCHEDULES}
     where schedules.id = any(array(${isFiltered(p) ? idsByRow(p) : idsByName(p)}))
     order by schedules.id desc`.execute(tx)
-  return rows.map(toSchedule)
 }
 
 /** True if a filter other than the name may match only a few schedules of a project. */
@@ -117,20 +108,20 @@ function isFiltered({ state, targetKind }: ListQuery): boolean {
 }
 
 /** Reads the schedules of the project from the newest on until the page is full. Compares a name only if all other filters match. */
-function idsByRow(p: ListQuery): RawBuilder<unknown> {
+function idsByRow(p: ListQuery): Sql<never> {
   return sql`
       select schedules.id
-      from carillon.schedules
+      from schedules
       where schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId}
         and schedules.state <> 'deleted'
         ${and(p.before, (id) => sql`schedules.id < ${id}`)}
-        ${and(p.state, (state) => sql`schedules.state = ${state}::carillon.schedule_state`)}
+        ${and(p.state, (state) => sql`schedules.state = ${state}::schedule_state`)}
         ${and(p.targetKind, (kind) => sql`schedules.target_kind = ${kind}`)}
         ${and(
           p.nameContains,
           (part) => sql`exists (
             select
-            from carillon.schedule_revisions as named
+            from schedule_revisions as named
             where named.schedule_id = schedules.id and named.revision = schedules.revision
               and strpos(lower(named.name), lower(${part})) > 0
           )`,
@@ -147,18 +138,18 @@ function idsByRow(p: ListQuery): RawBuilder<unknown> {
  * could leak values, such as those of enums. If all schedules are active, it would estimate that `state <> 'deleted'` matches
  * no row, and would read and sort the whole project; or it would read the schedules of all tenants.
  */
-function idsByName(p: ListQuery): RawBuilder<unknown> {
+function idsByName(p: ListQuery): Sql<never> {
   return sql`
       select named.schedule_id
-      from carillon.schedule_revisions as named
+      from schedule_revisions as named
       cross join lateral (
         select
-        from carillon.schedules
+        from schedules
         where schedules.id = named.schedule_id
           and schedules.tenant_id = ${p.tenantId} and schedules.project_id = ${p.projectId}
           and schedules.state <> 'deleted'
           ${and(p.nameContains, () => sql`schedules.revision = named.revision`)}
-          ${and(p.state, (state) => sql`schedules.state = ${state}::carillon.schedule_state`)}
+          ${and(p.state, (state) => sql`schedules.state = ${state}::schedule_state`)}
         offset 0
       ) as listed
       where named.tenant_id = ${p.tenantId} and named.project_id = ${p.projectId}
@@ -168,37 +159,6 @@ function idsByName(p: ListQuery): RawBuilder<unknown> {
       limit ${p.limit}`
 }
 
-function and<Value>(value: Value | null, condition: (value: Value) => RawBuilder<unknown>): RawBuilder<unknown> {
+function and<Value>(value: Value | null, condition: (value: Value) => Sql<never>): Sql<never> {
   return value === null ? sql`` : sql`and ${condition(value)}`
-}
-
-function toSchedule(row: Row): Schedule {
-  return {
-    id: row.id,
-    tenantId: row.tenant_id,
-    projectId: row.project_id,
-    ownerSubject: row.owner_subject,
-    name: row.name,
-    state: row.state,
-    revision: row.revision,
-    cadence: row.cadence,
-    target: row.target,
-    policy: row.policy,
-    grantId: row.grant_id,
-    grantExpiresAt: row.grant_expires_at?.getTime() ?? null,
-    isGrantRevoked: row.is_grant_revoked,
-    nextSlotAt: row.next_slot_at?.getTime() ?? null,
-    dueAt: row.due_at?.getTime() ?? null,
-    excludedSlots: row.excluded_slots?.map((slot) => slot.getTime()) ?? [],
-    runCount: Number(row.run_count),
-    failureCount: Number(row.failure_count),
-    consecutiveFailures: row.consecutive_failures,
-    createdBy: row.created_by_subject,
-    createdAt: row.created_at.getTime(),
-    updatedBy: row.updated_by_subject,
-    updatedAt: row.updated_at?.getTime() ?? null,
-    pausedBy: row.paused_by_subject,
-    pausedReason: row.paused_reason,
-    pausedAt: row.paused_at?.getTime() ?? null,
-  }
 }

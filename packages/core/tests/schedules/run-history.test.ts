@@ -1,0 +1,128 @@
+import { expect, test } from 'vitest'
+
+import { emptiedPipelines } from '../emptied-pipeline.ts'
+import { holdRun } from '../held-run.ts'
+import { CALLER, MINUTE, type Pipeline } from '../pipeline.ts'
+import { FAIL, SUCCEEDED } from '../scripted-target.ts'
+import { sql } from '../sql.ts'
+
+const pipelineAt = emptiedPipelines()
+const START = '2026-03-02T09:00:30Z'
+const NOW = Date.parse(START)
+const BOB = { ...CALLER, subject: 'user:bob' }
+
+/** The changes of a schedule after its creation: those of a deleted schedule too, which users cannot read. */
+async function changesOf({ db }: Pipeline, { id }: { readonly id: string }): Promise<string[]> {
+  const { rows } = await sql<{ line: string }>`
+    select concat_ws(' ', change, 'by', actor_subject, to_char(scheduled_for at time zone 'UTC', 'HH24:MI:SS')) as line
+    from carillon.schedule_changes
+    where schedule_id = ${id} and change <> 'created'
+    order by id`.execute(db)
+  return rows.map(({ line }) => line)
+}
+
+test('the history says who requested a run, when, and for which slot; the next slot stays the same', async () => {
+  const pipeline = await pipelineAt(START)
+  const schedule = await pipeline.create()
+  pipeline.clock.advance(1000)
+
+  const run = await pipeline.scheduler.runNow(BOB, schedule.id)
+
+  const [created, requested, ...more] = await pipeline.scheduler.history(CALLER, schedule.id)
+  expect(created).toMatchObject({ change: 'created', scheduledFor: null })
+  expect(requested).toEqual({
+    change: 'run_requested',
+    revision: 1,
+    nextSlotAt: schedule.nextSlotAt,
+    scheduledFor: run.scheduledFor,
+    actor: 'user:bob',
+    reason: null,
+    changedAt: NOW + 1000,
+  })
+  expect(more).toEqual([])
+})
+
+test('a run-now that is refused writes no line into the history', async () => {
+  const { pipeline, schedule } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
+
+  await expect(pipeline.scheduler.runNow(CALLER, schedule.id)).rejects.toMatchObject({ code: 'overlap' })
+
+  expect(await changesOf(pipeline, schedule)).toEqual([])
+})
+
+test('the history says who cancelled a run that waited, and for which slot', async () => {
+  const { pipeline, schedule, answer } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
+  await answer(0, FAIL)
+  const [retrying] = await pipeline.ledger(schedule)
+
+  await pipeline.scheduler.cancel(BOB, retrying?.id ?? '')
+
+  expect((await pipeline.scheduler.history(CALLER, schedule.id)).slice(1)).toEqual([
+    {
+      change: 'run_cancelled',
+      revision: 1,
+      nextSlotAt: NOW + 1.5 * MINUTE,
+      scheduledFor: NOW + 0.5 * MINUTE,
+      actor: 'user:bob',
+      reason: null,
+      changedAt: pipeline.clock.instant,
+    },
+  ])
+})
+
+test('a second cancel of a running run changes nothing, so the history names only the caller of the first', async () => {
+  const { pipeline, schedule } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
+  const [running] = await pipeline.ledger(schedule)
+
+  await pipeline.scheduler.cancel(BOB, running?.id ?? '')
+  await pipeline.scheduler.cancel(CALLER, running?.id ?? '')
+
+  expect(await changesOf(pipeline, schedule)).toEqual(['run_cancelled by user:bob 09:01:00'])
+})
+
+test('a cancel of a run that has ended is refused and writes no line into the history', async () => {
+  const { pipeline, schedule, answer } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
+  await answer(0, SUCCEEDED)
+  const [ended] = await pipeline.ledger(schedule)
+
+  await expect(pipeline.scheduler.cancel(BOB, ended?.id ?? '')).rejects.toMatchObject({ code: 'state_conflict' })
+
+  expect(await changesOf(pipeline, schedule)).toEqual([])
+})
+
+test('a run that a newer slot replaces is not in the history, because no caller cancelled it', async () => {
+  const { pipeline, schedule, nextSlot } = await holdRun(await pipelineAt(START), { overlap: 'replace' })
+
+  await nextSlot()
+
+  expect(await changesOf(pipeline, schedule)).toEqual([])
+})
+
+test('a cancel of a running run whose schedule was deleted is in the history too', async () => {
+  const { pipeline, schedule } = await holdRun(await pipelineAt(START), { overlap: 'forbid' })
+  const [running] = await pipeline.ledger(schedule)
+  await pipeline.scheduler.delete(CALLER, schedule.id)
+
+  await pipeline.scheduler.cancel(BOB, running?.id ?? '')
+
+  expect(await changesOf(pipeline, schedule)).toEqual(['deleted by user:alice', 'run_cancelled by user:bob 09:01:00'])
+})
+
+test('a run-now, a cancel and their lines in the history are one transaction each: without the line nothing is changed', async () => {
+  const pipeline = await pipelineAt(START)
+  const schedule = await pipeline.create()
+  const waiting = await pipeline.scheduler.runNow(CALLER, schedule.id)
+  const other = await pipeline.create()
+  await sql`alter table carillon.schedule_changes rename to hidden`.execute(pipeline.db)
+
+  const [requested, cancelled] = await Promise.allSettled([
+    pipeline.scheduler.runNow(CALLER, other.id),
+    pipeline.scheduler.cancel(CALLER, waiting.id),
+  ])
+  await sql`alter table carillon.hidden rename to schedule_changes`.execute(pipeline.db)
+
+  const failed = { status: 'rejected', reason: { message: expect.stringContaining('schedule_changes') as string } }
+  expect([requested, cancelled]).toMatchObject([failed, failed])
+  expect(await pipeline.ledger(other)).toEqual([])
+  expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'pending' }])
+})

@@ -1,0 +1,31 @@
+import { countSchedules, countWork } from '../../src/maintenance/store/gauges.ts'
+import * as purge from '../../src/maintenance/store/purge.ts'
+import { deleteExpiredSchedules, findOldestDue } from '../../src/maintenance/store/upkeep.ts'
+import type { Samples } from './describe.ts'
+import { DATE, FIRST_PAGE, ID, LIMIT, NOW, SCHEDULE_IDS, SCOPE } from './sample-values.ts'
+
+const ROWS = { ...SCOPE, ...LIMIT }
+const PORTION = { ...ROWS, scheduleId: ID }
+
+export const samples: Samples = [
+  (db) => countSchedules(db),
+  (db) => countWork(db, NOW),
+
+  (db) => purge.findPurgeObstacles(db, SCOPE),
+  (db) => purge.countScheduleRows(db, { ...SCOPE, ...FIRST_PAGE }),
+  (db) => purge.countProjectRows(db, SCOPE),
+  (db) => purge.lockRemovable(db, { ...ROWS, rowsMax: 1 }),
+  (db) => purge.deleteWhole(db, { ...SCOPE, ...SCHEDULE_IDS }),
+  (db) => purge.deleteRevisions(db, PORTION),
+  (db) => purge.deleteBacklogs(db, PORTION),
+  (db) => purge.deleteChanges(db, PORTION),
+  (db) => purge.deleteAttempts(db, PORTION),
+  (db) => purge.deleteRuns(db, PORTION),
+  (db) => purge.deleteGrants(db, ROWS),
+  (db) => purge.deleteSecrets(db, ROWS),
+  (db) => purge.deleteMembers(db, ROWS),
+  (db) => purge.deleteIdempotentAnswers(db, ROWS),
+
+  (db) => findOldestDue(db),
+  (db) => deleteExpiredSchedules(db, { deletedBefore: DATE, ...LIMIT }),
+]
