@@ -65,5 +65,5 @@ async function migrateAt(url: string): Promise<void> {
   await migrate(pool)
   const db = createDb(pool)
   await ensurePartitions(db, { from: new Date(), to: new Date() })
-  await db.close()
+  await pool.end()
 }

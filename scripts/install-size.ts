@@ -2,9 +2,12 @@
  * Packs the packages, installs them into an empty project, and prints how much disk that takes. Run: npm run install:size
  */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+
+import { installTarballs } from './packages/install.ts'
+import { pack } from './packages/pack.ts'
 
 const LARGEST = 5
 
@@ -13,15 +16,6 @@ function kilobytesOf(...paths: readonly string[]): Map<string, number> {
     .trim()
     .split('\n')
   return new Map(lines.map((line) => line.split('\t')).map(([size, path = '']) => [path, Number(size)]))
-}
-
-function install(tarballs: string, folder: string, options: readonly string[]): void {
-  mkdirSync(folder)
-  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'app', private: true }))
-  const files = readdirSync(tarballs).map((name) => join(tarballs, name))
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)))
-  const args = ['install', '--no-audit', '--no-fund', '--loglevel=error', ...options, ...files]
-  execFileSync('npm', args, { cwd: folder, env, stdio: ['ignore', 'ignore', 'inherit'] })
 }
 
 function print(title: string, folder: string): void {
@@ -37,16 +31,12 @@ function print(title: string, folder: string): void {
 const work = mkdtempSync(join(tmpdir(), 'carillon-size-'))
 try {
   const tarballs = join(work, 'tarballs')
-  execFileSync(process.execPath, [join(import.meta.dirname, 'pack.ts'), '--out', tarballs], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
-  for (const [title, options] of [
-    ['with Node and Postgres', []],
-    ['without Node and Postgres', ['--omit=optional']],
-  ] as const) {
-    const folder = join(work, options.length === 0 ? 'whole' : 'bare')
-    install(tarballs, folder, options)
-    print(title, folder)
+  await pack(tarballs)
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)))
+  for (const isBare of [false, true]) {
+    const folder = join(work, isBare ? 'bare' : 'whole')
+    await installTarballs(tarballs, folder, { env, isBare })
+    print(isBare ? 'without Node and Postgres' : 'with Node and Postgres', folder)
   }
 } finally {
   rmSync(work, { recursive: true })

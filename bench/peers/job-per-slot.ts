@@ -33,7 +33,7 @@ async function prepare(ground: Ground): Promise<void> {
     await runMigrations({ pgPool: pool, schema: SCHEMA, logger: new Logger(() => () => undefined) })
     await ensurePartitions(db, { from: new Date(), to: new Date() })
   } finally {
-    await db.close()
+    await pool.end()
   }
 }
 

@@ -40,10 +40,11 @@ export async function fillLedger(url: string, rows: number, signal: AbortSignal)
 }
 
 async function makeMonths(url: string): Promise<void> {
-  const db = createDb(createPool({ connectionString: url, maxConnections: 1 }))
+  const pool = createPool({ connectionString: url, maxConnections: 1 })
+  const db = createDb(pool)
   const at = nowMs()
   await ensurePartitions(db, { from: new Date(at - (RUNS_PER_HISTORY / 2 + 1) * DAYS), to: new Date(at) })
-  await db.close()
+  await pool.end()
 }
 
 /** Inserts the slots number `from` to `to` of every history, the oldest first, and at most `runs`. */

@@ -33,7 +33,7 @@ export async function explainPage(
     const text = plans.join('\n\n')
     return { page, text, hasSeqScan: await readsWhole(pool, text) }
   } finally {
-    await db.close()
+    await pool.end()
   }
 }
 

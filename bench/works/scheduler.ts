@@ -33,7 +33,7 @@ export function openScheduler(url: string, connections: number): OpenScheduler {
         })
       })
     },
-    [Symbol.asyncDispose]: () => db.close(),
+    [Symbol.asyncDispose]: () => pool.end(),
   }
 }
 

@@ -98,7 +98,7 @@ async function migrateAt(url: string): Promise<void> {
   await core.migrate(pool)
   const db = core.createDb(pool)
   await core.ensurePartitions(db, { from: new Date(), to: new Date() })
-  await db.close()
+  await pool.end()
 }
 
 async function load<Module>(path: string): Promise<Module> {

@@ -4,7 +4,7 @@ import { dirname, join, relative } from 'node:path'
 
 import { rolldown } from 'rolldown'
 
-import { builtFolder, REPOSITORY, type PublishedPackage } from './published.ts'
+import { REPOSITORY, type PublishedPackage } from './published.ts'
 
 /**
  * Libraries that are bundled into a package instead of installed beside it, because they bring much more than Carillon uses: together
@@ -18,11 +18,11 @@ export function bundledIn({ folder }: PublishedPackage): readonly string[] {
   return BUNDLED[folder] ?? []
 }
 
-/** Bundles the libraries of a compiled package, with their licences, and makes its code import the bundles. */
-export async function bundleLibraries(published: PublishedPackage): Promise<void> {
+/** Bundles the libraries of a package that was compiled into `target`, with their licences, and makes its code import the bundles. */
+export async function bundleLibraries(published: PublishedPackage, target: string): Promise<void> {
   const libraries = bundledIn(published)
   if (libraries.length === 0) return
-  const dist = join(builtFolder(published), 'dist')
+  const dist = join(target, 'dist')
   const folder = join(dist, 'bundled')
   await using bundle = await rolldown({
     input: Object.fromEntries(libraries.map((name) => [fileOf(name), name])),

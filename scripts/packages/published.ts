@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export const REPOSITORY = join(import.meta.dirname, '../..')
-/** Where `npm run build` writes the packages. */
+/** Where `npm run build` writes the packages, unless it is told another folder. */
 export const BUILD = join(REPOSITORY, 'build')
 
 interface Manifest {
@@ -47,9 +47,9 @@ export function publishedPackages(): readonly PublishedPackage[] {
   }))
 }
 
-/** The folder of a built package. */
-export function builtFolder({ folder }: PublishedPackage): string {
-  return join(BUILD, folder)
+/** The folder of a package that was built into `build`. */
+export function builtFolder(build: string, { folder }: PublishedPackage): string {
+  return join(build, folder)
 }
 
 /**
@@ -91,12 +91,12 @@ function exportsOf({ exports }: Manifest): object {
 }
 
 /** The compiler's `paths` to the entries of built packages, so that no package compiles the sources of another one. */
-export function builtPaths(): Readonly<Record<string, readonly string[]>> {
+export function builtPaths(build: string): Readonly<Record<string, readonly string[]>> {
   return Object.fromEntries(
     publishedPackages().flatMap((published) =>
       Object.entries(published.manifest.exports).map(([entry, file]) => [
         join(published.manifest.name, entry),
-        [join(builtFolder(published), file.replace(/^\.\/src\/(.*)\.ts$/, './dist/$1.d.ts'))],
+        [join(builtFolder(build, published), file.replace(/^\.\/src\/(.*)\.ts$/, './dist/$1.d.ts'))],
       ]),
     ),
   )

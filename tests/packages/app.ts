@@ -18,6 +18,5 @@ const { id } = await scheduler.create(caller, {
   target: { kind: 'http', url: process.argv[2], method: 'GET' },
 })
 await settled
-const [run] = await scheduler.listRuns(caller, id)
-process.stdout.write(`${run?.state}\n`)
+process.stdout.write(`${(await scheduler.listRuns(caller, id))[0]?.state}\n`)
 await pool.end()

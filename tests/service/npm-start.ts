@@ -7,7 +7,10 @@ import { createInterface } from 'node:readline'
 import { REPOSITORY } from '../house/run-tool.ts'
 
 interface StartOptions {
-  readonly env: Readonly<Record<string, string>>
+  /** Added to the environment of the tests, unless `isWholeEnv` is set. */
+  readonly env: NodeJS.ProcessEnv
+  /** The process gets `env` alone. @default false */
+  readonly isWholeEnv?: boolean
   /** @default the root of the repository */
   readonly cwd?: string
   /** @default the user that runs the tests */
@@ -24,13 +27,13 @@ export class NpmStart {
   readonly lines: string[] = []
   readonly #output: readonly ReturnType<typeof createInterface>[]
 
-  constructor({ env, cwd = REPOSITORY, user, command = 'npm start' }: StartOptions) {
+  constructor({ env, isWholeEnv = false, cwd = REPOSITORY, user, command = 'npm start' }: StartOptions) {
     // Without `exec` a signal to the child would reach the shell instead of npm.
     const child = spawn(`exec ${command}`, {
       ...user,
       shell: true,
       cwd,
-      env: { ...process.env, ...env },
+      env: isWholeEnv ? env : { ...process.env, ...env },
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
     })
@@ -57,6 +60,12 @@ export class NpmStart {
   signal(signal: NodeJS.Signals, to: 'npm' | 'group'): void {
     const { pid = 0 } = this.child
     process.kill(to === 'npm' ? pid : -pid, signal)
+  }
+
+  /** Kills the whole group, unless the process has exited. For the end of a test, which may have failed at any point. */
+  async kill(): Promise<void> {
+    if (this.child.exitCode === null && this.child.signalCode === null) this.signal('SIGKILL', 'group')
+    await this.exited
   }
 }
 

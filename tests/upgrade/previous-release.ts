@@ -1,56 +1,74 @@
-import { execFileSync } from 'node:child_process'
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { execFile, execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 
+import { installTarballs } from '../../scripts/packages/install.ts'
 import { REPOSITORY } from '../house/run-tool.ts'
 import { USER_ENV } from '../packages/user-env.ts'
 
 /** Packed releases are kept between test runs: building one takes a minute. */
 const CACHE = join(REPOSITORY, '.releases')
+/** What packs a commit from before there were packages: the build of today, and the command that finds the Node it brings. */
+const TODAYS_BUILD = ['scripts/build.ts', 'scripts/pack.ts', 'scripts/packages', 'packages/cli/bin/carillon.js']
 
-/** The commit of the last release: of the last tag before this commit, or, before the first tag, the one that is named in the file. */
-export function previousCommit(): string {
-  const git = (...args: string[]): string => execFileSync('git', args, { cwd: REPOSITORY, encoding: 'utf8' }).trim()
-  const tags = git('tag', '--list', 'v*', '--merged', 'HEAD', '--no-contains', 'HEAD', '--sort=-version:refname')
+interface Release {
+  readonly commit: string
+  /** False for the commit that stands in before the first tag. It is chosen so that there is a migration to apply. */
+  readonly isTagged: boolean
+}
+
+/**
+ * The last release: the last tag before this commit, or, before the first tag, the commit that is named in the file.
+ * @returns undefined if git does not have that commit here
+ */
+export function previousRelease(): Release | undefined {
+  const tags = git('tag', '--list', 'v*', '--merged', 'HEAD', '--no-contains', 'HEAD', '--sort=-version:refname') ?? ''
   const [tag] = tags.split('\n').filter(Boolean)
-  if (tag !== undefined) return git('rev-parse', `${tag}^{commit}`)
-  const { commit } = JSON.parse(readFileSync(join(import.meta.dirname, 'previous-release.json'), 'utf8')) as {
-    commit: string
-  }
-  return git('rev-parse', '--verify', `${commit}^{commit}`)
+  const commit = git('rev-parse', '--quiet', '--verify', `${tag ?? namedCommit()}^{commit}`)
+  return commit === undefined ? undefined : { commit, isTagged: tag !== undefined }
+}
+
+/** Says what is missing, and how to get it. */
+export function missingReleaseText(): string {
+  return `The upgrade tests are skipped: git does not have commit ${namedCommit()}, which is the release to upgrade. A shallow clone gets it by git fetch --unshallow, a source archive has no history: clone the repository.`
 }
 
 /** Installs the packages of a release into a folder, as its users would. */
-export function installRelease(commit: string, folder: string): void {
-  const tarballs = packedRelease(commit)
-  mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'app', private: true, type: 'module' }))
-  const files = readdirSync(tarballs).map((name) => join(tarballs, name))
-  npm(folder, ['install', '--no-audit', '--no-fund', '--loglevel=error', ...files])
+export async function installRelease(commit: string, folder: string): Promise<void> {
+  await installTarballs(await packedRelease(commit), folder, { env: USER_ENV })
 }
 
-/** The tarballs of a release, packed by its own build. */
-function packedRelease(commit: string): string {
+function namedCommit(): string {
+  const file = readFileSync(join(import.meta.dirname, 'previous-release.json'), 'utf8')
+  return (JSON.parse(file) as { commit: string }).commit
+}
+
+/** Undefined if git fails: it knows no such commit, or there is no repository. */
+function git(...args: readonly string[]): string | undefined {
+  try {
+    return execFileSync('git', args, { cwd: REPOSITORY, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+  } catch {
+    return undefined
+  }
+}
+
+/** The tarballs of a release, packed by its own build if it has one. */
+async function packedRelease(commit: string): Promise<string> {
   const kept = join(CACHE, commit)
   if (existsSync(kept)) return kept
   mkdirSync(CACHE, { recursive: true })
   // On the same disk as the cache, so that it takes the tarballs by a rename: a run that is killed leaves no half release.
   const work = mkdtempSync(join(CACHE, 'packing-'))
+  const run = (command: string, ...args: string[]) => promisify(execFile)(command, args, { cwd: work, env: USER_ENV })
   try {
-    const archive = execFileSync('git', ['archive', commit], { cwd: REPOSITORY, maxBuffer: 2 ** 28 })
-    execFileSync('tar', ['-x'], { cwd: work, input: archive })
-    npm(work, ['ci', '--no-audit', '--no-fund', '--loglevel=error'])
-    npm(work, ['run', 'pack', '--', '--out', join(work, 'tarballs')])
+    const archive = join(work, 'archive.tar')
+    await promisify(execFile)('git', ['archive', '--output', archive, commit], { cwd: REPOSITORY })
+    await run('tar', '-xf', archive)
+    if (!existsSync(join(work, 'scripts/pack.ts'))) layBuildOver(work)
+    await run('npm', 'ci', '--no-audit', '--no-fund', '--loglevel=error')
+    await run(process.execPath, 'scripts/pack.ts', '--out', join(work, 'tarballs'))
     renameSync(join(work, 'tarballs'), kept)
     return kept
   } finally {
@@ -58,8 +76,14 @@ function packedRelease(commit: string): string {
   }
 }
 
-function npm(cwd: string, args: readonly string[]): void {
-  execFileSync('npm', args, { cwd, env: USER_ENV, stdio: ['ignore', 'ignore', 'inherit'] })
+function layBuildOver(work: string): void {
+  for (const path of TODAYS_BUILD) cpSync(join(REPOSITORY, path), join(work, path), { recursive: true })
+  // The one line that cannot be packed: it imports a file from outside of `src`, which the compiler refuses to write elsewhere.
+  const file = join(work, 'packages/targets/src/http/request.ts')
+  const text = readFileSync(file, 'utf8')
+  const line = "import manifest from '../../package.json' with { type: 'json' }"
+  if (!text.includes(line)) throw new Error(`expected ${file} to contain: ${line}`)
+  writeFileSync(file, text.replace(line, "const manifest = { version: '0.1.0' }"))
 }
 
 export function temporaryFolder(): string {

@@ -10,24 +10,36 @@ import { createDatabase } from '@carillon/core/testing'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 
 import { REPOSITORY } from '../house/run-tool.ts'
-import { installRelease, previousCommit, temporaryFolder } from './previous-release.ts'
+import { USER_ENV } from '../packages/user-env.ts'
+import { installRelease, missingReleaseText, previousRelease, temporaryFolder } from './previous-release.ts'
 import { RunningVersion } from './running.ts'
 
 const LIMIT_MS = 600_000
 const NEW_YEAR = { kind: 'cron', expression: '0 9 1 1 *', timezone: 'Europe/Madrid' }
+const NOTHING_UPGRADED =
+  'The database of the previous release needed no migration, so nothing was upgraded: name an older commit in previous-release.json.'
+const SKIPPED_RIGHTLY: ReadonlySet<string> = new Set(['missed', 'overlap', 'paused'])
 const adminKey = 'abcdefghijklmnopqrstuvwxyz'
 
 interface Page {
   readonly items: readonly { readonly id: string; readonly state?: string }[]
 }
 
+interface Call {
+  readonly path: string
+  readonly key: string | undefined
+  /** The slot that it is for. */
+  readonly slot: string | undefined
+}
+
 /** A service that schedules call. It answers each path by its script, then with 200. */
 async function startTarget(script: Readonly<Record<string, readonly number[]>> = {}) {
-  const calls: { readonly path: string; readonly key: string | undefined }[] = []
+  const calls: Call[] = []
   const waiting: { readonly count: number; readonly path: string; readonly resolve: () => void }[] = []
   const countOf = (path: string): number => calls.filter((call) => call.path === path).length
   const answer = ({ url: path = '', headers }: IncomingMessage, response: ServerResponse): void => {
-    calls.push({ path, key: headers['idempotency-key'] as string | undefined })
+    const [key, slot] = ['idempotency-key', 'carillon-scheduled-for'].map((name) => String(headers[name]))
+    calls.push({ path, key, slot })
     response.writeHead(script[path]?.[countOf(path) - 1] ?? 200).end('{}')
     for (const { count, path: awaited, resolve } of waiting) if (countOf(awaited) >= count) resolve()
   }
@@ -49,12 +61,15 @@ async function startTarget(script: Readonly<Record<string, readonly number[]>> =
   }
 }
 
-describe('an upgrade from the last release', () => {
+const release = previousRelease()
+if (release === undefined) process.stderr.write(`${missingReleaseText()}\n`)
+
+describe.skipIf(release === undefined)('an upgrade from the last release', () => {
   const folder = temporaryFolder()
   const previous = join(folder, 'app/node_modules/.bin/carillon')
   const current = join(REPOSITORY, 'packages/cli/bin/carillon.js')
 
-  beforeAll(() => installRelease(previousCommit(), join(folder, 'app')), LIMIT_MS)
+  beforeAll(() => installRelease(release?.commit ?? '', join(folder, 'app')), LIMIT_MS)
 
   afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20 }))
 
@@ -63,14 +78,12 @@ describe('an upgrade from the last release', () => {
     mkdirSync(home)
     const target = await startTarget({ '/retried': [503] })
     const old = await RunningVersion.start({ command: previous, args: 'up', cwd: home, ready: 'Try this next' })
-    onTestFinished(() => old.stop('SIGKILL').catch(() => undefined))
     const memberKey = await fill(old, target)
     await target.called('/retried', 1)
     const before = await everythingOf(old)
     await old.stop()
 
     const upgraded = await RunningVersion.start({ command: current, args: 'up', cwd: home, ready: 'Try this next' })
-    onTestFinished(() => upgraded.stop('SIGKILL').catch(() => undefined))
     const after = await everythingOf(upgraded)
 
     // A later version may answer with more fields, not with other values. What waited may have gone on meanwhile.
@@ -96,13 +109,10 @@ describe('an upgrade from the last release', () => {
       CARILLON_ALLOWED_TARGETS: '127.0.0.1',
       CARILLON_MIN_INTERVAL_SECONDS: '1',
     }
-    const start = async (command: string, args: string, ready: string): Promise<RunningVersion> => {
-      const running = await RunningVersion.start({ command, args, cwd: home, env, ready })
-      onTestFinished(() => running.stop('SIGKILL').catch(() => undefined))
-      return running
-    }
+    const start = (command: string, args: string, ready: string): Promise<RunningVersion> =>
+      RunningVersion.start({ command, args, cwd: home, env, ready })
     const cli = (command: string, ...args: string[]) =>
-      promisify(execFile)(command, args, { cwd: home, env: { ...process.env, ...env } })
+      promisify(execFile)(command, args, { cwd: home, env: { ...USER_ENV, ...env } })
     await cli(previous, 'migrate', 'up')
     const oldServer = await start(previous, 'server', 'API')
     const oldWorker = await start(previous, 'worker --metrics-port 0', 'Metrics')
@@ -114,7 +124,11 @@ describe('an upgrade from the last release', () => {
     })
     await target.called('/tick', 2)
 
-    await cli(current, 'migrate', 'up')
+    const { stdout } = await cli(current, 'migrate', 'up', '--json')
+    const { applied } = JSON.parse(stdout) as { applied: readonly string[] }
+    // After a release that is tagged, this version may have no migration yet.
+    expect(applied.length, NOTHING_UPGRADED).toBeGreaterThanOrEqual(release?.isTagged ? 0 : 1)
+    await expectToServe(oldServer, 'Created meanwhile')
     await target.called('/tick', target.calls.length + 2)
     const worker = await start(current, 'worker --metrics-port 0', 'Metrics')
     await oldWorker.stop()
@@ -123,17 +137,34 @@ describe('an upgrade from the last release', () => {
     await target.called('/tick', target.calls.length + 2)
     await server.ask(`POST /schedules/${ticking.id}/pause`, { reason: 'enough' })
 
-    const { items } = await server.ask<{ items: { scheduledFor: string; state: string }[] }>(
-      `GET /schedules/${ticking.id}/runs?limit=100`,
-    )
-    const slots = items.map(({ scheduledFor }) => Date.parse(scheduledFor)).toSorted((a, b) => a - b)
+    const runs = await server.settledRuns(ticking.id)
+    const slots = runs.map(({ scheduledFor }) => Date.parse(scheduledFor)).toSorted((a, b) => a - b)
+    // One line for each second, none lost and none doubled.
     expect(slots.slice(1).map((slot, index) => slot - (slots[index] ?? 0))).toEqual(slots.slice(1).map(() => 1000))
-    // A call may be repeated after a worker was stopped, with the same key. No other key is called twice.
-    expect(new Set(target.calls.map(({ key }) => key)).size).toBe(slots.length)
+    const [skipped, ran] = [true, false].map((isSkipped) =>
+      runs.filter(({ state }) => (state === 'skipped') === isSkipped),
+    )
+    // While one worker takes over from the other, a slot may find none, and the last one may meet the pause. Its line then says so.
+    expect(skipped?.filter(({ reason }) => !SKIPPED_RIGHTLY.has(reason ?? ''))).toEqual([])
+    expect(ran?.filter(({ state }) => state !== 'succeeded')).toEqual([])
+    // A call may be repeated after a worker was stopped, with the same key.
+    const called = new Set(target.calls.map(({ slot }) => Date.parse(slot ?? '')))
+    expect([...called].toSorted((a, b) => a - b)).toEqual(
+      ran?.map(({ scheduledFor }) => Date.parse(scheduledFor)).toSorted((a, b) => a - b),
+    )
+    expect(new Set(target.calls.map(({ key }) => key)).size).toBe(called.size)
+    expect((await server.askAll<{ name: string }>('/schedules')).map(({ name }) => name)).toContain('Created meanwhile')
     await expectHealthy(server, home)
     await worker.stop()
     await server.stop()
   })
+
+  /** Answers a read and a write. */
+  async function expectToServe(running: RunningVersion, name: string): Promise<void> {
+    const target = { kind: 'http', url: 'http://127.0.0.1:9/', method: 'GET' }
+    const { id } = await running.ask<{ id: string }>('POST /schedules', { name, cadence: NEW_YEAR, target })
+    expect((await running.askAll<{ id: string }>('/schedules')).map((schedule) => schedule.id)).toContain(id)
+  }
 
   async function expectHealthy(running: RunningVersion, cwd: string): Promise<void> {
     const run = (...args: string[]) => promisify(execFile)(current, args, { cwd, env: running.env })
@@ -179,6 +210,7 @@ async function fill(old: RunningVersion, { url, called }: Target): Promise<strin
   const ran = await create('Ran', NEW_YEAR, http('/ran'))
   await old.ask(`POST /schedules/${ran.id}/run`)
   await called('/ran', 1)
+  await old.settledRuns(ran.id)
   await create('Retried', { kind: 'once', at: new Date(Date.now() + 500).toISOString() }, http('/retried'), {
     policy: { retry: { maxAttempts: 5, baseSeconds: 8, capSeconds: 8 } },
   })

@@ -4,7 +4,7 @@
  */
 
 /**
- * The states of a run (`carillon.run_state`).
+ * The states of a run: `run_state` in the database.
  *
  * ```
  *                ┌──────────► skipped                       (never tried; its reason says why)
@@ -50,7 +50,7 @@ export const ATTEMPT_OUTCOMES = ['succeeded', 'failed', 'cancelled', 'malformed'
 
 export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number]
 
-/** What a waiting run waits for (`carillon.run_wait`), as the end of a sentence about the run. */
+/** What a waiting run waits for (`run_wait` in the database), as the end of a sentence about the run. */
 const RUN_WAIT_TEXTS = {
   turn: 'waits for its turn: another run of the schedule must end first',
   worker: 'waits for a worker with room',
@@ -71,7 +71,7 @@ const REFUSAL_TEXTS = {
   access_lost: 'the owner of the schedule has lost access to the project; put the owner back as a member',
 } as const
 
-/** Why a slot did not run (`carillon.run_reason`). `superseded` also ends a run that waits for its retry. */
+/** Why a slot did not run (`run_reason` in the database). `superseded` also ends a run that waits for its retry. */
 const RUN_REASON_TEXTS = {
   overlap: 'the run before it was still under way, and the policy forbids two at once',
   missed: 'no worker could begin it within its starting deadline',
@@ -93,7 +93,7 @@ export const RUN_REASONS = wordsOf(RUN_REASON_TEXTS)
 /** The states that a schedule in an answer can have. */
 export const SCHEDULE_STATES = ['active', 'paused', 'completed'] as const
 
-/** The states of a schedule in the database (`carillon.schedule_state`). */
+/** The states of a schedule in the database (`schedule_state`). */
 export const STORED_SCHEDULE_STATES = [...SCHEDULE_STATES, 'deleted'] as const
 
 export type ScheduleState = (typeof STORED_SCHEDULE_STATES)[number]
@@ -113,7 +113,7 @@ export const MISSED_POLICIES = ['skip', 'run_once'] as const
 
 export type MissedPolicy = (typeof MISSED_POLICIES)[number]
 
-/** What the history of a schedule records (`carillon.schedule_change`), as the end of a sentence about the schedule. */
+/** What the history of a schedule records (`schedule_change` in the database), as the end of a sentence about the schedule. */
 const SCHEDULE_CHANGE_TEXTS = {
   created: 'it was created',
   edited: 'an edit gave it a new revision',
@@ -146,7 +146,7 @@ export const SCHEDULE_CHANGES_EXPLAINED = `What happened to the schedule: ${SCHE
   (change) => `${SCHEDULE_CHANGE_TEXTS[change]} (\`${change}\`)`,
 ).join(', ')}.`
 
-/** What a key, a token or a member may do (`carillon.role`): a member reads, an admin also writes. */
+/** What a key, a token or a member may do (`role` in the database): a member reads, an admin also writes. */
 export const ROLES = ['member', 'admin'] as const
 
 export type Role = (typeof ROLES)[number]

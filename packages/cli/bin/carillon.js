@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Plain JavaScript that also runs on old versions of Node. The sources are TypeScript, which Node runs from 24 on.
 import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import * as nodeModule from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,17 +16,18 @@ if (Number(process.versions.node.split('.')[0]) >= NODE_MAJOR_MIN) {
 } else runOn(findNode())
 
 /**
- * The Node that was installed with Carillon: the package `node` of the workspace, or the one of this system that the package `carillon`
- * brings. Undefined if there is none.
+ * The Node that was installed with Carillon: the package of this system that the package `carillon` brings, or the package `node` of the
+ * workspace. A project may have packages of these names for itself, of any version. Undefined if none is new enough.
  */
 function findNode() {
   const { platform, arch } = process
-  const names = ['node', `node-${platform === 'win32' ? 'win' : platform}-${arch}`, `node-bin-${platform}-${arch}`]
+  const names = [`node-${platform === 'win32' ? 'win' : platform}-${arch}`, `node-bin-${platform}-${arch}`, 'node']
   for (const name of names) {
     try {
-      const folder = dirname(nodeModule.createRequire(import.meta.url).resolve(`${name}/package.json`))
-      const binary = join(folder, 'bin', platform === 'win32' ? 'node.exe' : 'node')
-      if (existsSync(binary)) return binary
+      const manifest = nodeModule.createRequire(import.meta.url).resolve(`${name}/package.json`)
+      const { version } = /** @type {{ version: string }} */ (JSON.parse(readFileSync(manifest, 'utf8')))
+      const binary = join(dirname(manifest), 'bin', platform === 'win32' ? 'node.exe' : 'node')
+      if (Number(version.split('.')[0]) >= NODE_MAJOR_MIN && existsSync(binary)) return binary
     } catch {
       // It is not installed.
     }

@@ -1,4 +1,4 @@
-import { SERVICE_DEFAULTS } from '@carillon/api'
+import { RETENTION_DAYS, SERVICE_DEFAULTS } from '@carillon/api'
 import { Command } from 'commander'
 
 import { addAuditCommand } from './commands/audit.ts'
@@ -32,6 +32,8 @@ const ENVIRONMENT = [
   ['CARILLON_API_KEY', 'API key (default: admin.key in the data directory)'],
   ['CARILLON_DATA_DIR', `directory of the embedded database and the key (default: ${SERVICE_DEFAULTS.dataDir})`],
   ['DATABASE_URL', 'your own Postgres, instead of the embedded one'],
+  ['CARILLON_SCHEMA', 'schema of the tables, if several Carillons share a database (default: carillon)'],
+  ['CARILLON_RETENTION_DAYS', `for how many days the ledger keeps its lines (default: ${RETENTION_DAYS.default})`],
   ['CARILLON_DEBUG', '1 prints the stack trace of an error'],
   ['NO_COLOR', 'turns colours off'],
 ] as const

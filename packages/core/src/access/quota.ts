@@ -50,7 +50,7 @@ function refused(error: unknown): unknown {
 
 const DETAIL = z.object({ scope: z.enum(['project', 'user']), limit: z.int() })
 
-/** The detail that the database function `carillon.check_quota` attaches to its error. Undefined if it did not arrive, or is no such JSON. */
+/** The detail that the database function `check_quota` attaches to its error. Undefined if it did not arrive, or is no such JSON. */
 function detailOf(error: unknown): z.infer<typeof DETAIL> | undefined {
   const { detail } = error as { readonly detail?: unknown }
   if (typeof detail !== 'string') return undefined

@@ -83,7 +83,7 @@ export class Secrets {
 }
 
 export interface BuiltInSecretStoreDeps {
-  /** With the role `carillon_worker`. */
+  /** With the role of workers: `<schema>_worker`. */
   readonly db: Db
   /** The same keys as those of `Secrets`. Null: no secret can be read. */
   readonly keys: readonly Buffer[] | null

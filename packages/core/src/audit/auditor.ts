@@ -17,10 +17,16 @@ export type AuditorDeps = TurnServiceDeps
 
 /** Faults whose unrepaired findings are stored. Both the recent and the full audit find a lasting fault, and the next full audit again. */
 interface ReportedFaults {
-  /** Found since the full audit in progress began, or since the last one began if none is in progress: not reported again. */
-  readonly current: ReadonlySet<string>
-  /** Found from the start of the last full audit until the one in progress began: reported again, but the last one counts them. */
-  readonly before: ReadonlySet<string>
+  /**
+   * Found since the full audit in progress began. If none is in progress: since the last one began. The auditor does not report them
+   * again.
+   */
+  readonly reportedInThisAudit: ReadonlySet<string>
+  /**
+   * Found from the start of the last full audit until the one in progress began. The auditor reports them once more. A slice does not add
+   * them to its count again, because the last full audit counts them.
+   */
+  readonly reportedInLastAudit: ReadonlySet<string>
 }
 
 const NO_FAULTS: ReadonlySet<string> = new Set()
@@ -97,8 +103,13 @@ export class Auditor extends TurnService<AuditCounts> {
     const full = isResting ? null : currentFullAudit(cursor, now, requestedAt)
     const isNewFull = full !== null && full !== cursor.full
     const known = this.#reported ?? (await this.#readReported(cursor.full))
-    const reported = isNewFull ? { current: NO_FAULTS, before: new Set([...known.before, ...known.current]) } : known
-    const report = new AuditReport(now, reported.current)
+    const reported = isNewFull
+      ? {
+          reportedInThisAudit: NO_FAULTS,
+          reportedInLastAudit: new Set([...known.reportedInLastAudit, ...known.reportedInThisAudit]),
+        }
+      : known
+    const report = new AuditReport(now, reported.reportedInThisAudit)
     const sliceMs = isRequested ? SLICE_REQUESTED_MS : SLICE_MS
     const isOver = (share: number): boolean => clock.monotonicMs() - startedAtMs >= sliceMs * share
 
@@ -125,10 +136,13 @@ export class Auditor extends TurnService<AuditCounts> {
       restMs: restMsAfter({ isRequested, isAnswered, hasMore, leftMs: restUntil - now }),
       reachedAt: this.#recent.reachedAt(now, coveredUntil),
       isAnswered,
-      write: (tx) => this.#insert(tx, report, { finished, before: reported.before }),
+      write: (tx) => this.#insert(tx, report, { finished, reportedInLastAudit: reported.reportedInLastAudit }),
       afterStored: () => {
         this.#recent.commit(coveredUntil)
-        this.#reported = { current: report.reported, before: finished === null ? reported.before : NO_FAULTS }
+        this.#reported = {
+          reportedInThisAudit: report.reported,
+          reportedInLastAudit: finished === null ? reported.reportedInLastAudit : NO_FAULTS,
+        }
         this.#emit(report, finished)
       },
     }
@@ -139,8 +153,8 @@ export class Auditor extends TurnService<AuditCounts> {
     const found = await listUnrepaired(this.#deps.db, { limit: FINDINGS_KEPT })
     const isCurrent = ({ seenAt }: { readonly seenAt: number }): boolean => full === null || seenAt >= full.startedAt
     return {
-      current: new Set(found.filter(isCurrent).map(faultName)),
-      before: new Set(found.filter((finding) => !isCurrent(finding)).map(faultName)),
+      reportedInThisAudit: new Set(found.filter(isCurrent).map(faultName)),
+      reportedInLastAudit: new Set(found.filter((finding) => !isCurrent(finding)).map(faultName)),
     }
   }
 
@@ -201,12 +215,15 @@ export class Auditor extends TurnService<AuditCounts> {
 
   /**
    * Inserts the full audit that this slice finished, or else the findings of the slice, if there are any.
-   * @param p.before faults that the last full audit counts: the findings of this slice are added to its count
+   * @param p.reportedInLastAudit faults that the last full audit counts: the findings of this slice are added to its count
    */
   async #insert(
     tx: Tx,
     report: AuditReport,
-    { finished, before }: { readonly finished: FullAuditState | null; readonly before: ReadonlySet<string> },
+    {
+      finished,
+      reportedInLastAudit,
+    }: { readonly finished: FullAuditState | null } & Pick<ReportedFaults, 'reportedInLastAudit'>,
   ): Promise<void> {
     const { now, compared } = report
     const findings = report.kept.filter(({ isRepaired }) => !isRepaired)
@@ -220,7 +237,7 @@ export class Auditor extends TurnService<AuditCounts> {
       to: now,
       startedAt,
       ...(finished?.counts ?? compared),
-      findings: finished === null ? report.countUnrepaired(before) : finished.findings - finished.repaired,
+      findings: finished === null ? report.countUnrepaired(reportedInLastAudit) : finished.findings - finished.repaired,
       // `insertRepairs` has stored the repairs already.
       repaired: 0,
       lost: 0,

@@ -89,7 +89,7 @@ export function wrongCountFinding(counts: RightCounts & { readonly id: string },
 export function runWithoutScheduleFinding({ scheduleId, scheduledFor, runId }: RunWithoutSchedule): NewFinding {
   const detail =
     `the run is open, and its schedule is gone, so no worker takes it: restore the schedule ${scheduleId} from a backup, ` +
-    `or delete the run (delete from carillon.runs where id = '${runId}')`
+    `or delete the run (in Carillon's schema: delete from runs where id = '${runId}')`
   return { kind: 'run_stuck', scheduleId, scheduledFor, detail, isRepaired: false }
 }
 
@@ -110,7 +110,8 @@ export function unattendedRunFinding(run: UnattendedRunOf<'turn' | 'held'>, isRo
     const detail = `the run waits for its turn, and no other run of its schedule is open: ${cancelRemedy(run)}`
     return { kind: 'run_stuck', scheduleId, scheduledFor, detail, isRepaired: false }
   }
-  const fate = run.lostAt === null ? 'has no row in carillon.workers' : `lost its lease at ${formatInstant(run.lostAt)}`
+  const fate =
+    run.lostAt === null ? 'has no row in the table workers' : `lost its lease at ${formatInstant(run.lostAt)}`
   const remedy = isRowLocked ? ROW_LOCKED_REMEDY : 'see why no rescuer puts it back (carillon doctor)'
   const detail = `the run is held by worker ${run.workerId}, which ${fate}: ${remedy}`
   return { kind: 'run_without_lease', scheduleId, scheduledFor, detail, isRepaired: false }

@@ -99,7 +99,8 @@ export class AuditReport {
     const name = faultName(finding)
     if (this.#reported.has(name) || this.#found.has(name)) return false
     if (this.#found.size < this.#keep) this.#found.add(name)
-    // Beyond the limit, a fault that both the recent and the full audit find is counted twice. It is listed once: `insertFindings`.
+    // Beyond the limit this report forgets a fault. If the recent and the full audit both find it, the report counts it twice.
+    // The list shows it once: `insertFindings` replaces the earlier row.
     if (this.#reported.size < FINDINGS_KEPT) this.#reported.add(name)
     return true
   }

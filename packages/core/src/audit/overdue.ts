@@ -53,7 +53,7 @@ export class OverdueCheck {
     // A lane begins with its target kind; see `lane_of` in the schema.
     const [targetKind = ''] = lane.split('.')
     if (!lanesOf([targetKind]).includes(lane)) {
-      return `no worker looks at the lane ${lane}: see who wrote to the database by hand, and set it to carillon.lane_of(kind, tenant)`
+      return `no worker looks at the lane ${lane}: see who wrote to the database by hand, and set it to lane_of(kind, tenant), a function in Carillon's schema`
     }
     return `start a worker that serves ${targetKind}`
   }

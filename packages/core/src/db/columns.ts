@@ -16,7 +16,7 @@ export class Column<out Value = unknown> {
   readonly isNullable: boolean
   /** What the column is computed from. Undefined: the column of the same name, in snake case, of the list's table. */
   readonly expression: SqlPart | undefined
-  /** True if the table allows null here and the statement excludes it. */
+  /** True if the table allows null in the column, and the statement returns only rows in which it is not null. */
   readonly isPresent: boolean
   /** Of an enum: the words that the statement may return. */
   readonly words: readonly string[] | undefined
@@ -41,7 +41,7 @@ export class Column<out Value = unknown> {
     return new Column(this.type, { ...this.#options, isNullable: true })
   }
 
-  /** Of a column that may be null in its table: this statement returns only rows in which it is not. */
+  /** For a column that may be null in its table. The statement returns only rows in which the column is not null. */
   get present(): Column<Value> {
     return new Column(this.type, { ...this.#options, isPresent: true })
   }

@@ -37,7 +37,7 @@ export class Db implements Queryable {
     this.schema = schemaOf(pool, schema)
     this.#pool = pool
     this.#onAnswer = onAnswer
-    // `createPool` sets this option for the pools that may prepare statements, and for no other.
+    // `createPool` sets `pipeline` only on a pool whose connections may prepare statements.
     this.#names = pool.options.pipeline === true ? new StatementNames() : undefined
     this.#hasSearchPath = pool instanceof SeverablePool && pool.hasSearchPath && pool.schema === this.schema
   }

@@ -52,17 +52,23 @@ function readMigration(folder: string, name: string, number: number): Migration 
 }
 
 /**
- * The text of a migration for a schema of another name. Migrations 1 to 10 name the schema `carillon`, and the roles and the second schema
- * that are named after it; later ones name none. The settings of a transaction, such as `carillon.tenant_id`, keep their names.
+ * The text of a migration for a schema of another name. Migrations 1 to 10 name the schema `carillon` and the roles that are named after it;
+ * later ones name neither. The settings of a transaction, such as `carillon.tenant_id`, keep their names.
  */
 export function inSchema(text: string, schema: string): string {
-  return schema === SCHEMA_DEFAULT ? text : text.replaceAll(SCHEMA_NAMES, schema)
+  if (schema === SCHEMA_DEFAULT) return text
+  return text.replaceAll(JOBS_SCHEMA, NO_SCHEMA).replaceAll(SCHEMA_NAMES, schema)
 }
+
+/** The engine of versions before 0006 kept its jobs in this second schema, which 0006 drops. Only `carillon` ever had one. */
+const JOBS_SCHEMA = /\bcarillon_jobs\b/g
+/** Takes its place for a schema of another name. Postgres lets nobody create a schema whose name begins with `pg_`. */
+const NO_SCHEMA = 'pg_no_jobs'
 
 const SCHEMA_NAMES = new RegExp(
   [
     String.raw`(?<!current_setting\(')\bcarillon(?=\.)`,
-    String.raw`\bcarillon(?=_(?:api|worker|jobs)\b)`,
+    String.raw`\bcarillon(?=_(?:api|worker)\b)`,
     String.raw`(?<=\bschema (?:if exists )?)carillon\b`,
     String.raw`(?<=')carillon(?='::regnamespace)`,
     String.raw`(?<=schema = ')carillon(?=')`,
@@ -104,10 +110,27 @@ export async function hasMigrationsTable(client: pg.ClientBase | pg.Pool, schema
   return rows[0]?.exists === true
 }
 
-/** Creates the schema and its table `migrations`. No migration creates it, because it records which migrations were applied. */
+/**
+ * Creates the schema and its table `migrations`. No migration creates it, because it records which migrations were applied. An administrator
+ * may have created the schema, for an owner that may not create any.
+ * @throws CarillonError `schema_changed` if the schema contains tables or functions: it is somebody else's
+ */
 export async function createMigrationsTable(client: pg.ClientBase, schema: string): Promise<void> {
+  const { rows } = await client.query<{ is_there: boolean; is_empty: boolean }>(
+    `select to_regnamespace($1) is not null as is_there,
+       not exists (select from pg_catalog.pg_class where relnamespace = to_regnamespace($1))
+       and not exists (select from pg_catalog.pg_proc where pronamespace = to_regnamespace($1)) as is_empty`,
+    [schema],
+  )
+  if (rows[0]?.is_empty !== true) {
+    throw new CarillonError(
+      'schema_changed',
+      `expected an empty schema ${schema} or one that Carillon has made, got one with other tables or functions: ` +
+        'name another schema in CARILLON_SCHEMA',
+    )
+  }
+  if (!rows[0].is_there) await client.query(`create schema ${schema}`)
   await client.query(`
-    create schema if not exists ${schema};
     create table ${schema}.migrations (
       number integer primary key check (number > 0),
       name text not null,

@@ -2,6 +2,7 @@ import pg from 'pg'
 
 import { columns, double, integer, text } from './columns.ts'
 import type { Db } from './database.ts'
+import { schemaOf } from './pool.ts'
 import { apiRole, workerRole } from './schema-name.ts'
 import { sql } from './sql.ts'
 
@@ -50,12 +51,14 @@ export async function renewLogins(
   password: () => string,
   schema?: string,
 ): Promise<{ api: Login; worker: Login }> {
+  const owned = schemaOf(pool, schema)
   const renew = async (role: string): Promise<Login> => {
     const login = { user: `${role}_login`, password: password() }
     const { rowCount } = await pool.query('select from pg_catalog.pg_roles where rolname = $1', [login.user])
-    if (rowCount === 0) await pool.query(`create role ${login.user} login in role ${role}`)
-    await pool.query(`alter role ${login.user} password ${pg.escapeLiteral(login.password)}`)
+    const user = pg.escapeIdentifier(login.user)
+    if (rowCount === 0) await pool.query(`create role ${user} login in role ${pg.escapeIdentifier(role)}`)
+    await pool.query(`alter role ${user} password ${pg.escapeLiteral(login.password)}`)
     return login
   }
-  return { api: await renew(apiRole(schema)), worker: await renew(workerRole(schema)) }
+  return { api: await renew(apiRole(owned)), worker: await renew(workerRole(owned)) }
 }

@@ -139,10 +139,12 @@ export function transactPipelined<Result, Seen>(
         const ends = Promise.allSettled([last, waited, connection.commit()])
         // An error thrown after the commit would lose `result`, which holds the runs that this worker must now dispatch.
         const after: Queryable = { run: (statement) => db.runOn(connection, statement) }
-        const seen = look(after, result).catch(() => undefined)
+        const looking = look(after, result).catch(() => undefined)
+        // Waits for `look` even if an end failed: while it sends statements, nobody else may use the connection.
+        const [ended, seen] = await Promise.all([ends, looking])
         // In this order: a statement that fails also turns the commit into a rollback, and its own error says why.
-        for (const end of await ends) if (end.status === 'rejected') throw end.reason
-        return { result, seen: await seen }
+        for (const end of ended) if (end.status === 'rejected') throw end.reason
+        return { result, seen }
       } catch (error) {
         await connection.rollBack()
         throw error

@@ -5,6 +5,7 @@ import { countFindings } from '../audit/store/findings.ts'
 import { createDb, type Db, type Pool } from '../db/database.ts'
 import { migrationStatus } from '../db/migrate.ts'
 import { readTransactionTime } from '../db/now.ts'
+import { schemaOf } from '../db/pool.ts'
 import { findDrift } from '../db/schema-check.ts'
 import { readPostgresInfo } from '../db/server.ts'
 import { readReached } from '../jobs/turn-service.ts'
@@ -33,6 +34,8 @@ const FINDINGS_NAMED_MAX = 5
 
 export interface DoctorDeps {
   readonly pool: Pool
+  /** The schema that holds Carillon's tables. @default the schema of `createPool`, else 'carillon' */
+  readonly schema?: string
   readonly clock?: Clock
   /** This machine's clock, in epoch milliseconds. @default the system's */
   readonly machineNow?: () => number
@@ -51,7 +54,7 @@ export class Doctor {
   /** @throws CarillonError `invalid_input` for a key that does not have 32 bytes */
   constructor(deps: DoctorDeps) {
     this.#pool = deps.pool
-    this.#db = createDb(deps.pool)
+    this.#db = createDb(deps.pool, { schema: schemaOf(deps.pool, deps.schema) })
     this.#clock = deps.clock ?? systemClock
     this.#machineNow = deps.machineNow ?? machineNow
     this.#keyIds = deps.keys === undefined ? undefined : (deps.keys ?? []).map((key) => new SecretCipher([key]).keyId)
@@ -109,7 +112,7 @@ export class Doctor {
 
   async #isOutdated(): Promise<boolean> {
     try {
-      return (await migrationStatus(this.#pool)).pending.length > 0
+      return (await migrationStatus(this.#pool, { schema: this.#db.schema })).pending.length > 0
     } catch {
       // The schema check reports why.
       return false
@@ -117,8 +120,8 @@ export class Doctor {
   }
 
   async #schema(): Promise<Check> {
-    const status = await migrationStatus(this.#pool)
-    return checkSchema(status, status.pending.length === 0 ? await findDrift(this.#pool) : null)
+    const status = await migrationStatus(this.#pool, { schema: this.#db.schema })
+    return checkSchema(status, status.pending.length === 0 ? await findDrift(this.#pool, this.#db.schema) : null)
   }
 
   async #runs(): Promise<Check> {

@@ -105,7 +105,8 @@ describe('a page of the full audit', () => {
   test('is found and read by index, with generic plans', async () => {
     const pipeline = await afterAnOutage(5)
     const { clock, events, database } = pipeline
-    await sql`analyze`.execute(pipeline.db)
+    // The tests before leave dead rows in the tables. Postgres sorts five rows that lie scattered over two pages, rather than follow the index.
+    await database.pool.query('vacuum (full, analyze) carillon.schedules, carillon.runs, carillon.attempts')
     const { db, queries } = recordingDb(createPool({ connectionString: database.url, role: 'carillon_worker' }))
     await new TestAuditor({ db, clock, events }, { linesPerPage: 50 }).audit()
     const pages = queries.filter(({ text }) => /candidates|grouped|with open as/.test(text))
@@ -246,6 +247,6 @@ test('an open run whose schedule is gone is a finding of the installation, and i
   const [finding] = await scheduler.unownedFindings()
   expect(finding).toMatchObject({ kind: 'run_stuck', scheduleId: id, isRepaired: false })
   expect(finding?.detail).toMatch(
-    /^the run is open, and its schedule is gone, .*: restore the schedule .* or delete the run/,
+    /^the run is open, and its schedule is gone, .*: restore the schedule .* or delete the run \(in Carillon's schema: delete from runs where id = '[-\da-f]{36}'\)$/,
   )
 })

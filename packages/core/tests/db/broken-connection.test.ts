@@ -73,6 +73,26 @@ test('a pipelined transaction whose last statement failed rejects with the error
   await db.close()
 })
 
+test('a pipelined transaction whose last statement failed lets the queries after its commit end before it rejects', async () => {
+  await using database = await createDatabase({ content: 'empty' })
+  const db = createDb(createPool({ connectionString: database.url, maxConnections: 1 }))
+  const looked: string[] = []
+
+  const transaction = transactPipelined(db, systemClock, {
+    work: async (tx) => ({ result: null, last: sql`select 1 / 0`.execute(tx), notBefore: null }),
+    look: async (after) => {
+      for (const query of ['first', 'second']) {
+        await sql`select pg_sleep(0.05)`.execute(after)
+        looked.push(query)
+      }
+    },
+  })
+
+  await expect(transaction).rejects.toThrow('division by zero')
+  expect(looked).toEqual(['first', 'second'])
+  await db.close()
+})
+
 test('two instances on one pool of prepared statements do not mix up their statements', async () => {
   await using database = await createDatabase({ content: 'empty' })
   const pool = createPool({ connectionString: database.url, maxConnections: 1, isPrepared: true })

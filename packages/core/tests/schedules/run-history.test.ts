@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { holdRun } from '../held-run.ts'
@@ -114,12 +114,15 @@ test('a run-now, a cancel and their lines in the history are one transaction eac
   const waiting = await pipeline.scheduler.runNow(CALLER, schedule.id)
   const other = await pipeline.create()
   await sql`alter table carillon.schedule_changes rename to hidden`.execute(pipeline.db)
+  // The other tests of this file use the same database, whether this test fails or not.
+  onTestFinished(async () => {
+    await sql`alter table carillon.hidden rename to schedule_changes`.execute(pipeline.db)
+  })
 
   const [requested, cancelled] = await Promise.allSettled([
     pipeline.scheduler.runNow(CALLER, other.id),
     pipeline.scheduler.cancel(CALLER, waiting.id),
   ])
-  await sql`alter table carillon.hidden rename to schedule_changes`.execute(pipeline.db)
 
   const failed = { status: 'rejected', reason: { message: expect.stringContaining('schedule_changes') as string } }
   expect([requested, cancelled]).toMatchObject([failed, failed])

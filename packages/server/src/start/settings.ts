@@ -103,7 +103,8 @@ interface FlatSettings {
 
 interface Source {
   readonly variable: string
-  readonly flag: string
+  /** Undefined: no command has a flag for it. */
+  readonly flag?: string
   readonly otherwise: string | null
 }
 
@@ -111,32 +112,28 @@ const SOURCES: { readonly [Name in keyof FlatSettings]: Source } = {
   host: { variable: 'CARILLON_HOST', flag: '--host', otherwise: SERVICE_DEFAULTS.host },
   port: { variable: 'CARILLON_PORT', flag: '--port', otherwise: String(SERVICE_DEFAULTS.port) },
   dataDir: { variable: 'CARILLON_DATA_DIR', flag: '--data-dir', otherwise: SERVICE_DEFAULTS.dataDir },
-  databaseUrl: { variable: 'DATABASE_URL', flag: '--database-url', otherwise: null },
-  schema: { variable: 'CARILLON_SCHEMA', flag: '--schema', otherwise: SCHEMA_DEFAULT },
-  adminKey: { variable: 'CARILLON_ADMIN_KEY', flag: '--admin-key', otherwise: null },
-  allowedTargets: { variable: 'CARILLON_ALLOWED_TARGETS', flag: '--allowed-targets', otherwise: null },
-  requestsPerMinute: { variable: 'CARILLON_RATE_LIMIT', flag: '--rate-limit', otherwise: null },
+  databaseUrl: { variable: 'DATABASE_URL', otherwise: null },
+  schema: { variable: 'CARILLON_SCHEMA', otherwise: SCHEMA_DEFAULT },
+  adminKey: { variable: 'CARILLON_ADMIN_KEY', otherwise: null },
+  allowedTargets: { variable: 'CARILLON_ALLOWED_TARGETS', otherwise: null },
+  requestsPerMinute: { variable: 'CARILLON_RATE_LIMIT', otherwise: null },
   maxSchedulesPerProject: {
     variable: 'CARILLON_MAX_SCHEDULES_PER_PROJECT',
-    flag: '--max-schedules-per-project',
     otherwise: String(PROJECT_SCHEDULES.default),
   },
   maxSchedulesPerUser: {
     variable: 'CARILLON_MAX_SCHEDULES_PER_USER',
-    flag: '--max-schedules-per-user',
     otherwise: String(USER_SCHEDULES.default),
   },
   minimumSeconds: {
     variable: 'CARILLON_MIN_INTERVAL_SECONDS',
-    flag: '--min-interval-seconds',
     otherwise: String(TENANT_SLOT_DISTANCE_SECONDS.default),
   },
   retentionDays: {
     variable: 'CARILLON_RETENTION_DAYS',
-    flag: '--retention-days',
     otherwise: String(RETENTION_DAYS.default),
   },
-  logLevel: { variable: 'CARILLON_LOG_LEVEL', flag: '--log-level', otherwise: 'info' },
+  logLevel: { variable: 'CARILLON_LOG_LEVEL', otherwise: 'info' },
 }
 
 /**
@@ -164,7 +161,8 @@ function readFlatSettings(env: Environment, flags: Partial<FlatSettings>): FlatS
   if (result.success) return result.data
   const { path, message } = result.error.issues[0] ?? { path: [], message: 'is wrong' }
   const name = names.find((known) => known === path[0]) ?? 'host'
-  const label = flags[name] === undefined ? SOURCES[name].variable : SOURCES[name].flag
+  const { variable, flag = variable } = SOURCES[name]
+  const label = flags[name] === undefined ? variable : flag
   throw new OperatorError('settings_invalid', `${label}: ${message}`)
 }
 

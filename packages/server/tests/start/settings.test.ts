@@ -136,6 +136,13 @@ test('an invalid flag is refused with the name of the flag', () => {
   )
 })
 
+test('an invalid setting that a program passes, and that no command has a flag for, is refused with the name of its variable', () => {
+  expect(refusalOf({}, { schema: 'Public' })).toMatch(/^CARILLON_SCHEMA: expected /)
+  expect(refusalOf({}, { retentionDays: 6 })).toBe(
+    'CARILLON_RETENTION_DAYS: expected a whole number of days from 7 to 3650, got "6"',
+  )
+})
+
 test('an admin key that is too short, or cannot be sent in a header, is refused and not quoted', () => {
   const expected = 'CARILLON_ADMIN_KEY: expected 24 characters or more, each of them visible ASCII'
 

@@ -26,8 +26,8 @@ export interface Workload {
   /** The age of the oldest backlog of slots without lines; 0 if there is none. */
   readonly backlogAgeSeconds: number
   /**
-   * The lag of the Postgres replica that is furthest behind; 0 if all have caught up. Null if there is no replica, or if this role is not
-   * in `pg_monitor`: then Postgres hides the state and the lag of every replica.
+   * The lag of the Postgres replica that is furthest behind; 0 if it has caught up. A replica that does not say how far it has replayed does
+   * not count. Null if no replica counts, or if this role is not in `pg_monitor`: then Postgres hides what replicas say.
    */
   readonly replicationLagSeconds: number | null
 }
@@ -56,10 +56,15 @@ export async function countSchedules(tx: Tx): Promise<ScheduleCount[]> {
 }
 
 const OPEN_COLUMNS = columns('runs', { state: word('run_state', RUN_STATES), count: bigint.as(sql`count(*)`) })
-const LAG_COLUMNS = columns('replicas', {
-  // Postgres forgets the lag of a replica that has caught up while nothing is written.
+/** Of rows of `pg_stat_replication`. */
+export const LAG_COLUMNS = columns('replicas', {
+  // Postgres forgets the lag of a replica that has caught up while nothing is written. It knows no lag either of a replica that never said
+  // how far it has replayed.
   lagSeconds: double.orNull.as(sql`extract(epoch from max(
-      case when replicas.state = 'streaming' then coalesce(replicas.replay_lag, '0') else replicas.replay_lag end
+      case
+        when replicas.replay_lag is not null then replicas.replay_lag
+        when replicas.state = 'streaming' and replicas.replay_lsn >= replicas.sent_lsn then '0'::interval
+      end
     ))::float8`),
 })
 
