@@ -4,7 +4,7 @@ import type { Violation } from './violation.ts'
 import type { Workspace } from './workspace.ts'
 
 /**
- * An arrow that no file uses allows an import that nobody has decided on. Arrows from and to a package that does not exist yet are
+ * An arrow that no file uses would allow a new import without a decision. Arrows from and to a package that does not exist yet are
  * exempt: they say what it will be allowed.
  */
 export function checkUnusedArrows(workspace: Workspace): Violation[] {

@@ -212,4 +212,25 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
     to: '',
     tests: ['tests/pipeline/full-worker.test.ts'],
   },
+  {
+    guard: 'a run-now and a cancel end no span of slots that the audit compares',
+    file: 'audit/store/slots.ts',
+    from: 'and changes.change <> all(${RUN_CHANGES}::schedule_change[])',
+    to: 'and ${RUN_CHANGES.length} > 0',
+    tests: ['tests/audit/auditor.test.ts'],
+  },
+  {
+    guard: 'a fault that the last audit counts is not counted again while the next one finds it',
+    file: 'audit/auditor.ts',
+    from: 'report.countUnrepaired(reportedInLastAudit)',
+    to: 'report.countUnrepaired(reportedInLastAudit && new Set())',
+    tests: ['tests/audit/audit-slices.test.ts'],
+  },
+  {
+    guard: 'cancelling a run twice writes one line of history',
+    file: 'schedules/cancel.ts',
+    from: 'if (!(await cancelLocked(tx, caller, run, clock.databaseNow()))) return',
+    to: 'await cancelLocked(tx, caller, run, clock.databaseNow())',
+    tests: ['tests/schedules/run-history.test.ts'],
+  },
 ]

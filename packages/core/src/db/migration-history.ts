@@ -62,7 +62,7 @@ export function inSchema(text: string, schema: string): string {
 
 /** The engine of versions before 0006 kept its jobs in this second schema, which 0006 drops. Only `carillon` ever had one. */
 const JOBS_SCHEMA = /\bcarillon_jobs\b/g
-/** Takes its place for a schema of another name. Postgres lets nobody create a schema whose name begins with `pg_`. */
+/** Replaces that name in a schema of another name. No such schema can exist: Postgres refuses names that begin with `pg_`. */
 const NO_SCHEMA = 'pg_no_jobs'
 
 const SCHEMA_NAMES = new RegExp(

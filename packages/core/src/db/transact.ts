@@ -140,7 +140,7 @@ export function transactPipelined<Result, Seen>(
         // An error thrown after the commit would lose `result`, which holds the runs that this worker must now dispatch.
         const after: Queryable = { run: (statement) => db.runOn(connection, statement) }
         const looking = look(after, result).catch(() => undefined)
-        // Waits for `look` even if an end failed: while it sends statements, nobody else may use the connection.
+        // Waits for `look` even if an end failed: until its last statement is sent, the connection must not be lent again.
         const [ended, seen] = await Promise.all([ends, looking])
         // In this order: a statement that fails also turns the commit into a rollback, and its own error says why.
         for (const end of ended) if (end.status === 'rejected') throw end.reason
