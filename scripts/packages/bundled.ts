@@ -7,8 +7,8 @@ import { rolldown } from 'rolldown'
 import { REPOSITORY, type PublishedPackage } from './published.ts'
 
 /**
- * Libraries that are bundled into a package instead of installed beside it, because they bring much more than Carillon uses: together
- * they took 30 MB of an install and take 5 MB bundled. `@opentelemetry/api` is never bundled: an application shares it with Carillon.
+ * Libraries that are bundled into a package instead of installed beside it, because they bring much more than Carillon uses.
+ * `@opentelemetry/api` is never bundled: an application shares it with Carillon.
  */
 const BUNDLED: Readonly<Record<string, readonly string[]>> = {
   server: ['@opentelemetry/exporter-prometheus', '@opentelemetry/sdk-metrics', '@scalar/fastify-api-reference'],
