@@ -177,7 +177,7 @@ export class Scheduler {
     return listRunsOf(this.#context, caller, scheduleId, options)
   }
 
-  /** The changes of a schedule and their actors, the oldest first. */
+  /** The latest `HISTORY_MAX` changes of a schedule and their actors, the oldest first. */
   async history(caller: Caller, id: string): Promise<ScheduleChange[]> {
     return history(this.#context, caller, id)
   }

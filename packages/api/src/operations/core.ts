@@ -2,6 +2,7 @@ import { z } from 'zod'
 
 import { checkedByCore } from '../component.ts'
 import { expected } from '../expected.ts'
+import { HISTORY_MAX } from '../limits.ts'
 import type { Operation } from '../operation.ts'
 import { auditReport, auditRequested } from '../schemas/audit.ts'
 import { liveEvents } from '../schemas/event.ts'
@@ -245,7 +246,7 @@ export const coreOperations = {
     summary: 'Get the history of a schedule',
     role: 'member',
     params: idParams,
-    success: { status: 200, description: 'The changes, in order.', schema: scheduleHistory },
+    success: { status: 200, description: `The latest ${HISTORY_MAX} changes, in order.`, schema: scheduleHistory },
     problems: ['schedule_not_found'],
   },
   getRun: {

@@ -1,4 +1,4 @@
-import { isRunChange, type Schedule } from '@carillon/api'
+import { HISTORY_MAX, isRunChange, type Schedule } from '@carillon/api'
 
 import type { Cli } from '../process/cli.ts'
 import { connect, retryWhileBusy } from '../service/connect.ts'
@@ -32,10 +32,11 @@ export async function applyState(cli: Cli, entry: ImportEntry, schedule: Schedul
 
 /**
  * True if the history of a schedule contains only changes that an import of the entry makes. Runs that a caller requested or cancelled do
- * not count, because they leave the schedule as it is.
+ * not count, because they leave the schedule as it is. False if the history is too long to be shown completely.
  */
 export async function isUntouched(cli: Cli, { pausedReason }: ImportEntry, id: string): Promise<boolean> {
   const { items } = await retryWhileBusy(cli, () => connect(cli).schedules.history(id))
+  if (items.length >= HISTORY_MAX) return false
   return items
     .filter(({ change }) => !isRunChange(change))
     .every(

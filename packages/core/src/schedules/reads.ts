@@ -1,4 +1,4 @@
-import { expectedText, isUuid, PAGE_SIZE } from '@carillon/api'
+import { expectedText, HISTORY_MAX, isUuid, PAGE_SIZE } from '@carillon/api'
 
 import type { Tx } from '../db/database.ts'
 import { checkedObject } from '../kernel/checked-object.ts'
@@ -33,7 +33,7 @@ export async function list({ transact }: SchedulerContext, caller: Caller, optio
 export async function history({ transact }: SchedulerContext, caller: Caller, id: string): Promise<ScheduleChange[]> {
   return transact(caller, async (tx) => {
     await getIn(tx, caller, id)
-    return listChanges(tx, { ...scopeOf(caller), scheduleId: id })
+    return listChanges(tx, { ...scopeOf(caller), scheduleId: id, limit: HISTORY_MAX })
   })
 }
 

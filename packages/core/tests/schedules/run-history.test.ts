@@ -129,3 +129,19 @@ test('a run-now, a cancel and their lines in the history are one transaction eac
   expect(await pipeline.ledger(other)).toEqual([])
   expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'pending' }])
 })
+
+test('the history shows the latest 1,000 changes, the oldest of them first', async () => {
+  const pipeline = await pipelineAt(START)
+  const { id } = await pipeline.create()
+  await sql`
+    insert into carillon.schedule_changes (
+      schedule_id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, reason, changed_at
+    )
+    select schedule_id, tenant_id, project_id, 'edited', 1 + number, next_slot_at, actor_subject, null, changed_at
+    from carillon.schedule_changes, generate_series(1, 1000) as number
+    where schedule_id = ${id}`.execute(pipeline.db)
+
+  const history = await pipeline.scheduler.history(CALLER, id)
+
+  expect(history.map(({ revision }) => revision)).toEqual(Array.from({ length: 1000 }, (_, index) => index + 2))
+})

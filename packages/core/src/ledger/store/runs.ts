@@ -70,12 +70,17 @@ const CHANGE_COLUMNS = columns('changes', {
   changedAt: instant,
 })
 
-/** The history of a schedule, oldest change first. */
-export async function listChanges(db: Db | Tx, p: Scope & { scheduleId: string }): Promise<ScheduleChange[]> {
-  return sql`
+/** The latest changes of a schedule, at most `limit`, oldest first. */
+export async function listChanges(
+  db: Db | Tx,
+  p: Scope & { scheduleId: string; limit: number },
+): Promise<ScheduleChange[]> {
+  const latest = await sql`
     select ${CHANGE_COLUMNS}
     from schedule_changes as changes
     where changes.schedule_id = ${p.scheduleId} and changes.tenant_id = ${p.tenantId}
       and changes.project_id = ${p.projectId}
-    order by changes.id`.execute(db)
+    order by changes.id desc
+    limit ${p.limit}`.execute(db)
+  return latest.toReversed()
 }
