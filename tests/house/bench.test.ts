@@ -37,7 +37,7 @@ describe('a smoke run of the bench', () => {
     expect(outcome.exitCode, outcome.stderr).toBe(0)
   })
 
-  test('runs every work, and only the parts that need a Redis fail where there is none', () => {
+  test('runs every benchmark, and where there is no Redis only the parts that need one fail', () => {
     const { version, works, figures, failures, isComplete } = readResults()
 
     expect(failures.filter((failure) => !isForWantOfRedis(failure))).toEqual([])

@@ -51,7 +51,7 @@ export class WallTimeUnion implements WallTimeRule {
   }
 }
 
-/** The members of a rule between `first` and `last`, both inclusive. */
+/** Another rule, restricted to its occurrences from `first` to `last`, both included. */
 export class BoundedRule implements WallTimeRule {
   readonly #rule: WallTimeRule
   readonly #first: WallTime

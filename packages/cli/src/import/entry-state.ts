@@ -32,7 +32,7 @@ export async function applyState(cli: Cli, entry: ImportEntry, schedule: Schedul
 
 /**
  * True if the history of a schedule contains only changes that an import of the entry makes. Runs that a caller requested or cancelled do
- * not count, because they leave the schedule as it is. False if the history is too long to be shown completely.
+ * not count, because they leave the schedule as it is. False if the history is longer than what the API returns of it.
  */
 export async function isUntouched(cli: Cli, { pausedReason }: ImportEntry, id: string): Promise<boolean> {
   const { items } = await retryWhileBusy(cli, () => connect(cli).schedules.history(id))

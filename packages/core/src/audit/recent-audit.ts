@@ -53,12 +53,12 @@ export interface ReadChanges {
 }
 
 /**
- * Compares the slots that came due recently with the specs. It reads from the agenda which schedules will come due soon, and from
- * `schedule_changes` which were changed, keeps them in memory, and compares each a while after its slot. So its cost depends on the
- * number of slots, not on the number of schedules.
+ * Compares the slots that came due recently with the specs. It keeps a list of schedules in memory: those that the agenda shows as due
+ * soon, and those that `schedule_changes` shows as changed. It compares the slot of each listed schedule a while after the slot. So its
+ * cost depends on the number of slots, not on the number of schedules.
  *
- * Slots are not listed if they come due before the agenda is read, before this worker has the turn, or while the list is full. The
- * audit keeps the start of that time, and `reachedAt` stays there until a full audit has compared those slots.
+ * The list misses slots that come due before the agenda is read, before this worker has the turn, or while the list is full.
+ * `reachedAt` stays at the first instant whose slots may be missing, until a full audit has compared them.
  */
 export class RecentAudit {
   readonly #deps: RecentAuditDeps

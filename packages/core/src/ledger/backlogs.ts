@@ -10,7 +10,13 @@ import type { Events } from '../kernel/events.ts'
 import { PeriodicService } from '../kernel/service.ts'
 import { linesOf, stepsOf, type BacklogCadences } from './backlog-slots.ts'
 import { insertLines, withMonths } from './lines.ts'
-import { listBacklogs, moveBacklogs, type BacklogKey, type BacklogMove, type SlotBacklog } from './store/backlogs.ts'
+import {
+  listBacklogs,
+  moveBacklogs,
+  type BacklogKey,
+  type BacklogProgress,
+  type SlotBacklog,
+} from './store/backlogs.ts'
 
 export { ageOfOldestBacklog, insertBacklogs, type NewBacklog } from './store/backlogs.ts'
 
@@ -25,7 +31,7 @@ export interface BacklogDeps {
 }
 
 /** How far a portion moves one backlog, and the lines it inserts for it. */
-interface PlannedMove extends BacklogMove {
+interface PlannedMove extends BacklogProgress {
   readonly lines: readonly NewLine[]
 }
 

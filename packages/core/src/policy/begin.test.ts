@@ -72,7 +72,7 @@ describe('excluded slots', () => {
     )
   })
 
-  test('do not affect other slots before they are due', () => {
+  test('have no effect on another slot that is due earlier', () => {
     expect(begin({ excluded: new Set([T4 + MINUTE]) }).run).toEqual({ slot: T4, state: 'running' })
   })
 

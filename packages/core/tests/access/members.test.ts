@@ -172,7 +172,7 @@ describe('I9: another project does not see a member', () => {
     expect(await members.list(CALLER)).toEqual([member])
   })
 
-  test.each([null, ...OTHERS])('under the row-level security of %j no statement reads or writes it', async (scope) => {
+  test.each([null, ...OTHERS])('a transaction in the scope %j neither reads nor writes it', async (scope) => {
     const member = await members.put(CALLER, 'user:bob', 'member')
     const [bob, doing] = [
       { ...SCOPE, subject: 'user:bob' },

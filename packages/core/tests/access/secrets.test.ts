@@ -284,7 +284,7 @@ describe('I9: another project does not see a secret', () => {
     expect(await store.resolve(named('hook'))).toBe(CANARY)
   })
 
-  test.each([null, ...OTHERS])('under the row-level security of %j no statement reads or writes it', async (scope) => {
+  test.each([null, ...OTHERS])('a transaction in the scope %j neither reads nor writes it', async (scope) => {
     await secrets.put(CALLER, 'hook', CANARY)
     const sealed = { keyId: 'k', nonce: randomBytes(12), ciphertext: randomBytes(32), version: 1 }
     const within = <Result>(work: (tx: Tx) => Promise<Result>) => transactScoped(db, systemClock, scope, work)

@@ -113,7 +113,7 @@ test('concurrent puts for one tenant all succeed', async () => {
 })
 
 test.each([null, { tenantId: 'globex', projectId: 'default' }])(
-  'I9: under the row-level security of %j no statement reads or writes the limits of a tenant',
+  'I9: a transaction in the scope %j neither reads nor writes the limits of a tenant',
   async (scope) => {
     const kept = await tenants.put(ACTOR, 'acme', LOWEST)
     const within = <Result>(work: (tx: Tx) => Promise<Result>) => transactScoped(db, systemClock, scope, work)

@@ -518,7 +518,7 @@ describe('nothing is removed', () => {
 })
 
 test.each([null, ...OTHERS])(
-  'under the row-level security of %j no statement reads or removes a row of the project',
+  'a transaction in the scope %j neither reads nor removes a row of the project',
   async (scope) => {
     await using pipeline = await Pipeline.at(START)
     await fill(pipeline, CALLER)

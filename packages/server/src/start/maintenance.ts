@@ -18,6 +18,7 @@ import { findSecretsKeys, openSecretsKeys } from './keys.ts'
 import { OperatorError } from './operator-error.ts'
 import type { Settings } from './settings.ts'
 
+/** Which migrations the database has applied, and which are pending. */
 export type MigrationStatus = Awaited<ReturnType<typeof migrationStatus>>
 
 export interface Migrations {

@@ -36,7 +36,7 @@ export interface SlotBacklog extends NewBacklog {
 }
 
 /** How far the lines of a backlog have been written. */
-export interface BacklogMove {
+export interface BacklogProgress {
   readonly backlog: SlotBacklog
   /** The first slot that still lacks its line; null if none does. */
   readonly next: number | null
@@ -117,7 +117,7 @@ const MOVED_COLUMNS = columns('moved', { ordinal: integer.as(sql`moved.ordinal::
  * was read is left alone: another writer has moved it, or its project was purged. Call with the schedules locked.
  * @returns the moves that were made
  */
-export async function moveBacklogs<Move extends BacklogMove>(
+export async function moveBacklogs<Move extends BacklogProgress>(
   tx: Tx,
   p: { readonly moves: readonly Move[] },
 ): Promise<Move[]> {
