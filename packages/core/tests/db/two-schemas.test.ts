@@ -1,13 +1,15 @@
 import pg from 'pg'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 
 import { lockSecretName } from '../../src/access/store/secrets.ts'
 import { createDb, type Db, type Tx } from '../../src/db/database.ts'
+import { lockMigrations } from '../../src/db/locks.ts'
 import { migrate } from '../../src/db/migrate.ts'
-import { notifyCancel, notifyDue } from '../../src/db/notify.ts'
+import { Listener, notifyCancel, notifyDue } from '../../src/db/notify.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { transact } from '../../src/db/transact.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
+import { Events } from '../../src/kernel/events.ts'
 import { tryLockKey } from '../../src/schedules/store/answers.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { CALLER } from '../pipeline.ts'
@@ -17,6 +19,7 @@ import { sql } from '../sql.ts'
 
 const SCHEMAS = ['carillon', 'second_one'] as const
 const RUN_ID = '018f0000-0000-7000-8000-000000000001'
+const OTHER_RUN_ID = '018f0000-0000-7000-8000-000000000002'
 const END = 'end of the test'
 
 let database: TestDatabase
@@ -59,6 +62,53 @@ test.each([0, 1] as const)(
   },
 )
 
+/** Starts a listener of a schema. Returns what it receives, which grows. */
+async function listenTo(schema: string): Promise<string[]> {
+  const heard: string[] = []
+  const listener = new Listener({
+    connectionString: database.url,
+    schema,
+    clock: systemClock,
+    events: new Events(),
+    onAgenda: (lane) => heard.push(`due in ${lane}`),
+    onCancel: (runId) => heard.push(`cancel ${runId}`),
+  })
+  onTestFinished(() => listener.stop())
+  await listener.runOnce()
+  // A new connection counts as a notification of any lane.
+  expect(heard.splice(0)).toEqual(['due in '])
+  return heard
+}
+
+test('a listener receives only the notifications of its own schema', async () => {
+  const [first, second] = [await listenTo(SCHEMAS[0]), await listenTo(SCHEMAS[1])]
+  for (const [n, db] of dbs.entries()) {
+    await transact(db, systemClock, (tx) => notifyDue(tx, { lanes: [`http.${n}`] }))
+    await notifyCancel(db, { runIds: [n === 0 ? RUN_ID : OTHER_RUN_ID] })
+  }
+  // Postgres delivers notifications in the order of their commits, so a listener that has received its last one has received all before it.
+  for (const schema of SCHEMAS) await database.pool.query('select pg_notify($1, $2)', [`${schema}_cancel`, END])
+  await vi.waitFor(() => {
+    for (const heard of [first, second]) expect(heard).toContain(`cancel ${END}`)
+  })
+
+  expect(first).toEqual(['due in http.0', `cancel ${RUN_ID}`, `cancel ${END}`])
+  expect(second).toEqual(['due in http.1', `cancel ${OTHER_RUN_ID}`, `cancel ${END}`])
+})
+
+test('a Db that names another schema than its pool reads its own schema, in a transaction and outside of one', async () => {
+  const pool = createPool({ connectionString: database.url, schema: SCHEMAS[0], isPrepared: true })
+  const db = createDb(pool, { schema: SCHEMAS[1] })
+  onTestFinished(() => db.close())
+  const readSchema = async (on: Db | Tx): Promise<unknown> => {
+    const { rows } = await sql<{ schema: string }>`select current_schema()::text as schema`.execute(on)
+    return rows
+  }
+
+  expect(await readSchema(db)).toEqual([{ schema: SCHEMAS[1] }])
+  expect(await transact(db, systemClock, readSchema)).toEqual([{ schema: SCHEMAS[1] }])
+})
+
 /** Postgres' code for a lock that was not granted in time. */
 const NOT_GRANTED = '55P03'
 
@@ -85,7 +135,15 @@ const LOCKS: readonly { what: string; take: (tx: Tx) => Promise<boolean> }[] = [
     what: 'the name of a secret',
     take: (tx) => waitBriefly(tx, () => lockSecretName(tx, { tenantId: 'acme', projectId: 'web', name: 'token' })),
   },
+  { what: 'migrations', take: (tx) => waitBriefly(tx, () => lockMigrations(clientOf(tx), tx.schema)) },
+  { what: 'months', take: (tx) => waitBriefly(tx, () => sql`select lock_months()`.execute(tx)) },
 ]
+
+/** A client of the driver that sends its queries in a transaction. */
+function clientOf(tx: Tx): pg.ClientBase {
+  const query = (text: string, parameters: readonly unknown[]): unknown => tx.run({ text, parameters })
+  return { query } as unknown as pg.ClientBase
+}
 
 class Taken extends Error {
   readonly isTaken: boolean
