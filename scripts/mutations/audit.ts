@@ -215,9 +215,16 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a run-now and a cancel end no span of slots that the audit compares',
     file: 'audit/store/slots.ts',
-    from: 'and changes.change <> all(${RUN_CHANGES}::schedule_change[])',
-    to: 'and ${RUN_CHANGES.length} > 0',
+    from: ' and changes.scheduled_for is null',
+    to: '',
     tests: ['tests/audit/auditor.test.ts'],
+  },
+  {
+    guard: 'the audit does not read the lines of runs that callers requested or cancelled',
+    file: 'audit/store/slots.ts',
+    from: 'and changes.scheduled_for is null',
+    to: "and changes.change not in ('run_requested', 'run_cancelled')",
+    tests: ['tests/audit/audit-slices.test.ts'],
   },
   {
     guard: 'a fault that the last audit counts is not counted again while the next one finds it',

@@ -101,6 +101,27 @@ export const SERVICE_MUTATIONS: readonly Mutation[] = [
     tests: ['tests/maintenance/upkeep.test.ts'],
   },
   {
+    guard: 'upkeep deletes the lines of runs in the histories of schedules',
+    file: 'maintenance/upkeep.ts',
+    from: 'deleteRunChanges(db, { before: await this.#ledgerStart(deleteBefore), limit }),',
+    to: 'deleteRunChanges(db, { before: await this.#ledgerStart(new Date(0)), limit }),',
+    tests: ['tests/maintenance/upkeep.test.ts'],
+  },
+  {
+    guard: 'who requested or cancelled a run stays in the history as long as the ledger has the month of the run',
+    file: 'maintenance/upkeep.ts',
+    from: 'return oldest !== undefined && oldest.from < deleteBefore ? oldest.from : deleteBefore',
+    to: 'return oldest === undefined ? new Date(0) : deleteBefore',
+    tests: ['tests/maintenance/upkeep.test.ts'],
+  },
+  {
+    guard: 'upkeep deletes a long history of a deleted schedule in portions',
+    file: 'maintenance/upkeep.ts',
+    from: '        if (room === 0) return { counts: {}, hasMore: true }\n',
+    to: '        if (room === 0) room = ROWS_PER_SLICE\n',
+    tests: ['tests/maintenance/upkeep.test.ts'],
+  },
+  {
     guard: 'a step of upkeep that fails does not keep the others from being done',
     file: 'maintenance/upkeep.ts',
     from: 'await this.#try(step, round)',

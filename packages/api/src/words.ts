@@ -135,9 +135,11 @@ export type ScheduleChangeKind = keyof typeof SCHEDULE_CHANGE_TEXTS
 export const SCHEDULE_CHANGES = wordsOf(SCHEDULE_CHANGE_TEXTS)
 
 /** Changes of one run. They change no slot of the schedule and nothing else about it. */
-export const RUN_CHANGES = ['run_requested', 'run_cancelled'] as const satisfies readonly ScheduleChangeKind[]
+const RUN_CHANGES = ['run_requested', 'run_cancelled'] as const satisfies readonly ScheduleChangeKind[]
 
-export function isRunChange(change: ScheduleChangeKind): boolean {
+export type RunChangeKind = (typeof RUN_CHANGES)[number]
+
+export function isRunChange(change: ScheduleChangeKind): change is RunChangeKind {
   return RUN_CHANGES.some((other) => other === change)
 }
 

@@ -1,23 +1,28 @@
-import type { ScheduleChangeKind } from '@carillon/api'
+import type { RunChangeKind, ScheduleChangeKind } from '@carillon/api'
 
 import type { Tx } from './database.ts'
 import { nowOf } from './now.ts'
 import { instantText } from './parameters.ts'
 import { sql } from './sql.ts'
 
+/** A change of the schedule itself, not of one of its runs. */
+export type OwnChangeKind = Exclude<ScheduleChangeKind, RunChangeKind>
+
+/** A change of one run has the slot of the run, and no other change has one: by that the audit knows that no slot of the cadence changed. */
+type Change =
+  | { readonly change: RunChangeKind; readonly scheduledFor: number }
+  | { readonly change: OwnChangeKind; readonly scheduledFor?: never }
+
 /**
  * Records a change of schedules and its actor. Call it after the change: it copies revision and next slot from the rows. `now` is null in
  * production: Postgres' clock decides.
- * @param p.scheduledFor the slot of the run, for a change of one run. @default null
  */
 export async function insertChanges(
   tx: Tx,
-  p: {
+  p: Change & {
     scheduleIds: readonly string[]
-    change: ScheduleChangeKind
     actor: string
     reason: string | null
-    scheduledFor?: number
     now: Date | null
   },
 ): Promise<void> {

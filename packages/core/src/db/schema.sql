@@ -423,7 +423,11 @@ CREATE INDEX runs_open_idx ON ONLY runs USING btree (schedule_id, scheduled_for,
 
 CREATE INDEX runs_waiting_idx ON ONLY runs USING btree (lane, due_at, schedule_id, scheduled_for) WHERE (due_at IS NOT NULL);
 
+CREATE INDEX schedule_changes_run_idx ON schedule_changes USING btree (scheduled_for) WHERE (scheduled_for IS NOT NULL);
+
 CREATE INDEX schedule_changes_schedule_idx ON schedule_changes USING btree (schedule_id, id);
+
+CREATE INDEX schedule_changes_slots_idx ON schedule_changes USING btree (schedule_id, id) WHERE (scheduled_for IS NULL);
 
 CREATE INDEX schedule_revisions_grant_idx ON schedule_revisions USING btree (grant_id);
 

@@ -4,11 +4,21 @@ import { z } from 'zod'
 import { deleteAudits } from '../audit/audits.ts'
 import { dropPartitions, ensurePartitions, listPartitions } from '../db/months.ts'
 import { readTransactionTime } from '../db/now.ts'
+import { transact } from '../db/transact.ts'
 import { deleteEventLogEntries, EVENT_LOG_KEPT_MS } from '../event-log/event-log.ts'
 import { type ClaimedTurn, type Slice, TurnService, type TurnServiceDeps } from '../jobs/turn-service.ts'
 import { checkedRetentionMs } from '../policy/retention-days.ts'
 import { ANSWERS_KEPT_MS, deleteAnswers } from '../schedules/create-once.ts'
-import { findOldestDue, deleteExpiredSchedules } from './store/upkeep.ts'
+import {
+  deleteBacklogsOf,
+  deleteChangesOf,
+  deleteOwnGrantsOf,
+  deleteRevisionsOf,
+  deleteRunChanges,
+  deleteSchedules,
+  findOldestDue,
+  lockExpiredSchedules,
+} from './store/upkeep.ts'
 
 export type UpkeepDeps = TurnServiceDeps
 
@@ -29,7 +39,7 @@ export interface UpkeepCounts {
   readonly dropped: number
   /** Schedules and audits that were deleted. */
   readonly purged: number
-  /** Entries of the event log, and stored answers to creates, that were deleted. */
+  /** Entries of the event log, stored answers to creates, and lines of runs in the histories of schedules that were deleted. */
   readonly deletedEntries: number
 }
 
@@ -45,17 +55,20 @@ const POSTPONED_MS = 60_000
 /** The first pause after a failure outside of the steps, such as a lost connection. It doubles up to PAUSE_MAX_MS. */
 const PAUSE_AFTER_FAILURE_MS = 1000
 const PAUSE_MAX_MS = 60_000
-/** How many rows one statement deletes, so that none takes long. */
-const ROWS_PER_STATEMENT = 10_000
-const SCHEDULES_PER_STATEMENT = 500
+/** How many rows one slice deletes of one kind, so that no statement takes long. */
+const ROWS_PER_SLICE = 10_000
+const SCHEDULES_PER_SLICE = 500
 /**
  * The shortest pause between two slices of a round that has more to delete. After a longer slice the pause is as long as the slice, so that
  * upkeep works at most half of the time.
  */
 const PAUSE_BETWEEN_SLICES_MS = 100
 
-/** The steps of a round in order. Months come first, because the pipeline needs them. Schedules come after their months are dropped. */
-const STEPS = ['months', 'event_log', 'answers', 'audits', 'drop', 'schedules'] as const
+/**
+ * The steps of a round in order. Months come first, because the pipeline needs them. After a month is dropped, the lines in histories that
+ * name its runs are deleted, then the schedules that were deleted before its end.
+ */
+const STEPS = ['months', 'event_log', 'answers', 'audits', 'drop', 'run_changes', 'schedules'] as const
 
 type Step = (typeof STEPS)[number]
 
@@ -79,8 +92,8 @@ interface Round {
 
 /**
  * Creates the monthly partitions of the ledger before they are needed, and drops them after the retention, with the schedules that were
- * deleted before that. Also deletes old entries of the event log, stored answers to creates, and audits. Runs on one worker at a time,
- * in slices: a step whose statement deleted its maximum of rows continues in the next slice.
+ * deleted before that and the lines of runs in the histories of the others. Also deletes old entries of the event log, stored answers to
+ * creates, and audits. Runs on one worker at a time, in slices: a step that deleted its maximum of rows continues in the next slice.
  *
  * `ensureMonths` must have run before the first slot begins: without a partition the slot's line cannot be inserted. The rest can wait.
  */
@@ -150,17 +163,21 @@ export class Upkeep extends TurnService<UpkeepCounts> {
       case 'months':
         return { counts: { created: (await this.#ensureMonths({ now, deleteBefore })).length } }
       case 'event_log':
-        return removed('deletedEntries', ROWS_PER_STATEMENT, (limit) =>
+        return removed('deletedEntries', ROWS_PER_SLICE, (limit) =>
           deleteEventLogEntries(db, { before: new Date(now - EVENT_LOG_KEPT_MS), limit }),
         )
       case 'answers':
-        return removed('deletedEntries', ROWS_PER_STATEMENT, (limit) =>
+        return removed('deletedEntries', ROWS_PER_SLICE, (limit) =>
           deleteAnswers(db, { before: new Date(now - ANSWERS_KEPT_MS), limit }),
         )
       case 'audits':
-        return removed('purged', ROWS_PER_STATEMENT, (limit) => deleteAudits(db, { before: deleteBefore, limit }))
+        return removed('purged', ROWS_PER_SLICE, (limit) => deleteAudits(db, { before: deleteBefore, limit }))
+      case 'run_changes':
+        return removed('deletedEntries', ROWS_PER_SLICE, async (limit) =>
+          deleteRunChanges(db, { before: await this.#ledgerStart(deleteBefore), limit }),
+        )
       case 'schedules':
-        return removed('purged', SCHEDULES_PER_STATEMENT, (limit) => this.#purgeSchedules(deleteBefore, limit))
+        return this.#purgeSchedules(await this.#ledgerStart(deleteBefore))
       case 'drop':
         // A month with an open run stays until a later round. A month that a query is reading fails the step, which is repeated soon.
         return { counts: { dropped: (await dropPartitions(db, { before: deleteBefore })).length } }
@@ -174,12 +191,28 @@ export class Upkeep extends TurnService<UpkeepCounts> {
     return ensurePartitions(this.#deps.db, { from, to: monthsAfter(now, this.#options.monthsAhead) })
   }
 
-  /** A schedule stays as long as the oldest month that may hold its lines: no line outlives its schedule. */
-  async #purgeSchedules(deleteBefore: Date, limit: number): Promise<number> {
-    const { db } = this.#deps
-    const [oldest] = await listPartitions(db)
-    const deletedBefore = oldest !== undefined && oldest.from < deleteBefore ? oldest.from : deleteBefore
-    return deleteExpiredSchedules(db, { deletedBefore, limit })
+  /**
+   * The start of the oldest month that the ledger has, or the end of the retention if that is earlier. What belongs to lines stays as long
+   * as that month: no line outlives its schedule, nor who requested or cancelled its run.
+   */
+  async #ledgerStart(deleteBefore: Date): Promise<Date> {
+    const [oldest] = await listPartitions(this.#deps.db)
+    return oldest !== undefined && oldest.from < deleteBefore ? oldest.from : deleteBefore
+  }
+
+  /** Deletes what belongs to the schedules first, and the schedules once nothing is left of it. */
+  #purgeSchedules(deletedBefore: Date): Promise<StepResult> {
+    const { db, clock } = this.#deps
+    return transact(db, clock, async (tx) => {
+      const scheduleIds = await lockExpiredSchedules(tx, { deletedBefore, limit: SCHEDULES_PER_SLICE })
+      let room = ROWS_PER_SLICE
+      for (const remove of [deleteChangesOf, deleteRevisionsOf, deleteBacklogsOf, deleteOwnGrantsOf]) {
+        room -= await remove(tx, { scheduleIds, limit: room })
+        if (room === 0) return { counts: {}, hasMore: true }
+      }
+      await deleteSchedules(tx, { scheduleIds })
+      return { counts: { purged: scheduleIds.length }, hasMore: scheduleIds.length >= SCHEDULES_PER_SLICE }
+    })
   }
 }
 

@@ -1,9 +1,9 @@
-import { isUuid, type RunReason, type ScheduleChangeKind } from '@carillon/api'
+import { isUuid, type RunReason } from '@carillon/api'
 
 import type { Tx } from '../db/database.ts'
 import type { NewLine } from '../db/new-lines.ts'
 import { readCurrentTime } from '../db/now.ts'
-import { insertChanges } from '../db/schedule-changes.ts'
+import { insertChanges, type OwnChangeKind } from '../db/schedule-changes.ts'
 import { CarillonError } from '../kernel/errors.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
 import { linesOf, stepsOf } from '../ledger/backlog-slots.ts'
@@ -22,7 +22,7 @@ const WRITING_MS = 3000
 
 /** What a change did to a schedule, for its history. */
 interface ChangeMade {
-  readonly change: ScheduleChangeKind
+  readonly change: OwnChangeKind
   readonly reason?: string
   /** The ids of schedules whose remaining lines are written after the commit: see `closeDueSlots`. */
   readonly backlogs?: readonly string[]

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 
 import type { AuditCounts } from '../../src/audit/auditor.ts'
 import { RecentAudit } from '../../src/audit/recent-audit.ts'
 import { SlotAudit } from '../../src/audit/slot-audit.ts'
-import type { Db } from '../../src/db/database.ts'
+import { listAuditedSchedules } from '../../src/audit/store/slots.ts'
+import { createDb, type Db } from '../../src/db/database.ts'
 import { createPool } from '../../src/db/pool.ts'
 import type { Statement } from '../../src/db/sql.ts'
 import { whileHeld } from '../blocked-statement.ts'
@@ -13,6 +14,7 @@ import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { createCopies } from '../many-schedules.ts'
 import { ANY_NUMBER, CALLER, HOUR, MINUTE, type Pipeline, type TestWorker } from '../pipeline.ts'
 import { nodesOf, plansOf, recordingDb, watchedDb, type ExplainRow, type PlanNode } from '../query-plan.ts'
+import { countRowsRead } from '../rows-read.ts'
 import { FAIL, held, SUCCEEDED } from '../scripted-target.ts'
 import { sql } from '../sql.ts'
 import { TestAuditor } from '../test-auditor.ts'
@@ -665,6 +667,38 @@ describe('the cost of a slice', () => {
     expect(read.slice(6)).toEqual(read.slice(6).map((rows) => Math.min(rows, 2000)))
     await db.close()
   })
+
+  test.each([true, false])(
+    'does not grow with the runs that callers requested or cancelled (statements planned once: %o)',
+    async (isPrepared) => {
+      const pipeline = await pipelineAt('2026-11-14T09:00:00Z', ANY_NUMBER)
+      const { db: admin, database, clock } = pipeline
+      const { id } = await pipeline.create(EVERY_QUARTER)
+      await sql`
+        insert into carillon.schedule_changes (
+          schedule_id, tenant_id, project_id, change, revision, next_slot_at, scheduled_for, actor_subject, changed_at
+        )
+        select schedule_id, tenant_id, project_id, 'run_requested', revision, next_slot_at, changed_at, actor_subject, changed_at
+        from carillon.schedule_changes, generate_series(1, 20000)
+        where schedule_id = ${id}`.execute(admin)
+      await pipeline.scheduler.pause(CALLER, id, { reason: 'a holiday' })
+      await sql`analyze carillon.schedule_changes`.execute(admin)
+      const role = 'carillon_worker'
+      const db = createDb(createPool({ connectionString: database.url, role, isPrepared, maxConnections: 1 }))
+      onTestFinished(() => db.close())
+      const window = { from: new Date(clock.instant - HOUR), to: new Date(clock.instant + HOUR) }
+      let spans = 0
+
+      const read = await countRowsRead({ db, admin, tables: 'schedule_changes' }, async () => {
+        const [audited] = await listAuditedSchedules(db, { ids: [id], ...window })
+        spans = audited?.spans.length ?? 0
+      })
+
+      expect(spans).toBe(1)
+      // The lines of the create and of the pause.
+      expect(read).toBe(2)
+    },
+  )
 })
 
 test('an audit that is requested while no worker runs is done by the next worker that starts', async () => {

@@ -7,7 +7,6 @@ import { createPool } from '../../src/db/pool.ts'
 import { Doctor } from '../../src/doctor/doctor.ts'
 import { Events } from '../../src/kernel/events.ts'
 import { countWork } from '../../src/maintenance/store/gauges.ts'
-import { deleteExpiredSchedules } from '../../src/maintenance/store/upkeep.ts'
 import type { Scheduler } from '../../src/scheduler.ts'
 import { Worker } from '../../src/worker.ts'
 import { whileHeld } from '../blocked-statement.ts'
@@ -594,18 +593,6 @@ describe('the lines of a backlog', () => {
 
     expect(await ledger(pipeline)).toEqual([])
     expect(await countBacklogs(pipeline)).toBe(0)
-  })
-
-  test('a schedule that was deleted before the retention is removed with its backlog', async () => {
-    const { pipeline, schedule } = await setup()
-    pipeline.clock.advance(MISSED * MINUTE)
-    await changeAndDie(pipeline, (scheduler) => remove(scheduler, schedule.id))
-
-    const deletedBefore = new Date(pipeline.clock.instant + 1)
-    expect(await deleteExpiredSchedules(pipeline.workerDb, { deletedBefore, limit: 10 })).toBe(1)
-
-    expect(await countBacklogs(pipeline)).toBe(0)
-    expect(await finish(writerOf(pipeline))).toBe(0)
   })
 
   test('migrating down is refused while lines are still to be written (I6)', async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 
 import { Grants } from '../../src/access/grants.ts'
 import type { AuditorOptions } from '../../src/audit/auditor.ts'
@@ -16,6 +16,7 @@ import { createDatabase, type TestDatabase } from '../database.ts'
 import { ManualClock } from '../manual-clock.ts'
 import { ownLease } from '../own-lease.ts'
 import { CALLER, DAY, Pipeline } from '../pipeline.ts'
+import { countRowsRead } from '../rows-read.ts'
 import { FAIL, SUCCEEDED } from '../scripted-target.ts'
 import { sql } from '../sql.ts'
 import { TestAuditor } from '../test-auditor.ts'
@@ -238,6 +239,109 @@ test('all old deleted schedules are removed, even if they do not fit one stateme
   expect(rows.map(({ id }) => id)).toEqual([active.id, paused.id].toSorted())
   const grants = await sql<{ id: string }>`select id from carillon.execution_grants order by id`.execute(db)
   expect(grants.rows.map(({ id }) => id)).toEqual([active.grantId, paused.grantId, grantId].toSorted())
+})
+
+/** Adds lines to the history of a schedule, without entries of the event log. `scheduledFor` is the slot of the run that a line names. */
+async function insertLinesOf(
+  db: Db,
+  p: { scheduleId: string; change: string; scheduledFor?: string; count?: number },
+): Promise<void> {
+  await sql`
+    insert into carillon.schedule_changes (
+      schedule_id, tenant_id, project_id, change, revision, scheduled_for, actor_subject, changed_at
+    )
+    select ${p.scheduleId}, 'acme', 'web', ${p.change}::carillon.schedule_change, 2, ${p.scheduledFor ?? null}, 'ada', '2026-01-02'
+    from generate_series(1, ${p.count ?? 1}::integer)`.execute(db)
+  await sql`delete from carillon.feed_entries`.execute(db)
+}
+
+test('lines of requested and cancelled runs are deleted when the month of the run is dropped; other lines of a history stay', async () => {
+  await using world = await setup('2026-11-15T00:00:00Z')
+  const { db, clock } = world
+  const upkeep = () => runRound(world)
+  await upkeep()
+  const scheduleId = await insertDeleted(db, '2027-02-01T00:00:00Z')
+  const [old, young] = ['2026-11-30T23:59:59.999Z', '2026-12-01T00:00:00Z']
+  await insertLinesOf(db, { scheduleId, change: 'edited' })
+  for (const scheduledFor of [old, young]) {
+    for (const change of ['run_requested', 'run_cancelled'])
+      await insertLinesOf(db, { scheduleId, change, scheduledFor })
+  }
+  const lines = async (): Promise<unknown> => {
+    const { rows } = await sql<{ line: string }>`
+      select change || coalesce(to_char(scheduled_for at time zone 'UTC', ' YYYY-MM-DD'), '') as line
+      from carillon.schedule_changes order by id`.execute(db)
+    return rows.map(({ line }) => line)
+  }
+  const kept = ['created', 'deleted', 'edited']
+  const ofYoung = ['run_requested 2026-12-01', 'run_cancelled 2026-12-01']
+  clock.advance(Date.parse('2027-03-01T00:00:00Z') - Date.parse('2026-11-15T00:00:00Z') - 1)
+
+  expect((await upkeep()).deletedEntries).toBe(0)
+  expect(await lines()).toEqual([...kept, 'run_requested 2026-11-30', 'run_cancelled 2026-11-30', ...ofYoung])
+  clock.advance(1)
+  expect(await upkeep()).toMatchObject({ dropped: 2, deletedEntries: 2 })
+
+  expect(await lines()).toEqual([...kept, ...ofYoung])
+})
+
+test('a slice deletes a bounded number of lines of runs, and reads no others', async () => {
+  await using world = await setup('2027-06-15T12:00:00Z')
+  const { db, clock, database } = world
+  const scheduleId = await insertDeleted(db, '2027-06-01T00:00:00Z')
+  const change = 'run_requested'
+  await insertLinesOf(db, { scheduleId, change: 'edited', count: 20_000 })
+  await insertLinesOf(db, { scheduleId, change, scheduledFor: '2027-05-01T00:00:00Z', count: 20_000 })
+  await insertLinesOf(db, { scheduleId, change, scheduledFor: '2027-01-01T00:00:00Z', count: 10_100 })
+  await sql`analyze carillon.schedule_changes`.execute(db)
+  const upkeep = upkeepOf(world)
+
+  expect(await upkeep.runOnce()).toMatchObject({ deletedEntries: 10_000 })
+  expect(await stepOf(world)).toBe('run_changes')
+  const role = 'carillon_worker'
+  const single = createDb(createPool({ connectionString: database.url, role, isPrepared: true, maxConnections: 1 }))
+  onTestFinished(() => single.close())
+  // The worker dies.
+  clock.advance(11_000)
+  const read = await countRowsRead({ db: single, admin: db, tables: 'schedule_changes' }, async () => {
+    expect(await upkeepOf({ ...world, workerDb: single }).runOnce()).toMatchObject({ deletedEntries: 100 })
+  })
+
+  // Each line is found by one index and deleted by another. Postgres may read one more to see where the old ones end.
+  expect(read).toBeLessThanOrEqual(2 * 100 + 1)
+  expect(await stepOf(world)).toBeNull()
+})
+
+test('a deleted schedule with a long history is removed in portions, the earliest lines first, and its row last', async () => {
+  await using world = await setup('2027-06-15T12:00:00Z')
+  const { db, clock } = world
+  const scheduleId = await insertDeleted(db, '2026-12-01T00:00:00Z')
+  await insertLinesOf(db, { scheduleId, change: 'edited', count: 25_000 })
+  await sql`
+    insert into carillon.slot_backlogs (schedule_id, revision, until, tenant_id, project_id, next_slot_at, reason, made_at)
+    values (${scheduleId}, 1, '2026-01-02', 'acme', 'web', '2026-01-01', 'missed', '2026-01-02')`.execute(db)
+  const last = await sql<{ id: string }>`select max(id) as id from carillon.schedule_changes`.execute(db)
+  const state = async (): Promise<unknown> => {
+    const { rows } = await sql`
+      select (select count(*)::int from carillon.schedule_changes) as changes,
+        (select max(id) from carillon.schedule_changes) as last,
+        (select count(*)::int from carillon.schedule_revisions) as revisions,
+        (select count(*)::int from carillon.slot_backlogs) as backlogs,
+        (select count(*)::int from carillon.execution_grants) as grants,
+        (select count(*)::int from carillon.schedules) as schedules`.execute(db)
+    return rows[0]
+  }
+  const untouched = { last: last.rows[0]?.id, revisions: 2, backlogs: 1, grants: 2, schedules: 1 }
+  const upkeep = upkeepOf(world)
+
+  expect(await upkeep.runOnce()).toMatchObject({ purged: 0 })
+  expect(await state()).toEqual({ changes: 15_002, ...untouched })
+  clock.advance(10_000)
+  expect(await upkeep.runOnce()).toMatchObject({ purged: 0 })
+  expect(await state()).toEqual({ changes: 5002, ...untouched })
+  clock.advance(10_000)
+  expect(await upkeep.runOnce()).toMatchObject({ purged: 1 })
+  expect(await state()).toEqual({ changes: 0, last: null, revisions: 0, backlogs: 0, grants: 0, schedules: 0 })
 })
 
 test('audits that are older than the retention are deleted, and younger ones are not', async () => {

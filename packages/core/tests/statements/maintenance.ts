@@ -1,6 +1,6 @@
 import { countSchedules, countWork } from '../../src/maintenance/store/gauges.ts'
 import * as purge from '../../src/maintenance/store/purge.ts'
-import { deleteExpiredSchedules, findOldestDue } from '../../src/maintenance/store/upkeep.ts'
+import * as upkeep from '../../src/maintenance/store/upkeep.ts'
 import type { Samples } from './describe.ts'
 import { DATE, FIRST_PAGE, ID, LIMIT, NOW, SCHEDULE_IDS, SCOPE } from './sample-values.ts'
 
@@ -26,6 +26,12 @@ export const samples: Samples = [
   (db) => purge.deleteMembers(db, ROWS),
   (db) => purge.deleteIdempotentAnswers(db, ROWS),
 
-  (db) => findOldestDue(db),
-  (db) => deleteExpiredSchedules(db, { deletedBefore: DATE, ...LIMIT }),
+  (db) => upkeep.findOldestDue(db),
+  (db) => upkeep.deleteRunChanges(db, { before: DATE, ...LIMIT }),
+  (db) => upkeep.lockExpiredSchedules(db, { deletedBefore: DATE, ...LIMIT }),
+  (db) => upkeep.deleteChangesOf(db, { ...SCHEDULE_IDS, ...LIMIT }),
+  (db) => upkeep.deleteRevisionsOf(db, { ...SCHEDULE_IDS, ...LIMIT }),
+  (db) => upkeep.deleteBacklogsOf(db, { ...SCHEDULE_IDS, ...LIMIT }),
+  (db) => upkeep.deleteOwnGrantsOf(db, { ...SCHEDULE_IDS, ...LIMIT }),
+  (db) => upkeep.deleteSchedules(db, SCHEDULE_IDS),
 ]

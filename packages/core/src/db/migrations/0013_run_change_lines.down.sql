@@ -1,0 +1,2 @@
+drop index schedule_changes_run_idx;
+drop index schedule_changes_slots_idx;
