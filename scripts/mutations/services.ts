@@ -122,6 +122,20 @@ export const SERVICE_MUTATIONS: readonly Mutation[] = [
     tests: ['tests/maintenance/upkeep.test.ts'],
   },
   {
+    guard: 'removing deleted schedules reads only their own rows',
+    file: 'maintenance/store/upkeep.ts',
+    from: 'order by rows.schedule_id, ${order}',
+    to: 'order by ${order}',
+    tests: ['tests/maintenance/upkeep.test.ts'],
+  },
+  {
+    guard: 'a page of a history reads only its own rows',
+    file: 'ledger/store/runs.ts',
+    from: 'order by changes.schedule_id desc, changes.id desc',
+    to: 'order by changes.id desc',
+    tests: ['tests/schedules/run-history.test.ts'],
+  },
+  {
     guard: 'a step of upkeep that fails does not keep the others from being done',
     file: 'maintenance/upkeep.ts',
     from: 'await this.#try(step, round)',

@@ -1,4 +1,5 @@
 import { CADENCE_MUTATIONS } from './cadence.ts'
+import { CLI_MUTATIONS } from './cli.ts'
 import { CORE_MUTATIONS } from './core.ts'
 import type { Mutation } from './mutation.ts'
 import { POSTGRES_MUTATIONS } from './postgres.ts'
@@ -12,4 +13,5 @@ export const SUITES: Readonly<Record<string, readonly Mutation[]>> = {
   targets: TARGETS_MUTATIONS,
   postgres: POSTGRES_MUTATIONS,
   server: SERVER_MUTATIONS,
+  cli: CLI_MUTATIONS,
 }

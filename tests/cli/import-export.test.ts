@@ -303,7 +303,7 @@ describe('an import that failed before it paused a schedule', () => {
     })
     expect(finished).toMatchObject({ state: 'paused', pausedReason: 'moving', skippedSlots: [slot] })
     expect(third).toEqual({ stdout: '0 created, 1 already exist, 0 refused\n', stderr: '', exitCode: 0 })
-    expect(items.map(({ change }) => change)).toEqual(['created', 'paused', 'slot_skipped'])
+    expect(items.map(({ change }) => change)).toEqual(['slot_skipped', 'paused', 'created'])
   })
 
   test('is not completed if the file is refused', async () => {

@@ -129,13 +129,35 @@ describe('reading schedules', () => {
     )
     const run = await rig.client.schedules.run(id)
     const history = await rig.run('schedules history', [id])
-    expect(history.stdout).toMatch(
-      /^WHEN +CHANGE +BY +REVISION +RUN +NEXT SLOT +REASON\n.* created +service:installation +1 +- /,
-    )
     const minuteAndSecond = run.scheduledFor.slice('2026-11-14T09:'.length, '2026-11-14T09:00:00'.length)
     expect(history.stdout).toMatch(
-      new RegExp(String.raw`\n.* run_requested +service:installation +1 +\S+ \d\d:${minuteAndSecond}`),
+      new RegExp(
+        String.raw`^WHEN +CHANGE +BY +REVISION +RUN +NEXT SLOT +REASON\n.* run_requested +service:installation +1 +\S+ \d\d:${minuteAndSecond}`,
+      ),
     )
+    expect(history.stdout).toMatch(/\n.* created +service:installation +1 +- .*\n$/)
+    expect(history.stderr).toBe('')
+  })
+
+  test('prints as much of a history as asked for, in as many pages as it takes, and says where it goes on', async () => {
+    const { id } = await make('Long history')
+    for (let count = 0; count < 4; count += 1) await rig.client.schedules.edit(id, { name: `Name ${count}` })
+    interface History {
+      readonly items: readonly { readonly revision: number }[]
+      readonly nextCursor: string | null
+    }
+    const revisions = ({ items }: History): number[] => items.map(({ revision }) => revision)
+
+    const { stdout, stderr } = await rig.run('schedules history', [id, '--limit', '2'])
+    const first = await rig.ask<History>('schedules history', [id, '--limit', '2'])
+    const rest = await rig.ask<History>('schedules history', [id, '--cursor', first.nextCursor ?? ''])
+    const whole = await rig.ask<History>('schedules history', [id, '--limit', '1000'])
+
+    expect(stdout.split('\n')).toHaveLength(4)
+    expect(stderr).toBe(`next page: --cursor ${first.nextCursor}\n`)
+    expect([revisions(first), revisions(rest), rest.nextCursor]).toEqual([[5, 4], [3, 2, 1], null])
+    expect([revisions(whole), whole.nextCursor]).toEqual([[5, 4, 3, 2, 1], null])
+    expect((await rig.run('schedules history', [id, '--limit', '0'])).exitCode).toBe(1)
   })
 
   test('refuses a name that several schedules have, and lists their ids', async () => {

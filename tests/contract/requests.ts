@@ -42,7 +42,7 @@ export const GRANTED: { readonly [Id in OperationId]: (world: World) => Promise<
     id: await world.schedule(),
     query: { from: '2027-01-01T00:00:00Z', to: '2027-02-01T00:00:00+01:00', limit: '5' },
   }),
-  getHistory: async (world) => ({ id: await world.pausedSchedule() }),
+  getHistory: async (world) => ({ id: await world.pausedSchedule(), query: { limit: '1' } }),
   getRun: async (world) => ({ id: (await world.run()).id }),
   cancelRun: async (world) => ({ id: (await world.run()).id }),
   previewCadence: () => ({ body: { cadence: SCHEDULE.cadence, from: '2027-03-27T00:00:00Z', count: 3 } }),

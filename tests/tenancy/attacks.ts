@@ -92,7 +92,12 @@ export const ATTACKS: { readonly [Id in OperationId]: readonly Attack[] } = {
     ({ runId }) => ({ id: runId }),
   ],
   listSlots: [({ scheduleId }) => ({ id: scheduleId }), ({ runId }) => ({ id: runId })],
-  getHistory: [({ scheduleId }) => ({ id: scheduleId }), ({ runId }) => ({ id: runId })],
+  getHistory: [
+    ({ scheduleId }) => ({ id: scheduleId }),
+    ({ scheduleId, historyCursor }) => ({ id: scheduleId, query: { cursor: historyCursor } }),
+    ({ historyCursor }, { scheduleId: id }) => ({ id, query: { cursor: historyCursor } }),
+    ({ runId }) => ({ id: runId }),
+  ],
   getRun: [({ runId }) => ({ id: runId }), ({ scheduleId }) => ({ id: scheduleId })],
   cancelRun: [({ runId }) => ({ id: runId })],
   previewCadence: [

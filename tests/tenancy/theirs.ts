@@ -21,6 +21,7 @@ export interface Theirs {
   /** Valid cursors, each of one of its lists. */
   readonly schedulesCursor: string
   readonly runsCursor: string
+  readonly historyCursor: string
   readonly grantsCursor: string
   readonly keysCursor: string
   readonly membersCursor: string

@@ -90,6 +90,7 @@ async function cursorsOf(client: Client, scheduleId: string): Promise<Pick<Their
   return {
     schedulesCursor: cursorOf(await client.schedules.list(first)),
     runsCursor: cursorOf(await client.schedules.runs(scheduleId, first)),
+    historyCursor: cursorOf(await client.schedules.history(scheduleId, first)),
     grantsCursor: cursorOf(await client.grants.list(first)),
     keysCursor: cursorOf(await client.keys.list(first)),
     membersCursor: cursorOf(await client.members.list(first)),
@@ -130,6 +131,7 @@ export function unknownLike(theirs: Theirs): Theirs {
     batchKey: `${name}-batch`,
     schedulesCursor: cursorLike(theirs.schedulesCursor),
     runsCursor: cursorLike(theirs.runsCursor),
+    historyCursor: cursorLike(theirs.historyCursor),
     grantsCursor: cursorLike(theirs.grantsCursor),
     keysCursor: cursorLike(theirs.keysCursor),
     membersCursor: cursorLike(theirs.membersCursor),

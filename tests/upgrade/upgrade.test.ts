@@ -25,6 +25,11 @@ interface Page {
   readonly items: readonly { readonly id: string; readonly state?: string }[]
 }
 
+interface HistoryLine {
+  readonly change: string
+  readonly changedAt: string
+}
+
 interface Call {
   readonly path: string
   readonly key: string | undefined
@@ -227,11 +232,14 @@ async function everythingOf(running: RunningVersion) {
   const { items } = await running.ask<{ items: { id: string; name: string }[] }>('GET /schedules?limit=100')
   const retried = items.find(({ name }) => name === 'Retried')?.id
   const settled = items.filter(({ id }) => id !== retried)
-  const ofEach = (path: string) => Promise.all(settled.map(({ id }) => running.ask(`GET /schedules/${id}/${path}`)))
+  const ofEach = <Answer>(path: string) =>
+    Promise.all(settled.map(({ id }) => running.ask<Answer>(`GET /schedules/${id}/${path}`)))
+  const histories = await ofEach<{ items: readonly HistoryLine[] }>('history')
   return {
     retried,
     schedules: settled,
-    history: await ofEach('history'),
+    // The API of a version before migration 0013 has the earliest change first.
+    history: histories.map(({ items: lines }) => lines.toSorted((a, b) => a.changedAt.localeCompare(b.changedAt))),
     runs: await ofEach('runs'),
     grants: await running.ask('GET /grants?limit=100'),
     secrets: await running.ask('GET /secrets'),

@@ -108,9 +108,6 @@ export const BILLING_ACCOUNT_MAX_LENGTH = 200
 /** For how many days the ledger keeps its lines. A week at least: after a long weekend without workers, begin still writes every line. */
 export const RETENTION_DAYS = { min: 7, max: 3650, default: 90 } as const
 
-/** How many changes the history of a schedule shows, the latest ones. */
-export const HISTORY_MAX = 1000
-
 /** How many entries one read of the event log returns. */
 export const EVENT_LOG_ENTRIES = { min: 1, max: 500, default: 100 } as const satisfies RangeWithDefault
 

@@ -27,6 +27,7 @@ export type {
   Preview,
   PreviewInput,
   RunPage,
+  HistoryPage,
   SchedulerDeps,
   SchedulerOptions,
   ScheduleSlot,

@@ -18,6 +18,7 @@ import type {
   Preview,
   PreviewInput,
   RunPage,
+  HistoryPage,
   SchedulerDeps,
   SchedulerOptions,
   ScheduleSlot,
@@ -177,9 +178,9 @@ export class Scheduler {
     return listRunsOf(this.#context, caller, scheduleId, options)
   }
 
-  /** The latest `HISTORY_MAX` changes of a schedule and their actors, the oldest first. */
-  async history(caller: Caller, id: string): Promise<ScheduleChange[]> {
-    return history(this.#context, caller, id)
+  /** A page of the schedule's changes and their actors, the latest change first. */
+  async history(caller: Caller, id: string, options: HistoryPage = {}): Promise<ScheduleChange[]> {
+    return history(this.#context, caller, id, options)
   }
 
   /**

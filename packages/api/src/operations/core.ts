@@ -2,7 +2,6 @@ import { z } from 'zod'
 
 import { checkedByCore } from '../component.ts'
 import { expected } from '../expected.ts'
-import { HISTORY_MAX } from '../limits.ts'
 import type { Operation } from '../operation.ts'
 import { auditReport, auditRequested } from '../schemas/audit.ts'
 import { liveEvents } from '../schemas/event.ts'
@@ -16,7 +15,8 @@ import {
   schedule,
   scheduleBatch,
   scheduleEdit,
-  scheduleHistory,
+  historyPage,
+  historyQuery,
   scheduleInput,
   schedulePage,
   schedulePreview,
@@ -243,10 +243,11 @@ export const coreOperations = {
     method: 'get',
     path: '/schedules/{id}/history',
     tag: 'schedules',
-    summary: 'Get the history of a schedule',
+    summary: 'List the changes of a schedule, and its requested and cancelled runs, the latest first',
     role: 'member',
     params: idParams,
-    success: { status: 200, description: `The latest ${HISTORY_MAX} changes, in order.`, schema: scheduleHistory },
+    query: historyQuery,
+    success: { status: 200, description: 'A page.', schema: historyPage },
     problems: ['schedule_not_found'],
   },
   getRun: {

@@ -186,25 +186,25 @@ export const pauseRequest = component(
   ),
 )
 
-export const scheduleHistory = component(
-  'ScheduleHistory',
+const scheduleChange = component(
+  'ScheduleChange',
   z.object({
-    items: z.array(
-      z.object({
-        change: z.enum(SCHEDULE_CHANGES).meta({ description: SCHEDULE_CHANGES_EXPLAINED, examples: ['paused'] }),
-        revision: z.int(),
-        nextSlotAt: instant.nullable(),
-        scheduledFor: instant
-          .nullable()
-          .meta({ description: 'The slot of the run that was requested or cancelled; null for every other change.' }),
-        actor: z.string().meta({ description: 'Who made the change.' }),
-        reason: z.string().nullable(),
-        changedAt: instant,
-      }),
-    ),
+    change: z.enum(SCHEDULE_CHANGES).meta({ description: SCHEDULE_CHANGES_EXPLAINED, examples: ['paused'] }),
+    revision: z.int(),
+    nextSlotAt: instant.nullable(),
+    scheduledFor: instant
+      .nullable()
+      .meta({ description: 'The slot of the run that was requested or cancelled; null for every other change.' }),
+    actor: z.string().meta({ description: 'Who made the change.' }),
+    reason: z.string().nullable(),
+    changedAt: instant,
   }),
-  'The changes of a schedule and its requested and cancelled runs, the oldest first.',
+  'One line of the history of a schedule.',
 )
+
+export const historyPage = component('HistoryPage', pageOf(scheduleChange))
+
+export const historyQuery = z.strictObject(pageQuery)
 
 export const deletedSchedules = component('DeletedSchedules', z.object({ deleted: z.int() }))
 

@@ -1,13 +1,13 @@
-import { SCHEDULE_STATES } from '@carillon/api'
+import { PAGE_SIZE, SCHEDULE_STATES } from '@carillon/api'
 import { Option, type Command } from 'commander'
 
-import { dropUndefined } from '../options/option-values.ts'
+import { dropUndefined, wholeNumber } from '../options/option-values.ts'
 import { addPageOptions, notePage, pageQuery, type PageOptions } from '../options/page-options.ts'
 import { formatLocal } from '../output/format-time.ts'
 import { scheduleFields, scheduleTable, zoneOf } from '../output/schedule-view.ts'
 import { tableLines } from '../output/table.ts'
 import { connect } from '../service/connect.ts'
-import { getSchedule } from '../service/schedules.ts'
+import { getSchedule, listUpTo } from '../service/schedules.ts'
 import { examples, type Define } from './define.ts'
 import { addDeleteCommand, addEditCommand, addPauseCommand, addResumeCommand } from './schedule-changes.ts'
 import { addCreateCommand, addPreviewCommand } from './schedule-create.ts'
@@ -70,13 +70,16 @@ function addGet(schedules: Command, define: Define): void {
 function addHistory(schedules: Command, define: Define): void {
   const history = schedules
     .command('history')
-    .description('show the changes of a schedule, its requested and cancelled runs, and their actors')
+    .description('show the changes of a schedule, its requested and cancelled runs, and their actors, the latest first')
     .argument('<schedule>', 'id or exact name')
-  examples(history, 'carillon schedules history "Morning digest"')
-  define(history, async ({ cli, args, show }) => {
+    .addOption(new Option('--limit <count>', `how many changes (default: ${PAGE_SIZE.default})`).argParser(wholeNumber))
+    .option('--cursor <cursor>', 'show the changes after this cursor (the nextCursor of the last answer)')
+  examples(history, 'carillon schedules history "Morning digest"', 'carillon schedules history Digest --limit 1000')
+  define<PageOptions>(history, async ({ cli, args, options, show, note }) => {
     const client = connect(cli)
     const schedule = await getSchedule(client, args[0] ?? '')
-    const changes = await client.schedules.history(schedule.id)
+    const { limit = PAGE_SIZE.default, cursor } = options
+    const changes = await listUpTo((page) => client.schedules.history(schedule.id, page), limit, cursor)
     const zone = zoneOf(schedule)
     show(changes, () =>
       tableLines(
@@ -93,5 +96,6 @@ function addHistory(schedules: Command, define: Define): void {
         changes.items,
       ),
     )
+    notePage(changes, note, 'no changes')
   })
 }

@@ -1,8 +1,12 @@
-import { HISTORY_MAX, isRunChange, type Schedule } from '@carillon/api'
+import { isRunChange, PAGE_SIZE, type Schedule } from '@carillon/api'
 
+import type { PageOptions } from '../options/page-options.ts'
 import type { Cli } from '../process/cli.ts'
 import { connect, retryWhileBusy } from '../service/connect.ts'
 import type { ImportEntry } from './import-entry.ts'
+
+/** How many lines of a schedule's history an import reads. A schedule with more has been used, so the import leaves it alone. */
+const HISTORY_READ_MAX = 10 * PAGE_SIZE.max
 
 type State = Pick<Schedule, 'state' | 'skippedSlots'>
 
@@ -32,15 +36,25 @@ export async function applyState(cli: Cli, entry: ImportEntry, schedule: Schedul
 
 /**
  * True if the history of a schedule contains only changes that an import of the entry makes. Runs that a caller requested or cancelled do
- * not count, because they leave the schedule as it is. False if the history is longer than what the API returns of it.
+ * not count, because they leave the schedule as it is. Reads pages, the latest change first, until it finds another change. False if it finds
+ * none in the latest `HISTORY_READ_MAX` lines and there are more.
  */
 export async function isUntouched(cli: Cli, { pausedReason }: ImportEntry, id: string): Promise<boolean> {
-  const { items } = await retryWhileBusy(cli, () => connect(cli).schedules.history(id))
-  if (items.length >= HISTORY_MAX) return false
-  return items
-    .filter(({ change }) => !isRunChange(change))
-    .every(
+  const client = connect(cli)
+  let cursor: string | null = null
+  for (let read = 0; read < HISTORY_READ_MAX; read += PAGE_SIZE.max) {
+    const page: PageOptions = { limit: PAGE_SIZE.max, ...(cursor === null ? {} : { cursor }) }
+    const { items, nextCursor } = await retryWhileBusy(cli, () => client.schedules.history(id, page))
+    const isOfImport = items.every(
       ({ change, reason }) =>
-        change === 'created' || change === 'slot_skipped' || (change === 'paused' && reason === pausedReason),
+        isRunChange(change) ||
+        change === 'created' ||
+        change === 'slot_skipped' ||
+        (change === 'paused' && reason === pausedReason),
     )
+    if (!isOfImport) return false
+    if (nextCursor === null) return true
+    cursor = nextCursor
+  }
+  return false
 }

@@ -40,7 +40,7 @@ export async function findScheduleById(cli: Cli, id: string): Promise<Schedule |
 }
 
 /** Every schedule of the project, the newest first. */
-export async function listSchedules(cli: Cli): Promise<Schedule[]> {
+export async function listSchedules(cli: Cli): Promise<readonly Schedule[]> {
   const client = connect(cli)
   return listAll((page) => retryWhileBusy(cli, () => client.schedules.list(page)))
 }
@@ -57,15 +57,21 @@ interface Page<Item> {
   readonly nextCursor: string | null
 }
 
-async function listAll<Item>(
-  read: (page: { readonly limit: number; readonly cursor?: string }) => Promise<Page<Item>>,
-): Promise<Item[]> {
-  const all: Item[] = []
-  let cursor: string | undefined
+type Read<Item> = (page: { readonly limit: number; readonly cursor?: string }) => Promise<Page<Item>>
+
+/** Reads the items after a cursor, as many pages as `limit` items need. */
+export async function listUpTo<Item>(read: Read<Item>, limit: number, cursor?: string): Promise<Page<Item>> {
+  const items: Item[] = []
+  let next = cursor ?? null
   do {
-    const page = await read({ limit: PAGE_SIZE.max, ...(cursor === undefined ? {} : { cursor }) })
-    all.push(...page.items)
-    cursor = page.nextCursor ?? undefined
-  } while (cursor !== undefined)
-  return all
+    const size = Math.min(limit - items.length, PAGE_SIZE.max)
+    const page = await read({ limit: size, ...(next === null ? {} : { cursor: next }) })
+    items.push(...page.items)
+    next = page.nextCursor
+  } while (next !== null && items.length < limit)
+  return { items, nextCursor: next }
+}
+
+async function listAll<Item>(read: Read<Item>): Promise<readonly Item[]> {
+  return (await listUpTo(read, Infinity)).items
 }

@@ -81,8 +81,10 @@ export interface Attempt {
   readonly result: Json
 }
 
-/** One entry of a schedule's history. */
+/** One line of a schedule's history. */
 export interface ScheduleChange {
+  /** Grows with each line. A page starts after the line of an id. */
+  readonly id: number
   readonly change: ScheduleChangeKind
   readonly revision: number
   readonly nextSlotAt: number | null

@@ -54,6 +54,15 @@ export const RUN_PAGE = PAGE.extend({
 
 export type RunPage = z.input<typeof RUN_PAGE>
 
+const CHANGE_ID_SHAPE = expected('the id of the last change of the page before')
+
+export const HISTORY_PAGE = PAGE.extend({
+  /** The id of the last change of the previous page. */
+  before: z.int(CHANGE_ID_SHAPE).min(1, CHANGE_ID_SHAPE).optional(),
+})
+
+export type HistoryPage = z.input<typeof HISTORY_PAGE>
+
 /** One slot, as an instant and in the time zone of its cadence. */
 export interface SlotPreview {
   readonly scheduledFor: number

@@ -1,4 +1,4 @@
-import { expectedText, HISTORY_MAX, isUuid, PAGE_SIZE } from '@carillon/api'
+import { expectedText, isUuid, PAGE_SIZE } from '@carillon/api'
 
 import type { Tx } from '../db/database.ts'
 import { checkedObject } from '../kernel/checked-object.ts'
@@ -7,7 +7,7 @@ import { type Caller, scopeOf } from '../kernel/scope.ts'
 import type { Run, Schedule, ScheduleChange } from '../ledger/records.ts'
 import { listChanges, listRuns } from '../ledger/runs.ts'
 import type { SchedulerContext } from './context.ts'
-import { LIST_OPTIONS, RUN_PAGE, type ListOptions, type RunPage } from './options.ts'
+import { HISTORY_PAGE, LIST_OPTIONS, RUN_PAGE, type HistoryPage, type ListOptions, type RunPage } from './options.ts'
 import { findSchedule, listSchedules } from './store/schedules.ts'
 
 export { findSchedule } from './store/schedules.ts'
@@ -30,10 +30,16 @@ export async function list({ transact }: SchedulerContext, caller: Caller, optio
   return transact(caller, (tx) => listSchedules(tx, query))
 }
 
-export async function history({ transact }: SchedulerContext, caller: Caller, id: string): Promise<ScheduleChange[]> {
+export async function history(
+  { transact }: SchedulerContext,
+  caller: Caller,
+  id: string,
+  options: HistoryPage,
+): Promise<ScheduleChange[]> {
+  const { before = null, limit = PAGE_SIZE.default } = checkedObject(options, HISTORY_PAGE)
   return transact(caller, async (tx) => {
     await getIn(tx, caller, id)
-    return listChanges(tx, { ...scopeOf(caller), scheduleId: id, limit: HISTORY_MAX })
+    return listChanges(tx, { ...scopeOf(caller), scheduleId: id, before, limit })
   })
 }
 

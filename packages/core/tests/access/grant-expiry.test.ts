@@ -42,7 +42,7 @@ test('a grant that expires within 7 days causes one warning: an event, a line in
   expect(emitted).toEqual([
     { tenantId, projectId, grantId: grant.id, subject, expiresAt: grant.expiresAt, scheduleIds },
   ])
-  expect((await pipeline.scheduler.history(CALLER, first.id)).at(-1)).toMatchObject({
+  expect((await pipeline.scheduler.history(CALLER, first.id))[0]).toMatchObject({
     change: 'grant_expiring',
     actor: 'system:carillon',
     reason: '2026-03-10T09:00:30.000Z',

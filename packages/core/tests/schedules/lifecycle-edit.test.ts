@@ -29,7 +29,7 @@ test('an edit appends a revision, with its actor and time', async () => {
     updatedBy: 'user:bob',
     updatedAt: pipeline.clock.instant,
   })
-  expect(await scheduler.history(CALLER, schedule.id)).toMatchObject([
+  expect((await scheduler.history(CALLER, schedule.id)).toReversed()).toMatchObject([
     { change: 'created', revision: 1, actor: 'user:alice', nextSlotAt: schedule.nextSlotAt },
     { change: 'edited', revision: 2, actor: 'user:bob', changedAt: pipeline.clock.instant },
   ])

@@ -135,7 +135,7 @@ test('every change of a schedule’s own grant is in its history once', async ()
   await grants.revoke(CALLER, schedule.grantId)
   await grants.revoke(CALLER, schedule.grantId)
 
-  const history = await scheduler.history(CALLER, schedule.id)
+  const history = (await scheduler.history(CALLER, schedule.id)).toReversed()
   expect(history.map(({ change, actor, reason }) => [change, actor, reason])).toEqual([
     ['created', 'user:alice', null],
     ['grant_renewed', 'user:alice', '2026-04-01T00:00:00.000Z'],

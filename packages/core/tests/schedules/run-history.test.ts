@@ -1,8 +1,12 @@
 import { expect, onTestFinished, test } from 'vitest'
 
+import { createDb } from '../../src/db/database.ts'
+import { createPool } from '../../src/db/pool.ts'
+import { Scheduler } from '../../src/scheduler.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { holdRun } from '../held-run.ts'
 import { CALLER, MINUTE, type Pipeline } from '../pipeline.ts'
+import { countRowsRead } from '../rows-read.ts'
 import { FAIL, SUCCEEDED } from '../scripted-target.ts'
 import { sql } from '../sql.ts'
 
@@ -28,9 +32,10 @@ test('the history says who requested a run, when, and for which slot; the next s
 
   const run = await pipeline.scheduler.runNow(BOB, schedule.id)
 
-  const [created, requested, ...more] = await pipeline.scheduler.history(CALLER, schedule.id)
+  const [requested, created, ...more] = await pipeline.scheduler.history(CALLER, schedule.id)
   expect(created).toMatchObject({ change: 'created', scheduledFor: null })
   expect(requested).toEqual({
+    id: expect.any(Number) as number,
     change: 'run_requested',
     revision: 1,
     nextSlotAt: schedule.nextSlotAt,
@@ -57,8 +62,9 @@ test('the history says who cancelled a run that waited, and for which slot', asy
 
   await pipeline.scheduler.cancel(BOB, retrying?.id ?? '')
 
-  expect((await pipeline.scheduler.history(CALLER, schedule.id)).slice(1)).toEqual([
+  expect((await pipeline.scheduler.history(CALLER, schedule.id)).slice(0, -1)).toEqual([
     {
+      id: expect.any(Number) as number,
       change: 'run_cancelled',
       revision: 1,
       nextSlotAt: NOW + 1.5 * MINUTE,
@@ -130,18 +136,61 @@ test('a run-now, a cancel and their lines in the history are one transaction eac
   expect(await pipeline.ledger(schedule)).toMatchObject([{ state: 'pending' }])
 })
 
-test('the history shows the latest 1,000 changes, the oldest of them first', async () => {
+test('the history is read in pages, the latest change first, each line once, while callers request runs', async () => {
   const pipeline = await pipelineAt(START)
   const { id } = await pipeline.create()
+  const addEdits = (from: number, to: number) =>
+    sql`
+      insert into carillon.schedule_changes (
+        schedule_id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, reason, changed_at
+      )
+      select schedule_id, tenant_id, project_id, 'edited', number, next_slot_at, actor_subject, null, changed_at
+      from carillon.schedule_changes, generate_series(${from}::integer, ${to}::integer) as number
+      where schedule_id = ${id} and change = 'created'`.execute(pipeline.db)
+  await addEdits(2, 1001)
+
+  const revisions: number[] = []
+  for (let before: number | undefined; ;) {
+    const page = await pipeline.scheduler.history(CALLER, id, { limit: 200, ...(before && { before }) })
+    revisions.push(...page.map(({ revision }) => revision))
+    before = page.at(-1)?.id
+    if (page.length < 200) break
+    await addEdits(2000, 2001)
+  }
+
+  expect(revisions).toEqual(Array.from({ length: 1001 }, (_, index) => 1001 - index))
+})
+
+test.each([{ before: 0 }, { before: 1.5 }, { before: '1' }, { limit: 201 }, { limit: 0 }, { after: 1 }])(
+  'a history is not read with %j',
+  async (options) => {
+    const pipeline = await pipelineAt(START)
+    const { id } = await pipeline.create()
+
+    const read = pipeline.scheduler.history(CALLER, id, options as never)
+
+    await expect(read).rejects.toMatchObject({ code: 'invalid_input' })
+  },
+)
+
+test('a page of a long history reads its own rows only', async () => {
+  const pipeline = await pipelineAt(START)
+  const { db: admin, database } = pipeline
+  const { id } = await pipeline.create()
+  await pipeline.create()
   await sql`
-    insert into carillon.schedule_changes (
-      schedule_id, tenant_id, project_id, change, revision, next_slot_at, actor_subject, reason, changed_at
-    )
-    select schedule_id, tenant_id, project_id, 'edited', 1 + number, next_slot_at, actor_subject, null, changed_at
-    from carillon.schedule_changes, generate_series(1, 1000) as number
-    where schedule_id = ${id}`.execute(pipeline.db)
+    insert into carillon.schedule_changes (schedule_id, tenant_id, project_id, change, revision, actor_subject, changed_at)
+    select schedule_id, tenant_id, project_id, 'edited', number, actor_subject, changed_at
+    from carillon.schedule_changes, generate_series(1, 10000) as number`.execute(admin)
+  await sql`analyze carillon.schedule_changes`.execute(admin)
+  const db = createDb(createPool({ connectionString: database.url, isPrepared: true, maxConnections: 1 }))
+  onTestFinished(() => db.close())
+  const scheduler = new Scheduler({ db, clock: pipeline.clock, targets: new Map() })
+  const [, last] = await scheduler.history(CALLER, id, { limit: 2 })
 
-  const history = await pipeline.scheduler.history(CALLER, id)
+  const read = await countRowsRead({ db, admin, tables: 'schedule_changes' }, async () => {
+    expect(await scheduler.history(CALLER, id, { limit: 50, before: last?.id ?? 0 })).toHaveLength(50)
+  })
 
-  expect(history.map(({ revision }) => revision)).toEqual(Array.from({ length: 1000 }, (_, index) => index + 2))
+  expect(read).toBe(50)
 })

@@ -27,5 +27,5 @@ export const samples: Samples = [
   (db) => runs.listRuns(db, { ...OF_SCHEDULE, before: null, ...LIMIT }),
   (db) => runs.listOpenRuns(db, SCHEDULE_IDS),
   (db) => runs.listAttempts(db, OF_SCHEDULE),
-  (db) => runs.listChanges(db, { ...OF_SCHEDULE, ...LIMIT }),
+  (db) => runs.listChanges(db, { ...OF_SCHEDULE, before: null, ...LIMIT }),
 ]

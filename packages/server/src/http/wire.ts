@@ -84,12 +84,15 @@ export function toEtag({ revision }: Pick<CoreSchedule, 'revision'>): string {
   return `"${revision}"`
 }
 
-export function toScheduleChange({ nextSlotAt, scheduledFor, changedAt, ...change }: ScheduleChange) {
+export function toScheduleChange(line: ScheduleChange) {
   return {
-    ...change,
-    nextSlotAt: toInstantOrNull(nextSlotAt),
-    scheduledFor: toInstantOrNull(scheduledFor),
-    changedAt: toInstant(changedAt),
+    change: line.change,
+    revision: line.revision,
+    nextSlotAt: toInstantOrNull(line.nextSlotAt),
+    scheduledFor: toInstantOrNull(line.scheduledFor),
+    actor: line.actor,
+    reason: line.reason,
+    changedAt: toInstant(line.changedAt),
   }
 }
 

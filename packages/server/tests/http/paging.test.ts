@@ -57,6 +57,20 @@ describe('pages', () => {
     expect(rest.nextCursor).toBeNull()
   })
 
+  test('the history of a schedule is paged in the same way', async () => {
+    const { id } = await admin.schedules.create(DIGEST)
+    for (const revision of [1, 2, 3, 4]) await admin.schedules.edit(id, { name: `Name ${revision}` }, { revision })
+    const revisions: number[][] = []
+
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const page = await admin.schedules.history(id, { limit: 2, ...(cursor !== '' && { cursor }) })
+      revisions.push(page.items.map(({ revision }) => revision))
+      cursor = page.nextCursor
+    }
+
+    expect(revisions).toEqual([[5, 4], [3, 2], [1]])
+  })
+
   test('secrets and members are paged in the order of their names', async () => {
     for (const name of ['b', 'c', 'a']) {
       await admin.secrets.put(name, { value: 'kept' })
@@ -99,12 +113,18 @@ describe('a cursor', () => {
     await admin.schedules.run(id)
     await admin.schedules.run(id)
     const ofRuns = (await admin.schedules.runs(id, { limit: 1 })).nextCursor ?? ''
+    await admin.schedules.pause(id, { reason: 'holidays' })
+    const ofHistory = (await admin.schedules.history(id, { limit: 1 })).nextCursor ?? ''
     const ofSchedules = (await admin.schedules.list({ limit: 1 })).nextCursor ?? ''
     const refused = { status: 400, errors: [{ field: 'query.cursor' }] }
 
     expect(ofRuns).not.toBe('')
     await expect(admin.schedules.list({ cursor: ofRuns })).rejects.toMatchObject(refused)
     await expect(admin.schedules.runs(other, { cursor: ofRuns })).rejects.toMatchObject(refused)
+    expect(ofHistory).not.toBe('')
+    await expect(admin.schedules.history(id, { cursor: ofRuns })).rejects.toMatchObject(refused)
+    await expect(admin.schedules.runs(id, { cursor: ofHistory })).rejects.toMatchObject(refused)
+    await expect(admin.schedules.history(other, { cursor: ofHistory })).rejects.toMatchObject(refused)
     await expect(admin.grants.list({ cursor: ofSchedules })).rejects.toMatchObject(refused)
     await expect(admin.keys.list({ cursor: ofSchedules })).rejects.toMatchObject(refused)
   })

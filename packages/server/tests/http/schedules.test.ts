@@ -183,7 +183,7 @@ test('slots are listed within a span, with local times, and include the skipped 
   expect(none.items).toEqual([])
 })
 
-test('the history lists the actor of every change, the earliest change first', async () => {
+test('the history lists the actor of every change, the latest change first', async () => {
   const { id } = await admin.schedules.create(DIGEST)
   await admin.schedules.edit(id, { name: 'Evening digest' }, { revision: 1 })
   await admin.schedules.pause(id, { reason: 'holidays' })
@@ -193,13 +193,13 @@ test('the history lists the actor of every change, the earliest change first', a
   const { items } = await admin.schedules.history(id)
 
   expect(items.map(({ change, revision, scheduledFor, reason }) => [change, revision, scheduledFor, reason])).toEqual([
-    ['created', 1, null, null],
-    ['edited', 2, null, null],
-    ['paused', 2, null, 'holidays'],
-    ['run_requested', 2, run.scheduledFor, null],
     ['run_cancelled', 2, run.scheduledFor, null],
+    ['run_requested', 2, run.scheduledFor, null],
+    ['paused', 2, null, 'holidays'],
+    ['edited', 2, null, null],
+    ['created', 1, null, null],
   ])
-  expect(items[0]).toMatchObject({ actor: 'service:installation', changedAt: '2026-03-02T06:00:00.000Z' })
+  expect(items.at(-1)).toMatchObject({ actor: 'service:installation', changedAt: '2026-03-02T06:00:00.000Z' })
 })
 
 test('a deleted schedule is not found, nor are its history and its list of runs, but each run is still found by its id', async () => {

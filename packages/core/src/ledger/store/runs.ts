@@ -1,6 +1,6 @@
 import { ATTEMPT_OUTCOMES, SCHEDULE_CHANGES } from '@carillon/api'
 
-import { columns, instant, integer, json, smallint, text, uuid, word } from '../../db/columns.ts'
+import { bigint, columns, instant, integer, json, smallint, text, uuid, word } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import { isOpen } from '../../db/indexed-sql.ts'
 import { instantText } from '../../db/parameters.ts'
@@ -61,6 +61,7 @@ export async function listAttempts(db: Db | Tx, p: { scheduleId: string; schedul
 }
 
 const CHANGE_COLUMNS = columns('changes', {
+  id: bigint,
   change: word('schedule_change', SCHEDULE_CHANGES),
   revision: integer,
   nextSlotAt: instant.orNull,
@@ -70,17 +71,21 @@ const CHANGE_COLUMNS = columns('changes', {
   changedAt: instant,
 })
 
-/** The latest changes of a schedule, at most `limit`, oldest first. */
+/**
+ * A page of a schedule's history, the latest line first. `before` is the id of the last line of the previous page; null: the first page.
+ * The comparison and the order by schedule and id together keep Postgres to `schedule_changes_schedule_idx`. With `schedule_id =` and a few
+ * schedules it may walk the lines of all schedules by their ids instead.
+ */
 export async function listChanges(
   db: Db | Tx,
-  p: Scope & { scheduleId: string; limit: number },
+  p: Scope & { scheduleId: string; before: number | null; limit: number },
 ): Promise<ScheduleChange[]> {
-  const latest = await sql`
+  return sql`
     select ${CHANGE_COLUMNS}
     from schedule_changes as changes
-    where changes.schedule_id = ${p.scheduleId} and changes.tenant_id = ${p.tenantId}
-      and changes.project_id = ${p.projectId}
-    order by changes.id desc
+    where changes.schedule_id >= ${p.scheduleId}
+      and (changes.schedule_id, changes.id) < (${p.scheduleId}, ${p.before ?? Number.MAX_SAFE_INTEGER})
+      and changes.tenant_id = ${p.tenantId} and changes.project_id = ${p.projectId}
+    order by changes.schedule_id desc, changes.id desc
     limit ${p.limit}`.execute(db)
-  return latest.toReversed()
 }

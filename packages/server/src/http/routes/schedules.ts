@@ -8,10 +8,11 @@ import {
   type ScheduleInput,
   type Scheduler,
 } from '@carillon/core'
+import { z } from 'zod'
 
 import { wallNow } from '../../clock.ts'
 import type { HandlersOf } from '../operations.ts'
-import { cursorById, readPage } from '../paging.ts'
+import { cursorById, readPage, type CursorKind } from '../paging.ts'
 import { withRenamedFields } from '../problems.ts'
 import { matching, requireIfMatch } from '../revisions.ts'
 import { toEditPlan, toEtag, toPreview, toSchedule, toScheduleChange, toSchedulePreview, toSlot } from '../wire.ts'
@@ -108,9 +109,13 @@ export const scheduleHandlers: HandlersOf<
     return { body: { items: slots.map(toSlot) } }
   },
 
-  getHistory: async ({ service: { scheduler }, caller, params: { id } }) => {
-    const changes = await scheduler.history(caller, id)
-    return { body: { items: changes.map(toScheduleChange) } }
+  getHistory: async ({ service: { scheduler }, caller, params: { id }, query }) => {
+    const { items, nextCursor } = await readPage(query, {
+      kind: historyOf(id),
+      fetch: (page) => scheduler.history(caller, id, page),
+      positionOf: (change) => change.id,
+    })
+    return { body: { items: items.map(toScheduleChange), nextCursor } }
   },
 
   editSchedule: async ({ service: { scheduler, clock }, caller, params: { id }, query, headers, body }) => {
@@ -149,6 +154,11 @@ export const scheduleHandlers: HandlersOf<
 
   restoreSlot: async ({ service: { scheduler, clock }, caller, params: { id }, body: { scheduledFor } }) =>
     scheduleAnswer(clock, await scheduler.restore(caller, id, Date.parse(scheduledFor))),
+}
+
+/** The name of the list holds the schedule, so a cursor is valid for one schedule only. */
+function historyOf(scheduleId: string): CursorKind<number> {
+  return { list: `history of ${scheduleId}`, position: z.int().min(1) }
 }
 
 function scheduleAnswer(clock: Clock, schedule: Schedule): { body: WireSchedule; headers: { etag: string } } {
