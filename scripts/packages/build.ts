@@ -1,10 +1,22 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { promisify } from 'node:util'
 
 import { bundledIn, bundleLibraries } from './bundled.ts'
 import {
+  BUILD,
   builtFolder,
   builtPaths,
   publishedManifest,
@@ -22,9 +34,31 @@ interface Built {
 /** Files beside the sources that the compiled code reads at run time. */
 const ASSET = /\.(?:sql|css|html)$/
 
+/** The file by which a build recognizes the folder of an earlier build. */
+const MARKER = '.carillon-build'
+
+/**
+ * Creates the folder of a build, or takes over that of an earlier build, whose packages are then replaced.
+ * @throws if it holds anything else: a build into `packages` would replace the sources
+ */
+export function takeFolder(folder: string, repository = REPOSITORY): void {
+  const isThere = existsSync(folder)
+  const path = isThere ? realpathSync(folder) : resolve(folder)
+  const inRepository = relative(realpathSync(repository), path)
+  const isInside = inRepository.split(sep)[0] !== '..' && !isAbsolute(inRepository)
+  if (isInside && inRepository !== relative(REPOSITORY, BUILD)) {
+    throw new Error(`expected a folder outside of ${repository}, or its folder build, got ${folder}`)
+  }
+  if (isThere && readdirSync(path).length > 0 && !existsSync(join(path, MARKER))) {
+    throw new Error(`expected an empty folder, or that of an earlier build (with a file ${MARKER}), got ${folder}`)
+  }
+  mkdirSync(path, { recursive: true })
+  writeFileSync(join(path, MARKER), 'npm run build replaces the packages in this folder.\n')
+}
+
 /** Builds all packages into a folder, each in a folder of its own that is replaced. Other files are left alone. */
 export async function build(folder: string): Promise<readonly Built[]> {
-  mkdirSync(folder, { recursive: true })
+  takeFolder(folder)
   // The types of a built package name libraries. The compiler looks for them above the folder, which may lie anywhere.
   const libraries = join(folder, 'node_modules')
   rmSync(libraries, { force: true })
@@ -47,6 +81,7 @@ export async function build(folder: string): Promise<readonly Built[]> {
 async function buildPackage(published: PublishedPackage, target: string): Promise<void> {
   await compile(published, target)
   rewriteTypeImports(target)
+  rewriteSourceMaps(published, target)
   await bundleLibraries(published, target)
   copyAssets(published, target)
   copyCommand(published, target)
@@ -54,8 +89,9 @@ async function buildPackage(published: PublishedPackage, target: string): Promis
     join(target, 'package.json'),
     `${JSON.stringify(publishedManifest(published, bundledIn(published)), null, 2)}\n`,
   )
-  cpSync(join(REPOSITORY, 'packages', published.folder, 'README.md'), join(target, 'README.md'))
   cpSync(join(REPOSITORY, 'LICENSE'), join(target, 'LICENSE'))
+  const readme = readFileSync(join(REPOSITORY, 'packages', published.folder, 'README.md'), 'utf8')
+  writeFileSync(join(target, 'README.md'), withoutOutsideLinks(readme, target))
 }
 
 async function compile({ folder }: PublishedPackage, target: string): Promise<void> {
@@ -68,6 +104,7 @@ async function compile({ folder }: PublishedPackage, target: string): Promise<vo
     outDir: join(target, 'dist'),
     declaration: true,
     sourceMap: true,
+    // A debugger shows the sources from the maps: the package does not contain them otherwise.
     inlineSources: true,
     rewriteRelativeImportExtensions: true,
     paths: builtPaths(dirname(target)),
@@ -102,6 +139,30 @@ function rewriteTypeImports(target: string): void {
       readFileSync(file, 'utf8').replaceAll(/((?:from |import\()["']\.{1,2}\/[^"']+)\.ts(?=["'])/g, '$1.js'),
     )
   }
+}
+
+/** The compiler writes paths from the folder of the build to the sources on this machine. In the package they lead to `src/`. */
+function rewriteSourceMaps({ folder }: PublishedPackage, target: string): void {
+  const dist = join(target, 'dist')
+  for (const name of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
+    if (!name.endsWith('.map')) continue
+    const file = join(dist, name)
+    const map = JSON.parse(readFileSync(file, 'utf8')) as { sources: readonly string[] }
+    const sources = map.sources.map((source) => {
+      const path = relative(join(REPOSITORY, 'packages', folder), resolve(dirname(file), source))
+      return relative(dirname(file), join(target, path)).replaceAll(sep, '/')
+    })
+    writeFileSync(file, JSON.stringify({ ...map, sources }))
+  }
+}
+
+/** A page in which each link to a file that the package does not contain is only its text. */
+function withoutOutsideLinks(page: string, target: string): string {
+  return page.replaceAll(/\[([^\]]+)\]\(([^)\s]+)\)/g, (link: string, text: string, to: string) => {
+    if (/^(?:#|[a-z]+:)/.test(to)) return link
+    const file = join(target, to.split('#')[0] ?? '')
+    return file.startsWith(target + sep) && existsSync(file) ? link : text
+  })
 }
 
 function copyAssets({ folder }: PublishedPackage, target: string): void {

@@ -1,9 +1,18 @@
 import { execFile } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 
 import { checkPackage, createPackageFromTarballData, type Problem } from '@arethetypeswrong/core'
@@ -18,6 +27,8 @@ import { findFreePort, NpmStart } from '../service/npm-start.ts'
 import { USER_ENV } from './user-env.ts'
 
 const LIMIT_MS = 300_000
+const NO_ERRORS = { exitCode: 0, stdout: '' }
+
 describe('the packages that people install', () => {
   const folder = mkdtempSync(join(tmpdir(), 'carillon-packed-'))
   const [tarballs, app] = [join(folder, 'tarballs'), join(folder, 'app')]
@@ -71,7 +82,7 @@ describe('the packages that people install', () => {
       `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     ])
 
-    expect(types).toBe('')
+    expect(types).toEqual(NO_ERRORS)
     expect(started).toMatchObject({ exitCode: 0, stdout: 'succeeded\n', stderr: '' })
     const text = readFileSync(join(REPOSITORY, 'tests/packages/app.ts'), 'utf8')
     expect(text.split('\n').filter((line) => line !== '' && !line.startsWith('//')).length).toBeLessThanOrEqual(20)
@@ -91,7 +102,7 @@ describe('the packages that people install', () => {
     writeFileSync(join(app, 'entries.ts'), [...lines, used, ''].join('\n'))
 
     expect(entries).toHaveLength(8)
-    expect(await typesOf('entries.ts')).toBe('')
+    expect(await typesOf('entries.ts')).toEqual(NO_ERRORS)
     const { stdout } = await runTool(app, 'node', ['entries.ts'])
     expect(stdout).toBe('true\n'.repeat(entries.length))
   })
@@ -117,8 +128,35 @@ describe('the packages that people install', () => {
 
     expect(own.length).toBeGreaterThan(500)
     expect(own.filter((file) => /\.test\.|(?:^|\/)(?:tests?|src)\/|(?<!\.d)\.ts$/.test(file))).toEqual([])
-    expect(files.filter((file) => /^(?:vitest|typescript|fast-check|@restatedev|kysely)\//.test(file))).toEqual([])
+    const names = namesOfTestsOnly()
+    expect(names).toEqual(expect.arrayContaining(['vitest', 'typescript', 'fast-check', '@restatedev/restate-sdk']))
+    const ofLibraries = namesOfLibraries(app)
+    const unneeded = names.filter((name) => existsSync(join(app, 'node_modules', name)) && !ofLibraries.has(name))
+    expect(unneeded).toEqual([])
   })
+
+  test('name no file outside of the package, neither in a source map nor in a link of the README', () => {
+    const folders = publishedFolders()
+    const leaving = folders.flatMap((each) =>
+      [...linksOf(each), ...sourcesOf(each)].filter((path) => !path.startsWith(each)),
+    )
+    const broken = folders.flatMap((each) => linksOf(each).filter((path) => !existsSync(path)))
+    const sources = folders.flatMap(sourcesOf)
+
+    expect(sources.length).toBeGreaterThan(300)
+    expect(sources.filter((path) => !/\/(?:@carillon\/\w+|carillon)\/src\/[\w/.-]+\.ts$/.test(path))).toEqual([])
+    expect(leaving).toEqual([])
+    expect(broken).toEqual([])
+  })
+
+  /** The folders of Carillon's packages in the application. */
+  function publishedFolders(): readonly string[] {
+    const modules = join(app, 'node_modules')
+    return [
+      join(modules, 'carillon'),
+      ...readdirSync(join(modules, '@carillon')).map((name) => join(modules, '@carillon', name)),
+    ]
+  }
 
   // Other systems bring another Node and Postgres. The numbers of today are in docs/decisions/0013-packages.md.
   test.runIf(process.platform === 'linux' && process.arch === 'x64')(
@@ -133,7 +171,7 @@ describe('the packages that people install', () => {
   )
 
   /** What the compiler says about a file of the application, checking the types of its libraries too. */
-  async function typesOf(file: string): Promise<string> {
+  async function typesOf(file: string): Promise<object> {
     const compilerOptions = {
       strict: true,
       module: 'nodenext',
@@ -143,7 +181,8 @@ describe('the packages that people install', () => {
       types: ['node'],
     }
     writeFileSync(join(app, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: [file] }))
-    return (await runTool(app, 'tsc', ['--project', app])).stdout
+    const { exitCode, stdout } = await runTool(app, 'tsc', ['--project', app])
+    return { exitCode, stdout }
   }
 })
 
@@ -152,6 +191,61 @@ function isUnexpected(problem: Problem): boolean {
   return (
     problem.kind !== 'CJSResolvesToESM' && !(problem.kind === 'NoResolution' && problem.resolutionKind === 'node10')
   )
+}
+
+/** The files that a package's README links to. */
+function linksOf(folder: string): readonly string[] {
+  const page = readFileSync(join(folder, 'README.md'), 'utf8')
+  return [...page.matchAll(/\]\(([^)\s#]+)[^)]*\)/g)]
+    .map(([, to = '']) => to)
+    .filter((to) => !/^[a-z]+:/.test(to))
+    .map((to) => resolve(folder, to))
+}
+
+/** The files that the source maps of a package name. */
+function sourcesOf(folder: string): readonly string[] {
+  const dist = join(folder, 'dist')
+  return readdirSync(dist, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.map'))
+    .map((name) => join(dist, name))
+    .flatMap((file) =>
+      (JSON.parse(readFileSync(file, 'utf8')) as { sources: readonly string[] }).sources.map((source) =>
+        resolve(dirname(file), source),
+      ),
+    )
+}
+
+/** The packages that a library of others depends on. */
+function namesOfLibraries(app: string): ReadonlySet<string> {
+  const lock = JSON.parse(readFileSync(join(app, 'node_modules/.package-lock.json'), 'utf8')) as {
+    packages: Readonly<Record<string, { readonly dependencies?: object; readonly peerDependencies?: object }>>
+  }
+  const libraries = Object.entries(lock.packages).filter(
+    ([path]) => !/^node_modules\/(?:@carillon\/\w+|carillon)$/.test(path),
+  )
+  return new Set(
+    libraries.flatMap(([, { dependencies, peerDependencies }]) =>
+      Object.keys({ ...dependencies, ...peerDependencies }),
+    ),
+  )
+}
+
+/** The packages that a manifest of the workspace names for its tests and tools, and none for its users. */
+function namesOfTestsOnly(): readonly string[] {
+  type Names = Readonly<Record<string, string>>
+  const manifests = ['.', ...readdirSync(join(REPOSITORY, 'packages')).map((name) => join('packages', name))].map(
+    (folder) =>
+      readManifest(join(REPOSITORY, folder)) as Partial<
+        Record<'dependencies' | 'optionalDependencies' | 'devDependencies', Names>
+      >,
+  )
+  const ofUsers = new Set(
+    manifests.flatMap(({ dependencies, optionalDependencies }) =>
+      Object.keys({ ...dependencies, ...optionalDependencies }),
+    ),
+  )
+  const ofTests = new Set(manifests.flatMap(({ devDependencies }) => Object.keys(devDependencies ?? {})))
+  return [...ofTests].filter((name) => !ofUsers.has(name) && !name.startsWith('@carillon/'))
 }
 
 function readManifest(folder: string): unknown {
