@@ -18,6 +18,13 @@ export async function installTarballs(
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'app', private: true, type: 'module' }))
   const files = readdirSync(tarballs).map((name) => join(tarballs, name))
-  const args = ['install', '--no-audit', '--no-fund', '--loglevel=error', ...(isBare ? ['--omit=optional'] : [])]
+  const args = [
+    'install',
+    '--prefer-offline',
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+    ...(isBare ? ['--omit=optional'] : []),
+  ]
   await promisify(execFile)('npm', [...args, ...files], { cwd: folder, env })
 }

@@ -1,5 +1,15 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -24,15 +34,29 @@ interface Release {
  * @returns undefined if git does not have that commit here
  */
 export function previousRelease(): Release | undefined {
-  const tags = git('tag', '--list', 'v*', '--merged', 'HEAD', '--no-contains', 'HEAD', '--sort=-version:refname') ?? ''
-  const [tag] = tags.split('\n').filter(Boolean)
-  const commit = git('rev-parse', '--quiet', '--verify', `${tag ?? namedCommit()}^{commit}`)
+  const tag = lastTag(REPOSITORY)
+  const commit = git(REPOSITORY, 'rev-parse', '--quiet', '--verify', `${tag ?? namedCommit()}^{commit}`)
   return commit === undefined ? undefined : { commit, isTagged: tag !== undefined }
 }
 
-/** Says what is missing, and how to get it. */
-export function missingReleaseText(): string {
-  return `The upgrade tests are skipped: git does not have commit ${namedCommit()}, which is the release to upgrade. A shallow clone gets it by git fetch --unshallow, a source archive has no history: clone the repository.`
+/** The tag of the highest version before the commit that a repository has checked out. */
+export function lastTag(repository: string): string | undefined {
+  // Without this setting git takes v0.1.0-rc.1 for a later version than v0.1.0.
+  const sorted = ['-c', 'versionsort.suffix=-', 'tag', '--sort=-version:refname']
+  const tags = git(repository, ...sorted, '--list', 'v*', '--merged', 'HEAD', '--no-contains', 'HEAD') ?? ''
+  return tags.split('\n').find(Boolean)
+}
+
+/**
+ * Whether there is a release to upgrade. If not, prints what is missing and how to get it.
+ * @throws if there is none on CI, where skipped tests would go unnoticed
+ */
+export function hasRelease(release: Release | undefined, env: NodeJS.ProcessEnv): release is Release {
+  if (release !== undefined) return true
+  const missing = `git does not have commit ${namedCommit()}, which is the release to upgrade. A shallow clone gets it by git fetch --unshallow, a source archive has no history: clone the repository.`
+  if (env['CI']) throw new Error(`The upgrade tests cannot run: ${missing}`)
+  process.stderr.write(`The upgrade tests are skipped: ${missing}\n`)
+  return false
 }
 
 /** Installs the packages of a release into a folder, as its users would. */
@@ -46,9 +70,9 @@ function namedCommit(): string {
 }
 
 /** Undefined if git fails: it knows no such commit, or there is no repository. */
-function git(...args: readonly string[]): string | undefined {
+function git(cwd: string, ...args: readonly string[]): string | undefined {
   try {
-    return execFileSync('git', args, { cwd: REPOSITORY, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+    return execFileSync('git', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
   } catch {
     return undefined
   }
@@ -59,20 +83,38 @@ async function packedRelease(commit: string): Promise<string> {
   const kept = join(CACHE, commit)
   if (existsSync(kept)) return kept
   mkdirSync(CACHE, { recursive: true })
+  sweepPackings(CACHE)
   // On the same disk as the cache, so that it takes the tarballs by a rename: a run that is killed leaves no half release.
-  const work = mkdtempSync(join(CACHE, 'packing-'))
+  const work = mkdtempSync(join(CACHE, `packing-${process.pid}-`))
   const run = (command: string, ...args: string[]) => promisify(execFile)(command, args, { cwd: work, env: USER_ENV })
   try {
     const archive = join(work, 'archive.tar')
     await promisify(execFile)('git', ['archive', '--output', archive, commit], { cwd: REPOSITORY })
     await run('tar', '-xf', archive)
     if (!existsSync(join(work, 'scripts/pack.ts'))) layBuildOver(work)
-    await run('npm', 'ci', '--no-audit', '--no-fund', '--loglevel=error')
+    await run('npm', 'ci', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error')
     await run(process.execPath, 'scripts/pack.ts', '--out', join(work, 'tarballs'))
     renameSync(join(work, 'tarballs'), kept)
     return kept
   } finally {
     rmSync(work, { recursive: true, force: true })
+  }
+}
+
+/** Removes what packings left whose process was killed. */
+export function sweepPackings(cache: string): void {
+  for (const name of readdirSync(cache)) {
+    const [, pid] = /^packing-(\d+)-/.exec(name) ?? []
+    if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(cache, name), { recursive: true, force: true })
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    // A process of another user.
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
 
