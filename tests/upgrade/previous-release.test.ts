@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 
 import { hasRelease, lastTag, sweepPackings } from './previous-release.ts'
 
@@ -39,7 +39,11 @@ test.each<[what: string, tagged: readonly (readonly string[])[], expected: strin
 
 test('without the release to upgrade the upgrade tests are skipped, and on CI they fail', () => {
   expect(hasRelease({ commit: 'abc', isTagged: true }, { CI: 'true' })).toBe(true)
+  const print = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
   expect(hasRelease(undefined, {})).toBe(false)
+  expect(print).toHaveBeenCalledExactlyOnceWith(
+    expect.stringMatching(/^The upgrade tests are skipped: git does not have/),
+  )
   expect(() => hasRelease(undefined, { CI: 'true' })).toThrow(
     /^The upgrade tests cannot run: git does not have commit [0-9a-f]{40}/,
   )

@@ -9,12 +9,13 @@ import { listAuditedSchedules } from '../../src/audit/store/slots.ts'
 import { createDb, type Db } from '../../src/db/database.ts'
 import { createPool } from '../../src/db/pool.ts'
 import type { Statement } from '../../src/db/sql.ts'
+import { transact } from '../../src/db/transact.ts'
 import { whileHeld } from '../blocked-statement.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { createCopies } from '../many-schedules.ts'
 import { ANY_NUMBER, CALLER, HOUR, MINUTE, type Pipeline, type TestWorker } from '../pipeline.ts'
 import { nodesOf, plansOf, recordingDb, watchedDb, type ExplainRow, type PlanNode } from '../query-plan.ts'
-import { countRowsRead } from '../rows-read.ts'
+import { countRowsReadIn } from '../rows-read.ts'
 import { FAIL, held, SUCCEEDED } from '../scripted-target.ts'
 import { sql } from '../sql.ts'
 import { TestAuditor } from '../test-auditor.ts'
@@ -689,10 +690,12 @@ describe('the cost of a slice', () => {
       const window = { from: new Date(clock.instant - HOUR), to: new Date(clock.instant + HOUR) }
       let spans = 0
 
-      const read = await countRowsRead({ db, admin, tables: 'schedule_changes' }, async () => {
-        const [audited] = await listAuditedSchedules(db, { ids: [id], ...window })
-        spans = audited?.spans.length ?? 0
-      })
+      const read = await transact(db, clock, (tx) =>
+        countRowsReadIn(tx, 'schedule_changes', async () => {
+          const [audited] = await listAuditedSchedules(tx, { ids: [id], ...window })
+          spans = audited?.spans.length ?? 0
+        }),
+      )
 
       expect(spans).toBe(1)
       // The lines of the create and of the pause.

@@ -5,18 +5,20 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 
 import { Grants } from '../../src/access/grants.ts'
 import type { AuditorOptions } from '../../src/audit/auditor.ts'
-import type { Db } from '../../src/db/database.ts'
+import type { Db, Tx } from '../../src/db/database.ts'
 import { createDb } from '../../src/db/database.ts'
 import { listPartitions } from '../../src/db/months.ts'
 import { createPool } from '../../src/db/pool.ts'
+import { transact } from '../../src/db/transact.ts'
 import { Events } from '../../src/kernel/events.ts'
+import { deleteChangesOf, deleteRunChanges } from '../../src/maintenance/store/upkeep.ts'
 import { Upkeep, type UpkeepCounts, type UpkeepOptions } from '../../src/maintenance/upkeep.ts'
 import { whenBlocked, whileHeld } from '../blocked-statement.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { ManualClock } from '../manual-clock.ts'
 import { ownLease } from '../own-lease.ts'
 import { CALLER, DAY, Pipeline } from '../pipeline.ts'
-import { countRowsRead } from '../rows-read.ts'
+import { countRowsReadIn } from '../rows-read.ts'
 import { FAIL, SUCCEEDED } from '../scripted-target.ts'
 import { sql } from '../sql.ts'
 import { TestAuditor } from '../test-auditor.ts'
@@ -285,31 +287,48 @@ test('lines of requested and cancelled runs are deleted when the month of the ru
   expect(await lines()).toEqual([...kept, ...ofYoung])
 })
 
-test('a slice deletes a bounded number of lines of runs, and reads no others', async () => {
+test('a slice deletes a bounded number of lines of runs, and the next slice continues, also on another worker', async () => {
   await using world = await setup('2027-06-15T12:00:00Z')
-  const { db, clock, database } = world
+  const { db, clock } = world
   const scheduleId = await insertDeleted(db, '2027-06-01T00:00:00Z')
-  const change = 'run_requested'
-  await insertLinesOf(db, { scheduleId, change: 'edited', count: 20_000 })
-  await insertLinesOf(db, { scheduleId, change, scheduledFor: '2027-05-01T00:00:00Z', count: 20_000 })
-  await insertLinesOf(db, { scheduleId, change, scheduledFor: '2027-01-01T00:00:00Z', count: 10_100 })
-  await sql`analyze carillon.schedule_changes`.execute(db)
-  const upkeep = upkeepOf(world)
+  await insertLinesOf(db, { scheduleId, change: 'run_requested', scheduledFor: '2027-01-01T00:00:00Z', count: 10_100 })
 
-  expect(await upkeep.runOnce()).toMatchObject({ deletedEntries: 10_000 })
+  expect(await upkeepOf(world).runOnce()).toMatchObject({ deletedEntries: 10_000 })
   expect(await stepOf(world)).toBe('run_changes')
-  const role = 'carillon_worker'
-  const single = createDb(createPool({ connectionString: database.url, role, isPrepared: true, maxConnections: 1 }))
-  onTestFinished(() => single.close())
   // The worker dies.
   clock.advance(11_000)
-  const read = await countRowsRead({ db: single, admin: db, tables: 'schedule_changes' }, async () => {
-    expect(await upkeepOf({ ...world, workerDb: single }).runOnce()).toMatchObject({ deletedEntries: 100 })
+  expect(await upkeepOf(world).runOnce()).toMatchObject({ deletedEntries: 100 })
+
+  expect(await stepOf(world)).toBeNull()
+})
+
+/** Counts the lines of histories that a transaction of a worker reads, whose statements are planned once. */
+async function countLinesRead({ database, clock }: Setup, work: (tx: Tx) => Promise<unknown>): Promise<number> {
+  const role = 'carillon_worker'
+  const db = createDb(createPool({ connectionString: database.url, role, isPrepared: true, maxConnections: 1 }))
+  onTestFinished(() => db.close())
+  return transact(db, clock, (tx) => countRowsReadIn(tx, 'schedule_changes', () => work(tx)))
+}
+
+test('deleting lines of runs reads no other lines', async () => {
+  await using world = await setup('2027-06-15T12:00:00Z')
+  const { db } = world
+  const scheduleId = await insertDeleted(db, '2027-06-01T00:00:00Z')
+  await insertLinesOf(db, { scheduleId, change: 'edited', count: 20_000 })
+  for (const [scheduledFor, count] of [
+    ['2027-05-01T00:00:00Z', 20_000],
+    ['2027-01-01T00:00:00Z', 100],
+  ] as const) {
+    await insertLinesOf(db, { scheduleId, change: 'run_requested', scheduledFor, count })
+  }
+  await sql`analyze carillon.schedule_changes`.execute(db)
+
+  const read = await countLinesRead(world, async (tx) => {
+    expect(await deleteRunChanges(tx, { before: new Date('2027-02-01'), limit: 10_000 })).toBe(100)
   })
 
   // Each line is found by one index and deleted by another. Postgres may read one more to see where the old ones end.
   expect(read).toBeLessThanOrEqual(2 * 100 + 1)
-  expect(await stepOf(world)).toBeNull()
 })
 
 test('a deleted schedule with a long history is removed in portions, the earliest lines first, and its row last', async () => {
@@ -346,17 +365,14 @@ test('a deleted schedule with a long history is removed in portions, the earlies
 
 test('removing deleted schedules reads no history of other schedules', async () => {
   await using world = await setup('2027-06-15T12:00:00Z')
-  const { db, database } = world
-  await insertDeleted(db, '2026-12-01T00:00:00Z')
+  const { db } = world
+  const expired = await insertDeleted(db, '2026-12-01T00:00:00Z')
   const scheduleId = await insertDeleted(db, '2027-06-01T00:00:00Z')
   await insertLinesOf(db, { scheduleId, change: 'edited', count: 20_000 })
   await sql`analyze carillon.schedule_changes`.execute(db)
-  const role = 'carillon_worker'
-  const single = createDb(createPool({ connectionString: database.url, role, isPrepared: true, maxConnections: 1 }))
-  onTestFinished(() => single.close())
 
-  const read = await countRowsRead({ db: single, admin: db, tables: 'schedule_changes' }, async () => {
-    expect(await upkeepOf({ ...world, workerDb: single }).runOnce()).toMatchObject({ purged: 1 })
+  const read = await countLinesRead(world, async (tx) => {
+    expect(await deleteChangesOf(tx, { scheduleIds: [expired], limit: 10_000 })).toBe(2)
   })
 
   // Two lines, found by one index and deleted by another.

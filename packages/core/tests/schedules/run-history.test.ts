@@ -2,11 +2,12 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { createDb } from '../../src/db/database.ts'
 import { createPool } from '../../src/db/pool.ts'
-import { Scheduler } from '../../src/scheduler.ts'
+import { transactScoped } from '../../src/db/transact.ts'
+import { listChanges } from '../../src/ledger/store/runs.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { holdRun } from '../held-run.ts'
 import { CALLER, MINUTE, type Pipeline } from '../pipeline.ts'
-import { countRowsRead } from '../rows-read.ts'
+import { countRowsReadIn } from '../rows-read.ts'
 import { FAIL, SUCCEEDED } from '../scripted-target.ts'
 import { sql } from '../sql.ts'
 
@@ -185,12 +186,13 @@ test('a page of a long history reads its own rows only', async () => {
   await sql`analyze carillon.schedule_changes`.execute(admin)
   const db = createDb(createPool({ connectionString: database.url, isPrepared: true, maxConnections: 1 }))
   onTestFinished(() => db.close())
-  const scheduler = new Scheduler({ db, clock: pipeline.clock, targets: new Map() })
-  const [, last] = await scheduler.history(CALLER, id, { limit: 2 })
+  const [, last] = await pipeline.scheduler.history(CALLER, id, { limit: 2 })
+  const scope = { tenantId: CALLER.tenantId, projectId: CALLER.projectId }
+  const page = { ...scope, scheduleId: id, before: last?.id ?? 0, limit: 50 }
 
-  const read = await countRowsRead({ db, admin, tables: 'schedule_changes' }, async () => {
-    expect(await scheduler.history(CALLER, id, { limit: 50, before: last?.id ?? 0 })).toHaveLength(50)
-  })
+  const read = await transactScoped(db, pipeline.clock, scope, (tx) =>
+    countRowsReadIn(tx, 'schedule_changes', async () => expect(await listChanges(tx, page)).toHaveLength(50)),
+  )
 
   expect(read).toBe(50)
 })
