@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
-    include: ['packages/*/{src,tests}/**/*.test.{ts,tsx}', 'tests/**/*.test.ts'],
+    include: ['{packages,modules}/*/{src,tests}/**/*.test.{ts,tsx}', 'tests/**/*.test.ts'],
     // These need a process in which no other test has run: tests/house/walks.test.ts starts it.
     exclude: process.env['WALKS'] === undefined ? ['**/node_modules/**', '**/walk.test.ts'] : ['**/node_modules/**'],
     globalSetup: ['./tests/database/global-setup.ts'],

@@ -19,7 +19,7 @@ interface ReminderSpec {
 const reminders: Target<ReminderSpec> = {
   kind: 'reminder',
   schema: z.strictObject({ kind: z.literal('reminder'), to: z.email(), text: z.string().min(1) }),
-  retry: { maxAttempts: 3, baseSeconds: 1, capSeconds: 60 },
+  policy: { retry: { maxAttempts: 3, baseSeconds: 1, capSeconds: 60 } },
   requiredScope: ({ to }) => `reminder:send:${to}`,
   timeoutMs: () => 10_000,
   dispatch: ({ spec, attempt, idempotencyKey }) => {

@@ -11,8 +11,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { createDb, createPool, migrate, Scheduler, Worker } from '@carillon/core'
+import { createHttpTarget } from '@carillon/http'
 import { startPostgres } from '@carillon/postgres'
-import { createHttpTarget } from '@carillon/targets'
 
 const folder = mkdtempSync(join(tmpdir(), 'carillon-example-'))
 chmodSync(folder, 0o711)

@@ -9,8 +9,8 @@ import { createServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 
 import { createDb, Scheduler, Worker } from '@carillon/core'
-import { createHttpTarget } from '@carillon/targets'
-import { startRestate } from '@carillon/targets/testing'
+import { createHttpTarget } from '@carillon/http'
+import { startRestate } from '@carillon/http/testing'
 import * as restate from '@restatedev/restate-sdk'
 
 import { startTemporaryPostgres } from './temporary-postgres.ts'

@@ -18,7 +18,7 @@ function countingTarget(): Target {
   return {
     kind: 'count',
     schema: z.strictObject({ kind: z.literal('count') }),
-    retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 },
+    policy: { retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 } },
     requiredScope: () => 'count:add:one',
     timeoutMs: () => 10_000,
     dispatch: ({ idempotencyKey }) => {

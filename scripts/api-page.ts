@@ -21,8 +21,6 @@ interface ApiOperation {
   readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>
 }
 
-const PROBLEM = 'application/problem+json'
-
 type Content = Readonly<Record<string, { readonly schema: JsonSchema }>>
 
 interface JsonSchema {
@@ -96,7 +94,7 @@ function renderOperation(title: string, operation: ApiOperation): string[] {
     ...(requestBody === undefined ? [] : ['', `Body: ${contentType(requestBody.content)}.`]),
     '',
     ...Object.entries(responses).flatMap(([status, { description: text, content = {} }]) =>
-      PROBLEM in content ? [] : [`Answer: ${status}, ${contentType(content) || 'no body'}. ${text}`],
+      Number(status) >= 400 ? [] : [`Answer: ${status}, ${contentType(content) || 'no body'}. ${text}`],
     ),
     '',
     `Problem codes: ${refusals(responses).join(', ')}.`,
@@ -106,7 +104,7 @@ function renderOperation(title: string, operation: ApiOperation): string[] {
 /** The problem codes that the responses name in their descriptions, each with its status. */
 function refusals(responses: ApiOperation['responses']): string[] {
   return Object.entries(responses)
-    .filter(([, { content = {} }]) => PROBLEM in content)
+    .filter(([status]) => Number(status) >= 400)
     .flatMap(([status, { description }]) =>
       [...description.matchAll(/`(\w+)`/g)].map(([, code]) => `\`${code}\` (${status})`),
     )

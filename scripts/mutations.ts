@@ -3,7 +3,7 @@
  * its guard proves nothing. Takes an hour, so it is not part of `npm test`. Run:
  *
  *   npm run test:mutations                     all guards
- *   npm run test:mutations -- core targets     the guards of these packages
+ *   npm run test:mutations -- core http        the guards of these packages
  *   npm run test:mutations -- --part 1/2       every second guard, for two runs side by side or one after the other
  *   npm run test:mutations -- --since HEAD~3   the guards in files that have changed since that commit
  *   npm run test:mutations -- --tests-pass     without running the tests as they are first: `npm test` has just passed
@@ -11,7 +11,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, constants, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 
 import type { Mutation } from './mutations/mutation.ts'
@@ -39,7 +39,7 @@ function copyTree(): string {
     .filter(Boolean)
   for (const file of files) cpSync(join(REPOSITORY, file), join(root, file))
   // Copied, not linked: Node would load a linked package twice, and an error of one copy is no instance of the other's class.
-  for (const folder of ['', ...Object.keys(SUITES).map((name) => `packages/${name}`)]) {
+  for (const folder of ['', ...Object.keys(SUITES)]) {
     const modules = join(REPOSITORY, folder, 'node_modules')
     if (existsSync(modules)) cpSync(modules, join(root, folder, 'node_modules'), COPY_OPTIONS)
   }
@@ -89,14 +89,14 @@ interface Candidate {
  * Throws if the mutation no longer fits the sources. Without its text, nothing would be mutated. Without its test file, the
  * run would fail as if a test had noticed.
  */
-function candidateOf(root: string, name: string, { guard, file, from, to, tests }: Mutation): Candidate {
-  const path = join(root, 'packages', name, 'src', file)
+function candidateOf(root: string, folder: string, { guard, file, from, to, tests }: Mutation): Candidate {
+  const path = join(root, folder, 'src', file)
   const source = readFileSync(path, 'utf8')
-  if (!source.includes(from)) throw new Error(`${name}: ${file} no longer contains: ${from}`)
-  const missing = tests?.find((test) => !existsSync(join(root, 'packages', name, test)))
-  if (missing !== undefined) throw new Error(`packages/${name} has no ${missing}`)
-  const files = tests?.map((test) => `packages/${name}/${test}`) ?? [`packages/${name}`]
-  return { guard: `${name}: ${guard}`, path, source, mutated: source.replace(from, () => to), tests: files }
+  if (!source.includes(from)) throw new Error(`${folder}: ${file} no longer contains: ${from}`)
+  const missing = tests?.find((test) => !existsSync(join(root, folder, test)))
+  if (missing !== undefined) throw new Error(`${folder} has no ${missing}`)
+  const files = tests?.map((test) => `${folder}/${test}`) ?? [folder]
+  return { guard: `${basename(folder)}: ${guard}`, path, source, mutated: source.replace(from, () => to), tests: files }
 }
 
 /**
@@ -141,21 +141,23 @@ const { values, positionals: wanted } = parseArgs({
     'tests-pass': { type: 'boolean', default: false },
   },
 })
-const unknown = wanted.filter((name) => !(name in SUITES))
+const folders = Object.keys(SUITES)
+const known = folders.map((folder) => basename(folder))
+const unknown = wanted.filter((name) => !known.includes(name))
 if (unknown.length > 0) {
-  throw new RangeError(`expected packages of ${Object.keys(SUITES).join(', ')}, got ${unknown.join(', ')}`)
+  throw new RangeError(`expected packages of ${known.join(', ')}, got ${unknown.join(', ')}`)
 }
 const [part = 0, parts = 0] = (/^([1-9])\/([1-9])$/.exec(values.part) ?? []).slice(1).map(Number)
 if (part === 0 || part > parts) throw new RangeError(`expected --part as in 1/2, got ${values.part}`)
-const names = wanted.length > 0 ? wanted : Object.keys(SUITES)
+const chosen = folders.filter((folder) => wanted.length === 0 || wanted.includes(basename(folder)))
 const changed = values.since === undefined ? undefined : filesChangedSince(values.since)
 const root = copyTree()
 let candidates: readonly Candidate[] = []
 const counts: Record<Verdict, number> = { noticed: 0, 'timed out': 0, SURVIVED: 0 }
 const startedAt = performance.now()
 try {
-  candidates = names
-    .flatMap((name) => (SUITES[name] ?? []).map((mutation) => candidateOf(root, name, mutation)))
+  candidates = chosen
+    .flatMap((folder) => (SUITES[folder] ?? []).map((mutation) => candidateOf(root, folder, mutation)))
     .filter(({ path }) => changed?.has(relative(root, path)) !== false)
     .filter((_, index) => index % parts === part - 1)
   checkNames(root, candidates)

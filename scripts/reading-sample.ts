@@ -24,7 +24,7 @@ interface Sample {
 
 function readSources(): Sample {
   const sample: Sample = { comments: [], names: [] }
-  for (const path of globSync('packages/*/src/**/*.ts', { cwd: ROOT }).toSorted()) {
+  for (const path of globSync('{packages,modules}/*/src/**/*.ts', { cwd: ROOT }).toSorted()) {
     if (path.endsWith('.test.ts')) continue
     const source = readFileSync(join(ROOT, path), 'utf8')
     for (const [, name] of source.matchAll(EXPORTED)) sample.names.push(`${name}   (${path})`)
@@ -39,7 +39,7 @@ function readSources(): Sample {
 
 /** The titles of all tests, each after the titles of its groups. */
 function readTitles(): string[] {
-  return globSync('{packages,tests}/**/*.test.ts', { cwd: ROOT, exclude: ['**/node_modules'] })
+  return globSync('{packages,modules,tests}/**/*.test.ts', { cwd: ROOT, exclude: ['**/node_modules'] })
     .toSorted()
     .flatMap((path) =>
       testTitles(path, readFileSync(join(ROOT, path), 'utf8'))

@@ -1,4 +1,4 @@
-import { createHttpTarget } from '@carillon/targets'
+import { createHttpTarget } from '@carillon/http'
 
 import { within } from '../clock.ts'
 import { dueAfterLoading, requireWaiting } from '../lead-time.ts'

@@ -10,7 +10,7 @@ export function noopTarget(onCall: (context: NoopContext) => void = () => undefi
   return {
     kind: NOOP,
     schema: z.looseObject({ kind: z.string() }),
-    retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 },
+    policy: { retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 } },
     requiredScope: () => `${NOOP}:call:nothing`,
     timeoutMs: () => 30_000,
     dispatch: (context) => {

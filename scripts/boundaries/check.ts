@@ -2,6 +2,7 @@ import { checkClock } from './clock-rule.ts'
 import { checkCycles } from './cycle-rule.ts'
 import { checkFileNames } from './file-name-rule.ts'
 import { checkImports } from './import-rules.ts'
+import { checkOutbound } from './outbound-rule.ts'
 import { checkRooms } from './room-rule.ts'
 import { checkSmallFiles } from './small-file-rule.ts'
 import { checkSql } from './sql-rule.ts'
@@ -23,6 +24,7 @@ const RULES = [
   checkCycles,
   checkSql,
   checkClock,
+  checkOutbound,
   checkStopwatches,
 ]
 

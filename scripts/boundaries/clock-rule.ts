@@ -3,15 +3,12 @@ import { posix } from 'node:path'
 import type { Node } from 'oxc-parser'
 
 import { PACKAGE_RULES } from './arrows.ts'
-import { propertyName, walk } from './syntax-walk.ts'
+import { GLOBAL_OBJECTS, isValue, propertyName, walk } from './syntax-walk.ts'
 import type { Violation } from './violation.ts'
 import type { SourceFile, Workspace } from './workspace.ts'
 
 const TIMER_MODULES = /^(node:)?(timers|timers\/promises|perf_hooks)$|^temporal-polyfill\/.*\bNow$/
-const GLOBAL_OBJECTS = new Set(['globalThis', 'window', 'self', 'global'])
 const TIMER_GLOBALS = new Set(['setTimeout', 'setInterval', 'performance'])
-/** Nodes of the type language that wrap a value; below all other `TS…` nodes a name is only a type. */
-const TYPED_VALUES = new Set(['TSAsExpression', 'TSSatisfiesExpression', 'TSNonNullExpression'])
 /** Reads of a property that tell or await the time, as `object.property`. */
 const TIME_PROPERTIES = new Set(['process.hrtime', 'process.uptime', 'AbortSignal.timeout'])
 /** The properties of `Date` that do not depend on the current time. */
@@ -64,21 +61,6 @@ function clockRead(node: Node, parent: Node | undefined): string | undefined {
   if (!isValue(node, parent)) return undefined
   if (TIMER_GLOBALS.has(node.name)) return node.name
   return node.name === 'Date' && !isPureDate(node, parent) ? 'Date without a given time' : undefined
-}
-
-/** Whether a name stands for a value here, not for a type, a key, or a member of something else. */
-function isValue(node: Node, parent: Node | undefined): boolean {
-  if (!parent || (parent.type.startsWith('TS') && !TYPED_VALUES.has(parent.type))) return false
-  switch (parent.type) {
-    case 'MemberExpression':
-      return parent.object === node || parent.computed
-    case 'Property':
-    case 'MethodDefinition':
-    case 'PropertyDefinition':
-      return parent.value === node || parent.computed
-    default:
-      return true
-  }
 }
 
 /** `new Date(given)`, `Date.UTC(…)`, `x instanceof Date`: uses of Date that do not ask what time it is. */

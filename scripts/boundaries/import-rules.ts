@@ -12,9 +12,9 @@ export function checkImports(workspace: Workspace): Violation[] {
   const unplaced = workspace.packages
     .values()
     .filter(({ id }) => id !== '' && !(id in PACKAGE_RULES))
-    .map(({ id }) => ({
+    .map(({ id, folder }) => ({
       rule: 'package-arrow',
-      file: `packages/${id}/package.json`,
+      file: `${folder}/package.json`,
       line: 1,
       message: `package ${id} has no place among the arrows: add it to scripts/boundaries/arrows.ts`,
     }))

@@ -1,8 +1,8 @@
 import { ROOMS } from './arrows.ts'
 import type { Violation } from './violation.ts'
-import type { SourceFile, Workspace } from './workspace.ts'
+import { packageIdOf, type SourceFile, type Workspace } from './workspace.ts'
 
-/** A room: a folder in a package's `src`, by its path. */
+/** A room: a folder in a package's `src`. */
 interface Room {
   readonly package: string
   readonly name: string
@@ -48,7 +48,7 @@ export function roomsBehind(start: string, packageId: string, files: Workspace['
       continue
     }
     for (const { target } of files.get(path)?.imports ?? []) {
-      if (target?.startsWith(`packages/${packageId}/`)) seen.add(target)
+      if (target !== undefined && packageIdOf(target) === packageId) seen.add(target)
     }
   }
   return found
@@ -56,11 +56,8 @@ export function roomsBehind(start: string, packageId: string, files: Workspace['
 
 /** Undefined for a file of a package without rooms, and for a file directly in `src`. */
 export function roomOf(path: string): Room | undefined {
-  const [, packageId = '', folder = ''] = /^packages\/([^/]+)\/src\/(.+)\//.exec(path) ?? []
-  const rooms = ROOMS[packageId]
-  if (rooms === undefined || folder === '') return undefined
-  const around = folder.split('/').map((_part, index, parts) => parts.slice(0, index + 1).join('/'))
-  return { package: packageId, name: around.findLast((name) => name in rooms) ?? around[0] ?? '' }
+  const [, packageId = '', name = ''] = /^(?:packages|modules)\/([^/]+)\/src\/([^/]+)\//.exec(path) ?? []
+  return packageId in ROOMS ? { package: packageId, name } : undefined
 }
 
 function unplacedRoom(file: SourceFile, room: Room): Violation {

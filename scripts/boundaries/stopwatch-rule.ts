@@ -5,7 +5,7 @@ import { propertyName, walk } from './syntax-walk.ts'
 import type { Violation } from './violation.ts'
 import type { SourceFile, Workspace } from './workspace.ts'
 
-const TEST_FILES = /^(packages\/[^/]+\/)?tests\/|\.test\.tsx?$/
+const TEST_FILES = /^((?:packages|modules)\/[^/]+\/)?tests\/|\.test\.tsx?$/
 const ORDER = /^[<>]=?$/
 const ORDER_MATCHERS = /^toBe((Less|Greater)Than(OrEqual)?|CloseTo)$/
 

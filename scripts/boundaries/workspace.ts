@@ -6,10 +6,12 @@ import { parseSync, type Node, type Program } from 'oxc-parser'
 
 import { textOf, walk } from './syntax-walk.ts'
 
-/** A folder with a package.json: one of `packages/*`, or the repository itself. */
+/** A folder with a package.json: one of `packages/*` or `modules/*`, or the repository itself. */
 interface Package {
-  /** The folder's name under `packages/`; empty for the repository itself. */
+  /** The folder's name under `packages/` or `modules/`; empty for the repository itself. */
   readonly id: string
+  /** From the root, such as `packages/core`. */
+  readonly folder: string
   readonly name: string
   readonly dependencies: ReadonlySet<string>
   readonly devDependencies: ReadonlySet<string>
@@ -41,12 +43,12 @@ export interface Workspace {
   readonly files: ReadonlyMap<string, SourceFile>
 }
 
-const SOURCES = ['*.ts', '{scripts,tests}/**/*.ts', 'packages/*/**/*.{ts,tsx,mts,cts}']
+const SOURCES = ['*.ts', '{scripts,tests}/**/*.ts', '{packages,modules}/*/**/*.{ts,tsx,mts,cts}']
 /** Tests, benches, and settings that lie directly in the package's folder. All other files are the product. */
-const TESTS = /^packages\/[^/]+\/((tests|bench)\/|[^/]+$)|\.test\.tsx?$/
+const TESTS = /^(?:packages|modules)\/[^/]+\/((tests|bench)\/|[^/]+$)|\.test\.tsx?$/
 
 export function readWorkspace(root: string): Workspace {
-  const manifests = ['package.json', ...list(root, ['packages/*/package.json'])]
+  const manifests = ['package.json', ...list(root, ['{packages,modules}/*/package.json'])]
   const packages = new Map(manifests.map((manifest) => readPackage(root, manifest)).map((pkg) => [pkg.id, pkg]))
   const paths = list(root, SOURCES)
   const known = new Set(paths)
@@ -67,10 +69,10 @@ export function npmNameOf(specifier: string): string | undefined {
     .join('/')
 }
 
-/** `packages/core/src/store/runs.ts` to `core`; empty for files that belong to the repository itself. */
+/** `packages/core/src/store/runs.ts` to `core`, `modules/http/src/target.ts` to `http`; empty for files of the repository itself. */
 export function packageIdOf(path: string): string {
   const [top, id] = path.split('/')
-  return top === 'packages' && id !== undefined ? id : ''
+  return (top === 'packages' || top === 'modules') && id !== undefined ? id : ''
 }
 
 function list(root: string, patterns: readonly string[]): string[] {
@@ -85,6 +87,7 @@ function readPackage(root: string, manifestPath: string): Package {
   const keysOf = (field: string): string[] => Object.keys(manifest[field] ?? {})
   return {
     id: packageIdOf(manifestPath),
+    folder,
     name: String(manifest['name']),
     dependencies: new Set([...keysOf('dependencies'), ...keysOf('peerDependencies')]),
     devDependencies: new Set(keysOf('devDependencies')),

@@ -208,7 +208,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a worker that claims at least half of its room counts as full',
     file: 'pipeline/loop.ts',
-    from: '    if (isHerd) this.#dispatcher.noteBusy()\n',
+    from: '    if (isHerd) this.#deps.dispatcher.noteBusy()\n',
     to: '',
     tests: ['tests/pipeline/full-worker.test.ts'],
   },

@@ -1,7 +1,9 @@
 import { AUDIT_MUTATIONS } from './audit.ts'
+import { DETACHED_MUTATIONS } from './detached.ts'
 import type { Mutation } from './mutation.ts'
 import { SCHEMA_NAME_MUTATIONS } from './schema-names.ts'
 import { SERVICE_MUTATIONS } from './services.ts'
+import { TRANSCRIPT_MUTATIONS } from './transcripts.ts'
 import { WAITING_MUTATIONS } from './waiting-runs.ts'
 
 const MIGRATION = 'db/migrations/0001_schedules_and_ledger.up.sql'
@@ -10,8 +12,10 @@ const MIGRATION = 'db/migrations/0001_schedules_and_ledger.up.sql'
 export const CORE_MUTATIONS: readonly Mutation[] = [
   ...SCHEMA_NAME_MUTATIONS,
   ...WAITING_MUTATIONS,
+  ...DETACHED_MUTATIONS,
   ...AUDIT_MUTATIONS,
   ...SERVICE_MUTATIONS,
+  ...TRANSCRIPT_MUTATIONS,
   {
     guard: 'I14: the size of a cached cadence counts the times that it lists',
     file: 'cadences/cadence-cache.ts',
@@ -129,7 +133,7 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
   },
   {
     guard: 'a lost attempt is counted',
-    file: 'pipeline/settle.ts',
+    file: 'pipeline/settlement.ts',
     from: "{ ...base, state: 'retrying', outcome: 'lost', ...AT_ONCE, error: errorText(LOST) }",
     to: "{ ...base, state: 'pending', outcome: null, ...AT_ONCE, error: errorText(LOST) }",
     tests: ['tests/pipeline/rescue.test.ts'],
@@ -143,8 +147,8 @@ export const CORE_MUTATIONS: readonly Mutation[] = [
   },
   {
     guard: 'an attempt that is handed back is not charged',
-    file: 'pipeline/settle.ts',
-    from: "return { ...base, state: run.attempt === 1 ? 'pending' : 'retrying', outcome: null, ...AT_ONCE }",
+    file: 'pipeline/settlement.ts',
+    from: 'return { ...base, state: again, outcome: null, ...AT_ONCE }',
     to: "return { ...base, state: 'retrying', outcome: 'lost', ...AT_ONCE }",
     tests: ['tests/pipeline/drain.test.ts'],
   },

@@ -1,10 +1,12 @@
 import type { Mutation } from './mutation.ts'
+import { TRANSCRIPT_STREAM_MUTATIONS } from './transcripts.ts'
 
 /** Each of these must turn a test red: `npm run test:mutations -- server`. */
 export const SERVER_MUTATIONS: readonly Mutation[] = [
+  ...TRANSCRIPT_STREAM_MUTATIONS,
   {
     guard: 'a member may not change anything',
-    file: 'http/operations.ts',
+    file: 'http/operation-access.ts',
     from: "if (role === 'admin' && identity.role !== 'admin') {",
     to: "if (role === 'admin' && identity.role === undefined) {",
     tests: ['tests/http/authentication.test.ts'],
@@ -18,7 +20,7 @@ export const SERVER_MUTATIONS: readonly Mutation[] = [
   },
   {
     guard: 'a page of another site cannot change anything with the cookie of a signed-in browser',
-    file: 'http/operations.ts',
+    file: 'http/operation-access.ts',
     from: "if (isBySession && method !== 'get' && !isSameOrigin(request.headers)) {",
     to: "if (isBySession && method === 'post' && request.headers === undefined) {",
     tests: ['tests/http/authentication.test.ts'],
@@ -102,9 +104,9 @@ export const SERVER_MUTATIONS: readonly Mutation[] = [
   },
   {
     guard: 'I9: a caller purges its own project only',
-    file: 'http/routes/tenants.ts',
-    from: 'if (id === projectId) return',
-    to: 'if (id !== projectId.repeat(0)) return',
+    file: 'http/operation-access.ts',
+    from: 'if (id === caller.projectId) return',
+    to: "if (id !== '') return",
     tests: ['../../tests/tenancy/matrix.test.ts', 'tests/http/purge.test.ts'],
   },
   {
@@ -116,7 +118,7 @@ export const SERVER_MUTATIONS: readonly Mutation[] = [
   },
   {
     guard: 'operations of the installation are refused to the admins of tenants',
-    file: 'http/operations.ts',
+    file: 'http/operation-access.ts',
     from: 'if (needsAdminKey && !identity.isInstallation) {',
     to: "if (needsAdminKey && identity.role !== 'admin') {",
     tests: ['tests/http/other-resources.test.ts', 'tests/http/tenants.test.ts'],
@@ -131,13 +133,13 @@ export const SERVER_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'the permission check uses the role that the operation needs',
     file: 'http/operations.ts',
-    from: 'authorization.isAllowed({ ...caller, role: operation.role })',
+    from: 'authorization.isAllowed({ ...caller, role })',
     to: "authorization.isAllowed({ ...caller, role: 'member' })",
     tests: ['tests/http/members.test.ts'],
   },
   {
     guard: 'a permission check that fails lets no request through',
-    file: 'http/operations.ts',
+    file: 'http/operation-access.ts',
     from: 'throw unavailableProblem(error)',
     to: 'return unavailableProblem(error) !== undefined',
     tests: ['tests/http/members.test.ts'],

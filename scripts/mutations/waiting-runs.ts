@@ -26,14 +26,14 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'I12: a worker without a lease takes no run',
     file: 'pipeline/store/take.ts',
-    from: 'workers.lease_expires_at > ${nowOf(p.now)}',
+    from: 'workers.lease_expires_at > ${nowOf(now)}',
     to: 'true',
     tests: ['tests/pipeline/fencing.test.ts'],
   },
   {
     guard: 'I10: a waiting run is not taken before its instant',
     file: 'pipeline/store/take.ts',
-    from: '          and runs.due_at <= ${nowOf(p.now)}\n        order',
+    from: '          and runs.due_at <= ${nowOf(now)}\n        order',
     to: '        order',
     tests: ['tests/pipeline/retry.test.ts'],
   },
@@ -159,8 +159,8 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a run that lost its worker goes before the run that waits for its turn',
     file: 'pipeline/settle.ts',
-    from: "  if (!facts.isAwaited || settlement.waitsFor !== 'retry') return settlement",
-    to: '  if (!facts.isAwaited) return settlement',
+    from: "  if (!isAwaited || decided.waitsFor !== 'retry') return decided",
+    to: '  if (!isAwaited) return decided',
     tests: ['tests/pipeline/cancel.test.ts'],
   },
   {
@@ -243,15 +243,15 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a retry that is due within a second notifies its lane',
     file: 'pipeline/settle.ts',
-    from: '[...freed, ...settled.flatMap(soonDue)]',
+    from: '[...freed, ...runs.flatMap(soonDue)]',
     to: 'freed',
     tests: ['tests/db/notify.test.ts'],
   },
   {
     guard: 'a freed run notifies its lane',
     file: 'pipeline/settle.ts',
-    from: '[...freed, ...settled.flatMap(soonDue)]',
-    to: 'settled.flatMap(soonDue)',
+    from: '[...freed, ...runs.flatMap(soonDue)]',
+    to: 'runs.flatMap(soonDue)',
     tests: ['tests/db/notify.test.ts'],
   },
   {
@@ -278,7 +278,7 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a schedule that pauses itself skips the run that waits for its turn',
     file: 'pipeline/settle.ts',
-    from: '    if (paused.length > 0) await skipWaitingSlots(tx, { scheduleIds: paused, now })\n',
+    from: '  if (paused.length > 0) await skipWaitingSlots(tx, { scheduleIds: paused, now })\n',
     to: '',
     tests: ['tests/pipeline/auto-pause.test.ts'],
   },
@@ -313,15 +313,15 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a run with a request to cancel does not wait again',
     file: 'pipeline/settle.ts',
-    from: '  if (facts.isUnwanted) return',
-    to: "  if (facts.isUnwanted && facts.scheduleId === '') return",
+    from: '  if (isUnwanted) return',
+    to: "  if (isUnwanted && facts.scheduleId === '') return",
     tests: ['tests/model/model.test.ts'],
   },
   {
     guard: 'a failure is not retried while another run waits for its turn',
     file: 'pipeline/settle.ts',
-    from: 'if (!facts.isAwaited || settlement',
-    to: "if (facts.scheduleId !== '' || settlement",
+    from: 'if (!isAwaited || decided',
+    to: "if (facts.scheduleId !== '' || decided",
     tests: ['tests/model/model.test.ts'],
   },
   {
@@ -362,7 +362,7 @@ export const WAITING_MUTATIONS: readonly Mutation[] = [
   {
     guard: 'a run that cannot be settled does not keep others from being rescued',
     file: 'pipeline/settle.ts',
-    from: '    if (!isCausedByRow(error)) throw error\n',
+    from: '    if (!isOfOneRun(error)) throw error\n',
     to: '    throw error\n',
     tests: ['tests/pipeline/rescue.test.ts'],
   },

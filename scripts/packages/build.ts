@@ -11,7 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { promisify } from 'node:util'
 
 import { bundledIn, bundleLibraries } from './bundled.ts'
@@ -70,7 +70,7 @@ export async function build(folder: string): Promise<readonly Built[]> {
       const target = builtFolder(folder, published)
       rmSync(target, { recursive: true, force: true })
       await buildPackage(published, target)
-      packages.push({ name: published.folder, folder: target, seconds: (performance.now() - startedAt) / 1000 })
+      packages.push({ name: basename(target), folder: target, seconds: (performance.now() - startedAt) / 1000 })
     }
   } finally {
     rmSync(libraries)
@@ -90,12 +90,12 @@ async function buildPackage(published: PublishedPackage, target: string): Promis
     `${JSON.stringify(publishedManifest(published, bundledIn(published)), null, 2)}\n`,
   )
   cpSync(join(REPOSITORY, 'LICENSE'), join(target, 'LICENSE'))
-  const readme = readFileSync(join(REPOSITORY, 'packages', published.folder, 'README.md'), 'utf8')
+  const readme = readFileSync(join(REPOSITORY, published.folder, 'README.md'), 'utf8')
   writeFileSync(join(target, 'README.md'), withoutOutsideLinks(readme, target))
 }
 
 async function compile({ folder }: PublishedPackage, target: string): Promise<void> {
-  const source = join(REPOSITORY, 'packages', folder)
+  const source = join(REPOSITORY, folder)
   const config = join(target, 'tsconfig.json')
   mkdirSync(target, { recursive: true })
   const compilerOptions = {
@@ -123,7 +123,7 @@ async function compile({ folder }: PublishedPackage, target: string): Promise<vo
   try {
     await promisify(execFile)(process.execPath, [tsc, '--project', config])
   } catch (error) {
-    throw new Error(`packages/${folder} does not compile:\n${(error as { stdout?: string }).stdout}`, { cause: error })
+    throw new Error(`${folder} does not compile:\n${(error as { stdout?: string }).stdout}`, { cause: error })
   }
   rmSync(config)
 }
@@ -149,7 +149,7 @@ function rewriteSourceMaps({ folder }: PublishedPackage, target: string): void {
     const file = join(dist, name)
     const map = JSON.parse(readFileSync(file, 'utf8')) as { sources: readonly string[] }
     const sources = map.sources.map((source) => {
-      const path = relative(join(REPOSITORY, 'packages', folder), resolve(dirname(file), source))
+      const path = relative(join(REPOSITORY, folder), resolve(dirname(file), source))
       return relative(dirname(file), join(target, path)).replaceAll(sep, '/')
     })
     writeFileSync(file, JSON.stringify({ ...map, sources }))
@@ -166,7 +166,7 @@ function withoutOutsideLinks(page: string, target: string): string {
 }
 
 function copyAssets({ folder }: PublishedPackage, target: string): void {
-  const source = join(REPOSITORY, 'packages', folder, 'src')
+  const source = join(REPOSITORY, folder, 'src')
   for (const entry of readdirSync(source, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile() || !ASSET.test(entry.name)) continue
     const file = join(entry.parentPath, entry.name)
@@ -177,7 +177,7 @@ function copyAssets({ folder }: PublishedPackage, target: string): void {
 /** The command's own file is plain JavaScript. In the workspace it starts the sources, in the package what was compiled from them. */
 function copyCommand({ folder, manifest }: PublishedPackage, target: string): void {
   for (const file of Object.values(manifest.bin ?? {})) {
-    const text = readFileSync(join(REPOSITORY, 'packages', folder, file), 'utf8')
+    const text = readFileSync(join(REPOSITORY, folder, file), 'utf8')
     const built = text.replaceAll('../src/main.ts', '../dist/main.js')
     if (built === text) throw new Error(`expected ${file} to start ../src/main.ts, got a text that does not name it`)
     const command = join(target, file)

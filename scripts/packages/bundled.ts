@@ -11,7 +11,11 @@ import { REPOSITORY, type PublishedPackage } from './published.ts'
  * `@opentelemetry/api` is never bundled: an application shares it with Carillon.
  */
 const BUNDLED: Readonly<Record<string, readonly string[]>> = {
-  server: ['@opentelemetry/exporter-prometheus', '@opentelemetry/sdk-metrics', '@scalar/fastify-api-reference'],
+  'packages/server': [
+    '@opentelemetry/exporter-prometheus',
+    '@opentelemetry/sdk-metrics',
+    '@scalar/fastify-api-reference',
+  ],
 }
 
 export function bundledIn({ folder }: PublishedPackage): readonly string[] {
@@ -26,7 +30,7 @@ export async function bundleLibraries(published: PublishedPackage, target: strin
   const folder = join(dist, 'bundled')
   await using bundle = await rolldown({
     input: Object.fromEntries(libraries.map((name) => [fileOf(name), name])),
-    cwd: join(REPOSITORY, 'packages', published.folder),
+    cwd: join(REPOSITORY, published.folder),
     platform: 'node',
     external: (id) => isBuiltin(id) || id === '@opentelemetry/api',
     logLevel: 'warn',

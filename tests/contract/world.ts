@@ -1,4 +1,5 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 
 import { createClient, type Client, type Run, type ScheduleInput } from '@carillon/api'
 import { createDatabase } from '@carillon/core/testing'
@@ -40,6 +41,11 @@ export interface World {
   secret(): Promise<string>
   member(): Promise<string>
   run(): Promise<Run>
+  /** A completion and a heartbeat of a detached run, with the token of the run. */
+  completion(): Promise<WireRequest>
+  heartbeat(): Promise<WireRequest>
+  /** Ends all runs that are open. */
+  endRuns(): Promise<void>
   nextSlot(scheduleId: string): Promise<string>
   memberKey(): Promise<string>
   /** The key of an admin of the project. */
@@ -54,6 +60,8 @@ export interface World {
   close(): Promise<void>
 }
 
+/** A module with operations of every form: all suites of the contract test them like Carillon's own. */
+const TICKET_MODULE = join(import.meta.dirname, '../../packages/server/tests/http/ticket-module.ts')
 const ADMIN_KEY = 'the-key-of-this-installation'
 const UNLIMITED = 1_000_000_000
 
@@ -69,6 +77,7 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     CARILLON_RATE_LIMIT: String(options.requestsPerMinute ?? UNLIMITED),
     // The fuzz tests create many schedules.
     CARILLON_MAX_SCHEDULES_PER_PROJECT: 'none',
+    CARILLON_MODULES: TICKET_MODULE,
     ...(options.canKeepSecrets === false ? {} : { CARILLON_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64') }),
   })
   const service = await startServer(settings)
@@ -77,14 +86,27 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
   const client = createClient(url, ADMIN_KEY)
 
   const schedule = async (): Promise<string> => (await client.schedules.create(SCHEDULE)).id
+  /** A run as if a worker had called a target that passed the work on. */
+  const detachedRun = async (): Promise<{ readonly id: string; readonly headers: Record<string, string> }> => {
+    const { id } = await client.schedules.run(await schedule())
+    await database.pool.query(
+      `update carillon.runs
+       set state = 'detached', attempt_count = 1, token = 1, worker_id = $1, started_at = now(), waits_for = 'completion',
+         due_at = now() + interval '1 hour', lane = 'http~0'
+       where id = $1`,
+      [id],
+    )
+    const { rows } = await database.pool.query<{ key: Buffer }>('select key from carillon.callback_key')
+    return { id, headers: { authorization: `Bearer ${tokenOf(id, rows[0]?.key ?? Buffer.alloc(0))}` } }
+  }
   return {
     url,
     adminKey: ADMIN_KEY,
     client,
     send: (operation, request, { key = request.key ?? ADMIN_KEY, text, mediaType = 'application/json' } = {}) => {
       const target = new URL(
-        operation.path.replace('{id}', () =>
-          encodeURIComponent((request.id ?? '').toWellFormed()).replace(/^\.+$/, '%2e'),
+        operation.path.replaceAll(/\{(\w+)\}/g, (_braces, name: string) =>
+          encodeURIComponent((request.params?.[name] ?? request.id ?? '').toWellFormed()).replace(/^\.+$/, '%2e'),
         ),
         url,
       )
@@ -105,6 +127,19 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     grant: async () => (await client.grants.create({ scopes: ['http:dispatch:*'] })).id,
     key: async () => (await client.keys.create({ project: 'default', subject: 'user:bob', role: 'admin' })).id,
     run: async () => client.schedules.run(await schedule()),
+    completion: async () => ({
+      ...(await detachedRun()),
+      query: { attempt: '1' },
+      body: { outcome: 'succeeded', result: { pages: 7 } },
+    }),
+    heartbeat: detachedRun,
+    endRuns: async () => {
+      await database.pool.query(
+        `update carillon.runs
+         set state = 'cancelled', completed_at = now(), completion = null, worker_id = null, waits_for = null, due_at = null, lane = null
+         where completed_at is null`,
+      )
+    },
     nextSlot: async (id) => (await client.schedules.slots(id, { limit: 1 })).items[0]?.scheduledFor ?? 'no slot',
     secret: async () => (await client.secrets.put(`secret-${randomUUID()}`, { value: 'kept' })).name,
     member: async () => (await client.members.put(`user:${randomUUID()}`, { role: 'member' })).subject,
@@ -149,4 +184,12 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
       await database[Symbol.asyncDispose]()
     },
   }
+}
+
+/** The token of a run of the project `default`, made by hand, so that a change of its form is noticed. */
+function tokenOf(runId: string, key: Buffer): string {
+  const sha256 = (...parts: readonly Buffer[]): Buffer => createHash('sha256').update(Buffer.concat(parts)).digest()
+  const message = Buffer.concat([Buffer.from(runId.replaceAll('-', ''), 'hex'), Buffer.from('default/default')])
+  const scope = Buffer.from(JSON.stringify(['default', 'default'])).toString('base64url')
+  return `${scope}.${sha256(key, sha256(key, message)).toString('base64url')}`
 }

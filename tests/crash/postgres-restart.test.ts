@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { createDb, createPool, migrate, Scheduler, Worker, type EventMap, type Target } from '@carillon/core'
+import { createHttpTarget } from '@carillon/http'
 import { startPostgres, type EmbeddedPostgres } from '@carillon/postgres'
-import { createHttpTarget } from '@carillon/targets'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { CALLER } from './rig.ts'

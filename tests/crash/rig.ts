@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import type { CadenceInput } from '@carillon/api'
 import { createDb, Scheduler, type Schedule, type Target } from '@carillon/core'
 import { createDatabase, type TestDatabase } from '@carillon/core/testing'
-import { createHttpTarget } from '@carillon/targets'
+import { createHttpTarget } from '@carillon/http'
 
 /** A lease lasts three heartbeats. Tests that wait for its expiry use short ones, tests that must keep it use long ones. */
 const HEARTBEAT_MS = { short: 1500, long: 15_000 }

@@ -1,5 +1,5 @@
 import { Worker } from '@carillon/core'
-import { createHttpTarget } from '@carillon/targets'
+import { createHttpTarget } from '@carillon/http'
 
 /** A worker in its own process, which a test kills, pauses or drains. It exits by itself once it has drained. */
 const { DATABASE_URL: databaseUrl = '', WORKER_NAME: name = 'worker', HEARTBEAT_MS: heartbeatMs = '1000' } = process.env

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 
-import { FETCH_LIMIT_MS } from '@carillon/targets/testing'
+import { FETCH_LIMIT_MS } from '@carillon/http/testing'
 import { expect, test } from 'vitest'
 
 import { REPOSITORY, runTool } from '../house/run-tool.ts'

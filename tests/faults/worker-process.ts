@@ -2,7 +2,7 @@ import { flushCompileCache } from 'node:module'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { Worker } from '@carillon/core'
-import { createHttpTarget } from '@carillon/targets'
+import { createHttpTarget } from '@carillon/http'
 
 /**
  * A worker in a process of its own, like `carillon worker --targets http`. If a fault hits it during its start, it tries again, as a

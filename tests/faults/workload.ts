@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { CarillonError, createDb, createPool, Scheduler, type Schedule, type Target } from '@carillon/core'
-import { createHttpTarget } from '@carillon/targets'
+import { createHttpTarget } from '@carillon/http'
 
 import { nameOf } from './schedule-name.ts'
 import type { SeededRandom } from './seeded-random.ts'

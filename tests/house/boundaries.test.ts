@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
+import { OUTBOUND_CALLERS } from '../../scripts/boundaries/arrows.ts'
 import { checkBoundaries } from '../../scripts/boundaries/check.ts'
 import type { Violation } from '../../scripts/boundaries/violation.ts'
 import { readWorkspace } from '../../scripts/boundaries/workspace.ts'
@@ -9,16 +10,21 @@ import { REPOSITORY } from './run-tool.ts'
 const DEPENDENCIES: Readonly<Record<string, readonly string[]>> = {
   cadence: ['croner'],
   core: ['@carillon/api', '@carillon/cadence', 'pg'],
-  targets: ['@carillon/api', '@carillon/core'],
+  outbound: ['@carillon/api', '@carillon/core', 'undici'],
+  http: ['@carillon/api', '@carillon/core', '@carillon/outbound', 'undici'],
   api: ['@carillon/cadence', 'zod'],
-  server: ['@carillon/core', '@carillon/targets', '@carillon/api', 'fastify'],
+  server: ['@carillon/core', '@carillon/outbound', '@carillon/http', '@carillon/api', 'fastify'],
   cli: ['@carillon/api', '@carillon/server'],
   web: ['@carillon/api', '@carillon/cadence', 'react'],
 }
 
+function folderOf(id: string): string {
+  return id === 'http' ? 'modules/http' : `packages/${id}`
+}
+
 /**
  * The violations in a fixture repository: every package with a public `index.ts`, and the files under test. Left out are those that
- * every fixture has: small files, and arrows that no file uses.
+ * every fixture has: small files, and arrows and exceptions that no file uses.
  */
 async function violationsIn(files: Readonly<Record<string, string>>): Promise<string[]> {
   return (await violationsWithSmallFilesIn(files)).filter((violation) => !violation.startsWith('small-file '))
@@ -26,7 +32,7 @@ async function violationsIn(files: Readonly<Record<string, string>>): Promise<st
 
 async function violationsWithSmallFilesIn(files: Readonly<Record<string, string>>): Promise<string[]> {
   return (await allViolationsIn(files))
-    .filter(({ rule }) => rule !== 'unused-arrow')
+    .filter(({ rule }) => rule !== 'unused-arrow' && rule !== 'unused-caller')
     .map(({ rule, file, line }) => `${rule} ${file}:${line}`)
 }
 
@@ -37,14 +43,14 @@ async function unusedArrowsIn(files: Readonly<Record<string, string>>): Promise<
 
 async function allViolationsIn(files: Readonly<Record<string, string>>): Promise<Violation[]> {
   const manifests = Object.entries(DEPENDENCIES).map(([id, names]): [string, string] => [
-    `packages/${id}/package.json`,
+    `${folderOf(id)}/package.json`,
     JSON.stringify({
       name: `@carillon/${id}`,
       exports: { '.': './src/index.ts' },
       dependencies: Object.fromEntries(names.map((name) => [name, '1.0.0'])),
     }),
   ])
-  const indexes = Object.keys(DEPENDENCIES).map((id): [string, string] => [`packages/${id}/src/index.ts`, 'export {}'])
+  const indexes = Object.keys(DEPENDENCIES).map((id): [string, string] => [`${folderOf(id)}/src/index.ts`, 'export {}'])
   await using tree = await createTree({
     'package.json': JSON.stringify({ name: 'carillon', devDependencies: { vitest: '5.0.0' } }),
     ...Object.fromEntries(manifests),
@@ -120,9 +126,10 @@ describe('imports between packages', () => {
   const allowed: Readonly<Record<string, readonly string[]>> = {
     cadence: [],
     core: ['api', 'cadence'],
-    targets: ['api', 'core'],
+    outbound: ['api', 'core'],
+    http: ['api', 'core', 'outbound'],
     api: ['cadence'],
-    server: ['core', 'targets', 'api'],
+    server: ['core', 'outbound', 'http', 'api'],
     cli: ['api', 'server'],
     web: ['api', 'cadence'],
   }
@@ -133,11 +140,11 @@ describe('imports between packages', () => {
   )
 
   test.each(pairs.filter(({ isAllowed }) => isAllowed))('$from may import $to', async ({ from, to }) => {
-    expect(await violationsIn({ [`packages/${from}/src/a.ts`]: `import '@carillon/${to}'` })).toEqual([])
+    expect(await violationsIn({ [`${folderOf(from)}/src/a.ts`]: `import '@carillon/${to}'` })).toEqual([])
   })
 
   test.each(pairs.filter(({ isAllowed }) => !isAllowed))('$from may not import $to', async ({ from, to }) => {
-    const file = `packages/${from}/src/a.ts`
+    const file = `${folderOf(from)}/src/a.ts`
 
     expect(await violationsIn({ [file]: `import '@carillon/${to}'` })).toEqual([`package-arrow ${file}:1`])
   })
@@ -185,9 +192,9 @@ describe('imports between the rooms of core', () => {
   const allowed: Readonly<Record<string, readonly string[]>> = {
     kernel: [],
     db: ['kernel'],
-    ports: ['kernel'],
+    ports: ['kernel', 'db'],
     policy: ['kernel', 'ports'],
-    ledger: ['kernel', 'db', 'policy'],
+    ledger: ['kernel', 'db', 'ports', 'policy'],
     access: ['kernel', 'db', 'ports', 'policy', 'ledger'],
     schedules: ['kernel', 'db', 'ports', 'policy', 'ledger', 'access'],
     pipeline: ['kernel', 'db', 'ports', 'policy', 'ledger', 'access'],
@@ -236,17 +243,11 @@ describe('imports between the rooms of core', () => {
     expect(await violationsIn(tree)).toEqual([`room-arrow ${file}:1`])
   })
 
-  test('a room that lies in another one has arrows of its own', async () => {
-    const violations = await violationsIn({
-      'packages/targets/src/http/target.ts': `import './guard/hosts.ts'`,
-      'packages/targets/src/http/guard/hosts.ts': 'export {}',
-      'packages/targets/src/http/guard/connector.ts': `import './hosts.ts'\nimport '../options.ts'\nimport '../auth/keys.ts'`,
-      'packages/targets/src/http/options.ts': 'export {}',
-      'packages/targets/src/http/auth/keys.ts': 'export {}',
-    })
+  test('a folder below a room belongs to the room', async () => {
+    const file = 'packages/core/src/ledger/store/a.ts'
+    const tree = { [file]: `import '../../pipeline/b.ts'`, 'packages/core/src/pipeline/b.ts': 'export {}' }
 
-    const file = 'packages/targets/src/http/guard/connector.ts'
-    expect(violations).toEqual([`room-arrow ${file}:2`, `room-arrow ${file}:3`])
+    expect(await violationsIn(tree)).toEqual([`room-arrow ${file}:1`])
   })
 
   function storeTree(from: string): Record<string, string> {
@@ -325,7 +326,7 @@ describe('an arrow that no file uses', () => {
     const unused = await unusedArrowsIn({})
 
     expect(unused.filter((message) => message.includes('postgres'))).toEqual([])
-    expect(unused).toContain('no file of server imports targets: remove the arrow')
+    expect(unused).toContain('no file of server imports http: remove the arrow')
   })
 })
 
@@ -338,11 +339,11 @@ describe('imports by name', () => {
 
   test('an undeclared package of this repository is refused', async () => {
     const violations = await violationsIn({
-      'packages/targets/package.json': '{ "name": "@carillon/targets", "exports": { ".": "./src/index.ts" } }',
-      'packages/targets/src/a.ts': `import '@carillon/core'`,
+      'modules/http/package.json': '{ "name": "@carillon/http", "exports": { ".": "./src/index.ts" } }',
+      'modules/http/src/a.ts': `import '@carillon/core'`,
     })
 
-    expect(violations).toEqual(['undeclared-import packages/targets/src/a.ts:1'])
+    expect(violations).toEqual(['undeclared-import modules/http/src/a.ts:1'])
   })
 
   test('the product may not import a development dependency of the root', async () => {
@@ -603,5 +604,90 @@ describe('the clock rule', () => {
     })
 
     expect(violations).toEqual([])
+  })
+})
+
+describe('the rule for calling out', () => {
+  const file = 'modules/http/src/a.ts'
+
+  // Source texts that the rule must find. Nothing here is called.
+  const calls = [
+    "import { request } from 'undici'",
+    "import { Agent } from 'undici'",
+    "import undici from 'undici'",
+    "import { request } from 'node:http'",
+    "import { get as load } from 'https'",
+    "import { Agent, type Server } from 'node:http'",
+    "import http from 'node:http'",
+    "import * as http from 'node:http'",
+    "import { connect } from 'node:net'",
+    "import { Socket } from 'node:net'",
+    "import { connect } from 'node:tls'",
+    "import { connect } from 'node:http2'",
+    "import { createSocket } from 'node:dgram'",
+    "export { request } from 'node:http'",
+    "export * from 'node:http'",
+    "export const http = await import('node:http')",
+    "export const answer = await fetch('https://a.example/')",
+    'export const load = options.fetch ?? fetch',
+    "export const answer = await globalThis.fetch('https://a.example/')",
+    "export const answer = await globalThis['fetch']('https://a.example/')",
+    'export const { fetch: load } = { fetch }',
+    "export const socket = new WebSocket('wss://a.example/')",
+    "export const events = new EventSource('https://a.example/')",
+  ]
+
+  test.each(calls)('what can call any address is refused: %s', async (source) => {
+    expect(await violationsIn({ [file]: source })).toEqual([`outbound ${file}:1`])
+  })
+
+  test.each(calls)('the same is allowed in packages/outbound: %s', async (source) => {
+    expect(await violationsIn({ 'packages/outbound/src/a.ts': source })).toEqual([])
+  })
+
+  test.each(['packages/core/tests/a.test.ts', 'packages/core/src/a.test.ts', 'packages/cadence/bench/bench.ts'])(
+    'tests and benches may call out: %s',
+    async (path) => {
+      expect(await violationsIn({ [path]: "import { request } from 'node:http'\nawait fetch(URL)" })).toEqual([])
+    },
+  )
+
+  test.each([
+    "import { createServer, STATUS_CODES, type IncomingMessage } from 'node:http'",
+    "import type { Agent } from 'node:http'",
+    "import { createServer, isIP, type Socket } from 'node:net'",
+    "import type { Dispatcher } from 'undici'",
+    "export type { Agent } from 'node:http'",
+    "import { lookup } from 'node:dns'",
+    'export const answer = await options.fetch(1)',
+    'export const source = { fetch: (page: number) => page }',
+    'export interface Options { fetch?: typeof fetch }',
+    'export class Keys { fetch() {} }',
+  ])('what opens no connection is allowed: %s', async (source) => {
+    expect(await violationsIn({ [file]: source })).toEqual([])
+  })
+
+  test('a file on the list of exceptions may call out', async () => {
+    const violations = await violationsIn({
+      'packages/server/src/auth/fetch-json.ts': 'export const load = () => fetch(URL)',
+      'packages/server/src/auth/other.ts': 'export const load = () => fetch(URL)',
+    })
+
+    expect(violations).toEqual(['outbound packages/server/src/auth/other.ts:1'])
+  })
+
+  test('an exception whose file calls nothing is refused', async () => {
+    const unused = async (files: Readonly<Record<string, string>>): Promise<string[]> =>
+      (await allViolationsIn(files)).filter(({ rule }) => rule === 'unused-caller').map(({ message }) => message)
+    const path = 'packages/server/src/auth/fetch-json.ts'
+    const message = `${path} calls nothing: remove it from OUTBOUND_CALLERS`
+
+    expect(await unused({})).toContain(message)
+    expect(await unused({ [path]: 'export {}' })).toContain(message)
+    expect(await unused({ [path]: 'export const load = () => fetch(URL)' })).not.toContain(message)
+  })
+
+  test('every exception has its reason', () => {
+    expect(Object.values(OUTBOUND_CALLERS).filter((reason) => reason.split(' ').length < 5)).toEqual([])
   })
 })

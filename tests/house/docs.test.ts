@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 import { REPOSITORY } from './run-tool.ts'
 
-const pages = globSync(['*.md', 'docs/**/*.md', 'packages/*/*.md'], { cwd: REPOSITORY }).toSorted()
+const pages = globSync(['*.md', 'docs/**/*.md', '{packages,modules}/*/*.md'], { cwd: REPOSITORY }).toSorted()
 
 /** The anchor that GitHub gives a heading. */
 function anchorOf(heading: string): string {

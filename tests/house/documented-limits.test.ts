@@ -89,8 +89,8 @@ test.each<[field: string, limits: readonly string[]]>([
     '`timeoutSeconds`',
     [`${HTTP_TIMEOUT_SECONDS.min} to ${HTTP_TIMEOUT_SECONDS.max}, ${HTTP_TIMEOUT_SECONDS.default} if absent`],
   ],
-])('the README of targets states the limits of %s', (field, limits) => {
-  const [stated = ''] = rowsOf('packages/targets/README.md').get(field) ?? []
+])('the README of http states the limits of %s', (field, limits) => {
+  const [stated = ''] = rowsOf('modules/http/README.md').get(field) ?? []
 
   expect(limits.filter((limit) => !stated.includes(limit))).toEqual([])
 })

@@ -4,29 +4,31 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { SUITES } from '../../scripts/mutations/suites.ts'
+import { REPOSITORY } from './run-tool.ts'
 
-const PACKAGES = join(import.meta.dirname, '../../packages')
-const mutations = Object.entries(SUITES).flatMap(([name, suite]) => suite.map((mutation) => ({ name, ...mutation })))
+const mutations = Object.entries(SUITES).flatMap(([folder, suite]) =>
+  suite.map((mutation) => ({ folder, ...mutation })),
+)
 
 test('every mutation names a text that its file contains, and changes it', () => {
-  const stale = mutations.filter(({ name, file, from, to }) => {
-    const path = join(PACKAGES, name, 'src', file)
+  const stale = mutations.filter(({ folder, file, from, to }) => {
+    const path = join(REPOSITORY, folder, 'src', file)
     return !existsSync(path) || !readFileSync(path, 'utf8').includes(from) || from === to
   })
 
-  expect(stale.map(({ name, file, guard }) => `${name}/src/${file}: ${guard}`)).toEqual([])
+  expect(stale.map(({ folder, file, guard }) => `${folder}/src/${file}: ${guard}`)).toEqual([])
 })
 
 test('every mutation names test files that exist', () => {
-  const missing = mutations.flatMap(({ name, tests = [] }) =>
-    tests.map((file) => join(PACKAGES, name, file)).filter((path) => !existsSync(path)),
+  const missing = mutations.flatMap(({ folder, tests = [] }) =>
+    tests.map((file) => join(REPOSITORY, folder, file)).filter((path) => !existsSync(path)),
   )
 
   expect(missing).toEqual([])
 })
 
 test('no two mutations of a package have the same name', () => {
-  const names = mutations.map(({ name, guard }) => `${name}: ${guard}`)
+  const names = mutations.map(({ folder, guard }) => `${folder}: ${guard}`)
 
   expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
 })

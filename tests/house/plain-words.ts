@@ -45,7 +45,7 @@ const INVARIANT_ID = /\bI[1-9]\d?\b/g
 
 const SOURCES = [
   '*.md',
-  '{packages,tests,docs,deploy,bench,examples,scripts}/**/*.{ts,tsx,js,json,md,sql,sh,yaml,yml,service}',
+  '{packages,modules,tests,docs,deploy,bench,examples,scripts}/**/*.{ts,tsx,js,json,md,sql,sh,yaml,yml,service}',
   'deploy/**/Dockerfile',
 ]
 /** Dependencies, what runs leave behind, and files that hold the words on purpose. */

@@ -29,11 +29,14 @@ test('the architecture page names every exported type that carries one slot thro
   const derived = drawnNames('a part or a variant of one of these')
   const readOnce = drawnNames('read by one file only')
   const cursors = drawnNames('a position between slots')
+  const ofHooks = drawnNames('what a hook of a kind gets and answers')
 
   const found = slotTypes()
 
   process.stdout.write(`The types of one slot: ${found.map(nameOf).join(', ')}\n`)
-  expect(found.map(nameOf).toSorted()).toEqual([...handedOn, ...derived, ...readOnce, ...cursors].toSorted())
+  expect(found.map(nameOf).toSorted()).toEqual(
+    [...handedOn, ...derived, ...readOnce, ...cursors, ...ofHooks].toSorted(),
+  )
   expect(handedOn).toHaveLength(9)
   const known = new Set([...handedOn, ...derived])
   const unrelated = found.filter((each) => derived.includes(nameOf(each)) && !isRelated(each, found, known))

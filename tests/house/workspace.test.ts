@@ -1,5 +1,5 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 import { describe, expect, test } from 'vitest'
 
@@ -26,7 +26,7 @@ function readJson(path: string): unknown {
 }
 
 const root = readJson('package.json') as Manifest
-const folders = globSync('packages/*', { cwd: REPOSITORY }).toSorted()
+const folders = globSync('{packages,modules}/*/package.json', { cwd: REPOSITORY }).map(dirname).toSorted()
 const manifests = [root, ...folders.map((folder) => readJson(`${folder}/package.json`) as Manifest)]
 
 /** Each lockfile belongs to a package.json: the one that everyone installs, and the one of the tests that need Restate. */
@@ -42,7 +42,7 @@ test("the tests run on the Node that the workspace pins, not on the machine's No
 
 test('every file and folder in a script exists', () => {
   const named = Object.values(root.scripts ?? {}).flatMap((script) =>
-    script.split(' ').filter((word) => /^(packages|scripts|tests|examples|bench)\/?/.test(word)),
+    script.split(' ').filter((word) => /^(packages|modules|scripts|tests|examples|bench)\/?/.test(word)),
   )
 
   expect(named.length).toBeGreaterThan(10)
@@ -60,7 +60,7 @@ describe('every package', () => {
     const { name, version, license } = readJson(`${folder}/package.json`) as Manifest
 
     expect({ folder, version, license }).toEqual({
-      folder: name.replace('@carillon/', 'packages/'),
+      folder: name.replace('@carillon/', `${dirname(folder)}/`),
       version: root.version,
       license: root.license,
     })

@@ -1,7 +1,7 @@
 // An application that embeds Carillon, in twenty lines. tests/packages/packed.test.ts installs the packages and runs it.
 import { createDb, createPool, migrate, Scheduler, Worker } from '@carillon/core'
+import { createHttpTarget } from '@carillon/http'
 import { startPostgres } from '@carillon/postgres'
-import { createHttpTarget } from '@carillon/targets'
 
 await using postgres = await startPostgres({ dataDir: 'data' })
 const pool = createPool({ connectionString: postgres.url })

@@ -29,6 +29,36 @@ import { USER_ENV } from './user-env.ts'
 const LIMIT_MS = 300_000
 const NO_ERRORS = { exitCode: 0, stdout: '' }
 
+/** A module of a user. Its types are stripped, so it also shows that Node loads TypeScript here. */
+const SHOUT_MODULE = `
+import { MODULE_PORT, type ModuleManifest, type ModuleParts } from '@carillon/core'
+import { z } from 'zod'
+
+const create = (): ModuleParts => ({
+  targets: [],
+  handlers: { readLoudness: () => Promise.resolve({ body: { loudness: 11 } }) },
+  checks: [{ name: 'loudness', look: () => Promise.resolve({ findings: [], next: null }) }],
+})
+
+export const module = {
+  port: MODULE_PORT,
+  name: 'shout',
+  version: '1.0.0',
+  operations: {
+    readLoudness: {
+      method: 'get',
+      path: '/loudness',
+      tag: 'shout',
+      summary: 'Read how loud it is',
+      role: 'member',
+      success: { status: 200, description: 'How loud it is.', schema: z.object({ loudness: z.int() }) },
+      problems: [],
+    },
+  },
+  load: () => Promise.resolve({ create }),
+} satisfies ModuleManifest
+`
+
 describe('the packages that people install', () => {
   const folder = mkdtempSync(join(tmpdir(), 'carillon-packed-'))
   const [tarballs, app] = [join(folder, 'tarballs'), join(folder, 'app')]
@@ -52,7 +82,9 @@ describe('the packages that people install', () => {
     writeFileSync(join(oldNode, 'bin/node'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
     onTestFinished(() => rmSync(oldNode, { recursive: true }))
     const port = String(await findFreePort())
-    const env = { ...USER_ENV, CARILLON_PORT: port, CARILLON_URL: `http://127.0.0.1:${port}` }
+    const modules = { CARILLON_MODULES: './shout-module.ts' }
+    const env = { ...USER_ENV, ...modules, CARILLON_PORT: port, CARILLON_URL: `http://127.0.0.1:${port}` }
+    writeFileSync(join(app, 'shout-module.ts'), SHOUT_MODULE)
     const service = new NpmStart({ cwd: app, env, isWholeEnv: true, command: 'npx carillon up' })
     onTestFinished(() => service.kill())
     await service.said('Try this next')
@@ -60,12 +92,16 @@ describe('the packages that people install', () => {
     const create = `npx carillon schedules create Light --in 1s --url ${env.CARILLON_URL}/healthz --method GET --wait`
     const line = await run(create, env)
     const doctor = await run('npx carillon doctor', env)
+    const document = await (await fetch(`${env.CARILLON_URL}/openapi.json`)).text()
 
     expect(line).toContain('succeeded')
     // These two come from libraries that are bundled.
     expect(await (await fetch(`${env.CARILLON_URL}/docs`)).text()).toContain('<!doctype html>')
     expect(await (await fetch(`${env.CARILLON_URL}/metrics`)).text()).toContain('scheduler_')
     expect(doctor).not.toMatch(/^(?:failed|warning)/m)
+    // A module in TypeScript, in the project that has installed Carillon.
+    expect(doctor).toContain('module shout: loudness: nothing found')
+    expect(document).toContain('Read how loud it is')
     service.signal('SIGTERM', 'group')
     await service.exited
   })
@@ -101,7 +137,7 @@ describe('the packages that people install', () => {
     const used = `for (const entry of [${entries.map((_, index) => `entry${index}`).join(', ')}]) console.log(Object.keys(entry).length > 0)`
     writeFileSync(join(app, 'entries.ts'), [...lines, used, ''].join('\n'))
 
-    expect(entries).toHaveLength(8)
+    expect(entries).toHaveLength(10)
     expect(await typesOf('entries.ts')).toEqual(NO_ERRORS)
     const { stdout } = await runTool(app, 'node', ['entries.ts'])
     expect(stdout).toBe('true\n'.repeat(entries.length))
@@ -109,7 +145,7 @@ describe('the packages that people install', () => {
 
   test('are packed as publint and attw expect it', async () => {
     const names = readdirSync(tarballs)
-    expect(names).toHaveLength(7)
+    expect(names).toHaveLength(8)
     for (const name of names) {
       const tarball = new Uint8Array(readFileSync(join(tarballs, name)))
       const { messages, pkg } = await publint({ pack: { tarball: tarball.buffer }, strict: true })

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 
 import { createDb, Scheduler, Worker } from '@carillon/core'
 import { createDatabase } from '@carillon/core/testing'
-import { createHttpTarget } from '@carillon/targets'
-import { FETCH_LIMIT_MS, startRestate } from '@carillon/targets/testing'
+import { createHttpTarget } from '@carillon/http'
+import { FETCH_LIMIT_MS, startRestate } from '@carillon/http/testing'
 import * as restate from '@restatedev/restate-sdk'
 import { expect, test } from 'vitest'
 

@@ -1,5 +1,4 @@
-import type { OperationId } from '@carillon/api'
-
+import type { ServedId } from '../contract/document.ts'
 import { SCHEDULE, type WireRequest } from '../contract/wire-request.ts'
 import type { Mine, Theirs } from './theirs.ts'
 
@@ -10,13 +9,14 @@ const signed = (secretRef: string, kind: 'bearer' | 'hmac') => ({
   url: 'http://127.0.0.1:9000/digest',
   auth: { kind, secretRef },
 })
+const NO_TOKEN = { authorization: `Bearer ${Buffer.from('["acme","web"]').toString('base64url')}.${'A'.repeat(43)}` }
 const ANY_REVISION = { 'if-match': '*' }
 
 /**
  * Requests of one tenant that name something of another tenant, in every place where an operation accepts a name. An operation without such
  * a place gets a plain request. Every operation is listed, and has at least one attack whose only fault is the foreign name.
  */
-export const ATTACKS: { readonly [Id in OperationId]: readonly Attack[] } = {
+export const ATTACKS: { readonly [Id in ServedId]: readonly Attack[] } = {
   createSchedule: [
     ({ idempotencyKey }) => ({ headers: { 'idempotency-key': idempotencyKey }, body: SCHEDULE }),
     ({ subject }) => ({ body: { ...SCHEDULE, ownerSubject: subject } }),
@@ -85,6 +85,7 @@ export const ATTACKS: { readonly [Id in OperationId]: readonly Attack[] } = {
   runSchedule: [({ scheduleId }) => ({ id: scheduleId })],
   skipSlot: [({ scheduleId, slot }) => ({ id: scheduleId, body: { scheduledFor: slot } })],
   restoreSlot: [({ scheduleId, slot }) => ({ id: scheduleId, body: { scheduledFor: slot } })],
+  listTargetKinds: [() => ({}), ({ tenant }) => ({ query: { tenant } })],
   listRuns: [
     ({ scheduleId }) => ({ id: scheduleId }),
     ({ scheduleId, runsCursor }) => ({ id: scheduleId, query: { cursor: runsCursor } }),
@@ -99,13 +100,41 @@ export const ATTACKS: { readonly [Id in OperationId]: readonly Attack[] } = {
     ({ runId }) => ({ id: runId }),
   ],
   getRun: [({ runId }) => ({ id: runId }), ({ scheduleId }) => ({ id: scheduleId })],
+  getTranscript: [
+    ({ runId }) => ({ id: runId }),
+    ({ runId }) => ({ id: runId, query: { after: '1-1', limit: '1' } }),
+    ({ scheduleId }) => ({ id: scheduleId }),
+  ],
+  followTranscript: [
+    ({ runId }) => ({ id: runId }),
+    ({ runId }) => ({ id: runId, query: { after: '1-1' } }),
+    ({ runId }) => ({ id: runId, headers: { 'last-event-id': '1-1' } }),
+  ],
   cancelRun: [({ runId }) => ({ id: runId })],
+  // A caller without the token of the run: its key proves nothing here.
+  completeRun: [
+    ({ runId }) => ({ id: runId, query: { attempt: '1' }, headers: NO_TOKEN, body: { outcome: 'succeeded' } }),
+    ({ runId }) => ({ id: runId, query: { attempt: '1' }, body: { outcome: 'succeeded' } }),
+  ],
+  heartbeatRun: [({ runId }) => ({ id: runId, headers: NO_TOKEN }), ({ runId }) => ({ id: runId })],
   previewCadence: [
     ({ slot }) => ({ body: { cadence: SCHEDULE.cadence, from: slot } }),
     ({ tenant }) => ({ body: { cadence: SCHEDULE.cadence, tenant } }),
   ],
   // streams.test.ts tests the contents of its streams.
   followEvents: [() => ({}), ({ tenant }) => ({ query: { tenant } })],
+  createTicket: [
+    ({ subject }) => ({ params: { queue: 'north' }, body: { title: subject } }),
+    ({ theirProject }) => ({ params: { queue: 'north' }, body: { title: theirProject } }),
+  ],
+  getTicket: [({ ticketId }) => ({ params: { queue: 'north', ticket: ticketId } })],
+  deleteTicket: [({ ticketId }) => ({ params: { queue: 'north', ticket: ticketId } })],
+  listProjectTickets: [
+    ({ theirProject }) => ({ params: { project: theirProject } }),
+    ({ tenant }, { project }) => ({ params: { project }, query: { tenant } }),
+  ],
+  // A caller without the token of the module: its key proves nothing here.
+  answerTicket: [({ ticketId }) => ({ params: { ticket: ticketId }, body: { answer: 'mine now' } })],
   createGrant: [
     ({ subject }) => ({ body: { scopes: ['http:dispatch:*'], subject } }),
     ({ theirProject }) => ({ body: { scopes: ['http:dispatch:*'], billingAccountId: theirProject } }),

@@ -1,7 +1,8 @@
-import type { OperationId } from '@carillon/api'
+import { createOperationClient } from '@carillon/api'
+import { ticketOperations } from '@carillon/server/testing/ticket-module'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { documentedOperations, type DocumentedOperation } from '../contract/document.ts'
+import { documentedOperations, type DocumentedOperation, type ServedId } from '../contract/document.ts'
 import { SCHEDULE, type WireRequest } from '../contract/wire-request.ts'
 import { openWorld, type World } from '../contract/world.ts'
 import { ATTACKS } from './attacks.ts'
@@ -63,7 +64,8 @@ async function furnishMine(asker: Asker): Promise<void> {
 }
 
 /** Everything that the owner sees of its own resources. */
-async function everythingOf({ client }: Asker): Promise<string> {
+async function everythingOf({ client, key }: Asker): Promise<string> {
+  const tickets = createOperationClient(ticketOperations, world.url, key)
   return JSON.stringify([
     await client.schedules.list(),
     await client.schedules.runs(theirs.scheduleId),
@@ -76,6 +78,7 @@ async function everythingOf({ client }: Asker): Promise<string> {
     await world.client.keys.list({ tenant: theirs.tenant, project: theirs.theirProject }),
     await world.client.tenants.get(theirs.tenant),
     await client.projects.previewPurge(PROJECT),
+    await tickets.listProjectTickets({ params: { project: PROJECT } }),
   ])
 }
 
@@ -100,9 +103,10 @@ function plainQuestions(): [DocumentedOperation, WireRequest][] {
     getTenant: reader.tenant,
     previewPurge: PROJECT,
     listRuns: scheduleIds.get(reader) ?? '',
+    listProjectTickets: PROJECT,
   }
   return documentedOperations
-    .filter(({ method, path, operationId }) => method === 'get' && (!path.includes('{id}') || operationId in own))
+    .filter(({ method, path, operationId }) => method === 'get' && (!path.includes('{') || operationId in own))
     .map((operation) => {
       const id = own[operation.operationId]
       return [operation, id === undefined ? {} : { id }]
@@ -119,7 +123,7 @@ describe('ids, names and cursors of another tenant, in the path, the query, the 
     async (operation) => {
       const mine = { project: PROJECT, scheduleId: scheduleIds.get(askerOf(operation)) ?? '' }
       const codes: (string | null)[] = []
-      for (const [index, attack] of ATTACKS[operation.operationId as OperationId].entries()) {
+      for (const [index, attack] of ATTACKS[operation.operationId as ServedId].entries()) {
         const unknown = unknownLike(theirs)
         const found = await ask(operation, attack(theirs, mine), theirs)
         const missing = await ask(operation, attack(unknown, mine), unknown)
@@ -136,7 +140,7 @@ describe('ids, names and cursors of another tenant, in the path, the query, the 
     },
   )
 
-  test.each(documentedOperations.filter(({ method, path }) => method === 'get' && !path.includes('{id}')))(
+  test.each(documentedOperations.filter(({ method, path }) => method === 'get' && !path.includes('{')))(
     '$operationId is not moved to another tenant by a header',
     async (operation) => {
       const plain = await ask(operation, {})

@@ -9,6 +9,8 @@ export interface Theirs {
   /** A grant that was created for one schedule. */
   readonly ownGrantId: string
   readonly keyId: string
+  /** Of the module of the contract tests. */
+  readonly ticketId: string
   readonly subject: string
   readonly secretName: string
   readonly slot: string

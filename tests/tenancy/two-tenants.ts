@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import { createClient, type Client } from '@carillon/api'
 
+import { ticketOf } from '../contract/requests.ts'
 import { SCHEDULE } from '../contract/wire-request.ts'
 import type { World } from '../contract/world.ts'
 import type { Theirs } from './theirs.ts'
@@ -31,7 +32,7 @@ export function openTheirs(world: World): Promise<Asker> {
 }
 
 /** Creates two of every listed resource, with the canary in it. */
-export async function furnishTheirs(world: World, { client }: Asker): Promise<Theirs> {
+export async function furnishTheirs(world: World, { client, key }: Asker): Promise<Theirs> {
   const [secretName, subject] = [`${CANARY}-secret`, `user:${CANARY}-member`]
   const theirProject = `${CANARY}-project`
   // A tenant without limits of its own gets the same answer as a tenant that does not exist.
@@ -62,6 +63,7 @@ export async function furnishTheirs(world: World, { client }: Asker): Promise<Th
     grantId,
     ownGrantId: schedule.grantId,
     keyId,
+    ticketId: await ticketOf(world, key),
     subject,
     secretName,
     slot: slot?.scheduledFor ?? '',
@@ -123,6 +125,7 @@ export function unknownLike(theirs: Theirs): Theirs {
     grantId: unknownId(),
     ownGrantId: unknownId(),
     keyId: unknownId(),
+    ticketId: unknownId(),
     subject: `user:${name}-member`,
     secretName: `${name}-secret`,
     slot: theirs.slot,

@@ -1,44 +1,12 @@
 import type { z } from 'zod'
 
 import { readEventStream } from './event-stream.ts'
-import { API_PREFIX, type Operation } from './operation.ts'
+import type { Operation } from './operation.ts'
 import { operations, type OperationId } from './operations.ts'
-import { problem, type FieldProblem, type Problem, type ProblemCode } from './problem.ts'
-import type { LiveEvent } from './schemas/event.ts'
+import { liveEvents, type LiveEvent } from './schemas/event.ts'
 import type { EditPlan, Schedule, ScheduleEdit, ScheduleInput } from './schemas/schedule.ts'
-
-/** The server refused a request. */
-export class ApiError extends Error {
-  override readonly name = 'ApiError'
-  readonly status: number
-  readonly code: ProblemCode
-  readonly errors: readonly FieldProblem[]
-  /** Seconds after which another try may succeed; null if the server named none. */
-  readonly retryAfterSeconds: number | null
-
-  constructor(
-    { code, status, detail, errors }: Pick<Problem, 'code' | 'status' | 'detail' | 'errors'>,
-    retryAfterSeconds: number | null,
-  ) {
-    super(detail)
-    this.status = status
-    this.code = code
-    this.errors = errors
-    this.retryAfterSeconds = retryAfterSeconds
-  }
-}
-
-/** Nothing answered, or what answered is not Carillon. */
-export class UnreachableError extends Error {
-  override readonly name = 'UnreachableError'
-}
-
-export interface ClientOptions {
-  /** @default the fetch of the runtime */
-  readonly fetch?: typeof fetch
-  /** Aborts every request of the client. */
-  readonly signal?: AbortSignal
-}
+import { transcriptEvents, type TranscriptEvent } from './schemas/transcript.ts'
+import { Transport, type ClientOptions, type OperationRequest } from './transport.ts'
 
 /** The revision that a change is meant for: the server refuses the change of any other. @default any */
 interface Matching {
@@ -71,8 +39,10 @@ const METHODS = {
     slots: 'listSlots',
     history: 'getHistory',
   },
-  runs: { get: 'getRun', cancel: 'cancelRun' },
+  runs: { get: 'getRun', cancel: 'cancelRun', transcript: 'getTranscript' },
+  callbacks: { complete: 'completeRun', heartbeat: 'heartbeatRun' },
   cadence: { preview: 'previewCadence' },
+  targetKinds: { list: 'listTargetKinds' },
   grants: { create: 'createGrant', list: 'listGrants', get: 'getGrant', renew: 'renewGrant', revoke: 'revokeGrant' },
   secrets: { list: 'listSecrets', put: 'putSecret', delete: 'deleteSecret' },
   members: { list: 'listMembers', put: 'putMember', remove: 'removeMember' },
@@ -106,13 +76,6 @@ type MethodsOf<Group extends keyof typeof METHODS> = {
     : never
 }
 
-interface Request {
-  readonly id?: string
-  readonly query?: Readonly<Record<string, string | number | undefined>> | undefined
-  readonly headers?: Readonly<Record<string, string>>
-  readonly body?: unknown
-}
-
 export type Client = ReturnType<typeof createClient>
 
 /**
@@ -120,16 +83,9 @@ export type Client = ReturnType<typeof createClient>
  * UnreachableError if nothing answers, or something other than Carillon.
  */
 export function createClient(url: string, key: string, options: ClientOptions = {}) {
-  const send = async (id: OperationId, request: Request): Promise<Response> => {
-    const response = await fetchFrom(url, key, id, request, options)
-    if (response.ok) return response
-    throw await refusal(url, response)
-  }
-
-  const ask = async <Id extends OperationId>(id: Id, request: Request): Promise<AnswerOf<Id>> => {
-    const response = await send(id, request)
-    return (response.status === 204 ? undefined : await readJson(url, response)) as AnswerOf<Id>
-  }
+  const transport = new Transport(url, key, options)
+  const ask = async <Id extends OperationId>(id: Id, request: OperationRequest): Promise<AnswerOf<Id>> =>
+    (await transport.ask(operations[id], request)) as AnswerOf<Id>
 
   const groupOf = <Group extends keyof typeof METHODS>(group: Group): MethodsOf<Group> => {
     const entries = Object.entries<OperationId>(METHODS[group])
@@ -139,18 +95,44 @@ export function createClient(url: string, key: string, options: ClientOptions = 
     ) as MethodsOf<Group>
   }
 
-  const editOf = (id: string, body: ScheduleEdit, matching: Matching, query: Request['query'] = {}) =>
-    ask('editSchedule', { id, body, query, headers: { 'if-match': '*', ...headersOf(matching) } })
+  const editOf = (id: string, body: ScheduleEdit, matching: Matching, query: OperationRequest['query'] = {}) =>
+    ask('editSchedule', { params: { id }, body, query, headers: { 'if-match': '*', ...headersOf(matching) } })
+
+  async function* follow<Event extends LiveEvent | TranscriptEvent>(
+    operationId: OperationId,
+    request: OperationRequest,
+    { lastEventId, onPosition }: FollowOptions,
+    schemas: { readonly [Name in Event['event']]: unknown },
+  ): AsyncGenerator<Event, void, undefined> {
+    const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
+    const { body } = await transport.send(operations[operationId], { ...request, headers })
+    if (body === null) return
+    try {
+      yield* readEventStream<Event>(body, onPosition, schemas)
+    } catch (error) {
+      throw transport.unlessAborted(error, `the connection to ${url} broke: ask again after the last event`)
+    }
+  }
 
   return {
-    runs: groupOf('runs'),
+    runs: {
+      ...groupOf('runs'),
+      /**
+       * What a run records, from its first line or after a line, until the run is over: the last event is `end`. Ends without it when the
+       * server closes the connection, and throws UnreachableError when the connection breaks; then call it again with the last position.
+       */
+      followTranscript: (id: string, following: FollowOptions = {}) =>
+        follow<TranscriptEvent>('followTranscript', { params: { id } }, following, transcriptEvents),
+    },
     cadence: groupOf('cadence'),
+    targetKinds: groupOf('targetKinds'),
     grants: groupOf('grants'),
     secrets: groupOf('secrets'),
     members: groupOf('members'),
     keys: groupOf('keys'),
     tenants: groupOf('tenants'),
     projects: groupOf('projects'),
+    callbacks: groupOf('callbacks'),
     audit: groupOf('audit'),
     schedules: {
       ...groupOf('schedules'),
@@ -164,36 +146,27 @@ export function createClient(url: string, key: string, options: ClientOptions = 
       planEdit: (id: string, body: ScheduleEdit, matching: Matching = {}) =>
         editOf(id, body, matching, { dryRun: 'true' }) as Promise<EditPlan>,
       pause: (id: string, { reason, ...matching }: Matching & { readonly reason: string }) =>
-        ask('pauseSchedule', { id, body: { reason }, headers: headersOf(matching) }),
-      skip: (id: string, scheduledFor: string) => ask('skipSlot', { id, body: { scheduledFor } }),
-      restore: (id: string, scheduledFor: string) => ask('restoreSlot', { id, body: { scheduledFor } }),
+        ask('pauseSchedule', { params: { id }, body: { reason }, headers: headersOf(matching) }),
+      skip: (id: string, scheduledFor: string) => ask('skipSlot', { params: { id }, body: { scheduledFor } }),
+      restore: (id: string, scheduledFor: string) => ask('restoreSlot', { params: { id }, body: { scheduledFor } }),
       /** The upcoming slots of the project as iCalendar. */
-      calendar: async (): Promise<string> => (await send('getCalendar', {})).text(),
+      calendar: async (): Promise<string> => (await transport.send(operations.getCalendar, {})).text(),
     },
     /**
      * The events of the project, from now on or after an event. Ends when the server closes the connection, and throws
      * UnreachableError when the connection breaks. In both cases, call it again with the last position as `lastEventId`.
      */
-    async *events({ lastEventId, onPosition }: FollowOptions = {}): AsyncGenerator<LiveEvent, void, undefined> {
-      const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
-      const { body } = await send('followEvents', { headers })
-      if (body === null) return
-      try {
-        yield* readEventStream(body, onPosition)
-      } catch (error) {
-        throw unlessAborted(error, options, `the connection to ${url} broke: ask again after the last event`)
-      }
-    },
+    events: (following: FollowOptions = {}) => follow<LiveEvent>('followEvents', {}, following, liveEvents),
   }
 }
 
 /** Builds the request from the arguments of a method, which come in the order of `ArgumentsOf`. */
-function requestOf({ params, body, query, headers }: Operation, given: readonly unknown[]): Request {
+function requestOf({ params, body, query, headers }: Operation, given: readonly unknown[]): OperationRequest {
   const rest = [...given]
   return {
-    ...(params === undefined ? {} : { id: rest.shift() as string }),
+    ...(params === undefined ? {} : { params: { id: rest.shift() as string } }),
     ...(body === undefined ? {} : { body: rest.shift() }),
-    ...(query === undefined ? {} : { query: rest.shift() as Request['query'] }),
+    ...(query === undefined ? {} : { query: rest.shift() as OperationRequest['query'] }),
     ...(headers === undefined ? {} : { headers: headersOf(rest.shift() ?? {}) }),
   }
 }
@@ -203,78 +176,4 @@ function headersOf({ revision, idempotencyKey }: Matching & Repeatable): Record<
     ...(revision === undefined ? {} : { 'if-match': `"${revision}"` }),
     ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
   }
-}
-
-async function fetchFrom(
-  url: string,
-  key: string,
-  operationId: OperationId,
-  request: Request,
-  options: ClientOptions,
-): Promise<Response> {
-  const { body } = request
-  const operation = operations[operationId]
-  const init: RequestInit = {
-    method: operation.method.toUpperCase(),
-    headers: allHeaders(key, request),
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    ...(options.signal === undefined ? {} : { signal: options.signal }),
-  }
-  const target = urlOf(url, operation.path, request)
-  try {
-    return await (options.fetch ?? fetch)(target, init)
-  } catch (error) {
-    throw unlessAborted(
-      error,
-      options,
-      `expected an answer from a Carillon server at ${url}, got none: is it running there?`,
-    )
-  }
-}
-
-/** The URL of a request, below the path of `url`: a proxy may serve Carillon below a path. */
-function urlOf(url: string, path: string, { id = '', query = {} }: Request): URL {
-  const target = URL.parse(url.replace(/\/+$/, '') + API_PREFIX + path.replace('{id}', () => encodeURIComponent(id)))
-  if (target === null) throw new TypeError(`expected a URL such as http://127.0.0.1:7400, got ${JSON.stringify(url)}`)
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined) target.searchParams.set(name, String(value))
-  }
-  return target
-}
-
-function allHeaders(key: string, { headers = {}, body }: Request): Headers {
-  // Checked before fetch does, whose message about an invalid header would show the key.
-  if (!/^[\x21-\x7e]+$/.test(key)) throw new TypeError('expected an API key of visible ASCII characters, got another')
-  return new Headers({
-    authorization: `Bearer ${key}`,
-    ...headers,
-    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-  })
-}
-
-/** The error to throw. A caller that aborted the request gets its own reason back, not an UnreachableError. */
-function unlessAborted(error: unknown, { signal }: ClientOptions, message: string): unknown {
-  return signal?.aborted === true ? error : new UnreachableError(message, { cause: error })
-}
-
-async function refusal(url: string, response: Response): Promise<Error> {
-  const parsed = problem.safeParse(await readJson(url, response))
-  if (!parsed.success) return notCarillon(url, response)
-  const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN)
-  return new ApiError(parsed.data, Number.isFinite(retryAfter) ? retryAfter : null)
-}
-
-async function readJson(url: string, response: Response): Promise<unknown> {
-  try {
-    return await response.json()
-  } catch (error) {
-    throw notCarillon(url, response, { cause: error })
-  }
-}
-
-function notCarillon(url: string, { status }: Response, options?: ErrorOptions): UnreachableError {
-  return new UnreachableError(
-    `expected an answer from a Carillon server at ${url}, got another one (status ${status}): check the URL`,
-    options,
-  )
 }

@@ -14,8 +14,15 @@ export const components = z.registry<ComponentMeta>()
  */
 const checkedElsewhere = new WeakMap<z.core.$ZodType, z.ZodType>()
 
-/** Names a schema in the OpenAPI document, and so in generated clients. */
+const named = new Map<string, z.ZodType>()
+
+/**
+ * Names a schema in the OpenAPI document, and so in generated clients. A module's names begin with its own: `TicketsTicket`.
+ * @throws if another schema has the name
+ */
 export function component<Schema extends z.ZodType>(id: string, schema: Schema, description?: string): Schema {
+  if (named.has(id)) throw new Error(`expected a name that no other schema has, got ${id}: choose another`)
+  named.set(id, schema)
   components.add(schema, description === undefined ? { id } : { id, description })
   return schema
 }

@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser'
 
-import { liveEvents, type LiveEvent, type LiveEventName } from './schemas/event.ts'
+import { liveEvents, type LiveEvent } from './schemas/event.ts'
 
 /** What a chunk of the stream completes: an event, or a position up to which the client has missed nothing. */
 type Progress = { readonly position: string } | UnreadEvent
@@ -8,8 +8,15 @@ type Progress = { readonly position: string } | UnreadEvent
 /** An event whose data is still JSON text. */
 interface UnreadEvent {
   readonly id: string
-  readonly event: LiveEventName
+  readonly event: string
   readonly data: string
+}
+
+/** An event of a stream, by its name. */
+interface StreamEvent {
+  readonly id: string
+  readonly event: string
+  readonly data: unknown
 }
 
 /**
@@ -17,13 +24,15 @@ interface UnreadEvent {
  * reconnects after the last position receives it whole. If the data of an event is no JSON, this throws after all earlier events.
  *
  * @param onPosition called with every id before its event, and with ids that come without an event
+ * @param schemas the data of the events by their names: events of other names are dropped. @default those of a project
  */
-export async function* readEventStream(
+export async function* readEventStream<Event extends StreamEvent = LiveEvent>(
   stream: ReadableStream<Uint8Array>,
   onPosition: (lastEventId: string) => void = () => undefined,
-): AsyncGenerator<LiveEvent, void, undefined> {
+  schemas: { readonly [Name in Event['event']]: unknown } = liveEvents as never,
+): AsyncGenerator<Event, void, undefined> {
   const decoder = new TextDecoder()
-  const progressOf = createReader()
+  const progressOf = createReader((name) => Object.hasOwn(schemas, name))
   // Not `for await`: some browsers cannot iterate a stream.
   const reader = stream.getReader()
   try {
@@ -31,7 +40,8 @@ export async function* readEventStream(
       const { done, value } = await reader.read()
       if (done) return
       for (const progress of progressOf(decoder.decode(value, { stream: true }))) {
-        if ('event' in progress) yield readEvent(progress)
+        // The cast holds because tests of the server validate its events against these schemas.
+        if ('event' in progress) yield readEvent(progress) as Event
         else onPosition(progress.position)
       }
     }
@@ -42,7 +52,7 @@ export async function* readEventStream(
 }
 
 /** Returns a function that lists in order what a chunk completes. The parser itself only calls back for each piece. */
-function createReader(): (chunk: string) => Progress[] {
+function createReader(isKnown: (name: string) => boolean): (chunk: string) => Progress[] {
   let lastId = ''
   let completed: Progress[] = []
   const parser = createParser({
@@ -53,7 +63,7 @@ function createReader(): (chunk: string) => Progress[] {
     },
     onEvent: ({ event, data }) => {
       // Drops an event whose name this release does not know.
-      if (event === undefined || !isEventName(event)) return
+      if (event === undefined || !isKnown(event)) return
       completed.push({ id: lastId, event, data })
     },
   })
@@ -64,11 +74,6 @@ function createReader(): (chunk: string) => Progress[] {
   }
 }
 
-/** The cast holds because a test of the server validates its events against these schemas. */
-function readEvent({ id, event, data }: UnreadEvent): LiveEvent {
-  return { id, event, data: JSON.parse(data) as unknown } as LiveEvent
-}
-
-function isEventName(name: string): name is LiveEventName {
-  return Object.hasOwn(liveEvents, name)
+function readEvent({ id, event, data }: UnreadEvent): StreamEvent {
+  return { id, event, data: JSON.parse(data) as unknown }
 }

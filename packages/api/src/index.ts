@@ -1,16 +1,19 @@
 export { FOLD_POLICIES, foundName, foundText, GAP_POLICIES } from '@carillon/cadence/words'
 
-export { ApiError, createClient, UnreachableError } from './client.ts'
-export type { Client, ClientOptions } from './client.ts'
+export { createClient } from './client.ts'
+export type { Client } from './client.ts'
+export { component } from './component.ts'
 export { expected, expectedText, fieldProblems, messageOf, unknownFieldText } from './expected.ts'
 export {
   AUTO_PAUSE_THRESHOLD,
   CREATE_MANY_MAX,
   DAY_MS,
+  ECHO_PAYLOAD_MAX_BYTES,
   EVENT_LOG_ENTRIES,
   GRANT_WARNING_MS,
   HTTP_HEADERS,
   HTTP_PAYLOAD_MAX_BYTES,
+  CALLBACK_TIMEOUT,
   HTTP_RETRY,
   HTTP_TIMEOUT_SECONDS,
   JSON_DEPTH_MAX,
@@ -35,12 +38,20 @@ export {
   STARTING_DEADLINE_SECONDS,
   TENANT_SLOT_DISTANCE_SECONDS,
   TENANT_REQUESTS_PER_MINUTE,
+  TRANSCRIPT_BYTES,
+  TRANSCRIPT_ENTRY_MAX_BYTES,
+  TRANSCRIPT_KIND_MAX_LENGTH,
+  TRANSCRIPT_LINES_MAX,
+  TRANSCRIPT_PAGE_MAX_BYTES,
+  TRANSCRIPT_PAGE_SIZE,
   URL_MAX_LENGTH,
   USER_SCHEDULES,
 } from './limits.ts'
 export { createOpenApi } from './openapi.ts'
-export { ADMIN_KEY_FILE, API_PREFIX, headerName, problemsOf, SERVICE_DEFAULTS } from './operation.ts'
-export type { Operation } from './operation.ts'
+export { createOperationClient } from './operation-client.ts'
+export type { OperationClient } from './operation-client.ts'
+export { ADMIN_KEY_FILE, API_PREFIX, headerName, paramsIn, pathOf, problemsOf, SERVICE_DEFAULTS } from './operation.ts'
+export type { Operation, OperationTable } from './operation.ts'
 export { operationIds, operations } from './operations.ts'
 export type { OperationId } from './operations.ts'
 export { PROBLEM_CODES, PROBLEM_TYPES, problemTypeUri, RETRY_AFTER_PROBLEMS } from './problem.ts'
@@ -48,6 +59,7 @@ export type { FieldProblem, Problem, ProblemCode } from './problem.ts'
 export type { AuditReport } from './schemas/audit.ts'
 export type { CadenceInput } from './schemas/cadence.ts'
 export type { LiveEvent } from './schemas/event.ts'
+export type { TranscriptEvent, TranscriptLine } from './schemas/transcript.ts'
 export {
   canonicalJson,
   idempotencyKey as idempotencyKeySchema,
@@ -80,8 +92,15 @@ export type { EditPlan, Schedule, ScheduleEdit, ScheduleInput, SchedulePreview }
 export { namedSecretInput as namedSecretInputSchema } from './schemas/secret.ts'
 export type { Secret } from './schemas/secret.ts'
 export type { Preview } from './schemas/slot.ts'
-export { SECRET_AUTH_KINDS, strictHttpTarget as strictHttpTargetSchema } from './schemas/target.ts'
+export type { TargetKind } from './schemas/target-kind.ts'
+export {
+  SECRET_AUTH_KINDS,
+  strictEchoTarget as strictEchoTargetSchema,
+  strictHttpTarget as strictHttpTargetSchema,
+} from './schemas/target.ts'
 export type { HttpAuth } from './schemas/target.ts'
+export { ApiError, RefusedError, UnreachableError } from './transport.ts'
+export type { ClientOptions } from './transport.ts'
 export { tenantInput as tenantInputSchema } from './schemas/tenant.ts'
 export type { Tenant, TenantInput } from './schemas/tenant.ts'
 export {
@@ -108,6 +127,7 @@ export {
   SCHEDULE_STATES,
   STORED_SCHEDULE_STATES,
   SYSTEM_SUBJECT,
+  TRANSCRIPT_OWN_KINDS,
 } from './words.ts'
 export type {
   AttemptOutcome,
@@ -118,10 +138,13 @@ export type {
   Refusal,
   Role,
   RunChangeKind,
+  ModuleReasons,
   RunReason,
   RunState,
   RunTrigger,
   RunWait,
   ScheduleChangeKind,
   ScheduleState,
+  TranscriptOwnKind,
 } from './words.ts'
+export { durationMs } from './schemas/duration.ts'

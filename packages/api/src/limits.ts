@@ -66,6 +66,9 @@ export const STARTING_DEADLINE_SECONDS = { min: 1, max: 604_800, default: 300 } 
 /** How many failed runs in a row pause a schedule: not fewer than 3, because one or two are no pattern. 0 turns auto-pause off. */
 export const AUTO_PAUSE_THRESHOLD = { min: 3, max: 100, default: 10 } as const satisfies RangeWithDefault
 
+/** After how many runs a schedule is complete. */
+export const RUN_LIMIT = { min: 1, max: 1_000_000_000 } as const satisfies Range
+
 export const SPREAD_SECONDS = { min: 0, max: 3600, default: 0 } as const satisfies RangeWithDefault
 
 /** How many attempts a run may have, the first included. */
@@ -83,10 +86,19 @@ export const HTTP_RETRY = { maxAttempts: 10, baseSeconds: 30, capSeconds: 2160 }
 /** The time limit of one attempt of an HTTP target. */
 export const HTTP_TIMEOUT_SECONDS = { min: 1, max: 300, default: 30 } as const satisfies RangeWithDefault
 
+/** For how long a run with an HTTP target waits to be completed by a callback. */
+export const CALLBACK_TIMEOUT = { min: 'PT1S', max: 'P30D', default: 'PT1H' } as const
+
+/** The longest header that carries the token of a callback. */
+export const CALLBACK_TOKEN_MAX_LENGTH = 1000
+
 /** The longest URL of an HTTP target, both as it is written and once it is percent-encoded. */
 export const URL_MAX_LENGTH = 2048
 
 export const HTTP_PAYLOAD_MAX_BYTES = 256 * 1024
+
+/** The payload of an echo is the result of its run, so it may be as long as what the ledger keeps of an HTTP answer. */
+export const ECHO_PAYLOAD_MAX_BYTES = 4096
 
 /** Limits of the headers that a schedule may set. A Node server accepts 16 kB of request line and headers, Carillon's included. */
 export const HTTP_HEADERS = { maxCount: 50, nameMaxLength: 128, valueMaxLength: 4096, totalMaxLength: 8192 } as const
@@ -110,6 +122,23 @@ export const RETENTION_DAYS = { min: 7, max: 3650, default: 90 } as const
 
 /** How many entries one read of the event log returns. */
 export const EVENT_LOG_ENTRIES = { min: 1, max: 500, default: 100 } as const satisfies RangeWithDefault
+
+/** How many bytes of JSON a worker keeps of the transcript of one run, over all attempts. A whole line always fits. */
+export const TRANSCRIPT_BYTES = { min: 65_536, max: 16_777_216, default: 262_144 } as const satisfies RangeWithDefault
+
+/** How many lines the transcript of one run may have. */
+export const TRANSCRIPT_LINES_MAX = 10_000
+
+/** The longest entry of a transcript. A longer one is cut. */
+export const TRANSCRIPT_ENTRY_MAX_BYTES = 32_768
+
+export const TRANSCRIPT_KIND_MAX_LENGTH = 100
+
+/** How many lines of a transcript a client may ask for on one page. */
+export const TRANSCRIPT_PAGE_SIZE = { min: 1, max: 500, default: 100 } as const satisfies RangeWithDefault
+
+/** How many bytes of entries one page of a transcript holds, unless its first line alone is longer. */
+export const TRANSCRIPT_PAGE_MAX_BYTES = 262_144
 
 /** How many days before it expires a grant is shown with the warning `expires_soon`. */
 export const GRANT_WARNING_DAYS = 7

@@ -1,19 +1,27 @@
-import { z } from 'zod'
+import type { z } from 'zod'
 
-import { components, documented } from './component.ts'
-import { API_PREFIX, headerName, problemsOf, TAGS, type Operation } from './operation.ts'
-import { operationIds, operations } from './operations.ts'
-import { PROBLEM_TYPES, problem, RETRY_AFTER_PROBLEMS, type ProblemCode } from './problem.ts'
+import { reference, referredSchemas, toJsonSchema, type JsonObject } from './openapi-schemas.ts'
+import { headerName, pathOf, problemsOf, TAGS, type Operation, type OperationTable } from './operation.ts'
+import { operations } from './operations.ts'
+import { PROBLEM_TYPES, problem, RETRY_AFTER_PROBLEMS } from './problem.ts'
 import { ADMIN_KEY_PHRASE } from './words.ts'
 
-type JsonObject = Record<string, unknown>
+const PROBLEMS = { schema: problem, mediaType: 'application/problem+json' }
+const TOKEN_HEADER = 'authorization'
+
+interface DocumentOptions {
+  readonly version: string
+  readonly url: string
+  /** Operations of modules, besides Carillon's own. @default none */
+  readonly others?: OperationTable
+}
 
 /** The OpenAPI 3.1 document of the API, generated from the operations. */
-export function createOpenApi({ version, url }: { readonly version: string; readonly url: string }): JsonObject {
+export function createOpenApi({ version, url, others = {} }: DocumentOptions): JsonObject {
+  const table: OperationTable = { ...operations, ...others }
   const paths: Record<string, JsonObject> = {}
-  for (const id of operationIds) {
-    const operation: Operation = operations[id]
-    const path = `${API_PREFIX}${operation.path}`
+  for (const [id, operation] of Object.entries(table)) {
+    const path = pathOf(operation)
     paths[path] = { ...paths[path], [operation.method]: describeOperation(id, operation) }
   }
   return {
@@ -27,32 +35,47 @@ export function createOpenApi({ version, url }: { readonly version: string; read
     },
     servers: [{ url }],
     security: [{ key: [] }],
-    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    tags: tagsOf(table),
     paths,
     components: {
-      schemas: componentSchemas(),
+      schemas: referredSchemas(paths),
       securitySchemes: {
         key: { type: 'http', scheme: 'bearer', description: 'An API key, or a token of the identity provider.' },
         calendarKey: { type: 'http', scheme: 'basic', description: 'An API key as the password, under any name.' },
+        ...(Object.values(table).some(takesToken)
+          ? { token: { type: 'http', scheme: 'bearer', description: 'A token that the operation itself checks.' } }
+          : {}),
       },
     },
   }
 }
 
-function audienceText({ role, needsAdminKey }: Operation): string {
+function tagsOf(table: OperationTable): JsonObject[] {
+  const known: Readonly<Record<string, string>> = TAGS
+  const names = new Set([...Object.keys(TAGS), ...Object.values(table).map(({ tag }) => tag)])
+  return [...names].map((name) => ({ name, description: known[name] ?? `Operations of the module ${name}.` }))
+}
+
+/** True if the handler itself reads a token from the header Authorization. */
+function takesToken({ headers }: Operation): boolean {
+  return headers !== undefined && TOKEN_HEADER in headers.shape
+}
+
+function audienceText({ access, role, needsAdminKey }: Operation): string {
+  if (access === 'own') return 'Needs no API key: the operation itself checks the caller.'
   if (needsAdminKey === true) return `Only with ${ADMIN_KEY_PHRASE}.`
   return role === 'admin' ? 'For admins.' : 'For members.'
 }
 
 function describeOperation(operationId: string, operation: Operation): JsonObject {
   const { summary, description, tag, body, success } = operation
-  const isCalendar = success.mediaType === 'text/calendar'
+  const security = securityOf(operation)
   return {
     operationId,
     tags: [tag],
     summary,
     description: [description, audienceText(operation)].filter(Boolean).join(' '),
-    ...(isCalendar ? { security: [{ key: [] }, { calendarKey: [] }] } : {}),
+    ...(security === undefined ? {} : { security }),
     parameters: [
       ...parametersIn('path', operation.params),
       ...parametersIn('query', operation.query),
@@ -61,8 +84,14 @@ function describeOperation(operationId: string, operation: Operation): JsonObjec
     ...(body === undefined
       ? {}
       : { requestBody: { required: true, content: { 'application/json': { schema: reference(body) } } } }),
-    responses: { [success.status]: describeSuccess(success), ...describeProblems(problemsOf(operation)) },
+    responses: { [success.status]: describeSuccess(success), ...describeProblems(operation) },
   }
+}
+
+/** Undefined for the security of the whole document: an API key. */
+function securityOf(operation: Operation): JsonObject[] | undefined {
+  if (operation.access === 'own') return takesToken(operation) ? [{ token: [] }] : []
+  return operation.success.mediaType === 'text/calendar' ? [{ key: [] }, { calendarKey: [] }] : undefined
 }
 
 function describeSuccess({ description, schema, mediaType, headers = {} }: Operation['success']): JsonObject {
@@ -78,8 +107,9 @@ function describeSuccess({ description, schema, mediaType, headers = {} }: Opera
 }
 
 /** Documents one answer per HTTP status. Its description names the problem codes with that status. */
-function describeProblems(codes: readonly ProblemCode[]): JsonObject {
-  const byStatus = Map.groupBy(codes, (code) => PROBLEM_TYPES[code].status)
+function describeProblems(operation: Operation): JsonObject {
+  const { schema, mediaType } = { mediaType: 'application/json', ...(operation.errors ?? PROBLEMS) }
+  const byStatus = Map.groupBy(problemsOf(operation), (code) => PROBLEM_TYPES[code].status)
   const answers = [...byStatus].toSorted(([a], [b]) => a - b)
   return Object.fromEntries(
     answers.map(([status, sameStatus]) => [
@@ -89,7 +119,7 @@ function describeProblems(codes: readonly ProblemCode[]): JsonObject {
         ...(sameStatus.some((code) => RETRY_AFTER_PROBLEMS.includes(code))
           ? { headers: stringHeaders({ 'Retry-After': 'Seconds to wait before the next try, where waiting helps.' }) }
           : {}),
-        content: { 'application/problem+json': { schema: reference(problem) } },
+        content: { [mediaType]: { schema: reference(schema) } },
       },
     ]),
   )
@@ -107,59 +137,13 @@ function parametersIn(place: 'path' | 'query' | 'header', schema: z.ZodObject | 
     properties?: Record<string, JsonObject>
     required?: string[]
   }
-  return Object.entries(properties).map(([name, { description, ...property }]) => ({
+  // A document says in `security` what the header Authorization holds.
+  const named = Object.entries(properties).filter(([name]) => place !== 'header' || name !== TOKEN_HEADER)
+  return named.map(([name, { description, ...property }]) => ({
     name: place === 'header' ? headerName(name) : name,
     in: place,
     required: place === 'path' || required.includes(name),
     ...(description === undefined ? {} : { description }),
     schema: property,
   }))
-}
-
-/** Refers to a component by its URI, and to a union of components by `oneOf`. */
-function reference(schema: z.core.$ZodType): JsonObject {
-  const shown = documented(schema)
-  const id = components.get(shown)?.id
-  if (id !== undefined) return { $ref: componentUri(id) }
-  if (shown instanceof z.ZodUnion) return { oneOf: shown.options.map((option) => reference(option)) }
-  throw new Error('expected a component, or a union of components, got a schema without a name')
-}
-
-function componentUri(id: string): string {
-  return `#/components/schemas/${id}`
-}
-
-function componentSchemas(): JsonObject {
-  const { schemas } = z.toJSONSchema(components, {
-    uri: componentUri,
-    io: 'input',
-    unrepresentable: 'any',
-    override: ({ zodSchema, jsonSchema }) => {
-      const shown = documented(zodSchema)
-      const named = components.get(shown)
-      if (shown !== zodSchema && named !== undefined) jsonSchema.$ref = componentUri(named.id)
-      else if (named?.description !== undefined) jsonSchema.description ??= named.description
-      simplify(jsonSchema)
-    },
-  })
-  return Object.fromEntries(
-    Object.entries(schemas)
-      .toSorted(([a], [b]) => (a < b ? -1 : 1))
-      .map(([id, { $schema: _dialect, $id: _uri, ...schema }]) => [id, schema]),
-  )
-}
-
-function toJsonSchema(schema: z.ZodType): JsonObject {
-  return z.toJSONSchema(schema, {
-    io: 'input',
-    unrepresentable: 'any',
-    override: ({ jsonSchema }) => simplify(jsonSchema),
-  })
-}
-
-/** Removes what tells a reader nothing: a pattern where there is a format, and the bounds of safe integers. */
-function simplify(schema: JsonObject): void {
-  if (schema['format'] !== undefined) delete schema['pattern']
-  if (schema['minimum'] === Number.MIN_SAFE_INTEGER) delete schema['minimum']
-  if (schema['maximum'] === Number.MAX_SAFE_INTEGER) delete schema['maximum']
 }

@@ -22,6 +22,8 @@ export const PROBLEM_TYPES = {
   secret_not_found: { status: 404, title: 'No such secret' },
   tenant_not_found: { status: 404, title: 'No such tenant' },
   project_not_found: { status: 404, title: 'No such project' },
+  // For what modules bring. What Carillon itself has is named above.
+  not_found: { status: 404, title: 'Not found' },
   method_not_allowed: { status: 405, title: 'The route does not have this method' },
   request_timeout: { status: 408, title: 'The request did not arrive in time' },
   state_conflict: { status: 409, title: 'The present state does not allow this' },
@@ -38,6 +40,7 @@ export const PROBLEM_TYPES = {
   revision_required: { status: 428, title: 'If-Match is required' },
   rate_limited: { status: 429, title: 'Too many requests' },
   headers_too_large: { status: 431, title: 'The headers are too large' },
+  target_hook_failed: { status: 500, title: 'The kind of the target failed' },
   internal: { status: 500, title: 'An error in the server' },
   unavailable: { status: 503, title: 'Temporarily unavailable' },
   secrets_unavailable: { status: 503, title: 'This installation stores no secrets' },

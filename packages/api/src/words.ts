@@ -15,19 +15,32 @@
  *    │           └─────────┴───────► cancelled
  *    ├──► running                                           (nothing to wait for: the common case)
  *    └──► skipped                                           (overlap, missed, excluded, no permission)
+ *
+ *  running ──► detached ──► succeeded, failed, cancelled, or retrying
  * ```
  *
+ * A detached run is held by no worker: its target passed the work on, and the run waits to be completed from elsewhere.
  * A waiting run is `pending` if no attempt was made and `retrying` if one was. So a run that a worker hands back untried is
  * pending again, and a run whose worker died is retrying. A run that was never tried ends as skipped, not failed; a run that
  * was tried never ends as skipped. A terminal state never changes.
  */
-export const RUN_STATES = ['pending', 'running', 'retrying', 'succeeded', 'failed', 'cancelled', 'skipped'] as const
+export const RUN_STATES = [
+  'pending',
+  'running',
+  'detached',
+  'retrying',
+  'succeeded',
+  'failed',
+  'cancelled',
+  'skipped',
+] as const
 
 export type RunState = (typeof RUN_STATES)[number]
 
 const IS_OVER: Readonly<Record<RunState, boolean>> = {
   pending: false,
   running: false,
+  detached: false,
   retrying: false,
   succeeded: true,
   failed: true,
@@ -45,8 +58,8 @@ export const RUN_TRIGGERS = ['schedule', 'manual'] as const
 
 export type RunTrigger = (typeof RUN_TRIGGERS)[number]
 
-/** How an attempt ended. `malformed`: the target broke its contract. `lost`: its worker died. */
-export const ATTEMPT_OUTCOMES = ['succeeded', 'failed', 'cancelled', 'malformed', 'lost'] as const
+/** How an attempt ended. `malformed`: the target broke its contract. `lost`: its worker died. `timed_out`: its deadline passed. */
+export const ATTEMPT_OUTCOMES = ['succeeded', 'failed', 'cancelled', 'malformed', 'lost', 'timed_out'] as const
 
 export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number]
 
@@ -62,6 +75,14 @@ const RUN_WAIT_TEXTS = {
 export type RunWait = keyof typeof RUN_WAIT_TEXTS
 
 export const RUN_WAITS = wordsOf(RUN_WAIT_TEXTS)
+
+/**
+ * The kinds of transcript lines that Carillon itself writes. `truncated`: the transcript has reached its limit and ends here. `dropped`:
+ * lines are missing here, because the worker had too many to keep. `refused`: the target recorded something that is no entry.
+ */
+export const TRANSCRIPT_OWN_KINDS = ['truncated', 'dropped', 'refused'] as const
+
+export type TranscriptOwnKind = (typeof TRANSCRIPT_OWN_KINDS)[number]
 
 /** Reasons for which a run has no permission to act, with what restores the permission. */
 const REFUSAL_TEXTS = {
@@ -167,6 +188,7 @@ export const FINDING_KINDS = [
   'revision_missing',
   'run_contradicted',
   'count_wrong',
+  'module_check',
 ] as const
 
 export type FindingKind = (typeof FINDING_KINDS)[number]
@@ -176,6 +198,12 @@ export const HTTP_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as
 export type HttpMethod = (typeof HTTP_METHODS)[number]
 
 export const HTTP_METHOD_DEFAULT = 'POST' satisfies HttpMethod
+
+/** What ends a run with an HTTP target: the response to the request, or a callback of the called service. */
+export const HTTP_COMPLETIONS = ['response', 'callback'] as const
+
+/** What happens if the deadline of a callback passes: the retry policy decides, or the run fails. */
+export const DEADLINE_POLICIES = ['retry', 'fail'] as const
 
 /** How messages and documents name the admin key, which is the API key of the installation itself. */
 export const ADMIN_KEY_PHRASE = 'the admin key'
@@ -188,15 +216,27 @@ export const SYSTEM_SUBJECT = 'system:carillon'
 
 interface ExplainedRun {
   readonly state: RunState
-  readonly reason: RunReason | null
+  /** One of core's reasons, or one that a module declares. */
+  readonly reason: string | null
   readonly waitsFor: RunWait | null
   readonly attemptCount: number
   /** Null unless a cancellation was requested. */
   readonly cancelRequestedAt: unknown
 }
 
-/** Says in one sentence why a run is in its state. */
-export function explainRun({ state, reason, waitsFor, attemptCount, cancelRequestedAt }: ExplainedRun): string {
+/** The reasons that modules declare, each with its sentence. */
+export type ModuleReasons = Readonly<Record<string, string>>
+
+const NO_REASONS: ModuleReasons = {}
+
+/**
+ * Says in one sentence why a run is in its state.
+ * @param reasons those of modules. A reason that is not among them, such as that of a module which is gone, is shown as its word
+ */
+export function explainRun(
+  { state, reason, waitsFor, attemptCount, cancelRequestedAt }: ExplainedRun,
+  reasons = NO_REASONS,
+): string {
   const wait = RUN_WAIT_TEXTS[waitsFor ?? 'worker']
   const attempts = attemptCount === 1 ? '1 attempt' : `${attemptCount} attempts`
   switch (state) {
@@ -204,26 +244,33 @@ export function explainRun({ state, reason, waitsFor, attemptCount, cancelReques
       return `The run ${wait}.`
     case 'running':
       return `The run is under way${cancelRequestedAt === null ? '' : ', and was asked to stop'}.`
+    case 'detached':
+      return `The run was passed on and ${wait}${cancelRequestedAt === null ? '' : '; it was asked to stop'}.`
     case 'retrying':
       return `The run did not succeed in ${attempts}; it ${wait}.`
     case 'succeeded':
       return `The run succeeded${attemptCount === 1 ? '' : ` after ${attempts}`}.`
     case 'failed':
-      return `The run failed after ${attempts}${failureText(reason)}.`
+      return `The run failed after ${attempts}${failureText(reason, reasons)}.`
     case 'cancelled':
       return 'The run was cancelled.'
     case 'skipped':
-      return `The run did not start${reason === null ? '' : `: ${RUN_REASON_TEXTS[reason]}`}.`
+      return `The run did not start${reason === null ? '' : `: ${reasonText(reason, reasons)}`}.`
   }
 }
 
 /** Why a run that was tried has failed, if its retry was then superseded or refused. */
-function failureText(reason: RunReason | null): string {
+function failureText(reason: string | null, reasons: ModuleReasons): string {
   if (reason === 'superseded') return ': it still waited to be tried again when its next slot began'
-  return isRefusal(reason) ? `: ${REFUSAL_TEXTS[reason]}` : ''
+  return reason === null ? '' : `: ${reasonText(reason, reasons)}`
 }
 
-export function isRefusal(reason: RunReason | null): reason is Refusal {
+function reasonText(reason: string, reasons: ModuleReasons): string {
+  if (Object.hasOwn(RUN_REASON_TEXTS, reason)) return RUN_REASON_TEXTS[reason as RunReason]
+  return (Object.hasOwn(reasons, reason) ? reasons[reason] : undefined) ?? reason
+}
+
+export function isRefusal(reason: string | null): reason is Refusal {
   return reason !== null && Object.hasOwn(REFUSAL_TEXTS, reason)
 }
 

@@ -44,9 +44,8 @@ describe('the OpenAPI document', () => {
     expect(documented.description.endsWith(audienceOf(operation))).toBe(true)
     expect(new Set(Object.keys(documented.responses))).toEqual(new Set([String(operation.success.status), ...statuses]))
     expect(documented.requestBody === undefined).toBe(operation.body === undefined)
-    expect(documented.parameters.filter(({ required }) => required).map(({ name }) => name)).toEqual(
-      operation.path.includes('{id}') ? ['id'] : [],
-    )
+    const required = documented.parameters.filter((parameter) => parameter.required).map(({ name }) => name)
+    expect(required).toEqual(REQUIRED[id] ?? (operation.path.includes('{id}') ? ['id'] : []))
   })
 
   test('writes the names of headers in their usual case', () => {
@@ -66,7 +65,14 @@ describe('the OpenAPI document', () => {
   })
 })
 
-function audienceOf({ role, needsAdminKey = false }: Operation): string {
+/** The parameters that an operation requires besides an id. */
+const REQUIRED: Readonly<Record<string, readonly string[]>> = {
+  completeRun: ['id', 'attempt'],
+  heartbeatRun: ['id'],
+}
+
+function audienceOf({ access, role, needsAdminKey = false }: Operation): string {
+  if (access === 'own') return 'Needs no API key: the operation itself checks the caller.'
   if (needsAdminKey) return 'Only with the admin key.'
   return role === 'admin' ? 'For admins.' : 'For members.'
 }

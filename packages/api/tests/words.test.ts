@@ -4,8 +4,8 @@ import { explainRun, isRunOver, RUN_REASONS, RUN_STATES, RUN_WAITS } from '../sr
 
 const RUN = { reason: null, waitsFor: null, attemptCount: 1, cancelRequestedAt: null }
 
-test('a run is open while it is pending, running or retrying, and over in every other state', () => {
-  expect(RUN_STATES.filter((state) => !isRunOver({ state }))).toEqual(['pending', 'running', 'retrying'])
+test('a run is open while it is pending, running, detached or retrying, and over in every other state', () => {
+  expect(RUN_STATES.filter((state) => !isRunOver({ state }))).toEqual(['pending', 'running', 'detached', 'retrying'])
 })
 
 describe('explanations of runs', () => {
@@ -51,6 +51,20 @@ describe('explanations of runs', () => {
     ],
   ] as const)('a run is explained: %j', (run, expected) => {
     expect(explainRun(run)).toMatch(expected)
+  })
+
+  test('a reason of a module is explained by the sentence of the module, and by its word if the module is gone', () => {
+    const run = { ...RUN, state: 'skipped', reason: 'no_credit' } as const
+
+    expect(explainRun(run, { no_credit: 'the account has no credit' })).toBe(
+      'The run did not start: the account has no credit.',
+    )
+    expect(explainRun({ ...run, state: 'failed' }, { no_credit: 'the account has no credit' })).toMatch(
+      /: the account has no credit\.$/,
+    )
+    expect(explainRun(run)).toBe('The run did not start: no_credit.')
+    expect(explainRun({ ...run, reason: 'overlap' }, { overlap: 'something else' })).not.toContain('something else')
+    expect(explainRun({ ...run, reason: 'toString' }, {})).toBe('The run did not start: toString.')
   })
 
   test('an explanation is one sentence for every state and reason', () => {

@@ -8,6 +8,7 @@ import { examples, type Define } from './commands/define.ts'
 import { addEventsCommand } from './commands/events.ts'
 import { addGrantsCommand } from './commands/grants.ts'
 import { addExportCommand, addImportCommand } from './commands/import-export.ts'
+import { addInitCommand } from './commands/init.ts'
 import { addKeysCommand } from './commands/keys.ts'
 import { addMembersCommand } from './commands/members.ts'
 import { addProjectCommand } from './commands/project.ts'
@@ -15,6 +16,7 @@ import { addRunsCommand } from './commands/runs.ts'
 import { addSchedulesCommand } from './commands/schedules.ts'
 import { addSecretsCommand } from './commands/secrets.ts'
 import { addServerCommand, addWorkerCommand } from './commands/server-and-worker.ts'
+import { addTargetKindsCommand } from './commands/target-kinds.ts'
 import { addTenantsCommand } from './commands/tenants.ts'
 import { addUpCommand } from './commands/up.ts'
 import type { Terminal } from './output/terminal.ts'
@@ -33,6 +35,7 @@ const ENVIRONMENT = [
   ['CARILLON_DATA_DIR', `directory of the embedded database and the key (default: ${SERVICE_DEFAULTS.dataDir})`],
   ['DATABASE_URL', 'your own Postgres, instead of the embedded one'],
   ['CARILLON_SCHEMA', 'schema of the tables, if several Carillons share a database (default: carillon)'],
+  ['CARILLON_MODULES', 'modules of your own, comma-separated: files such as ./my-module.ts, or packages'],
   ['CARILLON_RETENTION_DAYS', `for how many days the ledger keeps its lines (default: ${RETENTION_DAYS.default})`],
   ['CARILLON_DEBUG', '1 prints the stack trace of an error'],
   ['NO_COLOR', 'turns colours off'],
@@ -78,6 +81,7 @@ export function createProgram({ define, terminal }: ProgramDeps): Command {
   addSchedulesCommand(program, define)
   addRunsCommand(program, define)
   addEventsCommand(program, define)
+  addTargetKindsCommand(program, define)
   program.commandsGroup('Access control:')
   addKeysCommand(program, define)
   addMembersCommand(program, define)
@@ -90,6 +94,7 @@ export function createProgram({ define, terminal }: ProgramDeps): Command {
   addImportCommand(program, define)
   addExportCommand(program, define)
   program.commandsGroup('Other:')
+  addInitCommand(program, define)
   addCompletionCommand(program, define)
   program.helpCommand('help [command]', 'show help for a command')
   examples(

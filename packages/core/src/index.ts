@@ -36,18 +36,66 @@ export type {
 } from './schedules/options.ts'
 export type { CreatedManyOnce, CreatedOnce } from './schedules/create-once.ts'
 export { describeCadence } from './cadences/cadence-cache.ts'
+export { checkManifests, RESERVED_WORDS } from './modules/manifests.ts'
+export { sharedDeps, type ModuleDbs, type SharedDeps } from './modules/deps.ts'
+export { loadModules, type LoadedModules, type LoadOptions } from './modules/registry.ts'
+export { selectModules, type ModuleNeeds } from './modules/selection.ts'
+export { PeriodicService, Service, type ServiceDeps } from './kernel/service.ts'
+export type { TargetKind } from './schedules/target-kinds.ts'
+export { echoTarget } from './targets/echo.ts'
 export { Worker } from './worker.ts'
 export type { WorkerOptions } from './worker.ts'
 export type { ScheduleEdit, ScheduleInput } from './schedules/input.ts'
 export type { Json } from './kernel/json.ts'
 export type { AccessRequest, AuthorizationPort } from './ports/authorization.ts'
+export type { OutboundAnswer, OutboundClient, OutboundEnd, OutboundRefusal, OutboundRequest } from './ports/outbound.ts'
 export type { SecretName, SecretStore } from './ports/secret-store.ts'
 export type { SchedulePolicy } from './policy/schedule-policy.ts'
 export type { Attempt, Run, Schedule, ScheduleChange } from './ledger/records.ts'
-export type { AttemptError, Outcome, Target, TargetContext, TargetGrant, TargetLimits } from './ports/target.ts'
+export { RequestRefusal } from './ports/request-refusal.ts'
+export { MODULE_PORT } from './ports/module.ts'
+export type {
+  AnyManifest,
+  LoadedModule,
+  ModuleCall,
+  ModuleCheck,
+  ModuleDeps,
+  ModuleFinding,
+  ModuleHandler,
+  ModuleManifest,
+  ModuleParts,
+  ModuleService,
+  ModuleTurn,
+  PortToken,
+  RawRoute,
+} from './ports/module.ts'
+export { isAfterLine, isTranscriptComplete } from './ledger/transcripts.ts'
+export type { TranscriptLine, TranscriptPage, TranscriptPageOptions } from './ledger/transcripts.ts'
+export type { CompletedAttempt, Completion, CompletionAnswer, RunsPort } from './ports/runs.ts'
+export type {
+  Admission,
+  AttemptEnd,
+  AttemptError,
+  Callback,
+  Candidate,
+  DrainRule,
+  Outcome,
+  PlacedDraft,
+  RunIdentity,
+  ScheduleDraft,
+  ScheduleEffect,
+  Target,
+  TargetContext,
+  TargetGrant,
+  TargetLimits,
+  TargetPolicy,
+  TranscriptEntry,
+} from './ports/target.ts'
 export type { Audit, Finding } from './audit/audits.ts'
+export { Callbacks, type CallbacksDeps, type HeartbeatAnswer } from './ledger/callbacks.ts'
+export { Runs } from './ledger/completions.ts'
 export { createDb } from './db/database.ts'
-export type { Db, Pool } from './db/database.ts'
+export type { Db, Pool, Tx } from './db/database.ts'
 export { apiRole, isSchemaName, SCHEMA_DEFAULT, SCHEMA_EXPECTED, workerRole } from './db/schema-name.ts'
 export { renewLogins } from './db/server.ts'
 export { migrate, migrateDown, migrationStatus, missingMigrationsText } from './db/migrate.ts'

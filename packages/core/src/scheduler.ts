@@ -4,6 +4,12 @@ import type { Events } from './kernel/events.ts'
 import { type Caller, scopeOf } from './kernel/scope.ts'
 import type { Run, Schedule, ScheduleChange } from './ledger/records.ts'
 import { getRun, type RunWithAttempts } from './ledger/runs.ts'
+import {
+  checkedTranscriptPage,
+  readTranscript,
+  type TranscriptPage,
+  type TranscriptPageOptions,
+} from './ledger/transcripts.ts'
 import { cancel } from './schedules/cancel.ts'
 import { createContext, type SchedulerContext } from './schedules/context.ts'
 import { createManyOnce, createOnce, type CreatedManyOnce, type CreatedOnce } from './schedules/create-once.ts'
@@ -29,6 +35,7 @@ import { get, history, list, listRunsOf } from './schedules/reads.ts'
 import { runNow } from './schedules/run-now.ts'
 import { restore, skip } from './schedules/skip.ts'
 import { preview, slots } from './schedules/slots.ts'
+import { listTargetKinds, type TargetKind } from './schedules/target-kinds.ts'
 
 /**
  * The entry point for users of the library: it creates, changes and reads schedules, and requests runs. It never calls a target;
@@ -173,6 +180,12 @@ export class Scheduler {
     return this.#context.transact(caller, (tx) => getRun(tx, { ...scopeOf(caller), id: runId }))
   }
 
+  /** A page of what a run recorded while it ran, in order, across its attempts. */
+  async transcript(caller: Caller, runId: string, options: TranscriptPageOptions = {}): Promise<TranscriptPage> {
+    const page = checkedTranscriptPage(options)
+    return this.#context.transact(caller, (tx) => readTranscript(tx, { ...scopeOf(caller), runId, ...page }))
+  }
+
   /** A page of the schedule's runs, sorted by slot, the most recent slot first. */
   async listRuns(caller: Caller, scheduleId: string, options: RunPage = {}): Promise<Run[]> {
     return listRunsOf(this.#context, caller, scheduleId, options)
@@ -213,6 +226,11 @@ export class Scheduler {
   /** Findings that belong to no project because their schedule is gone. For the operator of the installation, not for a tenant. */
   async unownedFindings(options: FindingPage = {}): Promise<Finding[]> {
     return unownedFindings(this.#context, options)
+  }
+
+  /** The kinds of targets that schedules can name. Reads nothing from the database. */
+  targetKinds(): readonly TargetKind[] {
+    return listTargetKinds(this.#context)
   }
 
   /** The next slots of a cadence. Writes nothing. */

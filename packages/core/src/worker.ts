@@ -2,9 +2,11 @@ import type { Meter } from '@opentelemetry/api'
 
 import { GrantExpiryWarnings } from './access/grant-expiry-warnings.ts'
 import { Auditor } from './audit/auditor.ts'
+import { moduleChecks } from './audit/module-checks.ts'
 import { CadenceCache } from './cadences/cadence-cache.ts'
 import { createDb, type Db } from './db/database.ts'
 import { migrationStatus, missingMigrationsText } from './db/migrate.ts'
+import { listReasons } from './db/module-history.ts'
 import { Listener } from './db/notify.ts'
 import { createPool } from './db/pool.ts'
 import { checkedSchema, workerRole } from './db/schema-name.ts'
@@ -16,16 +18,22 @@ import { FailureRecord, FORGET_AFTER_MS, type FailingServices, type MonitoredPar
 import { Lease } from './kernel/lease.ts'
 import type { Service } from './kernel/service.ts'
 import { BacklogWriter } from './ledger/backlogs.ts'
+import { readCallbackKey } from './ledger/completions.ts'
 import { GaugeCollector } from './maintenance/gauge-collector.ts'
 import { countEvents, defaultMeter, gaugeWorker } from './maintenance/metrics.ts'
 import { Upkeep } from './maintenance/upkeep.ts'
+import { servicesOf } from './modules/services.ts'
+import { CallbackUrls } from './pipeline/callback-urls.ts'
 import { Heartbeat } from './pipeline/heartbeat.ts'
+import { Hooks } from './pipeline/hooks.ts'
 import { InDoubtCheck } from './pipeline/in-doubt-commits.ts'
-import { PipelineLoop } from './pipeline/loop.ts'
+import { Pipeline } from './pipeline/pipeline.ts'
 import { Rescuer } from './pipeline/rescuer.ts'
+import { TranscriptWriters } from './pipeline/transcript-writers.ts'
 import { checkedRetentionMs } from './policy/retention-days.ts'
 import { checkKeyRetention } from './policy/retry.ts'
 import type { AuthorizationPort } from './ports/authorization.ts'
+import type { LoadedModule } from './ports/module.ts'
 import type { Target } from './ports/target.ts'
 
 export interface WorkerOptions {
@@ -33,8 +41,10 @@ export interface WorkerOptions {
   readonly databaseUrl: string
   /** The schema that holds Carillon's tables. @default 'carillon' */
   readonly schema?: string
-  /** The targets that the worker can call. It claims no schedules whose target is of another kind. */
-  readonly targets: readonly Target[]
+  /** The targets that the worker can call. It claims no schedules whose target is of another kind. @default none but those of modules */
+  readonly targets?: readonly Target[]
+  /** What `loadModules` loaded: the worker serves their targets, runs their services and makes their checks. @default none */
+  readonly modules?: readonly LoadedModule[]
   /** For display, for example in `carillon doctor` and in pg_stat_activity. @default 'worker' */
   readonly name?: string
   /** How many runs the worker holds at a time, at most. At the limit it claims nothing until a run ends. @default `CONCURRENCY_DEFAULT` */
@@ -46,6 +56,10 @@ export interface WorkerOptions {
   readonly heartbeatMs?: number
   /** For how many days the ledger keeps its lines: see `RETENTION_DAYS`. */
   readonly retentionDays?: number
+  /** How many bytes of JSON the transcript of one run may have: see `TRANSCRIPT_BYTES`. */
+  readonly transcriptBytes?: number
+  /** The URL at which called services reach the API, to complete runs. @default none: a target that needs a callback fails */
+  readonly publicUrl?: string | (() => string)
   /** Asked before each attempt whether the schedule's owner still has access. @default only the project's member list is checked */
   readonly authorization?: AuthorizationPort
   /** Other parts of this process that can fail, such as its API. The worker reports them with its own. @default none */
@@ -62,8 +76,13 @@ const STOP_LIMIT_MS = 24_500
 const HEARTBEAT_DEFAULT_MS = 2000
 const GAUGES_EVERY_MS = 30_000
 const WARN_EVERY_MS = 3_600_000
-/** The connections of the pipeline: 2 for begin, 1 for take, 3 for settle, 1 for permission checks, 1 for the rescuer. */
-const PIPELINE_CONNECTIONS = 8
+/**
+ * The connections of the pipeline: 2 for begin, 1 for take, 3 for settle, 1 for permissions, 1 for the rescuer, 1 for detached runs,
+ * 1 for transcripts.
+ */
+const PIPELINE_CONNECTIONS = 10
+/** For each kind with hooks: one to begin or take, one to settle. So a hook that is slow keeps no connection from other kinds. */
+const HOOK_CONNECTIONS = 2
 /**
  * How long the pipeline waits for an answer of Postgres before it gives up the connection. Half of the driver's limit: work that waits
  * behind a silent connection must go on within 30 seconds.
@@ -80,11 +99,18 @@ export class Worker {
   readonly events: Events
   readonly #clock: Clock
   readonly #targets: ReadonlyMap<string, Target>
+  readonly #modules: readonly LoadedModule[]
+  /** The reasons for which hooks may refuse runs. Read from the database at the start: other modules may have added some. */
+  readonly #reasons = new Set<string>()
+  /** The services of modules, and those that make their checks. */
+  readonly #moduleServices: readonly Service<unknown>[]
   readonly #pool: ReturnType<typeof createPool>
   readonly #servicePool: ReturnType<typeof createPool>
   readonly #heartbeatPool: ReturnType<typeof createPool>
   readonly #db: Db
-  readonly #loop: PipelineLoop
+  readonly #pipeline: Pipeline
+  readonly #callbacks: CallbackUrls
+  readonly #transcripts: TranscriptWriters
   readonly #heartbeat: Heartbeat
   readonly #rescuer: Rescuer
   readonly #auditor: Auditor
@@ -106,8 +132,12 @@ export class Worker {
     this.events = events
     this.#clock = clock
     const schema = checkedSchema(options.schema)
-    this.#targets = new Map(options.targets.map((target) => [target.kind, target]))
+    const { modules = [], targets = [] } = options
+    this.#modules = modules
+    const ofModules = modules.flatMap(({ parts }) => parts.targets ?? [])
+    this.#targets = new Map([...targets, ...ofModules].map((target) => [target.kind, target]))
     const targetKinds = [...this.#targets.keys()]
+    const hooks = new Hooks({ clock, events, targets: this.#targets, reasons: this.#reasons })
     const poolFailures = new FailureRecord({ clock, events }, { name: 'pool' }, FORGET_AFTER_MS)
     const onIdleError = (error: Error): void => void poolFailures.failed(error)
     const connection = {
@@ -119,7 +149,8 @@ export class Worker {
     }
     this.#pool = createPool({
       ...connection,
-      maxConnections: PIPELINE_CONNECTIONS,
+      maxConnections:
+        PIPELINE_CONNECTIONS + HOOK_CONNECTIONS * targetKinds.filter((kind) => hooks.kinds.has(kind)).length,
       isPrepared: true,
       answerWithinMs: PIPELINE_ANSWER_MS,
     })
@@ -132,13 +163,22 @@ export class Worker {
       answerWithinMs: heartbeatMs,
     })
     this.#db = createDb(this.#pool)
-    const deps = { db: this.#db, clock, events, targets: this.#targets, lease: new Lease(clock) }
+    const deps = { db: this.#db, clock, events, targets: this.#targets, lease: new Lease(clock), hooks }
     const serviceDeps = { ...deps, db: createDb(this.#servicePool) }
     const retentionMs = checkedRetentionMs(options.retentionDays)
     /** The loop has one of its own: what the services read must not displace what it reads all the time. */
     const cadences = new CadenceCache()
-    this.#loop = new PipelineLoop(
-      { ...deps, authorization: options.authorization },
+    const callbacks = new CallbackUrls(options.publicUrl ?? null)
+    this.#callbacks = callbacks
+    const { transcriptBytes: runBytes } = options
+    this.#transcripts = new TranscriptWriters(deps, { ...(runBytes !== undefined && { runBytes }) })
+    this.#pipeline = new Pipeline(
+      {
+        ...deps,
+        authorization: options.authorization,
+        transcripts: this.#transcripts,
+        callback: (run) => callbacks.of(run),
+      },
       { retentionMs, ...pick(options, 'concurrency') },
     )
     this.#heartbeat = new Heartbeat(
@@ -146,12 +186,12 @@ export class Worker {
         ...deps,
         db: createDb(this.#heartbeatPool),
         failing: () => this.failing,
-        fullMsAgo: () => this.#loop.fullMsAgo,
-        onCancel: (runId) => this.#loop.cancel(runId),
+        fullMsAgo: () => this.#pipeline.fullMsAgo,
+        onCancel: (runId) => this.#pipeline.cancel(runId),
       },
       { name, targetKinds, heartbeatMs },
     )
-    this.#rescuer = new Rescuer({ ...deps, cadences }, { periodMs: heartbeatMs / 2 })
+    this.#rescuer = new Rescuer({ ...deps, cadences, targetKinds }, { periodMs: heartbeatMs / 2 })
     this.#auditor = new Auditor(serviceDeps, { retentionMs })
     this.#backlogs = new BacklogWriter({ ...serviceDeps, cadences }, { retentionMs })
     this.#upkeep = new Upkeep(serviceDeps, { retentionMs })
@@ -161,24 +201,32 @@ export class Worker {
       ...deps,
       connectionString: databaseUrl,
       schema,
-      onAgenda: (lane) => this.#loop.wake(lane),
-      onCancel: (runId) => this.#loop.cancel(runId),
+      onAgenda: (lane) => this.#pipeline.wake(lane),
+      onCancel: (runId) => this.#pipeline.cancel(runId),
     })
-    this.#inDoubtCheck = new InDoubtCheck({ ...deps, check: () => this.#loop.checkInDoubt() })
+    this.#inDoubtCheck = new InDoubtCheck({ ...deps, check: () => this.#pipeline.checkInDoubt() })
+    this.#moduleServices = [...servicesOf(modules, serviceDeps), ...moduleChecks(modules, serviceDeps)]
     // In the order in which they start.
     this.#services = [
       this.#heartbeat,
       this.#listener,
       this.#rescuer,
-      this.#loop,
+      ...this.#pipeline.services,
       this.#inDoubtCheck,
       this.#gauges,
       this.#expiryWarnings,
       this.#upkeep,
       this.#backlogs,
       this.#auditor,
+      ...this.#moduleServices,
     ]
-    this.#parts = [...this.#services, ...this.#loop.parts, poolFailures, ...(options.otherParts ?? [])]
+    this.#parts = [
+      ...this.#services,
+      ...this.#pipeline.parts,
+      this.#transcripts,
+      poolFailures,
+      ...(options.otherParts ?? []),
+    ]
     const meter = options.meter ?? defaultMeter()
     countEvents(events, meter)
     gaugeWorker(this, meter)
@@ -195,7 +243,7 @@ export class Worker {
 
   /** The number of runs that this worker holds at this moment. */
   get inFlight(): number {
-    return this.#loop.inFlight
+    return this.#pipeline.inFlight
   }
 
   get connectionsInUse(): number {
@@ -227,6 +275,8 @@ export class Worker {
     this.#checkRetention()
     await this.#checkSchema()
     await this.#checkRole()
+    for (const reason of await listReasons(this.#pool, this.#pool.schema)) this.#reasons.add(reason)
+    this.#callbacks.useKey(await readCallbackKey(this.#db))
     await this.#upkeep.ensureMonths()
     await this.#heartbeat.runOnce()
     for (const service of this.#services) service.start()
@@ -264,8 +314,10 @@ export class Worker {
       this.#upkeep.stop(),
       this.#auditor.stop(),
       this.#backlogs.stop(),
-      this.#loop.drain(DRAIN_GRACE_MS),
+      ...this.#moduleServices.map((service) => service.stop()),
+      this.#pipeline.drain(DRAIN_GRACE_MS),
     ])
+    this.#transcripts.stop()
     await this.#tryTo('heartbeat', () => this.#heartbeat.leave())
     for (const target of this.#targets.values()) await target.close?.()
     await Promise.all(this.#pools.map((pool) => pool.end()))
@@ -281,8 +333,9 @@ export class Worker {
   }
 
   #checkRetention(): void {
-    for (const { kind, retry, idempotencyRetentionSeconds } of this.#targets.values()) {
+    for (const { kind, policy, idempotencyRetentionSeconds } of this.#targets.values()) {
       if (idempotencyRetentionSeconds === undefined) continue
+      const { retry } = policy
       const problem = checkKeyRetention({ retry, idempotencyRetentionSeconds })
       if (problem !== null) {
         throw new CarillonError('retention_too_short', `target ${kind}: ${problem.message}`, { problems: [problem] })
@@ -300,7 +353,7 @@ export class Worker {
   }
 
   async #checkSchema(): Promise<void> {
-    const { pending } = await migrationStatus(this.#pool)
+    const { pending } = await migrationStatus(this.#pool, { modules: this.#modules.map(({ manifest }) => manifest) })
     if (pending.length === 0) return
     throw new CarillonError('schema_outdated', missingMigrationsText(pending))
   }

@@ -7,6 +7,7 @@ import { sql } from './sql.ts'
 
 /** The tables to empty, each before the tables that it refers to. */
 const TABLES = [
+  'carillon.transcripts',
   'carillon.attempts',
   'carillon.runs',
   'carillon.slot_backlogs',

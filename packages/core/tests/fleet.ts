@@ -8,13 +8,15 @@ import { systemClock } from '../src/kernel/clock.ts'
 import { Events, type EventMap } from '../src/kernel/events.ts'
 import { Lease } from '../src/kernel/lease.ts'
 import { Heartbeat } from '../src/pipeline/heartbeat.ts'
-import { PipelineLoop } from '../src/pipeline/loop.ts'
+import { Hooks } from '../src/pipeline/hooks.ts'
+import type { Pipeline } from '../src/pipeline/pipeline.ts'
 import { Rescuer } from '../src/pipeline/rescuer.ts'
 import type { Target } from '../src/ports/target.ts'
 import { Scheduler } from '../src/scheduler.ts'
 import type { SchedulerOptions } from '../src/schedules/options.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { ManualClock } from './manual-clock.ts'
+import { pipelineOf } from './pipeline-parts.ts'
 import { DAY, HOUR } from './pipeline.ts'
 import { ScriptedTarget } from './scripted-target.ts'
 import { refuseUndeclaredNulls as onAnswer } from './statements/declared-nulls.ts'
@@ -35,7 +37,7 @@ class SteppedClock extends ManualClock {
 export class FleetWorker {
   readonly events = new Events()
   readonly failures: EventMap['service.failed'][] = []
-  readonly loop: PipelineLoop
+  readonly loop: Pipeline
   readonly rescuer: Rescuer
   readonly scheduler: Scheduler
   /** Has the permissions of the role carillon_worker only. */
@@ -50,9 +52,13 @@ export class FleetWorker {
     this.#db = createDb(this.#pool, { onAnswer })
     this.#schedulerPool = createPool({ connectionString: url, maxConnections: 8 })
     const lease = new Lease(clock)
-    const deps = { db: this.#db, clock, targets, lease, events: this.events }
-    this.loop = new PipelineLoop(deps, { retentionMs: 90 * DAY })
-    this.rescuer = new Rescuer({ ...deps, cadences: new CadenceCache() }, { periodMs: HOUR })
+    const hooks = new Hooks({ clock, events: this.events, targets })
+    const deps = { db: this.#db, clock, targets, lease, events: this.events, hooks }
+    this.loop = pipelineOf(deps)
+    this.rescuer = new Rescuer(
+      { ...deps, cadences: new CadenceCache(), targetKinds: [...targets.keys()] },
+      { periodMs: HOUR },
+    )
     const schedulerDeps = { db: createDb(this.#schedulerPool, { onAnswer }), clock, targets, events: this.events }
     this.scheduler = new Scheduler(schedulerDeps, options)
     const heartbeatDeps = { failing: () => null, onCancel: (runId: string) => this.loop.cancel(runId) }

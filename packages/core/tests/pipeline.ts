@@ -8,22 +8,24 @@ import { Lease } from '../src/kernel/lease.ts'
 import type { Caller } from '../src/kernel/scope.ts'
 import type { Run, Schedule } from '../src/ledger/records.ts'
 import { Heartbeat } from '../src/pipeline/heartbeat.ts'
-import { PipelineLoop } from '../src/pipeline/loop.ts'
+import { Hooks } from '../src/pipeline/hooks.ts'
+import type { Pipeline as WorkerPipeline } from '../src/pipeline/pipeline.ts'
 import { Rescuer } from '../src/pipeline/rescuer.ts'
+import { TranscriptWriters, type TranscriptWritersOptions } from '../src/pipeline/transcript-writers.ts'
 import type { AuthorizationPort } from '../src/ports/authorization.ts'
 import type { Target } from '../src/ports/target.ts'
 import { Scheduler } from '../src/scheduler.ts'
 import type { SchedulerOptions } from '../src/schedules/options.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { ManualClock } from './manual-clock.ts'
+import { pipelineOf } from './pipeline-parts.ts'
 import { ProcessClock } from './process-clock.ts'
 import { ScriptedTarget } from './scripted-target.ts'
 import { refuseUndeclaredNulls as onAnswer } from './statements/declared-nulls.ts'
 import { WatchedTarget } from './watched-target.ts'
 
-export const MINUTE = 60_000
-export const HOUR = 60 * MINUTE
-export const DAY = 24 * HOUR
+export { DAY, HOUR, MINUTE } from './durations.ts'
+
 export const HEARTBEAT_MS = 5000
 
 export const CALLER: Caller = { tenantId: 'acme', projectId: 'web', subject: 'user:alice' }
@@ -45,15 +47,17 @@ interface WorkerParts {
   readonly clock?: ProcessClock
   /** The number of schedules that one transaction begins at most. */
   readonly batchSize?: number
+  readonly transcripts?: TranscriptWritersOptions & { readonly db?: Db }
 }
 
 /** The parts of a worker that a test drives by hand. */
 export class TestWorker {
   readonly events = new Events()
   readonly lease: Lease
-  readonly loop: PipelineLoop
+  readonly loop: WorkerPipeline
   readonly heartbeat: Heartbeat
   readonly rescuer: Rescuer
+  readonly transcripts: TranscriptWriters
   /** While it is stopped, this worker is as good as dead or suspended. */
   readonly process: ProcessClock
   readonly #targets: readonly WatchedTarget[]
@@ -65,14 +69,19 @@ export class TestWorker {
     const clock = parts.clock ?? new ProcessClock(pipeline.clock)
     this.process = clock
     this.lease = new Lease(clock)
-    const deps = { db, clock, targets, events: this.events, lease: this.lease }
-    this.loop = new PipelineLoop({ ...deps, authorization }, { retentionMs: 90 * DAY, concurrency, batchSize })
+    const hooks = new Hooks({ clock, events: this.events, targets })
+    const deps = { db, clock, targets, events: this.events, lease: this.lease, hooks }
+    this.transcripts = new TranscriptWriters({ ...deps, db: parts.transcripts?.db ?? db }, parts.transcripts)
+    this.loop = pipelineOf({ ...deps, authorization, transcripts: this.transcripts }, { concurrency, batchSize })
     const onCancel = (runId: string): void => this.loop.cancel(runId)
     this.heartbeat = new Heartbeat(
       { ...deps, failing: () => null, fullMsAgo: () => this.loop.fullMsAgo, onCancel },
       { name, targetKinds: [...targets.keys()], heartbeatMs: HEARTBEAT_MS },
     )
-    this.rescuer = new Rescuer({ ...deps, cadences: new CadenceCache() }, { periodMs: HEARTBEAT_MS / 2 })
+    this.rescuer = new Rescuer(
+      { ...deps, cadences: new CadenceCache(), targetKinds: [...targets.keys()] },
+      { periodMs: HEARTBEAT_MS / 2 },
+    )
   }
 
   /** Begins all due slots, takes all due runs, and waits until every one of them is settled. */
@@ -87,8 +96,8 @@ export class TestWorker {
     for (;;) {
       // A claim may have found a lane locked. Real time would make the loop look again, but the test's clock stands still.
       this.loop.wake()
-      const { begun, skipped, taken } = await this.loop.runOnce()
-      if (begun + skipped + taken === 0) break
+      const { begun, skipped, taken, ended } = await this.loop.runOnce()
+      if (begun + skipped + taken + ended === 0) break
     }
     await this.#whenCalled()
   }

@@ -1,11 +1,12 @@
-import type { RetryPolicy } from '@carillon/api'
 import { z } from 'zod'
 
-import type { Outcome, Target, TargetContext } from '../src/ports/target.ts'
+import type { DrainRule, Outcome, Target, TargetContext } from '../src/ports/target.ts'
 
 const SPEC = z.looseObject({ kind: z.literal('test'), timeoutSeconds: z.number().optional() })
 
 export type TestSpec = z.infer<typeof SPEC>
+/** What a call was made with, without the functions of its context. */
+export type Call = Omit<TargetContext<TestSpec>, 'record' | 'extend' | 'callback'>
 export type Script = (context: TargetContext<TestSpec>, signal: AbortSignal) => Outcome | Promise<Outcome>
 
 const SUCCEED: Script = () => SUCCEEDED
@@ -14,9 +15,16 @@ const SUCCEED: Script = () => SUCCEEDED
 export class ScriptedTarget implements Target<TestSpec> {
   readonly kind = 'test'
   readonly schema = SPEC
-  readonly retry: RetryPolicy = { maxAttempts: 3, baseSeconds: 10, capSeconds: 100 }
-  readonly calls: TargetContext<TestSpec>[] = []
+  readonly policy = { retry: { maxAttempts: 3, baseSeconds: 10, capSeconds: 100 } }
+  readonly calls: Call[] = []
+  /** The same with the functions. */
+  readonly contexts: TargetContext<TestSpec>[] = []
   script: Script = SUCCEED
+  /** Set both before a worker is made: a worker asks its targets for their hooks when it is made. */
+  admit?: NonNullable<Target<TestSpec>['admit']>
+  settled?: NonNullable<Target<TestSpec>['settled']>
+  drain?: DrainRule
+  deadlineMs?: NonNullable<Target<TestSpec>['deadlineMs']>
   #waiters: { count: number; resolve: () => void }[] = []
 
   requiredScope(): string {
@@ -28,7 +36,9 @@ export class ScriptedTarget implements Target<TestSpec> {
   }
 
   async dispatch(context: TargetContext<TestSpec>, signal: AbortSignal): Promise<Outcome> {
-    this.calls.push(context)
+    const { record: _record, extend: _extend, callback: _callback, ...call } = context
+    this.calls.push(call)
+    this.contexts.push(context)
     for (const { count, resolve } of this.#waiters) if (this.calls.length >= count) resolve()
     return this.script(context, signal)
   }

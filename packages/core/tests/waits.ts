@@ -7,6 +7,7 @@ import { beginBatch, type BegunBatch } from '../src/pipeline/begin.ts'
 import { takeDue } from '../src/pipeline/store/take.ts'
 import { lanesOf } from '../src/policy/lane-names.ts'
 import { DAY, type Pipeline, type TestWorker } from './pipeline.ts'
+import { NO_HOOKS } from './run-fence.ts'
 import { sql } from './sql.ts'
 
 /** A waiting run, as stored in its row. */
@@ -44,8 +45,9 @@ export async function takeAs(
 
 /** Begins all due slots in the name of a worker, which does not start their runs. Takes no waiting run. */
 export async function beginSlotsAs({ workerDb: db, clock }: Pipeline, worker: TestWorker): Promise<BegunBatch> {
-  const deps = { db, clock, cadences: new CadenceCache(), retentionMs: 90 * DAY }
-  return beginBatch(deps, { lanes: LANES, perLane: 100, workerId: workerIdOf(worker), slotAt: null })
+  const deps = { db, clock, cadences: new CadenceCache(), retentionMs: 90 * DAY, hooks: NO_HOOKS }
+  const claim = { lanes: LANES, perLane: 100, workerId: workerIdOf(worker), slotAt: null, hookedKind: null }
+  return beginBatch(deps, claim)
 }
 
 const LANES = lanesOf(['test']).map((lane) => ({ lane, after: undefined }))

@@ -1,4 +1,4 @@
-import type { Outcome, Target, TargetContext } from '../src/ports/target.ts'
+import type { Admission, DrainRule, Outcome, ScheduleEffect, Target, TargetContext } from '../src/ports/target.ts'
 
 interface Spec {
   readonly kind: string
@@ -8,7 +8,10 @@ interface Spec {
 export class WatchedTarget implements Target {
   readonly kind: string
   readonly schema: Target['schema']
-  readonly retry: Target['retry']
+  readonly policy: Target['policy']
+  readonly drain?: DrainRule
+  readonly admit?: NonNullable<Target['admit']>
+  readonly settled?: NonNullable<Target['settled']>
   readonly #target: Target
   /** Attempts whose permission is being checked, and those that failed the check. */
   #approaching = 0
@@ -18,7 +21,10 @@ export class WatchedTarget implements Target {
     this.#target = target
     this.kind = target.kind
     this.schema = target.schema
-    this.retry = target.retry
+    this.policy = target.policy
+    if (target.drain !== undefined) this.drain = target.drain
+    if (target.admit !== undefined) this.admit = (tx, candidates) => this.#admit(tx, candidates)
+    if (target.settled !== undefined) this.settled = (tx, ends) => this.#settled(tx, ends)
   }
 
   get approaching(): number {
@@ -28,6 +34,17 @@ export class WatchedTarget implements Target {
   /** The number of unanswered calls. */
   get busy(): number {
     return this.#busy
+  }
+
+  /** The hooks as they are now: a test may change them. */
+  async #admit(...[tx, candidates]: Parameters<NonNullable<Target['admit']>>): Promise<readonly Admission[]> {
+    return (await this.#target.admit?.(tx, candidates)) ?? []
+  }
+
+  async #settled(
+    ...[tx, ends]: Parameters<NonNullable<Target['settled']>>
+  ): Promise<ReadonlyMap<string, ScheduleEffect> | void> {
+    return this.#target.settled?.(tx, ends)
   }
 
   requiredScope(spec: Spec): string {

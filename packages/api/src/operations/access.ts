@@ -205,9 +205,10 @@ export const accessOperations = {
     summary: 'Delete all schedules of a project',
     description: 'Deletes them in one transaction. The project must be the caller’s own.',
     role: 'admin',
+    projectParam: 'id',
     params: idParams,
     success: { status: 200, description: 'How many were deleted.', schema: deletedSchedules },
-    problems: ['project_not_found'],
+    problems: [],
   },
   previewPurge: {
     method: 'get',
@@ -216,9 +217,10 @@ export const accessOperations = {
     summary: 'Preview a purge',
     description: 'Counts the rows that a purge would remove. The project must be the caller’s own.',
     role: 'admin',
+    projectParam: 'id',
     params: idParams,
     success: { status: 200, description: 'The counts.', schema: purgeCounts },
-    problems: ['project_not_found'],
+    problems: [],
   },
   purgeProject: {
     method: 'post',
@@ -230,9 +232,10 @@ export const accessOperations = {
       'deleted and all runs must have ended. Keys stay. Members that were removed or may only read stay too, because ' +
       'without its entry such a subject could do all that its key or token says. The project must be the caller’s own.',
     role: 'admin',
+    projectParam: 'id',
     params: idParams,
     body: purgeRequest,
     success: { status: 200, description: 'How many rows were removed.', schema: purgeCounts },
-    problems: ['project_not_found', 'purge_refused', 'state_conflict'],
+    problems: ['purge_refused', 'state_conflict'],
   },
 } as const satisfies Readonly<Record<string, Operation>>

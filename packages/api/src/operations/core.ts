@@ -23,12 +23,28 @@ import {
   scheduleQuery,
 } from '../schemas/schedule.ts'
 import { preview, previewRequest, slotRequest, slotsQuery, upcomingSlots } from '../schemas/slot.ts'
+import { targetKinds } from '../schemas/target-kind.ts'
+import { transcriptEvents, transcriptPage, transcriptQuery } from '../schemas/transcript.ts'
 import { idParams, mayBeRepeated, mayMatch } from './parameters.ts'
 
 const ETAG = { ETag: 'The revision, quoted.' }
 const REPLAYED = { 'Idempotency-Replayed': '`true` if this is the answer to an earlier request with the same key.' }
 
 const lastEventId = z.string(expected('an id of an event'))
+
+/** Where a stream of server-sent events continues. */
+const streamPosition = {
+  headers: z.object({
+    'last-event-id': lastEventId
+      .optional()
+      .meta({ description: 'The stream continues after this event. Browsers send the header when they reconnect.' }),
+  }),
+  query: z.strictObject({
+    after: lastEventId
+      .optional()
+      .meta({ description: 'The same as `Last-Event-ID`, for clients that cannot set headers.' }),
+  }),
+}
 
 /** Operations on schedules, runs, cadences, events and audits. */
 export const coreOperations = {
@@ -46,7 +62,7 @@ export const coreOperations = {
       schema: schedule,
       headers: { ...ETAG, Location: 'The URL of the schedule.', ...REPLAYED },
     },
-    problems: ['quota_exceeded', 'idempotency_in_flight', 'idempotency_key_reused'],
+    problems: ['quota_exceeded', 'idempotency_in_flight', 'idempotency_key_reused', 'target_hook_failed'],
   },
   previewSchedule: {
     method: 'post',
@@ -61,7 +77,7 @@ export const coreOperations = {
       description: 'The schedule with every default filled in, and its next slots.',
       schema: schedulePreview,
     },
-    problems: [],
+    problems: ['target_hook_failed'],
   },
   createSchedules: {
     method: 'post',
@@ -80,7 +96,7 @@ export const coreOperations = {
       schema: createdBatch,
       headers: REPLAYED,
     },
-    problems: ['quota_exceeded', 'idempotency_in_flight', 'idempotency_key_reused'],
+    problems: ['quota_exceeded', 'idempotency_in_flight', 'idempotency_key_reused', 'target_hook_failed'],
   },
   previewSchedules: {
     method: 'post',
@@ -91,7 +107,7 @@ export const coreOperations = {
     role: 'member',
     body: scheduleBatch,
     success: { status: 200, description: 'Each schedule as the create would make it.', schema: previewedBatch },
-    problems: [],
+    problems: ['target_hook_failed'],
   },
   listSchedules: {
     method: 'get',
@@ -142,7 +158,7 @@ export const coreOperations = {
       schema: z.union([schedule, editPlan]),
       headers: ETAG,
     },
-    problems: ['schedule_not_found', 'revision_conflict', 'revision_required'],
+    problems: ['schedule_not_found', 'revision_conflict', 'revision_required', 'target_hook_failed'],
   },
   deleteSchedule: {
     method: 'delete',
@@ -192,7 +208,7 @@ export const coreOperations = {
     role: 'admin',
     params: idParams,
     success: { status: 201, description: 'The run.', schema: run, headers: { Location: 'The URL of the run.' } },
-    problems: ['schedule_not_found', 'overlap', 'grant_invalid'],
+    problems: ['schedule_not_found', 'overlap', 'grant_invalid', 'state_conflict'],
   },
   skipSlot: {
     method: 'post',
@@ -216,6 +232,16 @@ export const coreOperations = {
     body: slotRequest,
     success: { status: 200, description: 'The schedule.', schema: schedule, headers: ETAG },
     problems: ['schedule_not_found', 'slot_not_found'],
+  },
+  listTargetKinds: {
+    method: 'get',
+    path: '/target-kinds',
+    tag: 'targets',
+    summary: 'List the kinds of targets',
+    description: 'All kinds that this server accepts in schedules, those of modules included.',
+    role: 'member',
+    success: { status: 200, description: 'The kinds, sorted by name.', schema: targetKinds },
+    problems: [],
   },
   listRuns: {
     method: 'get',
@@ -260,6 +286,39 @@ export const coreOperations = {
     success: { status: 200, description: 'The run.', schema: runWithAttempts },
     problems: ['run_not_found'],
   },
+  getTranscript: {
+    method: 'get',
+    path: '/runs/{id}/transcript',
+    tag: 'runs',
+    summary: 'Get what a run recorded',
+    description:
+      'The lines that the target recorded while the run ran, in order, across all attempts. Most targets record nothing. Lines are ' +
+      'stored within about a quarter of a second, and kept as long as the run.',
+    role: 'member',
+    params: idParams,
+    query: transcriptQuery,
+    success: { status: 200, description: 'A page.', schema: transcriptPage },
+    problems: ['run_not_found'],
+  },
+  followTranscript: {
+    method: 'get',
+    path: '/runs/{id}/transcript/live',
+    tag: 'runs',
+    summary: 'Follow what a run records',
+    description:
+      'Server-sent events: `line` with a TranscriptLine as data, for every line from the first one on, and `end` with a ' +
+      'TranscriptEndEvent once the run is over. The stream ends with it; a browser would connect again, so close it then.',
+    role: 'member',
+    params: idParams,
+    ...streamPosition,
+    success: {
+      status: 200,
+      description: 'A stream that ends when the run is over.',
+      schema: z.union([transcriptEvents.line, transcriptEvents.end]),
+      mediaType: 'text/event-stream',
+    },
+    problems: ['run_not_found'],
+  },
   cancelRun: {
     method: 'post',
     path: '/runs/{id}/cancel',
@@ -293,16 +352,7 @@ export const coreOperations = {
       'and in the order in which transactions began to write. Two concurrent changes of one run or schedule may come in ' +
       'either order; the data shows its present state. Without a Last-Event-ID the stream begins now.',
     role: 'member',
-    headers: z.object({
-      'last-event-id': lastEventId
-        .optional()
-        .meta({ description: 'The stream continues after this event. Browsers send the header when they reconnect.' }),
-    }),
-    query: z.strictObject({
-      after: lastEventId
-        .optional()
-        .meta({ description: 'The same as `Last-Event-ID`, for clients that cannot set headers.' }),
-    }),
+    ...streamPosition,
     success: {
       status: 200,
       description: 'A stream that does not end.',

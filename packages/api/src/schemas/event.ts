@@ -31,7 +31,7 @@ export const liveEvents = {
   ),
 } as const
 
-export type LiveEventName = keyof typeof liveEvents
+type LiveEventName = keyof typeof liveEvents
 
 export type LiveEvent = {
   [Name in LiveEventName]: {

@@ -5,6 +5,7 @@ import { expected } from '../expected.ts'
 import {
   AUTO_PAUSE_THRESHOLD,
   RETRY_ATTEMPTS,
+  RUN_LIMIT,
   BACKOFF_SECONDS,
   SPREAD_SECONDS,
   STARTING_DEADLINE_SECONDS,
@@ -33,6 +34,9 @@ const fields = {
   }),
 }
 
+const RUN_LIMIT_TEXT =
+  'The schedule is complete once this many runs have begun, those on demand included. Slots that do not run do not count.'
+
 /**
  * How often a run is tried, and how long it waits in between. Does not check that `capSeconds` is at least `baseSeconds`, because a
  * request may leave either to its default.
@@ -52,14 +56,34 @@ export const retryPolicy = z.object(
 /** The policy in an answer: every field is present. */
 export const policy = component(
   'Policy',
-  z.object({ ...fields, retry: retryPolicy }, OBJECT),
+  z.object(
+    {
+      ...fields,
+      retry: retryPolicy,
+      runLimit: wholeNumber(RUN_LIMIT)
+        .optional()
+        .meta({ description: `${RUN_LIMIT_TEXT} Absent: there is no limit.` }),
+    },
+    OBJECT,
+  ),
   'How a schedule behaves.',
 )
 
 /** The policy in a request: any part of it. */
 export const policyInput = component(
   'PolicyInput',
-  z.object({ ...fields, retry: retryPolicy.partial() }, OBJECT).partial(),
+  z
+    .object(
+      {
+        ...fields,
+        retry: retryPolicy.partial(),
+        runLimit: wholeNumber(RUN_LIMIT, ', or null for none')
+          .nullable()
+          .meta({ description: `${RUN_LIMIT_TEXT} Null: there is no limit.` }),
+      },
+      OBJECT,
+    )
+    .partial(),
   'Any part of a policy; the rest is default.',
 )
 

@@ -9,6 +9,7 @@ export const purgeCounts = component(
     schedules: z.int(),
     runs: z.int(),
     attempts: z.int(),
+    transcriptLines: z.int().meta({ description: 'Lines of the transcripts of runs.' }),
     changes: z.int().meta({ description: 'Entries in the history of the schedules.' }),
     revisions: z.int(),
     grants: z.int(),
@@ -18,6 +19,7 @@ export const purgeCounts = component(
         'Admins that were not removed. The entries of other members stay, because they limit what a subject may do.',
     }),
     idempotentAnswers: z.int(),
+    moduleRows: z.int().meta({ description: 'Rows in the tables of modules.' }),
   }),
   'How many rows of a project a purge would remove, or removed.',
 )

@@ -13,9 +13,11 @@ const fields = {
   trigger: z.enum(RUN_TRIGGERS),
   state: z.enum(RUN_STATES),
   reason: z
-    .enum(RUN_REASONS)
+    .string()
     .nullable()
-    .meta({ description: 'Why the slot did not run, or why the run did not go on.' }),
+    .meta({
+      description: `Why the slot did not run, or why the run did not go on: ${RUN_REASONS.join(', ')}, or a reason of a module.`,
+    }),
   explanation: z.string().meta({ description: 'State and reason in a sentence.' }),
   latenessMs: z.int().meta({ description: 'The time from the slot to its line in the ledger.' }),
   attemptCount: z.int(),
@@ -31,6 +33,13 @@ const fields = {
         'Null while a worker holds the run, and once it has ended.',
     }),
   retryAt: instant.nullable().meta({ description: 'When the backoff ends; null unless the run waits for that.' }),
+  deadlineAt: instant.nullable().meta({
+    description: 'When a detached run times out, unless it is completed or its deadline is moved; else null.',
+  }),
+  heartbeatAt: instant
+    .nullable()
+    .meta({ description: 'When the called side last moved the deadline; null if it did not.' }),
+  reference: z.string().nullable().meta({ description: 'What the target called the work that it passed on.' }),
   cancelRequestedAt: instant.nullable(),
   completedAt: instant.nullable(),
   error: json.meta({ description: 'The error of the last attempt; null if there is none.' }),
@@ -48,6 +57,10 @@ const attempt = component(
     completedAt: instant,
     error: json,
     result: json,
+    completedBy: z
+      .string()
+      .nullable()
+      .meta({ description: 'Who completed the attempt; null if its worker ended it, or lost it.' }),
   }),
   'One try at a run.',
 )

@@ -5,7 +5,7 @@ import { expected } from '../expected.ts'
 import { SCHEDULES_PER_REQUEST_MAX, PAUSE_REASON_MAX_LENGTH, SCHEDULE_NAME_MAX_LENGTH } from '../limits.ts'
 import { SCHEDULE_CHANGES, SCHEDULE_CHANGES_EXPLAINED, SCHEDULE_STATES } from '../words.ts'
 import { cadence } from './cadence.ts'
-import { instant } from './fields.ts'
+import { instant, json } from './fields.ts'
 import { grantWarning } from './grant.ts'
 import { pageOf, pageQuery } from './page.ts'
 import { policy, policyInput } from './policy.ts'
@@ -112,6 +112,10 @@ export const scheduleQuery = z.strictObject({
   ...pageQuery,
 })
 
+const kindPreview = json.optional().meta({
+  description: 'What the kind of the target shows, such as a forecast of the cost. Absent if it shows nothing.',
+})
+
 export const schedulePreview = component(
   'SchedulePreview',
   z.object({
@@ -122,6 +126,7 @@ export const schedulePreview = component(
     grantId: z.uuid().nullable().meta({ description: 'Null if the schedule would get a grant of its own.' }),
     ownerSubject: z.string(),
     ...outlook,
+    preview: kindPreview,
   }),
   'The schedule that a create would make, with every default filled in.',
 )
@@ -163,6 +168,7 @@ export const editPlan = component(
     comparedUntil: instant
       .nullable()
       .meta({ description: 'Slots after this instant were not compared; null if all were.' }),
+    preview: kindPreview,
   }),
   'What an edit would do to the future slots.',
 )

@@ -3,8 +3,9 @@ import { z } from 'zod'
 
 import { component } from '../component.ts'
 import { expected } from '../expected.ts'
-import { HTTP_TIMEOUT_SECONDS } from '../limits.ts'
-import { HTTP_METHOD_DEFAULT, HTTP_METHODS } from '../words.ts'
+import { CALLBACK_TIMEOUT, ECHO_PAYLOAD_MAX_BYTES, HTTP_TIMEOUT_SECONDS } from '../limits.ts'
+import { DEADLINE_POLICIES, HTTP_COMPLETIONS, HTTP_METHOD_DEFAULT, HTTP_METHODS } from '../words.ts'
+import { duration } from './duration.ts'
 import { json, NAME_PATTERN, NAME_SHAPE, wholeNumber } from './fields.ts'
 
 const SECRET_REF_SHAPE = `the name of a secret: ${NAME_SHAPE}`
@@ -54,6 +55,28 @@ const httpTarget = component(
     timeoutSeconds: wholeNumber(HTTP_TIMEOUT_SECONDS)
       .optional()
       .meta({ description: `The time limit of one attempt. The default is ${HTTP_TIMEOUT_SECONDS.default}.` }),
+    completion: z
+      .enum(HTTP_COMPLETIONS, expected(`one of ${HTTP_COMPLETIONS.join(', ')}`))
+      .optional()
+      .meta({
+        description:
+          'What ends the run: the response (the default), or a callback. For a callback the request carries a URL and a token, and ' +
+          'any 2xx says that the service has taken the work.',
+      }),
+    callbackTimeout: duration(CALLBACK_TIMEOUT)
+      .optional()
+      .meta({
+        description:
+          'How long the run waits for its callback, or for the next heartbeat of the service. ISO 8601; the default is ' +
+          `${CALLBACK_TIMEOUT.default}.`,
+      }),
+    onDeadline: z
+      .enum(DEADLINE_POLICIES, expected(`one of ${DEADLINE_POLICIES.join(', ')}`))
+      .optional()
+      .meta({
+        description:
+          'If the callback does not come in time: the retry policy decides (`retry`, the default), or the run fails.',
+      }),
   }),
   'An HTTP request. The slot, the attempt and the Idempotency-Key are in its headers.',
 )
@@ -64,19 +87,33 @@ const httpTarget = component(
  */
 export const strictHttpTarget = httpTarget.extend({ auth: strictHttpAuth.optional() }).strict()
 
+const echoTarget = component(
+  'EchoTarget',
+  z.object({
+    kind: z.literal('echo', expected('"echo"')),
+    payload: json
+      .optional()
+      .meta({ description: `The result of each run: at most ${ECHO_PAYLOAD_MAX_BYTES} bytes of JSON.` }),
+  }),
+  'Calls nothing, and answers its payload: for first steps and for tests.',
+)
+
+/** `EchoTarget` as it is enforced: a misspelt field is refused. */
+export const strictEchoTarget = echoTarget.strict()
+
 const otherTarget = component(
   'OtherTarget',
   z.looseObject({
     kind: z
       .string()
-      .regex(/^(?!http$)[a-z][a-z0-9_]{0,30}$/)
-      .meta({ description: 'A kind other than http that this installation serves.' }),
+      .regex(/^(?!(?:http|echo)$)[a-z][a-z0-9_]{0,30}$/)
+      .meta({ description: 'Another kind that this installation serves: see GET /target-kinds.' }),
   }),
   'The fields that a target of that kind needs.',
 )
 
 /** What a schedule calls. */
-export const target = component('Target', z.union([httpTarget, otherTarget]), 'What is called.')
+export const target = component('Target', z.union([httpTarget, echoTarget, otherTarget]), 'What is called.')
 
 export type HttpAuth = z.infer<typeof strictHttpAuth>
 

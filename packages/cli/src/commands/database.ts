@@ -28,6 +28,7 @@ function addUpCommand(migrate: Command, define: Define): void {
 
 interface DownOptions {
   readonly to: number
+  readonly module?: string
   readonly yes?: boolean
 }
 
@@ -38,11 +39,14 @@ function addDown(migrate: Command, define: Define): void {
     .addOption(
       new Option('--to <number>', 'last migration to keep; 0 reverts all').argParser(wholeNumber).makeOptionMandatory(),
     )
+    .option('--module <name>', "revert migrations of this module instead of Carillon's own")
     .option('--yes', 'do not ask for confirmation')
-  examples(down, 'carillon migrate down --to 1')
+  examples(down, 'carillon migrate down --to 1', 'carillon migrate down --module billing --to 0')
   define<DownOptions>(down, async ({ cli, options, show }) => {
-    await confirm(cli, `Revert all migrations after ${options.to} and lose their data?`, options.yes)
-    const answer = await (await openMigrations(cli)).down(options.to)
+    const { to, module } = options
+    const which = module === undefined ? 'all migrations' : `the migrations of ${module}`
+    await confirm(cli, `Revert ${which} after ${to} and lose their data?`, options.yes)
+    const answer = await (await openMigrations(cli)).down(to, module)
     show(answer, () =>
       answer.reverted.length === 0 ? ['nothing to revert'] : answer.reverted.map((name) => `reverted ${name}`),
     )

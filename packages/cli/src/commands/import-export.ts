@@ -21,7 +21,9 @@ import {
 } from '../import/import-report.ts'
 import { toPortable } from '../import/portable-schedule.ts'
 import { IMPORT_FORMATS, readImportFile, type ImportFormat } from '../import/read-import-file.ts'
+import { readTargetJson } from '../options/target-json.ts'
 import { escapeControls } from '../output/text.ts'
+import { usageError } from '../process/cli-error.ts'
 import type { Cli } from '../process/cli.ts'
 import type { Exit } from '../process/exit-codes.ts'
 import { readText } from '../process/input.ts'
@@ -31,6 +33,7 @@ import { examples, type Define, type Invocation } from './define.ts'
 interface ImportOptions {
   readonly format?: ImportFormat
   readonly url?: string
+  readonly targetJson?: string
   readonly timezone?: string
   readonly dryRun?: boolean
   readonly keepGoing?: boolean
@@ -43,6 +46,12 @@ export function addImportCommand(program: Command, define: Define): void {
     .argument('<file>', 'file to read; - for standard input')
     .addOption(new Option('--format <format>', 'format (default: by the name of the file)').choices(IMPORT_FORMATS))
     .option('--url <hook>', 'URL that receives the commands of a crontab other than curl and wget')
+    .addOption(
+      new Option(
+        '--target-json <json|@file|->',
+        'target of those commands, instead of --url; {command} in it becomes the command',
+      ).conflicts('url'),
+    )
     .option('--timezone <zone>', 'time zone of a crontab without CRON_TZ (default: zone of this machine)')
     .option('--dry-run', 'show what would be created, without creating it')
     .option('--keep-going', 'import the other schedules if some are refused')
@@ -50,6 +59,7 @@ export function addImportCommand(program: Command, define: Define): void {
     command,
     'carillon import schedules.yaml --dry-run',
     'crontab -l | carillon import - --format crontab --url https://hooks.example.com/run',
+    'carillon import my.crontab --target-json \'{"kind":"echo","payload":"{command}"}\'',
     'carillon export | CARILLON_API_KEY=another carillon import -',
   )
   define<ImportOptions>(command, importFile)
@@ -58,9 +68,13 @@ export function addImportCommand(program: Command, define: Define): void {
 /** Checks the whole file before it creates anything. */
 async function importFile({ cli, args, options, note, show }: Invocation<ImportOptions>): Promise<Exit> {
   const [path = ''] = args
+  if (path === '-' && options.targetJson === '-') {
+    throw usageError('expected one of the file and --target-json to be -, got both')
+  }
+  const hook = options.targetJson === undefined ? options.url : await readTargetJson(options.targetJson, cli)
   const { notes, ...file } = await readImportFile(path, await readText(path, cli), {
     format: options.format,
-    hookUrl: options.url,
+    hook,
     timezone: options.timezone,
     machineTimezone: new Intl.DateTimeFormat().resolvedOptions().timeZone,
   })

@@ -62,11 +62,13 @@ function countLines(screen: Screen, counts: PurgeCounts): string[] {
     ['Schedules', String(counts.schedules)],
     ['Runs', String(counts.runs)],
     ['Attempts', String(counts.attempts)],
+    ['Transcript lines', String(counts.transcriptLines)],
     ['Revisions', String(counts.revisions)],
     ['Changes', String(counts.changes)],
     ['Grants', String(counts.grants)],
     ['Secrets', String(counts.secrets)],
     ['Members', String(counts.members)],
     ['Idempotency keys', String(counts.idempotentAnswers)],
+    ['Rows of modules', String(counts.moduleRows)],
   ])
 }

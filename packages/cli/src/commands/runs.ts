@@ -5,10 +5,12 @@ import { runFields } from '../output/run-view.ts'
 import { zoneOf } from '../output/schedule-view.ts'
 import { connect } from '../service/connect.ts'
 import { examples, type Define } from './define.ts'
+import { addTranscript } from './run-transcript.ts'
 
 export function addRunsCommand(program: Command, define: Define): void {
-  const runs = program.command('runs').description('show and cancel single runs')
+  const runs = program.command('runs').description('show, follow and cancel single runs')
   addGet(runs, define)
+  addTranscript(runs, define)
   addCancel(runs, define)
 }
 

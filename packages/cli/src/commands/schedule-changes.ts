@@ -6,7 +6,7 @@ import { addPolicyOptions } from '../options/policy-options.ts'
 import { readEdit, type BodyOptions } from '../options/schedule-body.ts'
 import { addTargetOptions } from '../options/target-options.ts'
 import { formatLocal, formatRelative } from '../output/format-time.ts'
-import { scheduleFields, zoneOf } from '../output/schedule-view.ts'
+import { kindPreviewLines, scheduleFields, zoneOf } from '../output/schedule-view.ts'
 import { styled } from '../output/style.ts'
 import type { Screen } from '../output/terminal.ts'
 import { confirm } from '../process/input.ts'
@@ -36,6 +36,7 @@ export function addEditCommand(schedules: Command, define: Define): void {
     'carillon schedules edit Digest --cron "0 8 * * 1-5" --dry-run',
     'carillon schedules edit Digest --timezone Europe/Lisbon --retries 3',
     'carillon schedules edit Digest --url https://digest.internal/v2/run',
+    'carillon schedules edit Digest --run-limit 10',
   )
   define<EditOptions>(edit, async ({ cli, args, options, show, note }) => {
     const client = connect(cli)
@@ -54,7 +55,8 @@ export function addEditCommand(schedules: Command, define: Define): void {
   })
 }
 
-function planLines(screen: Screen, { schedule, added, removed, comparedUntil }: EditPlan, now: number): string[] {
+function planLines(screen: Screen, plan: EditPlan, now: number): string[] {
+  const { schedule, added, removed, comparedUntil, preview } = plan
   const zone = zoneOf(schedule)
   const changes = [
     ...added.map(({ scheduledFor }) => ({ scheduledFor, sign: '+', style: 'green' as const })),
@@ -69,6 +71,7 @@ function planLines(screen: Screen, { schedule, added, removed, comparedUntil }: 
     }),
     ...(changes.length === 0 ? ['no slot is added or removed'] : []),
     ...(comparedUntil === null ? [] : [`compared until ${formatLocal(comparedUntil, zone)}`]),
+    ...kindPreviewLines(screen, preview),
   ]
 }
 

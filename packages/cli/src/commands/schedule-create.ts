@@ -5,6 +5,7 @@ import { addCadenceOptions, getCadence, type CadenceOptions } from '../options/c
 import { dropUndefined, durationMs, moment, wholeNumber } from '../options/option-values.ts'
 import { addPolicyOptions } from '../options/policy-options.ts'
 import { readInput, type BodyOptions } from '../options/schedule-body.ts'
+import { readTargetJson } from '../options/target-json.ts'
 import { addTargetOptions } from '../options/target-options.ts'
 import { runFields } from '../output/run-view.ts'
 import { previewLines, scheduleFields, zoneOf } from '../output/schedule-view.ts'
@@ -40,6 +41,7 @@ export function addCreateCommand(schedules: Command, define: Define): void {
     'carillon schedules create "First light" --in 5s --url http://127.0.0.1:7400/healthz --method GET',
     'carillon schedules create Digest --cron "0 9 * * 1-5" --timezone Europe/Madrid --url https://digest.internal/run',
     'carillon schedules create Beat --every 15m --url https://hooks.example.com/beat --payload \'{"list":"a"}\' --overlap queue',
+    'carillon schedules create Hello --every 1m --target-json \'{"kind":"echo","payload":"hello"}\' --run-limit 3',
     'carillon schedules create --file schedule.json --dry-run',
     'carillon schedules create --file schedule.json --wait',
   )
@@ -86,6 +88,7 @@ async function showFirstRun(
 interface PreviewOptions extends CadenceOptions {
   readonly from?: string
   readonly count?: number
+  readonly targetJson?: string
 }
 
 export function addPreviewCommand(schedules: Command, define: Define): void {
@@ -94,13 +97,25 @@ export function addPreviewCommand(schedules: Command, define: Define): void {
   addCadenceOptions(preview)
     .addOption(new Option('--from <time>', 'show slots after this time (default: now)').argParser(moment))
     .addOption(new Option('--count <count>', count).argParser(wholeNumber))
+    .addOption(
+      new Option('--target-json <json|@file|->', 'check this target too, and show what its kind says about the slots')
+        .conflicts('from')
+        .conflicts('count'),
+    )
   examples(
     preview,
     'carillon schedules preview --cron "30 2 * * *" --timezone America/New_York',
     'carillon schedules preview --rrule "FREQ=MONTHLY;BYDAY=1MO" --start 2026-01-05T09:00:00 --count 12',
+    'carillon schedules preview --cron @daily --target-json @target.json',
   )
   define<PreviewOptions>(preview, async ({ cli, options, show }) => {
     const cadence = getCadence(options, cli.clock.now())
+    if (options.targetJson !== undefined) {
+      const target = await readTargetJson(options.targetJson, cli)
+      const plan = await connect(cli).schedules.preview({ name: 'preview', cadence, target })
+      show(plan, () => previewLines(cli.terminal, plan, zoneOf({ cadence }), cli.clock.now()))
+      return
+    }
     const query = dropUndefined({ from: options.from, count: options.count })
     const answer = await connect(cli).cadence.preview({ cadence, ...query })
     show(answer, () => previewLines(cli.terminal, answer, zoneOf({ cadence }), cli.clock.now()))

@@ -4,8 +4,8 @@ import { parseCrontab } from './crontab.ts'
 
 const HOOK = 'https://hooks.example.com/run'
 
-function parse(text: string, hookUrl?: string) {
-  return parseCrontab(text, { timezone: 'UTC', hookUrl })
+function parse(text: string, hook?: string) {
+  return parseCrontab(text, { timezone: 'UTC', hook })
 }
 
 function namesIn(text: string): string[] {

@@ -10,9 +10,12 @@ import { splitShellWords } from './shell-words.ts'
 interface CrontabOptions {
   /** The time zone of the lines before the first `CRON_TZ=` or `TZ=`. */
   readonly timezone: string
-  /** The URL that receives every command other than curl and wget. Without it such commands are refused. */
-  readonly hookUrl?: string | undefined
+  /** What receives every command other than curl and wget. Without it such commands are refused. */
+  readonly hook?: CommandHook | undefined
 }
+
+/** A URL, or a target in whose texts `{command}` becomes the command. */
+export type CommandHook = string | ScheduleInput['target']
 
 type Entry = Extract<CrontabLine, { kind: 'entry' }>
 
@@ -20,11 +23,11 @@ const NAME_COLUMNS = 60
 const ZONE_VARIABLES = ['CRON_TZ', 'TZ']
 const REBOOT_REASON =
   'expected a time, got @reboot: a schedule does not start with a machine; use its service manager, and remove the line'
-const HOOK_ADVICE = 'rewrite it, or pass --url with a hook that runs the commands it receives'
+const HOOK_ADVICE = 'rewrite it, or pass --url with a hook that runs the commands it receives, or --target-json'
 const USER_ADVICE = 'this looks like a system crontab, whose sixth field is a user: remove the user'
 
 /** Reads a user's crontab. Calls of curl and wget become HTTP targets; other commands are sent to a hook. */
-export function parseCrontab(text: string, { timezone, hookUrl }: CrontabOptions): ImportFile {
+export function parseCrontab(text: string, { timezone, hook }: CrontabOptions): ImportFile {
   const entries: ImportEntry[] = []
   const refusals: RefusedEntry[] = []
   const notes: string[] = []
@@ -39,7 +42,7 @@ export function parseCrontab(text: string, { timezone, hookUrl }: CrontabOptions
     else if (line.kind === 'unreadable') refusals.push({ place, name: null, reason: line.reason })
     else if (line.kind === 'entry') {
       const base = comment ?? cutText(line.command, NAME_COLUMNS)
-      const translated = translate(line, hookUrl)
+      const translated = translate(line, hook)
       if (translated.ok) {
         const name = names.take(base)
         const cadence = { kind: 'cron' as const, expression: line.expression, timezone: zone }
@@ -72,7 +75,7 @@ function nameIn(comment: string): string | null {
   return text === '' || isHeader || isEntry || !/\p{Letter}/u.test(text) ? null : cutText(text, NAME_COLUMNS)
 }
 
-function translate(entry: Entry, hookUrl: string | undefined): Translated {
+function translate(entry: Entry, hook: CommandHook | undefined): Translated {
   if (entry.expression.toLowerCase() === '@reboot') return { ok: false, reason: REBOOT_REASON }
   const { words, outputs, shellOnly } = splitShellWords(entry.command)
   const [program = '', ...rest] = words
@@ -84,7 +87,7 @@ function translate(entry: Entry, hookUrl: string | undefined): Translated {
     const translated = name === 'curl' ? translateCurl(rest) : translateWget(rest)
     return translated.ok ? { ...translated, notes: [...translated.notes, ...callNotes(entry, outputs)] } : translated
   }
-  if (hookUrl !== undefined) return callHook(entry, hookUrl)
+  if (hook !== undefined) return typeof hook === 'string' ? callUrl(entry, hook) : callTarget(entry, hook)
   const got = shellOnly === null ? program : `a command that needs a shell (${shellOnly})`
   return { ok: false, reason: `expected a call of curl or wget, got ${got}: ${HOOK_ADVICE}` }
 }
@@ -97,9 +100,21 @@ function callNotes({ stdin }: Entry, outputs: readonly string[]): string[] {
   ]
 }
 
-function callHook({ command, stdin }: Entry, url: string): Translated {
+function callUrl({ command, stdin }: Entry, url: string): Translated {
   const payload = { command, ...(stdin === null ? {} : { stdin }) }
   const target: ScheduleInput['target'] = { kind: 'http', url, method: 'POST', payload }
   const notes = stdin === null ? [] : ['the text after % is standard input in cron; the hook receives it as stdin']
   return { ok: true, content: { target }, notes }
+}
+
+function callTarget({ command, stdin }: Entry, hook: ScheduleInput['target']): Translated {
+  const fill = (value: unknown): unknown => {
+    if (typeof value === 'string') return value.replaceAll('{command}', () => command)
+    if (Array.isArray(value)) return value.map(fill)
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, fill(each)]))
+  }
+  const notes =
+    stdin === null ? [] : ['the text after % is standard input in cron; the target gets none, so it is ignored']
+  return { ok: true, content: { target: fill(hook) as ScheduleInput['target'] }, notes }
 }

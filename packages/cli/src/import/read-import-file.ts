@@ -1,4 +1,4 @@
-import { parseCrontab } from './crontab.ts'
+import { parseCrontab, type CommandHook } from './crontab.ts'
 import { parseJson, parseNdjson } from './documents.ts'
 import type { ImportFile } from './import-entry.ts'
 import { parseYaml } from './yaml-document.ts'
@@ -9,7 +9,8 @@ export type ImportFormat = (typeof IMPORT_FORMATS)[number]
 
 interface ReadOptions {
   readonly format?: ImportFormat | undefined
-  readonly hookUrl?: string | undefined
+  /** What receives the commands of a crontab. */
+  readonly hook?: CommandHook | undefined
   readonly timezone?: string | undefined
   /** The time zone of this machine. Its cron daemon reads a crontab in that zone unless the crontab names another. */
   readonly machineTimezone: string
@@ -29,8 +30,8 @@ export async function readImportFile(path: string, text: string, options: ReadOp
 }
 
 /** A crontab that names no time zone is in that of its machine. The CLI assumes the zone of this machine and notes it. */
-function readCrontab(text: string, { hookUrl, timezone, machineTimezone }: ReadOptions): ImportFile {
-  const file = parseCrontab(text, { hookUrl, timezone: timezone ?? machineTimezone })
+function readCrontab(text: string, { hook, timezone, machineTimezone }: ReadOptions): ImportFile {
+  const file = parseCrontab(text, { hook, timezone: timezone ?? machineTimezone })
   const isGuessed = timezone === undefined && !/^\s*(CRON_)?TZ\s*=/m.test(text) && file.entries.length > 0
   if (!isGuessed) return file
   const note = `the crontab names no time zone: using ${machineTimezone}, the zone of this machine; --timezone sets another`

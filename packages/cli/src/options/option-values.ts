@@ -10,6 +10,13 @@ export function wholeNumber(text: string): number {
   throw new InvalidArgumentError('expected a whole number')
 }
 
+/** A whole number or `none`. Not null for `none`: commander would make it an empty text. */
+export function countOrNone(text: string): number | 'none' {
+  if (text === 'none') return text
+  if (/^\d{1,12}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('expected a whole number, or none')
+}
+
 /** Puts a `T` between a date and a time. Checks nothing: the server decides which instant the text means. */
 export function moment(text: string): string {
   return text.trim().replace(/^(\d{4}-\d\d-\d\d) +(?=\d)/, '$1T')

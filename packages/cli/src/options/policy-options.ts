@@ -11,7 +11,7 @@ import {
 } from '@carillon/api'
 import { Option, type Command } from 'commander'
 
-import { dropUndefined, durationSeconds, wholeNumber } from './option-values.ts'
+import { countOrNone, dropUndefined, durationSeconds, wholeNumber } from './option-values.ts'
 
 type PolicyInput = NonNullable<ScheduleInput['policy']>
 
@@ -23,6 +23,7 @@ export interface PolicyOptions {
   readonly retries?: number
   readonly autoPause?: number
   readonly spread?: number
+  readonly runLimit?: number | 'none'
 }
 
 export function addPolicyOptions(command: Command): Command {
@@ -40,6 +41,9 @@ export function addPolicyOptions(command: Command): Command {
     new Option('--retries <count>', retries).argParser(wholeNumber),
     new Option('--auto-pause <count>', autoPause).argParser(wholeNumber),
     new Option('--spread <duration>', spread).argParser(durationSeconds),
+    new Option('--run-limit <count>', 'complete the schedule after this many runs; none for no limit').argParser(
+      countOrNone,
+    ),
   ]
   for (const option of options) command.addOption(option.helpGroup('Policy:'))
   return command
@@ -47,7 +51,7 @@ export function addPolicyOptions(command: Command): Command {
 
 /** The part of a policy that the options set; undefined if they set none. */
 export function readPolicy(options: PolicyOptions): PolicyInput | undefined {
-  const { overlap, missed, deadline, retries, autoPause, spread } = options
+  const { overlap, missed, deadline, retries, autoPause, spread, runLimit } = options
   const policy: PolicyInput = dropUndefined({
     overlap,
     missed,
@@ -55,6 +59,7 @@ export function readPolicy(options: PolicyOptions): PolicyInput | undefined {
     retry: retries === undefined ? undefined : { maxAttempts: retries + 1 },
     autoPauseThreshold: autoPause,
     spreadSeconds: spread,
+    runLimit: runLimit === 'none' ? null : runLimit,
   })
   return Object.keys(policy).length === 0 ? undefined : policy
 }

@@ -6,7 +6,7 @@ import { readText } from '../process/input.ts'
 import { editedCadence, getCadence, hasBounds, readCadence, type CadenceOptions } from './cadence-options.ts'
 import { dropUndefined } from './option-values.ts'
 import { readPolicy, type PolicyOptions } from './policy-options.ts'
-import { readTarget, type TargetOptions } from './target-options.ts'
+import { hasTarget, readTarget, type TargetOptions } from './target-options.ts'
 
 export interface BodyOptions extends CadenceOptions, TargetOptions, PolicyOptions {
   readonly file?: string
@@ -24,8 +24,8 @@ export async function readInput(
 ): Promise<ScheduleInput> {
   if (options.file !== undefined) return readInputFile(options.file, name, options, context)
   const cadence = getCadence(options, context.clock.now())
-  const target = readTarget(options)
-  if (target === undefined) throw usageError('expected --url or --target, got neither')
+  const target = await readTarget(options, context)
+  if (target === undefined) throw usageError('expected --url or --target-json, got neither')
   if (name === undefined) throw usageError('expected a name, got none')
   const { grant, owner } = options
   return {
@@ -69,7 +69,7 @@ export async function readEdit(
   const edit: ScheduleEdit = dropUndefined({
     name,
     cadence: editedCadence(schedule.cadence, options, context.clock.now()),
-    target: readTarget(options, schedule.target),
+    target: await readTarget(options, context, schedule.target),
     policy: readPolicy(options),
     grantId: grant === 'none' ? null : grant,
   })
@@ -82,7 +82,7 @@ function requireFileAlone(options: BodyOptions, { clock }: Pick<Context, 'clock'
   const hasOthers =
     readCadence(options, clock.now()) !== undefined ||
     hasBounds(options) ||
-    readTarget(options) !== undefined ||
+    hasTarget(options) ||
     readPolicy(options) !== undefined ||
     options.grant !== undefined ||
     options.owner !== undefined

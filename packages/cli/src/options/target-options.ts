@@ -1,16 +1,10 @@
-import {
-  HTTP_METHOD_DEFAULT,
-  HTTP_METHODS,
-  HTTP_TIMEOUT_SECONDS,
-  SECRET_AUTH_KINDS,
-  type ScheduleInput,
-} from '@carillon/api'
+import { HTTP_METHOD_DEFAULT, HTTP_METHODS, HTTP_TIMEOUT_SECONDS, SECRET_AUTH_KINDS } from '@carillon/api'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 
 import { usageError } from '../process/cli-error.ts'
+import type { Cli } from '../process/cli.ts'
 import { dropUndefined, durationSeconds, header, json, type Headers } from './option-values.ts'
-
-export type TargetDefinition = ScheduleInput['target']
+import { readTargetJson, type TargetDefinition } from './target-json.ts'
 
 interface SecretAuth {
   readonly kind: string
@@ -28,7 +22,7 @@ export interface TargetOptions {
   readonly payload?: unknown
   readonly auth?: SecretAuth | typeof NO_AUTH
   readonly timeout?: number
-  readonly target?: unknown
+  readonly targetJson?: string
 }
 
 export function addTargetOptions(command: Command): Command {
@@ -43,7 +37,7 @@ export function addTargetOptions(command: Command): Command {
     new Option('--payload <json>', 'request body').argParser(json),
     new Option('--auth <kind:secret>', auth).argParser(readAuth),
     new Option('--timeout <duration>', timeout).argParser(durationSeconds),
-    new Option('--target <json>', 'a target of any kind as JSON, instead of the options above').argParser(json),
+    new Option('--target-json <json|@file|->', 'a target of any kind as JSON, instead of the options above'),
   ]
   for (const option of options) command.addOption(option.helpGroup('Target:'))
   return command
@@ -63,9 +57,36 @@ function readAuth(text: string): SecretAuth | typeof NO_AUTH {
   throw new InvalidArgumentError(`expected ${authForms('secret')}, by the name of the secret, or none`)
 }
 
+/** The flags of http targets that the user passed. */
+function httpFlags({ url, method, header: headers, payload, auth, timeout }: TargetOptions): string[] {
+  const passed = { '--url': url, '--method': method, '--header': headers, '--payload': payload, '--auth': auth }
+  return Object.entries({ ...passed, '--timeout': timeout })
+    .filter(([, value]) => value !== undefined)
+    .map(([flag]) => flag)
+}
+
+/** True if the user passed an option that describes a target. */
+export function hasTarget(options: TargetOptions): boolean {
+  return options.targetJson !== undefined || httpFlags(options).length > 0
+}
+
 /** The target that the options describe, as changes to `current` if there is one; undefined if they set nothing. */
-export function readTarget(options: TargetOptions, current?: TargetDefinition): TargetDefinition | undefined {
-  const { url, method, header: headers, payload, auth, timeout, target } = options
+export async function readTarget(
+  options: TargetOptions,
+  context: Pick<Cli, 'cwd' | 'stdin'>,
+  current?: TargetDefinition,
+): Promise<TargetDefinition | undefined> {
+  const { url, method, header: headers, payload, auth, timeout, targetJson } = options
+  const flags = httpFlags(options)
+  if (targetJson !== undefined) {
+    if (flags.length > 0) throw usageError(`expected --target-json alone, got it with ${flags.join(', ')}`)
+    return readTargetJson(targetJson, context)
+  }
+  if (flags.length === 0) return undefined
+  const base = current ?? { kind: 'http' }
+  if (base.kind !== 'http') {
+    throw usageError(`expected --target-json for a target of kind ${base.kind}, got ${flags.join(', ')}`)
+  }
   const changes = dropUndefined({
     url,
     method,
@@ -74,16 +95,5 @@ export function readTarget(options: TargetOptions, current?: TargetDefinition): 
     auth: auth === NO_AUTH ? { kind: NO_AUTH } : auth,
     timeoutSeconds: timeout,
   })
-  const hasChanges = Object.keys(changes).length > 0
-  if (target !== undefined) {
-    if (hasChanges) throw usageError('expected --target alone, got it with other target options')
-    // The CLI sends what the user typed without checking it: the server checks it and names each field at fault.
-    return target as TargetDefinition
-  }
-  if (!hasChanges) return undefined
-  const base = current ?? { kind: 'http' }
-  if (base.kind !== 'http') {
-    throw usageError(`expected --target for a target of kind ${base.kind}, got options of an http target`)
-  }
   return { ...base, ...changes }
 }

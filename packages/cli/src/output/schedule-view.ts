@@ -48,7 +48,12 @@ export function scheduleFields(screen: Screen, schedule: Schedule, now: number):
 }
 
 /** The next slots of a cadence, and the daylight saving changes that affect them. */
-export function previewLines(screen: Screen, preview: Preview, timezone: string, now: number): string[] {
+export function previewLines(
+  screen: Screen,
+  { preview: ofKind, ...preview }: Preview & { readonly preview?: unknown },
+  timezone: string,
+  now: number,
+): string[] {
   const { description, slots, warnings } = preview
   const columns: Column<Preview['slots'][number]>[] = [
     { title: 'LOCAL', of: ({ scheduledFor }) => formatLocal(scheduledFor, timezone) },
@@ -61,7 +66,14 @@ export function previewLines(screen: Screen, preview: Preview, timezone: string,
     ...(slots.length === 0 ? ['It has no further slots.'] : tableLines(screen, columns, slots)),
     ...(warnings.length === 0 ? [] : ['']),
     ...warnings.map(({ message }) => styled(screen, 'yellow', message)),
+    ...kindPreviewLines(screen, ofKind),
   ]
+}
+
+/** What the kind of a target shows in a preview: none if it shows nothing. */
+export function kindPreviewLines(screen: Screen, preview: unknown): string[] {
+  if (preview === undefined) return []
+  return ['', styled(screen, 'bold', 'The target says'), ...JSON.stringify(preview, null, 2).split('\n')]
 }
 
 type Target = Schedule['target']
@@ -94,13 +106,15 @@ function grantText(
   return `${grantId}, ${verb} ${at(grantExpiresAt)}${advice}`
 }
 
-function policyText({ overlap, missed, autoPauseThreshold, retry, spreadSeconds }: Schedule['policy']): string {
+function policyText(policy: Schedule['policy']): string {
+  const { overlap, missed, autoPauseThreshold, retry, spreadSeconds, runLimit } = policy
   const parts = [
     `overlap ${overlap}`,
     `missed ${missed}`,
     `${retry.maxAttempts} ${retry.maxAttempts === 1 ? 'attempt' : 'attempts'}`,
     autoPauseThreshold === 0 ? 'never pauses itself' : `pauses after ${autoPauseThreshold} failed runs`,
     ...(spreadSeconds === 0 ? [] : [`spread over ${spreadSeconds} s`]),
+    ...(runLimit === undefined ? [] : [`complete after ${runLimit} ${runLimit === 1 ? 'run' : 'runs'}`]),
   ]
   return parts.join(', ')
 }

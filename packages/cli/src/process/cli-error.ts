@@ -9,6 +9,8 @@ export type CliErrorCode =
   | 'name_ambiguous'
   | 'file_unreadable'
   | 'file_invalid'
+  | 'file_exists'
+  | 'file_unwritable'
   | 'output_unwritable'
   | 'not_confirmed'
   | 'timed_out'

@@ -1,13 +1,29 @@
-import { ApiError, RETRY_AFTER_PROBLEMS, UnreachableError, type LiveEvent } from '@carillon/api'
+import {
+  ApiError,
+  RETRY_AFTER_PROBLEMS,
+  UnreachableError,
+  type Client,
+  type LiveEvent,
+  type TranscriptEvent,
+} from '@carillon/api'
 
 import type { Cli } from '../process/cli.ts'
 import { connect } from './connect.ts'
 
 /** An event of the server; or `open`, each time a connection is established: from then on no event is missed. */
-export type FollowedEvent = LiveEvent | { readonly event: 'open' }
+type Followed<Event> = Event | { readonly event: 'open' }
+
+/** Where a connection begins, and what is called with each position. */
+interface StreamFrom {
+  readonly lastEventId: string | undefined
+  readonly onPosition: (position: string) => void
+}
+
+/** Opens one connection to a stream. */
+type Source<Event> = (client: Client, from: StreamFrom) => AsyncGenerator<Event, void, undefined>
 
 interface FollowOptions {
-  /** Start after this event. @default now */
+  /** Start after this event. @default where the stream begins by itself */
   readonly lastEventId?: string
   /** Stops following. */
   readonly signal: AbortSignal
@@ -18,12 +34,30 @@ interface FollowOptions {
 const WAIT_FIRST_MS = 500
 const WAIT_MAX_MS = 15_000
 
+/** Follows the events of the project. */
+export function followEvents(cli: Cli, options: FollowOptions): AsyncGenerator<Followed<LiveEvent>> {
+  return follow(cli, options, (client, from) => client.events(from))
+}
+
+/** Follows what a run records. After `end` the caller stops. */
+export function followTranscript(
+  cli: Cli,
+  runId: string,
+  options: FollowOptions,
+): AsyncGenerator<Followed<TranscriptEvent>> {
+  return follow(cli, options, (client, from) => client.runs.followTranscript(runId, from))
+}
+
 /**
- * Follows the event stream until the signal aborts. If the connection breaks, reconnects with backoff and continues after the last
+ * Follows a stream until the signal aborts. If the connection breaks, reconnects with backoff and continues after the last
  * event seen. Throws if the first connection fails, because then the URL or the key is wrong and waiting does not help. Throws if
  * a later one fails for a reason that does not pass, such as a revoked key.
  */
-export async function* followEvents(cli: Cli, options: FollowOptions): AsyncGenerator<FollowedEvent> {
+async function* follow<Event extends { readonly event: string }>(
+  cli: Cli,
+  options: FollowOptions,
+  source: Source<Event>,
+): AsyncGenerator<Followed<Event>> {
   const { signal, onBreak } = options
   let { lastEventId } = options
   let waitMs = WAIT_FIRST_MS
@@ -33,7 +67,7 @@ export async function* followEvents(cli: Cli, options: FollowOptions): AsyncGene
       const onPosition = (position: string): void => {
         lastEventId = position
       }
-      for await (const followed of openStream(cli, { lastEventId, onPosition }, signal)) {
+      for await (const followed of openStream(cli, (client) => source(client, { lastEventId, onPosition }), signal)) {
         if (followed.event === 'open') {
           hasBeenOpen = true
           waitMs = WAIT_FIRST_MS
@@ -52,11 +86,11 @@ export async function* followEvents(cli: Cli, options: FollowOptions): AsyncGene
 }
 
 /** One connection. Throws if it breaks; returns if the server closes it. */
-async function* openStream(
+async function* openStream<Event>(
   cli: Cli,
-  from: { lastEventId: string | undefined; onPosition: (position: string) => void },
+  open: (client: Client) => AsyncGenerator<Event, void, undefined>,
   signal: AbortSignal,
-): AsyncGenerator<FollowedEvent> {
+): AsyncGenerator<Followed<Event>> {
   const opened = Promise.withResolvers<void>()
   const closing = new AbortController()
   const client = connect(cli, {
@@ -67,7 +101,7 @@ async function* openStream(
       return response
     },
   })
-  const events = client.events(from)
+  const events = open(client)
   const first = events.next()
   // If the consumer stops at `open`, closing the connection rejects this promise when nothing awaits it any more.
   first.catch(() => undefined)

@@ -19,6 +19,7 @@ export async function readServiceSettings(cli: Cli, { host, port, dataDir }: Add
   const { env, cwd, terminal } = cli
   const hasLevel = (env['CARILLON_LOG_LEVEL'] ?? '') !== ''
   return readSettings(env, {
+    folder: cwd,
     ...(host === undefined ? {} : { host }),
     ...(port === undefined ? {} : { port }),
     ...(dataDir === undefined ? {} : { dataDir: resolve(cwd, dataDir) }),

@@ -16,7 +16,7 @@ const HALF_PAST = JSON.stringify({ kind: 'cron', expression: '30 * * * *', timez
 
 function policyOf(spreadSeconds = 0): string {
   const retry = { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 }
-  const result = resolvePolicy({ spreadSeconds }, { cadenceKind: 'cron', retry })
+  const result = resolvePolicy({ spreadSeconds }, { cadenceKind: 'cron', policy: { retry } })
   if (!result.ok) throw new Error('expected a policy, got problems')
   return JSON.stringify(result.policy)
 }

@@ -55,7 +55,7 @@ describe('slots between two instants', () => {
 describe('the cache', () => {
   test('parses a stored cadence and a stored policy once', () => {
     const cadences = new CadenceCache()
-    const result = cadences.parsePolicyInput(undefined, { cadenceKind: 'cron', retry: RETRY })
+    const result = cadences.parsePolicyInput(undefined, { cadenceKind: 'cron', policy: { retry: RETRY } })
     const policy = result.ok ? result.policy.json : ''
 
     expect(cadences.read(cron('0 9 * * *'))).toBe(cadences.read(cron('0 9 * * *')))
@@ -86,7 +86,8 @@ describe('the cache', () => {
   test('shares one cadence and one policy between equal inputs', () => {
     const cadences = new CadenceCache()
     const parseCadence = () => cadences.parseInput(cronSpec('0 9 * * *'), { now: START, minimumSeconds: 60 })
-    const parsePolicy = () => cadences.parsePolicyInput({ overlap: 'allow' }, { cadenceKind: 'cron', retry: RETRY })
+    const parsePolicy = () =>
+      cadences.parsePolicyInput({ overlap: 'allow' }, { cadenceKind: 'cron', policy: { retry: RETRY } })
 
     const [first, second] = [parseCadence(), parseCadence()]
 

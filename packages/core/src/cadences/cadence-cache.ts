@@ -17,6 +17,9 @@ export interface NextDue {
   readonly dueAt: number | null
 }
 
+/** Of a schedule that has no further slot. */
+export const NOT_DUE: NextDue = { nextSlotAt: null, dueAt: null }
+
 /** Slots in ascending order, and the slot that follows them; null if none follows. */
 export interface FoundSlots {
   readonly slots: readonly number[]

@@ -51,6 +51,11 @@ export class Column<out Value = unknown> {
     return new Column(this.type, { ...this.#options, words, isPartial: true })
   }
 
+  /** Of an enum to which modules add words of their own. */
+  get orOther(): Column<Value | (string & {})> {
+    return new Column(this.type, { ...this.#options, isPartial: true })
+  }
+
   /** An array of such values. */
   get list(): Column<readonly Value[]> {
     return new Column(`${this.type}[]`, this.#options)

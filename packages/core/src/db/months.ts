@@ -2,8 +2,8 @@ import { boolean, columns, text } from './columns.ts'
 import type { Queryable } from './database.ts'
 import { sql } from './sql.ts'
 
-/** The tables of the ledger. Both are partitioned by the month of the slot in UTC. */
-const LEDGER_TABLES = ['runs', 'attempts'] as const
+/** The tables of the ledger. All are partitioned by the month of the slot in UTC. */
+const LEDGER_TABLES = ['runs', 'attempts', 'transcripts'] as const
 
 type LedgerTable = (typeof LEDGER_TABLES)[number]
 
@@ -54,7 +54,7 @@ export async function listPartitions(db: Queryable): Promise<Partition[]> {
 }
 
 /**
- * Drops the months that ended before an instant, with every run and attempt in them. Returns the names of their tables. A month
+ * Drops the months that ended before an instant, with every run, attempt and transcript in them. Returns the names of their tables. A month
  * with an open run stays. Each month is dropped in its own transaction, which holds the lock on the tables for a short time.
  */
 export async function dropPartitions(db: Queryable, p: { before: Date }): Promise<string[]> {
@@ -68,10 +68,15 @@ export async function dropPartitions(db: Queryable, p: { before: Date }): Promis
   return dropped
 }
 
-/** Calls a database function that runs as the ledger's owner, which neither the API nor a worker is. False if the partition exists. */
+/**
+ * Calls a database function that runs as the ledger's owner, which neither the API nor a worker is. False if the partition exists, and if
+ * there is no such table: a migration to an earlier version creates months too.
+ */
 async function createPartition(db: Queryable, { table, from }: Partition): Promise<boolean> {
   const createMonth = sql`create_month(${table}, ${dateOf(from)}::date)`
-  const [row] = await sql`select ${columns('month', { isCreated: boolean.as(createMonth) })}`.execute(db)
+  const [row] = await sql`
+    select ${columns('month', { isCreated: boolean.as(createMonth) })}
+    where to_regclass(${table}) is not null`.execute(db)
   return row?.isCreated === true
 }
 

@@ -1,4 +1,4 @@
-import type { RunReason, RunTrigger } from '@carillon/api'
+import type { RunTrigger } from '@carillon/api'
 
 import { columns, uuid, type RowFrom } from './columns.ts'
 import { stampOf } from './now.ts'
@@ -17,17 +17,19 @@ export interface NewLine {
   readonly state: 'running' | 'pending' | 'skipped' | 'failed'
   /** What a pending run waits for; null in every other state. */
   readonly waits: NewWait | null
-  readonly reason: RunReason | null
+  readonly reason: string | null
   readonly error: string | null
 }
 
 /**
- * What a run waits for: until no other run of its schedule is open (`turn`), or until a worker takes it (`worker`). It waits in a lane of
- * its target kind.
+ * What a run waits for: until no other run of its schedule is open (`turn`), until a worker takes it (`worker`), or until an instant that
+ * a hook named, at most a day ahead (`deferred`). It waits in a lane of its target kind.
  */
 export interface NewWait {
-  readonly for: 'turn' | 'worker'
+  readonly for: 'turn' | 'worker' | 'deferred'
   readonly targetKind: string
+  /** Epoch milliseconds; only for `deferred`. */
+  readonly until?: number
 }
 
 /** Lines to insert. */
@@ -73,7 +75,12 @@ export function runsInsert(p: NewLines): LinesStatement {
       case when line.state in ('skipped', 'failed') then stamp.at end,
       line.error::json,
       line.waits_for,
-      case line.waits_for when 'turn' then 'infinity'::timestamptz when 'worker' then date_trunc('milliseconds', stamp.at) end,
+      case line.waits_for
+        when 'turn' then 'infinity'::timestamptz
+        when 'worker' then date_trunc('milliseconds', stamp.at)
+        when 'deferred' then
+          date_trunc('milliseconds', greatest(stamp.at, least(line.deferred_until, stamp.at + interval '1 day')))
+      end,
       case when line.waits_for is not null then lane_of(line.target_kind, line.tenant_id) end
     from unnest(
       ${lines.map((line) => line.scheduleId)}::uuid[],
@@ -87,9 +94,11 @@ export function runsInsert(p: NewLines): LinesStatement {
       ${lines.map((line) => line.reason)}::run_reason[],
       ${lines.map((line) => line.error)}::text[],
       ${lines.map((line) => line.waits?.for ?? null)}::run_wait[],
-      ${lines.map((line) => line.waits?.targetKind ?? null)}::text[]
+      ${lines.map((line) => line.waits?.targetKind ?? null)}::text[],
+      ${lines.map((line) => instantText(line.waits?.until ?? null))}::timestamptz[]
     ) as line(
-      schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, reason, error, waits_for, target_kind
+      schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, reason, error, waits_for, target_kind,
+      deferred_until
     )
     cross join stamp
     ${p.onConflict === 'keep' ? sql`on conflict do nothing` : sql``}

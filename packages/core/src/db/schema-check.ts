@@ -1,6 +1,3 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-
 import type pg from 'pg'
 
 import { schemaOf } from './pool.ts'
@@ -10,13 +7,6 @@ import { SCHEMA_DEFAULT, searchPath } from './schema-name.ts'
 export interface SchemaDrift {
   readonly missing: readonly string[]
   readonly unexpected: readonly string[]
-}
-
-const EXPECTED = join(import.meta.dirname, 'schema.sql')
-
-/** Compares a database that has applied all migrations with the dump in `schema.sql`. */
-export async function findDrift(pool: pg.Pool, schema?: string): Promise<SchemaDrift> {
-  return compareDumps(readFileSync(EXPECTED, 'utf8'), await dumpSchema(pool, schema))
 }
 
 /** Compares the lines of each statement in any order. A difference names its statement, because many tables have equal lines. */
@@ -56,28 +46,50 @@ const HEADER = `-- Carillon's schema after all migrations, partitions aside. Gen
 -- compares. To read and to review, not to run: only migrations change the schema.
 `
 
+/** One statement of a dump. */
+export interface DumpedStatement {
+  /** The table, type or function that it is about. */
+  readonly subject: string
+  readonly text: string
+}
+
 /**
  * Everything in the schema that a migration can create, as text in a fixed order. The text is the same whatever the schema's name: roles
  * that are named after it are written as for the schema `carillon`.
  */
 export async function dumpSchema(pool: pg.Pool, schemaName?: string): Promise<string> {
-  const schema = schemaOf(pool, schemaName)
+  return dumpText(await readStatements(pool, schemaOf(pool, schemaName)))
+}
+
+export async function readStatements(pool: pg.Pool, schema: string): Promise<DumpedStatement[]> {
   const client = await pool.connect()
   try {
     // Postgres writes the schema of a name only if the search path does not lead to it.
     await client.query(`set search_path = ${searchPath(schema)}`)
-    const statements: string[] = []
-    for (const query of [ENUMS, TABLES, INDEXES, FUNCTIONS, TRIGGERS, POLICIES, GRANTS]) {
-      const { rows } = await client.query<{ statement: string }>(query)
-      statements.push(...rows.map(({ statement }) => `${statement.trimEnd()};\n`))
-    }
-    return [HEADER, ...statements]
-      .join('\n')
-      .replaceAll(qualifierOf(schema), '')
-      .replaceAll(ownNames(schema), SCHEMA_DEFAULT)
+    return await dumpStatements(client, schema)
   } finally {
     client.release(true)
   }
+}
+
+/** The same on a connection whose search path leads to the schema. */
+export async function dumpStatements(client: pg.ClientBase, schema: string): Promise<DumpedStatement[]> {
+  const statements: DumpedStatement[] = []
+  for (const query of [ENUMS, TABLES, INDEXES, FUNCTIONS, TRIGGERS, POLICIES, GRANTS]) {
+    const { rows } = await client.query<{ subject: string; statement: string }>(query)
+    for (const { subject, statement } of rows) {
+      statements.push({ subject, text: anySchema(`${statement.trimEnd()};\n`, schema) })
+    }
+  }
+  return statements
+}
+
+export function dumpText(statements: readonly DumpedStatement[]): string {
+  return [HEADER, ...statements.map(({ text }) => text)].join('\n')
+}
+
+function anySchema(text: string, schema: string): string {
+  return text.replaceAll(qualifierOf(schema), '').replaceAll(ownNames(schema), SCHEMA_DEFAULT)
 }
 
 /** The schema in front of a name: Postgres writes it into some definitions, whatever the search path. Not that of a setting. */
@@ -91,7 +103,7 @@ function ownNames(schema: string): RegExp {
 }
 
 const ENUMS = `
-  select format(
+  select typname as subject, format(
     'create type %s as enum (%s)', pg_type.oid::regtype,
     string_agg(quote_literal(enumlabel), ', ' order by enumsortorder)
   ) as statement
@@ -103,7 +115,7 @@ const ENUMS = `
 
 /** `not null` is dumped with its column, not among the constraints. */
 const TABLES = `
-  select format(
+  select relname as subject, format(
     E'create table %s (\\n  %s\\n)%s%s%s%s', pg_class.oid::regclass,
     concat_ws(E',\\n  ', columns.lines, constraints.lines),
     ' partition by ' || pg_get_partkeydef(pg_class.oid),
@@ -141,7 +153,7 @@ const TABLES = `
 
 /** Without the indexes of constraints: each constraint is dumped with its table. */
 const INDEXES = `
-  select pg_get_indexdef(indexrelid) as statement
+  select relname as subject, pg_get_indexdef(indexrelid) as statement
   from pg_catalog.pg_index
   join pg_catalog.pg_class on pg_class.oid = indrelid
   where relnamespace = current_schema()::regnamespace and not relispartition
@@ -149,20 +161,20 @@ const INDEXES = `
   order by indexrelid::regclass::text collate "C"`
 
 const FUNCTIONS = `
-  select pg_get_functiondef(oid) as statement
+  select proname as subject, pg_get_functiondef(oid) as statement
   from pg_catalog.pg_proc
   where pronamespace = current_schema()::regnamespace
   order by oid::regprocedure::text collate "C"`
 
 const TRIGGERS = `
-  select pg_get_triggerdef(pg_trigger.oid) as statement
+  select relname as subject, pg_get_triggerdef(pg_trigger.oid) as statement
   from pg_catalog.pg_trigger
   join pg_catalog.pg_class on pg_class.oid = tgrelid
   where relnamespace = current_schema()::regnamespace and not relispartition and not tgisinternal
   order by tgrelid::regclass::text collate "C", tgname collate "C"`
 
 const POLICIES = `
-  select concat_ws(' ',
+  select relname as subject, concat_ws(' ',
     format('create policy %I on %s', polname, polrelid::regclass),
     case when polpermissive then 'as permissive' else 'as restrictive' end,
     'for ' || case polcmd when 'r' then 'select' when 'a' then 'insert' when 'w' then 'update' when 'd' then 'delete'
@@ -179,29 +191,29 @@ const POLICIES = `
 
 /** Permissions of other roles than the owner, on relations, columns and functions. */
 const GRANTS = `
-  select format(
+  select subject, format(
     'grant %s on %s to %s', string_agg(privilege, ', ' order by privilege), relation, grantee
   ) as statement
   from (
-    select lower(privilege_type) as privilege, pg_class.oid::regclass::text as relation,
+    select relname as subject, lower(privilege_type) as privilege, pg_class.oid::regclass::text as relation,
       coalesce(nullif(acl.grantee, 0)::regrole::text, 'public') as grantee
     from pg_catalog.pg_class
     cross join lateral aclexplode(relacl) as acl
     where relnamespace = current_schema()::regnamespace and not relispartition and acl.grantee <> relowner
     union all
-    select format('%s (%s)', lower(privilege_type), string_agg(quote_ident(attname), ', ' order by attnum)),
+    select relname, format('%s (%s)', lower(privilege_type), string_agg(quote_ident(attname), ', ' order by attnum)),
       attrelid::regclass::text, coalesce(nullif(acl.grantee, 0)::regrole::text, 'public')
     from pg_catalog.pg_attribute
     join pg_catalog.pg_class on pg_class.oid = attrelid
     cross join lateral aclexplode(attacl) as acl
     where relnamespace = current_schema()::regnamespace and not relispartition and acl.grantee <> relowner
-    group by attrelid, privilege_type, acl.grantee
+    group by relname, attrelid, privilege_type, acl.grantee
     union all
-    select lower(privilege_type), 'function ' || pg_proc.oid::regprocedure::text,
+    select proname, lower(privilege_type), 'function ' || pg_proc.oid::regprocedure::text,
       coalesce(nullif(acl.grantee, 0)::regrole::text, 'public')
     from pg_catalog.pg_proc
     cross join lateral aclexplode(coalesce(proacl, acldefault('f', proowner))) as acl
     where pronamespace = current_schema()::regnamespace and acl.grantee <> proowner
   ) as granted
-  group by relation, grantee
+  group by subject, relation, grantee
   order by relation collate "C", grantee collate "C"`

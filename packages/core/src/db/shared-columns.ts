@@ -15,6 +15,9 @@ export const CADENCE_COLUMN = sql`
 /** The same as text, which is also the key under which a cadence is cached. */
 export const CADENCE_TEXT = text.as(sql`${CADENCE_COLUMN}::text`)
 
+/** Why a slot did not run: one of core's reasons, or one that a module declares. */
+export const RUN_REASON = word('run_reason', RUN_REASONS).orOther
+
 /** A line of the ledger as its users see it. */
 export const RUN_COLUMNS = columns('runs', {
   id: uuid,
@@ -23,7 +26,7 @@ export const RUN_COLUMNS = columns('runs', {
   revision: integer,
   trigger: word('run_trigger', RUN_TRIGGERS),
   state: word('run_state', RUN_STATES),
-  reason: word('run_reason', RUN_REASONS).orNull,
+  reason: RUN_REASON.orNull,
   attemptCount: smallint,
   begunAt: instant,
   startedAt: instant.orNull,
@@ -31,6 +34,11 @@ export const RUN_COLUMNS = columns('runs', {
   retryAt: instant.orNull.as(sql`case runs.waits_for when 'retry' then runs.due_at end`),
   /** Null if a worker holds the run, or if it has ended. */
   waitsFor: word('run_wait', RUN_WAITS).orNull,
+  /** The deadline of a detached run; null in every other state. */
+  deadlineAt: instant.orNull.as(sql`case runs.waits_for when 'completion' then runs.due_at end`),
+  heartbeatAt: instant.orNull,
+  /** What the target called the work that it passed on. */
+  reference: text.orNull,
   cancelRequestedAt: instant.orNull,
   completedAt: instant.orNull,
   error: json().orNull,

@@ -12,6 +12,8 @@ export const SQLSTATE = {
   countsNotAlone: 'CA002',
   /** Carillon's own: a migration found live workers that cannot work with the schema that it creates. */
   workersAlive: 'CA003',
+  /** Carillon's own: a migration cannot be reverted while the database holds tables of modules. */
+  modulesPresent: 'CA004',
 } as const
 
 /** The SQLSTATE of an error that Postgres reported; undefined for any other error, such as a lost connection. */

@@ -7,8 +7,12 @@ import type { Db, Queryable, Tx } from './database.ts'
 import { IDLE_IN_TRANSACTION_TIMEOUT_MS, LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './pool.ts'
 import { apiRole, searchPath } from './schema-name.ts'
 import { sql, type Statement } from './sql.ts'
-import { SQLSTATE, sqlStateOf } from './sqlstate.ts'
+import { isConnectionInDoubt, SQLSTATE, sqlStateOf } from './sqlstate.ts'
 
+const SAVEPOINT: Statement = { text: 'savepoint work', parameters: [] }
+const RELEASE: Statement = { text: 'release savepoint work', parameters: [] }
+const ROLL_BACK_TO_SAVEPOINT: Statement = { text: 'rollback to savepoint work', parameters: [] }
+const NOTHING: Statement = { text: 'select', parameters: [] }
 const TRIES_MAX = 10
 const BACKOFF_BASE_MS = 2
 const BACKOFF_CAP_MS = 250
@@ -101,6 +105,25 @@ async function inTransaction<Result>(
   })
 }
 
+/**
+ * Runs `work` in one transaction of a worker that names a tenant and a project. In the tables of modules it sees only their rows: a policy
+ * of those tables says so. Core's tables have no such policy, because the pipeline works on many tenants at once.
+ */
+export function transactNarrowed<Result>(
+  db: Db,
+  clock: Clock,
+  { tenantId, projectId }: Scope,
+  work: (tx: Tx) => Promise<Result>,
+): Promise<Result> {
+  return transact(db, clock, async (tx) => {
+    await sql`
+      select set_config('carillon.tenant_id', ${tenantId}, true), set_config('carillon.project_id', ${projectId}, true)`.execute(
+      tx,
+    )
+    return work(tx)
+  })
+}
+
 /** The result of a transaction's work, and the statement that it sent last without waiting for the answer. */
 export interface Sent<Result> {
   readonly result: Result
@@ -158,6 +181,63 @@ export async function waitUntil(tx: Tx, instant: number): Promise<void> {
   await sql`select pg_sleep(extract(epoch from ${new Date(instant)}::timestamptz - clock_timestamp()))`.execute(tx)
 }
 
+/**
+ * Runs work after a savepoint of the transaction. If the work throws, only what it wrote is rolled back, and the transaction goes on.
+ * A broken connection or an aborted transaction ends the transaction all the same.
+ */
+export async function withSavepoint<Result>(tx: Tx, work: (tx: Tx) => Promise<Result>): Promise<Result> {
+  await tx.run(SAVEPOINT)
+  try {
+    const result = await work(tx)
+    await tx.run(RELEASE)
+    return result
+  } catch (error) {
+    // On a broken connection this fails as well: the caller learns the error that came first.
+    await tx.run(ROLL_BACK_TO_SAVEPOINT).catch(() => undefined)
+    throw error
+  }
+}
+
+/** False if the connection of the transaction is lost. A transaction that a failed statement has aborted can still be rolled back. */
+export async function isUsable(tx: Tx): Promise<boolean> {
+  try {
+    await tx.run(NOTHING)
+    return true
+  } catch (error) {
+    return sqlStateOf(error) !== undefined && !isConnectionInDoubt(error)
+  }
+}
+
+/** Limits how long each statement of the transaction waits for a lock. */
+export async function limitLockWait(tx: Tx, limitMs: number): Promise<void> {
+  await sql`select set_config('lock_timeout', ${String(limitMs)}, true)`.execute(tx)
+}
+
+/**
+ * Lends the transaction to code that may go on after its time is over: from `close` on it sends nothing more, so that it cannot write into
+ * a later transaction of the same connection.
+ */
+export class LentTransaction implements Tx {
+  readonly isTransaction = true
+  readonly schema: string
+  readonly #tx: Tx
+  #isClosed = false
+
+  constructor(tx: Tx) {
+    this.#tx = tx
+    this.schema = tx.schema
+  }
+
+  close(): void {
+    this.#isClosed = true
+  }
+
+  run(statement: Statement): Promise<unknown[]> {
+    if (this.#isClosed) return Promise.reject(new Error('expected a statement while the hook runs, got one after it'))
+    return this.#tx.run(statement)
+  }
+}
+
 class OpenTransaction implements Tx {
   readonly isTransaction = true
   readonly schema: string
@@ -185,7 +265,8 @@ async function retryAborted<Result>(clock: Clock, attempt: () => Promise<Result>
   }
 }
 
-function isAborted(error: unknown): boolean {
+/** True if Postgres aborted the transaction because of others: then all of it must run again. */
+export function isAborted(error: unknown): boolean {
   const code = sqlStateOf(error)
   return code === SQLSTATE.serializationFailure || code === SQLSTATE.deadlockDetected
 }

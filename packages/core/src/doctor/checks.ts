@@ -9,7 +9,18 @@ import type { ActiveKind, WaitingKind } from './store/target-kinds.ts'
 
 /** The result of one check. */
 export interface Check {
-  readonly name: 'database' | 'schema' | 'clock' | 'tzdata' | 'workers' | 'runs' | 'services' | 'audit' | 'secrets'
+  readonly name:
+    | `module ${string}`
+    | 'modules'
+    | 'database'
+    | 'schema'
+    | 'clock'
+    | 'tzdata'
+    | 'workers'
+    | 'runs'
+    | 'services'
+    | 'audit'
+    | 'secrets'
   /** `failed`: something is broken now. `warning`: something may be broken, or will be. */
   readonly status: 'ok' | 'warning' | 'failed'
   /** What was found and, unless it is ok, what to do. */

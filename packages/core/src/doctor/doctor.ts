@@ -3,16 +3,17 @@ import { countSecrets } from '../access/secrets.ts'
 import { AUDIT_TURN, findLatestAudit } from '../audit/store/audits.ts'
 import { countFindings } from '../audit/store/findings.ts'
 import { createDb, type Db, type Pool } from '../db/database.ts'
-import { migrationStatus } from '../db/migrate.ts'
+import { migrationStatus, type MigrationStatus } from '../db/migrate.ts'
 import { readTransactionTime } from '../db/now.ts'
 import { schemaOf } from '../db/pool.ts'
-import { findDrift } from '../db/schema-check.ts'
+import { findDrift } from '../db/schema-drift.ts'
 import { readPostgresInfo } from '../db/server.ts'
 import { readReached } from '../jobs/turn-service.ts'
 import { type Clock, machineNow, systemClock } from '../kernel/clock.ts'
 import { TZDATA_VERSION } from '../kernel/version.ts'
 import { ageOfOldestBacklog } from '../ledger/backlogs.ts'
 import { listWorkers, type WorkerRecord } from '../pipeline/store/workers.ts'
+import type { AnyManifest, LoadedModule } from '../ports/module.ts'
 import {
   checkAudit,
   checkDatabase,
@@ -25,6 +26,7 @@ import {
   checkWorkers,
   type Check,
 } from './checks.ts'
+import { examineModule } from './module-checks.ts'
 import { countActiveKinds, listWaitingKinds } from './store/target-kinds.ts'
 
 export type { WorkerRecord } from '../pipeline/store/workers.ts'
@@ -41,6 +43,10 @@ export interface DoctorDeps {
   readonly machineNow?: () => number
   /** The keys of `Secrets`; null: there are none. Without this field secrets are not checked. */
   readonly keys?: readonly Buffer[] | null
+  /** The modules of the installation, whose migrations must be applied. @default none */
+  readonly manifests?: readonly AnyManifest[]
+  /** Those whose checks are made. @default none */
+  readonly modules?: readonly LoadedModule[]
 }
 
 /** Checks the database, the workers and their services, and says what is wrong and what to do. Changes nothing. */
@@ -50,6 +56,8 @@ export class Doctor {
   readonly #clock: Clock
   readonly #machineNow: () => number
   readonly #keyIds: readonly string[] | undefined
+  readonly #manifests: readonly AnyManifest[]
+  readonly #modules: readonly LoadedModule[]
 
   /** @throws CarillonError `invalid_input` for a key that does not have 32 bytes */
   constructor(deps: DoctorDeps) {
@@ -57,6 +65,8 @@ export class Doctor {
     this.#db = createDb(deps.pool, { schema: schemaOf(deps.pool, deps.schema) })
     this.#clock = deps.clock ?? systemClock
     this.#machineNow = deps.machineNow ?? machineNow
+    this.#manifests = deps.manifests ?? []
+    this.#modules = (deps.modules ?? []).filter(({ parts }) => (parts.checks ?? []).length > 0)
     this.#keyIds = deps.keys === undefined ? undefined : (deps.keys ?? []).map((key) => new SecretCipher([key]).keyId)
   }
 
@@ -80,6 +90,7 @@ export class Doctor {
       await examined('services', async () => checkServices(await this.listWorkers())),
       await examined('audit', () => this.#audit()),
       ...(this.#keyIds === undefined ? [] : [await this.examineSecrets()]),
+      ...(await this.#examineModules()),
     ]
   }
 
@@ -91,6 +102,18 @@ export class Doctor {
   /** All workers that have a row, each with whether its lease still holds. */
   listWorkers(): Promise<WorkerRecord[]> {
     return listWorkers(this.#db, { now: this.#clock.databaseNow() })
+  }
+
+  async #examineModules(): Promise<Check[]> {
+    const checks: Check[] = []
+    for (const module of this.#modules) {
+      checks.push(await examined(`module ${module.manifest.name}`, () => examineModule(this.#db, module)))
+    }
+    return checks
+  }
+
+  get #status(): Promise<MigrationStatus> {
+    return migrationStatus(this.#pool, { schema: this.#db.schema, modules: this.#manifests })
   }
 
   async #reach(): Promise<{ isReached: false; database: Check } | { isReached: true; database: Check; clock: Check }> {
@@ -112,7 +135,7 @@ export class Doctor {
 
   async #isOutdated(): Promise<boolean> {
     try {
-      return (await migrationStatus(this.#pool, { schema: this.#db.schema })).pending.length > 0
+      return (await this.#status).pending.length > 0
     } catch {
       // The schema check reports why.
       return false
@@ -120,7 +143,7 @@ export class Doctor {
   }
 
   async #schema(): Promise<Check> {
-    const status = await migrationStatus(this.#pool, { schema: this.#db.schema })
+    const status = await this.#status
     return checkSchema(status, status.pending.length === 0 ? await findDrift(this.#pool, this.#db.schema) : null)
   }
 

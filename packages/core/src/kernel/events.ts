@@ -1,4 +1,4 @@
-import type { RunReason, RunState } from '@carillon/api'
+import type { RunState } from '@carillon/api'
 
 interface SlotEvent {
   readonly tenantId: string
@@ -24,16 +24,18 @@ export interface EventMap {
   /** A slot began: its run is in the ledger, its target is about to be called. */
   'run.began': SlotEvent & { readonly runId: string; readonly latenessMs: number }
   /** A slot was recorded as not run. */
-  'slot.skipped': SlotEvent & { readonly reason: RunReason }
+  'slot.skipped': SlotEvent & { readonly reason: string }
   /** An attempt was settled; `state` is the new state of its run. */
   'attempt.settled': SlotEvent & {
     readonly runId: string
     readonly attempt: number
-    readonly state: Exclude<RunState, 'running' | 'skipped'>
+    readonly state: Exclude<RunState, 'running' | 'detached' | 'skipped'>
     readonly durationMs: number
     /** When the run may be tried again; null if it is over. */
     readonly retryAt: number | null
   }
+  /** A target passed the work of a run on: the run ends when it is completed from elsewhere, or at its deadline. */
+  'run.detached': SlotEvent & { readonly runId: string; readonly attempt: number; readonly deadlineAt: number }
   /** A worker that no longer holds a run tried to settle its attempt: nothing was written (I12). */
   'attempt.fenced': { readonly runId: string; readonly scheduleId: string; readonly scheduledFor: number }
   /** Another worker settled the attempt of a dead worker. `attempt.settled` says whether the run goes on. */

@@ -1,3 +1,5 @@
+import type { RunReason } from '@carillon/api'
+
 import { type Db, type Tx } from '../db/database.ts'
 import { lockFreeSchedules } from '../db/locks.ts'
 import type { NewLine } from '../db/new-lines.ts'
@@ -15,6 +17,7 @@ import {
   moveBacklogs,
   type BacklogKey,
   type BacklogProgress,
+  type NewBacklog,
   type SlotBacklog,
 } from './store/backlogs.ts'
 
@@ -187,6 +190,26 @@ export class BacklogPortions {
 
 function countLines(moves: readonly PlannedMove[]): number {
   return moves.reduce((sum, { lines }) => sum + lines.length, 0)
+}
+
+/** The part of a schedule that says which of its slots are due. */
+export interface DueSchedule {
+  readonly id: string
+  readonly tenantId: string
+  readonly projectId: string
+  readonly revision: number
+  readonly nextSlotAt: number | null
+  readonly dueAt: number | null
+  readonly excludedSlots: readonly number[]
+}
+
+/** All due slots of a schedule as a backlog; undefined if none is due. */
+export function backlogOf(schedule: DueSchedule, reason: RunReason, now: number): NewBacklog | undefined {
+  const { id, tenantId, projectId, revision, nextSlotAt, dueAt } = schedule
+  if (nextSlotAt === null || dueAt === null || dueAt > now) return undefined
+  const until = now - (dueAt - nextSlotAt)
+  const excludedSlots = schedule.excludedSlots.filter((slot) => slot >= nextSlotAt && slot <= until)
+  return { scheduleId: id, tenantId, projectId, revision, until, nextSlotAt, reason, excludedSlots }
 }
 
 export interface BacklogWriterDeps {

@@ -1,4 +1,5 @@
 import type { RunTrigger } from '@carillon/api'
+
 /** The grant of a run as it was when the run was begun or taken. */
 export interface GrantTerms {
   readonly id: string
@@ -27,6 +28,8 @@ export interface HeldRun {
   readonly targetKind: string
   readonly tenantId: string
   readonly projectId: string
+  /** The revision of the schedule that began the run. */
+  readonly revision: number
   readonly trigger: RunTrigger
   readonly startedAt: number
   readonly target: unknown
@@ -36,8 +39,19 @@ export interface HeldRun {
   readonly ownerSubject: string
 }
 
-/** The part of a held run that is enough to settle it: its identity and its fence. */
+/** The part of a held run that is enough to settle it: its identity, its fence, and the spec that hooks are called with. */
 export type RunFence = Pick<
   HeldRun,
-  'runId' | 'scheduleId' | 'scheduledFor' | 'workerId' | 'token' | 'attempt' | 'targetKind'
+  | 'runId'
+  | 'scheduleId'
+  | 'scheduledFor'
+  | 'tenantId'
+  | 'projectId'
+  | 'revision'
+  | 'trigger'
+  | 'workerId'
+  | 'token'
+  | 'attempt'
+  | 'targetKind'
+  | 'target'
 >

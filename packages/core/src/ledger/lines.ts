@@ -1,5 +1,3 @@
-import type { RunReason } from '@carillon/api'
-
 import type { Db, Tx } from '../db/database.ts'
 import { ensurePartitions } from '../db/months.ts'
 import { linesInsert, type LinesStatement, type NewLine, type NewLines, type NewWait } from '../db/new-lines.ts'
@@ -18,7 +16,7 @@ interface Line extends Pick<NewLine, 'state'> {
   /** @default null */
   readonly waits?: NewWait | null
   /** @default null */
-  readonly reason?: RunReason | null
+  readonly reason?: string | null
   /** JSON text. @default null */
   readonly error?: string | null
   /** @default 'schedule' */
@@ -60,13 +58,16 @@ export async function writeLines(tx: Tx, { lines }: NewLines, statement: LinesSt
   return new Set(rows.map(({ id }) => id))
 }
 
+/** A row that is stored in the month of its slot: a line, or a part of a transcript. */
+type LedgerRow = Pick<NewLine, 'scheduledFor'>
+
 /** The ledger lacks the partition of a month. `withMonths` creates it, and repeats the transaction. */
 class MissingMonthError extends Error {
   override readonly name = 'MissingMonthError'
   /** One slot of each month that the lines need. */
   readonly slots: readonly number[]
 
-  constructor(lines: readonly NewLine[], cause: unknown) {
+  constructor(lines: readonly LedgerRow[], cause: unknown) {
     super('the ledger has no partition for the month of a slot', { cause })
     const byMonth = new Map(lines.map(({ scheduledFor }) => [monthOf(scheduledFor), scheduledFor]))
     this.slots = [...byMonth.values()]
@@ -75,7 +76,7 @@ class MissingMonthError extends Error {
 
 /** Throws MissingMonthError if the write failed because a month is missing. */
 export async function namingMissingMonths<Result>(
-  lines: readonly NewLine[],
+  lines: readonly LedgerRow[],
   write: () => Promise<Result>,
 ): Promise<Result> {
   try {

@@ -57,7 +57,8 @@ export interface Run {
   readonly revision: number
   readonly trigger: RunTrigger
   readonly state: RunState
-  readonly reason: RunReason | null
+  /** One of core's reasons, or one that a module declares. */
+  readonly reason: RunReason | (string & {}) | null
   readonly attemptCount: number
   readonly begunAt: number
   readonly startedAt: number | null
@@ -65,6 +66,12 @@ export interface Run {
   readonly waitsFor: RunWait | null
   /** When the backoff before its retry ends; null unless the run waits for a retry. */
   readonly retryAt: number | null
+  /** When a detached run times out unless it is completed before, or its deadline is moved; null in every other state. */
+  readonly deadlineAt: number | null
+  /** When the called side last moved the deadline of a detached run; null if it did not. */
+  readonly heartbeatAt: number | null
+  /** What the target called the work that it passed on; null if it gave it no name. */
+  readonly reference: string | null
   readonly cancelRequestedAt: number | null
   readonly completedAt: number | null
   readonly error: Json
@@ -79,6 +86,8 @@ export interface Attempt {
   readonly completedAt: number
   readonly error: Json
   readonly result: Json
+  /** Who completed it, if neither its worker nor a rescuer did; else null. */
+  readonly completedBy: string | null
 }
 
 /** One line of a schedule's history. */

@@ -12,7 +12,13 @@ export type RunWithAttempts = Run & { readonly attempts: readonly Attempt[] }
 
 /** @throws CarillonError `run_not_found`, also for a run of another project (I9) */
 export async function getRun(tx: Tx, p: Scope & { readonly id: string }): Promise<RunWithAttempts> {
+  const run = await findRunOf(tx, p)
+  return { ...run, attempts: await listAttempts(tx, run) }
+}
+
+/** @throws CarillonError `run_not_found`, also for a run of another project (I9) */
+export async function findRunOf(tx: Tx, p: Scope & { readonly id: string }): Promise<Run> {
   const run = isUuid(p.id) ? await findRun(tx, p) : undefined
   if (run === undefined) throw new CarillonError('run_not_found', expectedText('the id of a run of this project', p.id))
-  return { ...run, attempts: await listAttempts(tx, run) }
+  return run
 }

@@ -8,6 +8,7 @@ import { checkedObject } from '../kernel/checked-object.ts'
 import { systemClock, type Clock } from '../kernel/clock.ts'
 import { CarillonError } from '../kernel/errors.ts'
 import { type Caller, type Scope, scopeOf } from '../kernel/scope.ts'
+import { countModuleRows, deleteModuleRows, listModuleTables } from './store/module-rows.ts'
 import {
   countProjectRows,
   countScheduleRows,
@@ -20,6 +21,7 @@ import {
   deleteRevisions,
   deleteRuns,
   deleteSecrets,
+  deleteTranscripts,
   deleteWhole,
   findPurgeObstacles,
   lockRemovable,
@@ -58,12 +60,14 @@ const NOTHING: PurgeCounts = {
   schedules: 0,
   runs: 0,
   attempts: 0,
+  transcriptLines: 0,
   changes: 0,
   revisions: 0,
   grants: 0,
   secrets: 0,
   members: 0,
   idempotentAnswers: 0,
+  moduleRows: 0,
 }
 
 /**
@@ -89,6 +93,7 @@ export class Projects {
   async previewPurge(caller: Caller): Promise<PurgeCounts> {
     const scope = scopeOf(caller)
     let total = added(NOTHING, await this.#transact(scope, (tx) => countProjectRows(tx, scope)))
+    total = added(total, { moduleRows: await this.#transact(scope, (tx) => countRowsOfModules(tx, scope)) })
     let after: string | null = null
     do {
       const page: SchedulePage = { ...scope, after, limit: SCHEDULES_PER_COUNT }
@@ -142,6 +147,7 @@ async function purgeSchedules(tx: Tx, scope: Scope): Promise<Portion> {
     revisions: (limit) => deleteRevisions(tx, { ...of, limit }),
     // Once the backlogs are gone, the backlog writer adds no more lines.
     backlogs: (limit) => deleteBacklogs(tx, { ...of, limit }),
+    transcriptLines: (limit) => deleteTranscripts(tx, { ...of, limit }),
     attempts: (limit) => deleteAttempts(tx, { ...of, limit }),
     runs: (limit) => deleteRuns(tx, { ...of, limit }),
     changes: (limit) => deleteChanges(tx, { ...of, limit }),
@@ -169,6 +175,7 @@ async function purgeRest(tx: Tx, scope: Scope): Promise<Portion> {
   try {
     const removed = await removeInTurn({
       grants: (limit) => deleteGrants(tx, { ...scope, limit }),
+      moduleRows: (limit) => deleteRowsOfModules(tx, { ...scope, limit }),
       secrets: (limit) => deleteSecrets(tx, { ...scope, limit }),
       members: (limit) => deleteMembers(tx, { ...scope, limit }),
       idempotentAnswers: (limit) => deleteIdempotentAnswers(tx, { ...scope, limit }),
@@ -181,6 +188,22 @@ async function purgeRest(tx: Tx, scope: Scope): Promise<Portion> {
     if (sqlStateOf(error) === SQLSTATE.foreignKeyViolation) throw inUse()
     throw error
   }
+}
+
+async function countRowsOfModules(tx: Tx, scope: Scope): Promise<number> {
+  let rows = 0
+  for (const table of await listModuleTables(tx)) rows += await countModuleRows(tx, { ...scope, table })
+  return rows
+}
+
+/** Removes up to `limit` rows, from one table of a module after the other. */
+async function deleteRowsOfModules(tx: Tx, { limit, ...scope }: Scope & { limit: number }): Promise<number> {
+  let rows = 0
+  for (const table of await listModuleTables(tx)) {
+    if (rows >= limit) break
+    rows += await deleteModuleRows(tx, { ...scope, table, limit: limit - rows })
+  }
+  return rows
 }
 
 /** Removes rows from one table after the other, until the portion has ROWS_PER_PORTION rows. */
@@ -204,12 +227,14 @@ function added(a: PurgeCounts, b: Partial<PurgeCounts>): PurgeCounts {
     schedules: a.schedules + (b.schedules ?? 0),
     runs: a.runs + (b.runs ?? 0),
     attempts: a.attempts + (b.attempts ?? 0),
+    transcriptLines: a.transcriptLines + (b.transcriptLines ?? 0),
     changes: a.changes + (b.changes ?? 0),
     revisions: a.revisions + (b.revisions ?? 0),
     grants: a.grants + (b.grants ?? 0),
     secrets: a.secrets + (b.secrets ?? 0),
     members: a.members + (b.members ?? 0),
     idempotentAnswers: a.idempotentAnswers + (b.idempotentAnswers ?? 0),
+    moduleRows: a.moduleRows + (b.moduleRows ?? 0),
   }
 }
 

@@ -6,7 +6,7 @@ import { newLine } from '../ledger/lines.ts'
 import { decideBegin, type BeginDecision } from '../policy/begin.ts'
 import { checkGrant } from '../policy/grant.ts'
 import { countSuperseded, type SupersededRun } from '../policy/overlap.ts'
-import { AUTO_PAUSE_REASON, shouldAutoPause, type SchedulePolicy } from '../policy/schedule-policy.ts'
+import { AUTO_PAUSE_REASON, isUsedUp, shouldAutoPause, type SchedulePolicy } from '../policy/schedule-policy.ts'
 import { spreadOffsetMs } from '../policy/spread.ts'
 import type { ClaimedSchedule } from './store/claim.ts'
 
@@ -33,6 +33,8 @@ export interface BeginPlan {
   readonly failureCount: number
   /** Null unless the schedule pauses. */
   readonly pausedReason: string | null
+  /** True if the run that begins is the last one that the policy allows: then `withLastRun` completes the schedule. */
+  readonly isLastRun: boolean
 }
 
 /** A plan where one run begins, the schedule waits for its next slot, and nothing else changes. */
@@ -109,7 +111,15 @@ export function withoutWritten(plan: BeginPlan, written: ReadonlySet<string>): B
     runCount: 0,
     failureCount: plan.failureCount - failed,
     consecutiveFailures: plan.consecutiveFailures - failed,
+    isLastRun: false,
   }
+}
+
+/** Completes the schedule with its last run. No due slot is lost: a run begins only if the next slot is not due. */
+export function withLastRun(plan: BeginPlan): BeginPlan {
+  return plan.isLastRun && plan.state === 'active'
+    ? { ...plan, state: 'completed', nextSlotAt: null, dueAt: null }
+    : plan
 }
 
 /**
@@ -180,6 +190,7 @@ function planSlots(
   const next = isPaused ? null : slots.next
   const { failed, untried } = countSuperseded(decision.supersede)
   const last = slots.due.at(-1) ?? schedule.nextSlotAt
+  const runCount = (decision.run === null ? 0 : 1) - untried
   return {
     schedule,
     lines: linesOf(schedule, decision, now),
@@ -190,9 +201,10 @@ function planSlots(
     dueAt: next === null ? null : next + offset,
     excludedSlots: schedule.excludedSlots.filter((slot) => slot > last),
     consecutiveFailures: consecutiveFailures + failed,
-    runCount: (decision.run === null ? 0 : 1) - untried,
+    runCount,
     failureCount: failed,
     pausedReason: isPaused ? AUTO_PAUSE_REASON : null,
+    isLastRun: decision.run !== null && isUsedUp(policy, schedule.runCount + runCount),
   }
 }
 
@@ -236,6 +248,7 @@ function paused(schedule: ClaimedSchedule, lines: readonly NewLine[], pausedReas
     runCount: 0,
     failureCount: 0,
     pausedReason,
+    isLastRun: false,
   }
 }
 

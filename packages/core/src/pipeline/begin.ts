@@ -5,13 +5,17 @@ import type { CadenceCache } from '../cadences/cadence-cache.ts'
 import type { Db, Tx } from '../db/database.ts'
 import { insertChanges } from '../db/schedule-changes.ts'
 import { SQLSTATE, sqlStateOf } from '../db/sqlstate.ts'
-import { type Sent, transactPipelined, waitUntil } from '../db/transact.ts'
+import { limitLockWait, type Sent, transactPipelined, waitUntil } from '../db/transact.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
 import type { HeldRun } from '../ledger/held-run.ts'
 import { withMonths } from '../ledger/lines.ts'
 import { endOpenRuns, skipWaitingSlots } from '../ledger/open-runs.ts'
-import { isSingleRun, planBegin, withoutWritten, type BeginPlan } from './begin-plan.ts'
+import { admitPlans, type AdmittedPlans } from './admission.ts'
+import { isSingleRun, planBegin, withLastRun, withoutWritten, type BeginPlan } from './begin-plan.ts'
+import { HOOK_LOCK_LIMIT_MS, type Hooks } from './hooks.ts'
+import { applyEffects, emitEffects, type ScheduleEffectMade } from './schedule-effects.ts'
+import type { Ending } from './settlement.ts'
 import { advanceSchedules, advanceSingleRuns, findWritten } from './store/begin.ts'
 import { claimDue, readClaimed, type Claim, type ClaimedSchedule } from './store/claim.ts'
 import type { LaneFrom, LanePosition } from './store/look.ts'
@@ -20,6 +24,7 @@ export interface BeginDeps {
   readonly db: Db
   readonly clock: Clock
   readonly cadences: CadenceCache
+  readonly hooks: Hooks
   /** For how long the ledger keeps its lines. */
   readonly retentionMs: number
 }
@@ -30,6 +35,10 @@ export interface BegunBatch {
   readonly plans: readonly BeginPlan[]
   /** The runs that start now under this worker's lease. */
   readonly begun: readonly HeldRun[]
+  /** How the attempts of some of them ended already, by run id: `admit` failed. */
+  readonly endings: ReadonlyMap<string, Ending>
+  /** The schedules that a hook completed or paused. */
+  readonly effects: readonly ScheduleEffectMade[]
   /** Their permissions, read right after the commit; null if they could not be read. */
   readonly permissions: Permissions | null
   /** The last claimed position of each lane. */
@@ -48,6 +57,8 @@ interface BeginOptions {
   readonly lanes: readonly LaneFrom[]
   readonly perLane: number
   readonly workerId: string
+  /** The kind whose hooks are called; null: the lanes are of kinds without hooks. */
+  readonly hookedKind: string | null
   /**
    * The instant of slots that come due in a few milliseconds: BEGIN prepares everything and commits at that instant (I10). Null if the
    * slots are due already.
@@ -89,19 +100,29 @@ async function beginWithMonths(
 async function begin(
   deps: BeginDeps,
   tx: Tx,
-  { lanes, perLane, workerId, slotAt }: BeginOptions,
+  { lanes, perLane, workerId, slotAt, hookedKind }: BeginOptions,
   onConflict: 'refuse' | 'keep',
 ): Promise<Sent<Omit<BegunBatch, 'permissions'>>> {
   const { clock } = deps
+  if (hookedKind !== null) await limitLockWait(tx, HOOK_LOCK_LIMIT_MS)
   const isAhead = slotAt !== null
-  const asked = isAhead ? new Date(slotAt) : clock.databaseNow()
-  const claim = await claimDue(tx, { lanes, perLane, workerId, now: asked, isAhead })
+  const askedAt = isAhead ? new Date(slotAt) : clock.databaseNow()
+  const claim = await claimDue(tx, { lanes, perLane, workerId, now: askedAt, isAhead })
   const { now, last } = claim
   if (claim.schedules.length === 0) {
-    return { result: { now, plans: [], begun: [], last }, last: Promise.resolve(), notBefore: null }
+    const nothing = { plans: [], begun: [], endings: new Map<string, Ending>(), effects: [] }
+    return { result: { now, ...nothing, last }, last: Promise.resolve(), notBefore: null }
   }
   const planned = planAll(deps, await readAsOf(tx, claim, slotAt), now)
-  const plans = onConflict === 'refuse' ? planned : await keepWritten(tx, planned)
+  const decided = onConflict === 'refuse' ? planned : await keepWritten(tx, planned)
+  // Before anything is ended or cancelled: a slot that is refused leaves open runs alone.
+  const {
+    plans: admitted,
+    endings,
+    asked,
+  } = hookedKind === null ? withoutHooks(decided) : await admitPlans(tx, deps.hooks, hookedKind, decided)
+  // After the admission: a slot that is refused is not the last run.
+  const plans = admitted.map(withLastRun)
   await endOpenRuns(tx, plans, clock.databaseNow())
   const single = onConflict === 'refuse' ? plans.filter(isSingleRun) : []
   const others = single.length === 0 ? plans : plans.filter((plan) => !isSingleRun(plan))
@@ -109,13 +130,22 @@ async function begin(
   const written =
     others.length === 0 ? new Set<string>() : await advanceSchedules(tx, { plans: others, onConflict, ...stamp })
   await skipWaiting(tx, others, clock.databaseNow())
-  await recordChanges(tx, others, isAhead ? new Date(now) : asked)
+  await recordChanges(tx, others, isAhead ? new Date(now) : askedAt)
+  const effects = asked.size === 0 ? [] : await applyEffects(tx, asked, clock.databaseNow())
   for (const { lines } of single) written.add(lines[0].id)
   const begun = plans.flatMap((plan) => heldRunsOf(plan, { workerId, written, now }))
   // Sent last, with the commit right behind it, without waiting for its answer. Usually it is the only statement that writes.
   const sent = single.length === 0 ? Promise.resolve() : advanceSingleRuns(tx, { plans: single, ...stamp })
-  return { result: { now, plans, begun, last }, last: sent, notBefore: slotAt }
+  return { result: { now, plans, begun, endings, effects, last }, last: sent, notBefore: slotAt }
 }
+
+/** A kind without hooks admits every run. */
+function withoutHooks(plans: readonly BeginPlan[]): AdmittedPlans {
+  return { plans, endings: NO_ENDINGS, asked: NO_EFFECTS }
+}
+
+const NO_ENDINGS: AdmittedPlans['endings'] = new Map()
+const NO_EFFECTS: AdmittedPlans['asked'] = new Map()
 
 /** A run that ends before the slot's instant does not overlap it, so open runs are read again at that instant. */
 async function readAsOf(tx: Tx, { schedules }: Claim, slotAt: number | null): Promise<ClaimedSchedule[]> {
@@ -171,6 +201,7 @@ function heldRunsOf(
       scheduledFor,
       tenantId: schedule.tenantId,
       projectId: schedule.projectId,
+      revision: schedule.revision,
       targetKind: schedule.targetKind,
       trigger: 'schedule',
       attempt: 1,
@@ -185,7 +216,8 @@ function heldRunsOf(
 }
 
 /** Emits what a batch began, skipped, completed and paused. */
-export function emitBegun(events: Events, { now, plans, begun }: BegunBatch): void {
+export function emitBegun(events: Events, { now, plans, begun, effects }: BegunBatch): void {
+  if (effects.length > 0) emitEffects(events, effects)
   for (const { runId, tenantId, projectId, scheduleId, targetKind, scheduledFor } of begun) {
     const latenessMs = now - scheduledFor
     events.emit('run.began', { runId, tenantId, projectId, scheduleId, targetKind, scheduledFor, latenessMs })

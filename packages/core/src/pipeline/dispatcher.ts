@@ -8,12 +8,13 @@ import { FailureRecord, FORGET_AFTER_MS, type MonitoredPart, type ServiceFailure
 import type { HeldRun } from '../ledger/held-run.ts'
 import { NO_RETRY } from '../policy/retry.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
-import type { Target } from '../ports/target.ts'
+import type { Callback, DrainRule, Target, TranscriptEntry } from '../ports/target.ts'
 import { attemptRun, malformed, type AbortReason } from './attempt.ts'
 import type { PermissionChecker } from './permissions.ts'
 import type { SettleQueue } from './settle-queue.ts'
-import { settlementOf, type Ending } from './settle.ts'
+import { settlementOf, type Ending } from './settlement.ts'
 import type { Settlement } from './store/settle.ts'
+import type { AttemptTranscript, Transcripts } from './transcript.ts'
 
 export interface DispatcherDeps {
   readonly clock: Clock
@@ -22,6 +23,9 @@ export interface DispatcherDeps {
   readonly cadences: CadenceCache
   readonly targets: ReadonlyMap<string, Target>
   readonly checker: PermissionChecker
+  readonly transcripts: Transcripts
+  /** Where the called side completes the attempt of a run. */
+  readonly callback: (run: HeldRun) => Callback
   /** How many runs this worker holds at most. */
   readonly concurrency: number
 }
@@ -29,6 +33,7 @@ export interface DispatcherDeps {
 interface InFlight {
   readonly runId: string
   readonly token: number
+  readonly targetKind: string
   readonly abort: AbortController
   readonly done: Promise<void>
 }
@@ -112,17 +117,21 @@ export class Dispatcher implements MonitoredPart {
     }
   }
 
-  /** @param permissions as they were when the run began; null: the permission check reads them before the target is called */
-  start(run: HeldRun, permissions: Permissions | null): void {
+  /**
+   * @param permissions as they were when the run began; null: the permission check reads them before the target is called
+   * @param ending how the attempt ended already, because its kind did not admit it: the target is not called
+   */
+  start(run: HeldRun, permissions: Permissions | null, ending?: Ending): void {
     const abort = new AbortController()
     // Set when a drain's grace period is over: the run is aborted before its target is called, so it is handed back untried.
     if (this.#abortReason !== undefined) abort.abort(this.#abortReason)
-    const done = this.#hold(run, abort, permissions).finally(() => {
+    const done = this.#hold(run, abort, permissions, ending).finally(() => {
       if (this.isFull) this.#lastFullAtMs = this.#deps.clock.monotonicMs()
       this.#inFlight.delete(hold)
       this.#notifyFreed()
     })
-    const hold = { runId: run.runId, token: run.token, abort, done }
+    const { runId, token, targetKind } = run
+    const hold = { runId, token, targetKind, abort, done }
     this.#inFlight.add(hold)
     this.#failures.reportRejection(done)
   }
@@ -141,10 +150,33 @@ export class Dispatcher implements MonitoredPart {
     for (const { abort } of this.#inFlight) abort.abort(reason)
   }
 
-  /** Also aborts the runs of claims that are still in progress. */
-  abortAllFromNowOn(reason: AbortReason): void {
-    this.#abortReason = reason
-    this.abortAll(reason)
+  /**
+   * Hands back runs once the grace period of the worker is over, or sooner where their kind asks for less time. Runs of kinds that wait go
+   * on. Runs of claims that are still in progress are handed back untried.
+   * @returns a function that stops the timers
+   */
+  handBackAfter(graceMs: number): () => void {
+    const { clock } = this.#deps
+    const stopTimers = [
+      ...this.#inFlight.values().flatMap(({ targetKind, abort }) => {
+        const drain = this.#drainRule(targetKind)
+        if (drain?.kind !== 'hand_back' || drain.graceMs >= graceMs) return []
+        return [clock.after(drain.graceMs, () => abort.abort(HAND_BACK))]
+      }),
+      clock.after(graceMs, () => {
+        this.#abortReason = HAND_BACK
+        for (const { targetKind, abort } of this.#inFlight) {
+          if (this.#drainRule(targetKind)?.kind !== 'wait') abort.abort(HAND_BACK)
+        }
+      }),
+    ]
+    return () => {
+      for (const stopTimer of stopTimers) stopTimer()
+    }
+  }
+
+  #drainRule(targetKind: string): DrainRule | undefined {
+    return this.#deps.targets.get(targetKind)?.drain
   }
 
   #notifyFreed(): void {
@@ -156,9 +188,14 @@ export class Dispatcher implements MonitoredPart {
    * Attempts a run and settles it. If Carillon's own code throws, the attempt is settled as failed and the run is retried. Otherwise a
    * living worker would hold the run forever, and no rescuer would find it.
    */
-  async #hold(run: HeldRun, abort: AbortController, permissions: Permissions | null): Promise<void> {
+  async #hold(
+    run: HeldRun,
+    abort: AbortController,
+    permissions: Permissions | null,
+    ending: Ending | undefined,
+  ): Promise<void> {
     try {
-      await this.#attempt(run, abort, permissions)
+      await (ending === undefined ? this.#attempt(run, abort, permissions) : this.#settle(run, ending))
     } catch (error) {
       this.#failures.failed(error)
       const failed = { code: 'dispatch_failed', message: messageOf(error) }
@@ -168,10 +205,29 @@ export class Dispatcher implements MonitoredPart {
   }
 
   async #attempt(run: HeldRun, abort: AbortController, known: Permissions | null): Promise<void> {
-    const { clock, settleQueue, targets, checker } = this.#deps
-    const policy = this.#policyOf(run)
-    const ending = await attemptRun(run, targets.get(run.targetKind), { clock, abort, checker, known })
-    if (ending !== null) await settleQueue.settle(run, readableSettlementOf(run, ending, policy))
+    const { clock, targets, checker, transcripts } = this.#deps
+    // Most runs record nothing: they get no transcript.
+    let transcript: AttemptTranscript | undefined
+    let isOver = false
+    const record = (entry: TranscriptEntry): void => {
+      if (!isOver) (transcript ??= transcripts.open(run)).record(entry)
+    }
+    const ending = await attemptRun(run, targets.get(run.targetKind), {
+      clock,
+      abort,
+      checker,
+      known,
+      record,
+      callback: () => this.#deps.callback(run),
+    })
+    // A target may go on after its time limit. What it records then would follow the settlement.
+    isOver = true
+    if (transcript !== undefined) await transcript.close()
+    if (ending !== null) await this.#settle(run, ending)
+  }
+
+  async #settle(run: HeldRun, ending: Ending): Promise<void> {
+    await this.#deps.settleQueue.settle(run, readableSettlementOf(run, ending, this.#policyOf(run)))
   }
 
   /** Null if the stored policy can no longer be read: the run then gets no second attempt. */
@@ -183,6 +239,8 @@ export class Dispatcher implements MonitoredPart {
     }
   }
 }
+
+const HAND_BACK: AbortReason = 'hand_back'
 
 /** For a run that failed because of an error in Carillon itself. Its own policy does not apply. */
 const RETRY_SOON: RetryPolicy = { maxAttempts: 3, baseSeconds: 10, capSeconds: 60 }

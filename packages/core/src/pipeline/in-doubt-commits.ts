@@ -7,7 +7,9 @@ import type { Lease } from '../kernel/lease.ts'
 import { PeriodicService, type ServiceDeps } from '../kernel/service.ts'
 import type { RunFence } from '../ledger/held-run.ts'
 import { NO_RETRY } from '../policy/retry.ts'
-import { emitSettled, settleApart, settlementOf } from './settle.ts'
+import type { Hooks } from './hooks.ts'
+import { batchesOf, settleAll, settleApart } from './settle.ts'
+import { emitSettled, settlementOf } from './settlement.ts'
 import { areEarlierOver, findRunningRuns, newTransactionId } from './store/in-doubt-runs.ts'
 
 export interface InDoubtCommitsDeps {
@@ -15,6 +17,7 @@ export interface InDoubtCommitsDeps {
   readonly clock: Clock
   readonly events: Events
   readonly lease: Lease
+  readonly hooks: Hooks
   /** The runs that this worker knows it holds, with their fences. */
   readonly held: () => Iterable<HeldFence>
   /** Claims in progress: added before the transaction starts, removed once this worker holds the runs. */
@@ -171,7 +174,8 @@ export class InDoubtCommits implements MonitoredPart {
       // A batch holds one run per schedule.
       const batch = new Set(new Map(left.map((run) => [run.scheduleId, run])).values())
       const settlements = [...batch].map((run) => settlementOf(run, { kind: 'handed_back' }, { retry: NO_RETRY }))
-      for (const run of await settleApart(this.#deps, settlements, { onFailure })) emitSettled(this.#deps.events, run)
+      const batches = batchesOf(this.#deps.hooks, settlements)
+      emitSettled(this.#deps.events, await settleAll(batches, (part) => settleApart(this.#deps, part, { onFailure })))
       left = left.filter((run) => !batch.has(run))
     }
     if (failures.length > 0) throw failures[0]

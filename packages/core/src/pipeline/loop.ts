@@ -1,43 +1,43 @@
 import type { Permissions } from '../access/grants.ts'
-import { CadenceCache } from '../cadences/cadence-cache.ts'
+import type { CadenceCache } from '../cadences/cadence-cache.ts'
 import type { Db } from '../db/database.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
-import type { MonitoredPart } from '../kernel/failure-record.ts'
 import type { Lease } from '../kernel/lease.ts'
 import { Service } from '../kernel/service.ts'
 import type { HeldRun } from '../ledger/held-run.ts'
 import { lanesOf } from '../policy/lane-names.ts'
-import type { AuthorizationPort } from '../ports/authorization.ts'
-import type { Target } from '../ports/target.ts'
+import { endingOfAdmission } from './admission.ts'
 import { isStillDue } from './begin-plan.ts'
 import { beginBatch, emitBegun } from './begin.ts'
-import { Dispatcher } from './dispatcher.ts'
+import type { Dispatcher } from './dispatcher.ts'
 import { DueWatch, RoomShares, splitLanes } from './due-watch.ts'
-import { InDoubtCommits } from './in-doubt-commits.ts'
-import { PermissionChecker } from './permissions.ts'
-import { SettleQueue } from './settle-queue.ts'
+import type { Hooks } from './hooks.ts'
+import type { InDoubtCommits } from './in-doubt-commits.ts'
+import type { Ending } from './settlement.ts'
 import type { DueLane } from './store/look.ts'
-import { takeWaiting } from './store/take.ts'
+import { takeAdmitted, takeWaiting, type Take } from './store/take.ts'
 
 export interface PipelineLoopDeps {
   readonly db: Db
   readonly clock: Clock
   readonly events: Events
   readonly lease: Lease
-  readonly targets: ReadonlyMap<string, Target>
-  /**
-   * Asked before each attempt, in addition to the project's member list, whether the schedule's owner and the grant's subject still
-   * have access. @default the member list alone decides
-   */
-  readonly authorization?: AuthorizationPort | undefined
+  readonly hooks: Hooks
+  readonly cadences: CadenceCache
+  readonly dispatcher: Dispatcher
+  readonly inDoubt: InDoubtCommits
+  /** Claims in progress: added before the transaction starts, removed once this worker holds the runs. */
+  readonly claims: Set<Promise<unknown>>
 }
 
 export interface PipelineLoopOptions {
-  /** How many runs this worker holds at most. @default `CONCURRENCY_DEFAULT` */
-  readonly concurrency?: number
+  /** The kinds whose slots and runs it claims: one kind with hooks, or all those without. */
+  readonly kinds: readonly string[]
+  /** The kind, if it has hooks; else null. */
+  readonly hookedKind: string | null
   /** How many schedules one transaction begins at most. @default `BATCH_SIZE_DEFAULT` */
-  readonly batchSize?: number
+  readonly batchSize?: number | undefined
   /** For how long the ledger keeps its lines. */
   readonly retentionMs: number
 }
@@ -53,7 +53,6 @@ export interface PipelineLoopCounts {
   readonly sleepMs: number
 }
 
-const CONCURRENCY_DEFAULT = 200
 const BATCH_SIZE_DEFAULT = 500
 /**
  * How many schedules and waiting runs one pass of the loop claims at most, unless the pass before it found a herd. It is small so that
@@ -66,12 +65,6 @@ const TRANSACTIONS_OF_A_HERD = 2
 const IDLE_PAUSE_MS = 1000
 /** The pause after a pass that failed. It doubles with each further failure in a row. */
 const FAILURE_PAUSE_MS = 250
-/**
- * How long a drain goes on after its grace period, to write which runs it hands back. The rescuer of another worker finds the runs that
- * it could not hand back by then.
- */
-const HAND_BACK_MS = 4000
-
 /** The result of one claim. */
 interface ClaimCounts {
   /** Schedules that were locked, or runs that were taken. */
@@ -93,23 +86,17 @@ interface Claims {
 }
 
 /**
- * The loop in every worker: look at what comes due, sleep until then by Postgres' clock, claim, begin or take, dispatch, settle.
- * There is no leader and no election: row locks share the work among workers, and only Postgres decides what is due (I10).
+ * A loop in every worker: look at what comes due, sleep until then by Postgres' clock, claim, begin or take, dispatch, settle.
+ * There is no leader and no election: row locks share the work among workers, and only Postgres decides what is due (I10). Each kind with
+ * hooks has a loop of its own, so that a slow hook delays its own kind only.
  */
 export class PipelineLoop extends Service<PipelineLoopCounts> {
-  override readonly name = 'pipeline'
+  override readonly name: string
   readonly #deps: PipelineLoopDeps
-  readonly #options: Required<PipelineLoopOptions>
+  readonly #options: PipelineLoopOptions
+  readonly #batchSize: number
   readonly #watch: DueWatch
   readonly #shares = new RoomShares()
-  readonly #cadences = new CadenceCache()
-  readonly #dispatcher: Dispatcher
-  readonly #settleQueue: SettleQueue
-  readonly #inDoubt: InDoubtCommits
-  /** Claims in progress: added before the transaction starts, removed once this worker holds the runs. */
-  readonly #claims = new Set<Promise<unknown>>()
-  /** Each of them can fail while the loop and the others go on. */
-  readonly parts: readonly MonitoredPart[]
   /** True if the last pass had less room than it wanted. */
   #isNearlyFull = false
   /** How many transactions begin slots at the same time. */
@@ -120,42 +107,29 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
 
   constructor(deps: PipelineLoopDeps, options: PipelineLoopOptions) {
     super(deps, { firstMs: FAILURE_PAUSE_MS })
+    const { hookedKind, kinds, batchSize = BATCH_SIZE_DEFAULT } = options
+    this.name = hookedKind === null ? 'pipeline' : `pipeline of ${hookedKind}`
     this.#deps = deps
-    this.#options = { concurrency: CONCURRENCY_DEFAULT, batchSize: BATCH_SIZE_DEFAULT, ...options }
-    this.#watch = new DueWatch({ ...deps, lanes: lanesOf([...deps.targets.keys()]) })
-    const checker = new PermissionChecker(deps)
-    const settleQueue = new SettleQueue(deps)
-    const { concurrency } = this.#options
-    this.#settleQueue = settleQueue
-    this.#dispatcher = new Dispatcher({ ...deps, concurrency, checker, settleQueue, cadences: this.#cadences })
-    this.#inDoubt = new InDoubtCommits({ ...deps, held: () => this.#dispatcher.held, claims: this.#claims })
-    this.parts = [settleQueue, checker, this.#dispatcher, this.#inDoubt]
-    deps.lease.onLost(() => this.#dispatcher.abortAll('lease_lost'))
-  }
-
-  get inFlight(): number {
-    return this.#dispatcher.inFlight
-  }
-
-  /** How long ago this worker was full: 0 if it is full now, null if it never was. */
-  get fullMsAgo(): number | null {
-    return this.#dispatcher.fullMsAgo
+    this.#options = options
+    this.#batchSize = batchSize
+    this.#watch = new DueWatch({ ...deps, lanes: lanesOf(kinds) })
   }
 
   /** Looks once and starts what is due, as far as there is room. Does not wait for the runs to end: see `whenIdle`. */
   async runOnce(): Promise<PipelineLoopCounts> {
     // A nearly full worker waits a moment, so that one transaction claims for several runs that have ended. One transaction for each
     // of them would cost as much as one for many.
-    if (this.#isNearlyFull) await this.#deps.clock.batchDelay()
-    const { batchSize } = this.#options
+    const { clock, dispatcher } = this.#deps
+    if (this.#isNearlyFull) await clock.batchDelay()
+    const batchSize = this.#batchSize
     const wanted = this.#transactions > 1 ? batchSize * this.#transactions : Math.min(batchSize, FIRST_BATCH)
-    const room = this.#dispatcher.reserve(wanted)
+    const room = dispatcher.reserve(wanted)
     this.#isNearlyFull = room < wanted
-    this.#whenFreed = room === 0 ? this.#dispatcher.whenFreed() : undefined
+    this.#whenFreed = room === 0 ? dispatcher.whenFreed() : undefined
     try {
       return await this.#claimDue(room)
     } finally {
-      this.#dispatcher.release(room)
+      dispatcher.release(room)
     }
   }
 
@@ -165,40 +139,7 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
    */
   wake(lane = ''): void {
     // A full worker looks as soon as it has room. A worker that is claiming looks again after the claim.
-    if (this.#watch.reset(lane) && !this.#dispatcher.isFull) this.#wake.abort()
-  }
-
-  cancel(runId: string): void {
-    this.#dispatcher.abort(runId, 'cancel')
-  }
-
-  /** Looks for runs that the ledger says this worker holds but the worker does not know, and hands them back. */
-  checkInDoubt(): Promise<number> {
-    return this.#inDoubt.check()
-  }
-
-  whenIdle(): Promise<void> {
-    return this.#dispatcher.whenIdle()
-  }
-
-  /**
-   * Stops claiming for good, gives running runs the grace period to end, and hands the rest back without charging an attempt, so
-   * that another worker takes them at once. If the database does not answer, it gives up `HAND_BACK_MS` after the grace period.
-   */
-  async drain(graceMs: number): Promise<void> {
-    const { clock } = this.#deps
-    const givenUp = Promise.withResolvers<void>()
-    const stopTimers = [
-      clock.after(graceMs, () => this.#dispatcher.abortAllFromNowOn('hand_back')),
-      clock.after(graceMs + HAND_BACK_MS, () => {
-        this.#inDoubt.abandon()
-        this.#settleQueue.abandon()
-        givenUp.resolve()
-      }),
-    ]
-    const idle = this.stop().then(() => this.#dispatcher.whenIdle())
-    await Promise.race([idle.then(() => this.#inDoubt.stop()), givenUp.promise])
-    for (const stopTimer of stopTimers) stopTimer()
+    if (this.#watch.reset(lane) && !this.#deps.dispatcher.isFull) this.#wake.abort()
   }
 
   protected override async rest({ sleepMs }: PipelineLoopCounts, signal: AbortSignal): Promise<void> {
@@ -228,7 +169,7 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
     const claimed = sumOf((claim) => claim.claimed)
     const isHerd = claimed * 2 >= room
     this.#transactions = isHerd ? TRANSACTIONS_OF_A_HERD : 1
-    if (isHerd) this.#dispatcher.noteBusy()
+    if (isHerd) this.#deps.dispatcher.noteBusy()
     // Thrown at the end: a claim that failed does not hold up the others.
     const failed = ended.find((claim) => claim.status === 'rejected')
     if (failed !== undefined) throw failed.reason
@@ -259,10 +200,11 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
     const from = this.#watch.from('slot', lanes.map(nameOf))
     const { generation } = this.#watch
     const batch = await this.#tracked(workerId, async () => {
-      const deps = { ...this.#deps, cadences: this.#cadences, retentionMs: this.#options.retentionMs }
-      const begun = await beginBatch(deps, { lanes: from, perLane, workerId, slotAt })
+      const { retentionMs, hookedKind } = this.#options
+      const deps = { ...this.#deps, retentionMs }
+      const begun = await beginBatch(deps, { lanes: from, perLane, workerId, slotAt, hookedKind })
       emitBegun(events, begun)
-      this.#startAll(begun.begun, workerId, begun.permissions)
+      this.#startAll(begun.begun, { workerId, permissions: begun.permissions, endings: begun.endings })
       return begun
     })
     this.#watch.claimed(lanes, batch.last, generation)
@@ -277,34 +219,60 @@ export class PipelineLoop extends Service<PipelineLoopCounts> {
     const from = this.#watch.from('run', lanes.map(nameOf))
     const { generation } = this.#watch
     const { runs, last } = await this.#tracked(workerId, async () => {
-      const take = await takeWaiting(this.#deps, { lanes: from, perLane, workerId })
-      this.#startAll(take.runs, workerId, null)
+      const take = await this.#takeFrom({ lanes: from, perLane, workerId })
+      this.#startAll(take.runs, { workerId, permissions: null, endings: take.endings })
       return take
     })
     this.#watch.claimed(lanes, last, generation)
     return { claimed: runs.length, begun: 0, skipped: 0, taken: runs.length }
   }
 
-  /** Keeps a claim in `#claims` until this worker holds its runs. If its commit got no answer, starts the search for its runs. */
+  async #takeFrom(p: Parameters<typeof takeWaiting>[1]): Promise<Take & Pick<Starting, 'endings'>> {
+    const { hooks } = this.#deps
+    const { hookedKind } = this.#options
+    if (hookedKind === null) return { ...(await takeWaiting(this.#deps, p)), endings: NO_ENDINGS }
+    const take = await takeAdmitted(this.#deps, p, (tx, runs) => hooks.admit(tx, hookedKind, runs))
+    const endings = take.runs.flatMap(({ runId }, index) => {
+      const admission = take.admission?.[index]
+      const ending = admission && endingOfAdmission(admission)
+      return ending === undefined ? [] : [[runId, ending] as const]
+    })
+    return { ...take, endings: new Map(endings) }
+  }
+
+  /** Keeps a claim in `claims` until this worker holds its runs. If its commit got no answer, starts the search for its runs. */
   async #tracked<Claimed>(workerId: string, claim: () => Promise<Claimed>): Promise<Claimed> {
     const claiming = claim()
-    this.#claims.add(claiming)
+    const { claims, inDoubt } = this.#deps
+    claims.add(claiming)
     try {
       return await claiming
     } catch (error) {
-      this.#inDoubt.claimFailed(workerId, error)
+      inDoubt.claimFailed(workerId, error)
       throw error
     } finally {
-      this.#claims.delete(claiming)
+      claims.delete(claiming)
     }
   }
 
   /** Starts the claimed runs, unless the lease was lost during the claim: a rescuer is then about to find them (I12). */
-  #startAll(runs: readonly HeldRun[], workerId: string, permissions: Permissions | null): void {
-    if (this.#deps.lease.workerId !== workerId) return
-    for (const run of runs) this.#dispatcher.start(run, permissions)
+  #startAll(runs: readonly HeldRun[], { workerId, permissions, endings }: Starting): void {
+    const { lease, dispatcher } = this.#deps
+    if (lease.workerId !== workerId) return
+    for (const run of runs) dispatcher.start(run, permissions, endings.get(run.runId))
   }
 }
+
+/** How claimed runs start. */
+interface Starting {
+  /** The lease that they were claimed under. */
+  readonly workerId: string
+  readonly permissions: Permissions | null
+  /** How the attempts of some of them ended already, by run id, because their kind did not admit them. */
+  readonly endings: ReadonlyMap<string, Ending>
+}
+
+const NO_ENDINGS: Starting['endings'] = new Map()
 
 function nameOf({ lane }: DueLane): string {
   return lane

@@ -6,7 +6,9 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
 import { PeriodicService } from '../kernel/service.ts'
 import { NO_RETRY } from '../policy/retry.ts'
-import { emitSettled, settleApart, settlementOf } from './settle.ts'
+import type { Hooks } from './hooks.ts'
+import { batchesOf, settleAll, settleApart } from './settle.ts'
+import { emitSettled, settlementOf } from './settlement.ts'
 import type { Settlement } from './store/settle.ts'
 import { findDeadWorkers, findOrphanedRuns, removeDeadWorkers, type OrphanedRun } from './store/workers.ts'
 
@@ -15,6 +17,9 @@ export interface RescuerDeps {
   readonly clock: Clock
   readonly events: Events
   readonly cadences: Pick<CadenceCache, 'policy'>
+  readonly hooks: Hooks
+  /** The kinds that this worker serves. Only a worker that serves a kind has its hooks, which a rescue calls. */
+  readonly targetKinds: readonly string[]
 }
 
 export interface RescueCounts {
@@ -32,7 +37,7 @@ const BATCHES_MAX = 20
 const FULL_EVERY_MS = 60_000
 
 /**
- * Settles the orphaned runs of dead workers. The lost attempt follows the same rules as any other: it is counted, the run is retried
+ * Settles the orphaned runs of dead workers, those of the kinds that this worker serves. The lost attempt follows the same rules as any other: it is counted, the run is retried
  * or ends, and the dead worker's fence no longer holds (I12). A run that is retried is due at once. A worker that is slow but alive
  * can lose a run as well: see docs/guarantees.md.
  */
@@ -63,10 +68,10 @@ export class Rescuer extends PeriodicService<RescueCounts> {
   }
 
   async #rescueAll(workerIds: readonly string[] | null, failures: unknown[]): Promise<number> {
-    const { db, clock } = this.#deps
+    const { db, clock, targetKinds } = this.#deps
     let rescued = 0
     for (let batches = 0; batches < BATCHES_MAX; batches += 1) {
-      const orphans = await findOrphanedRuns(db, { workerIds, limit: BATCH_MAX, now: clock.databaseNow() })
+      const orphans = await findOrphanedRuns(db, { workerIds, targetKinds, limit: BATCH_MAX, now: clock.databaseNow() })
       const settled = await this.#rescue(orphans, failures)
       rescued += settled
       // The rest is locked by another transaction, or another rescuer settled it. The next rescue looks again.
@@ -79,18 +84,17 @@ export class Rescuer extends PeriodicService<RescueCounts> {
     if (orphans.length === 0) return 0
     // A batch settles at most one run per schedule, as `settleRuns` requires. The next batch finds the others.
     const batch = [...new Map(orphans.map((run) => [run.scheduleId, run])).values()]
-    const { events } = this.#deps
+    const { events, hooks } = this.#deps
     const settlements = batch.map((run) => this.#settlementOf(run))
-    const settled = await settleApart(this.#deps, settlements, {
-      ifHeld: 'leave',
-      onFailure: (error) => failures.push(error),
-    })
-    for (const run of settled) {
-      const { runId, scheduleId, scheduledFor } = run
+    const onFailure = (error: unknown): void => void failures.push(error)
+    const settled = await settleAll(batchesOf(hooks, settlements), (part) =>
+      settleApart(this.#deps, part, { ifHeld: 'leave', onFailure }),
+    )
+    for (const { runId, scheduleId, scheduledFor } of settled.runs) {
       events.emit('run.rescued', { runId, scheduleId, scheduledFor })
-      emitSettled(events, run)
     }
-    return settled.length
+    emitSettled(events, settled)
+    return settled.runs.length
   }
 
   #settlementOf(run: OrphanedRun): Settlement {

@@ -1,11 +1,13 @@
 import type { Db } from '../db/database.ts'
-import { isCausedByRow, SQLSTATE, sqlStateOf } from '../db/sqlstate.ts'
+import { SQLSTATE, sqlStateOf } from '../db/sqlstate.ts'
 import { Batcher } from '../kernel/batcher.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Events } from '../kernel/events.ts'
 import { FailureRecord, pauseAfter, type MonitoredPart, type ServiceFailure } from '../kernel/failure-record.ts'
 import type { HeldRun } from '../ledger/held-run.ts'
-import { emitSettled, needsNoLock, settleBatch } from './settle.ts'
+import type { Hooks } from './hooks.ts'
+import { isOfOneRun, settleBatch } from './settle.ts'
+import { emitSettled, needsNoLock, type SettledBatch } from './settlement.ts'
 import { settleSuccesses } from './store/settle-successes.ts'
 import type { SettledRun, Settlement } from './store/settle.ts'
 
@@ -13,6 +15,7 @@ export interface SettleQueueDeps {
   readonly db: Db
   readonly clock: Clock
   readonly events: Events
+  readonly hooks: Hooks
 }
 
 interface Waiting {
@@ -21,10 +24,11 @@ interface Waiting {
   readonly done: () => void
 }
 
-/** Settlements that need no lock are written apart from those that lock their schedules. */
-type LockMode = 'lock-free' | 'locked'
-/** Writes a batch: lock-free, under schedule locks, or a retry of a refused batch. */
-type Writer = LockMode | 'refused'
+/**
+ * What writes a batch: settlements that need no lock are written apart from those that lock their schedules, and those of a kind with
+ * hooks apart from all others. `refused` tries batches again that Postgres or a hook refused.
+ */
+type Writer = 'lock-free' | 'locked' | 'refused' | `hooks of ${string}`
 
 /** How many settlements one batch holds at most. */
 const BATCH_MAX = 1000
@@ -41,16 +45,17 @@ const PIECES = 8
  * written, or until `abandon`. The fence makes a second write of the same settlement harmless (I12), even if the first commit
  * succeeded and only its answer was lost.
  *
- * One row must not stall the others. Settlements that need no lock do not wait for those that do. A batch that Postgres refuses
- * because of a row is cut up and retried apart, while other batches go on. The queue writes at most three batches at a time, so
- * that begin, take and rescue keep connections of the pool even if the rows of all three batches are locked.
+ * One row must not stall the others. Settlements that need no lock do not wait for those that do, and none waits for a hook of another
+ * kind. A batch that is refused because of one of its runs is cut up and retried apart, while other batches go on. The queue writes at
+ * most three batches at a time, and one for each kind with hooks, so that begin, take and rescue keep connections of the pool even if
+ * the rows of all of them are locked.
  */
 export class SettleQueue implements MonitoredPart {
   readonly name = 'settle queue'
   readonly #deps: SettleQueueDeps
   /** One per writer: a success of one says nothing about the others. */
-  readonly #failures: Readonly<Record<Writer, FailureRecord>>
-  readonly #batchers: Readonly<Record<LockMode, Batcher<Waiting>>>
+  readonly #failures = new Map<Writer, FailureRecord>()
+  readonly #batchers = new Map<Writer, Batcher<Waiting>>()
   /**
    * Ids of schedules with a settlement in a batch that is being written. Another settlement of such a schedule waits, so that the
    * schedule's counters count its runs one after the other.
@@ -62,20 +67,17 @@ export class SettleQueue implements MonitoredPart {
 
   constructor(deps: SettleQueueDeps) {
     this.#deps = deps
-    const newRecord = (): FailureRecord => new FailureRecord(deps, this)
-    this.#failures = { 'lock-free': newRecord(), locked: newRecord(), refused: newRecord() }
-    this.#batchers = { 'lock-free': this.#newBatcher('lock-free'), locked: this.#newBatcher('locked') }
   }
 
   /** The failure of the writer that has failed for longest. */
   get failure(): ServiceFailure | undefined {
-    const failures = Object.values(this.#failures).flatMap(({ failure }) => failure ?? [])
+    const failures = [...this.#failures.values()].flatMap(({ failure }) => failure ?? [])
     return failures.toSorted((a, b) => b.forMs - a.forMs)[0]
   }
 
   /** Resolves once the settlement is written, or its fence no longer holds. */
   settle(run: HeldRun, settlement: Settlement): Promise<void> {
-    return new Promise((done) => this.#batchers[lockModeOf(settlement)].add({ run, settlement, done }))
+    return new Promise((done) => this.#batcherOf(this.#writerOf(settlement)).add({ run, settlement, done }))
   }
 
   /** Gives up what cannot be written. Another worker's rescuer finds those runs. */
@@ -83,43 +85,62 @@ export class SettleQueue implements MonitoredPart {
     this.#abandoned.abort()
   }
 
-  #newBatcher(mode: LockMode): Batcher<Waiting> {
-    return new Batcher({
+  #writerOf(settlement: Settlement): Writer {
+    const { targetKind } = settlement.run
+    if (this.#deps.hooks.kinds.has(targetKind)) return `hooks of ${targetKind}`
+    return needsNoLock(settlement) ? 'lock-free' : 'locked'
+  }
+
+  #failuresOf(writer: Writer): FailureRecord {
+    const known = this.#failures.get(writer)
+    if (known !== undefined) return known
+    const record = new FailureRecord(this.#deps, this)
+    this.#failures.set(writer, record)
+    return record
+  }
+
+  #batcherOf(writer: Writer): Batcher<Waiting> {
+    const known = this.#batchers.get(writer)
+    if (known !== undefined) return known
+    const batcher = new Batcher<Waiting>({
       batchMax: BATCH_MAX,
       claim: ({ settlement }) => this.#claim(settlement),
-      write: async (batch) => void (await this.#write(batch, mode)),
+      write: async (batch) => void (await this.#write(batch, writer)),
       // Without a pause, each statement would write the few attempts that just ended, and cost as much as one for hundreds.
       pause: async (written) => {
-        const waiting = this.#batchers['lock-free'].waiting + this.#batchers.locked.waiting
-        if (written >= DELAY_FROM && waiting < DELAY_TO) await this.#deps.clock.batchDelay()
+        if (written < DELAY_FROM) return
+        const waiting = this.#batchers.values().reduce((sum, each) => sum + each.waiting, 0)
+        if (waiting < DELAY_TO) await this.#deps.clock.batchDelay()
       },
-      onRejection: (error) => this.#failures[mode].failed(error),
+      onRejection: (error) => this.#failuresOf(writer).failed(error),
     })
+    this.#batchers.set(writer, batcher)
+    return batcher
   }
 
   /** False if another settlement of the schedule is being written: at most one per schedule at a time. */
-  #claim({ scheduleId }: Settlement): boolean {
+  #claim({ run: { scheduleId } }: Settlement): boolean {
     if (this.#taken.has(scheduleId)) return false
     this.#taken.add(scheduleId)
     return true
   }
 
-  /** @returns false if Postgres refused the batch because of a row */
+  /** @returns false if the batch was refused because of one of its runs */
   async #write(batch: readonly Waiting[], writer: Writer): Promise<boolean> {
     const { signal } = this.#abandoned
     for (let failures = 1; !signal.aborted; failures += 1) {
       try {
         this.#emit(batch, await this.#settle(batch))
-        if (writer !== 'refused') this.#failures[writer].succeeded()
+        if (writer !== 'refused') this.#failuresOf(writer).succeeded()
         break
       } catch (error) {
-        if (isCausedByRow(error)) {
+        if (isOfOneRun(error)) {
           // The writer itself works: Postgres answered.
-          if (writer !== 'refused') this.#failures[writer].succeeded()
+          if (writer !== 'refused') this.#failuresOf(writer).succeeded()
           this.#setApart(batch, error)
           return false
         }
-        this.#failures[writer].failed(error)
+        this.#failuresOf(writer).failed(error)
         await this.#deps.clock.sleep(pauseAfter(failures, PAUSE), signal)
       }
     }
@@ -128,28 +149,32 @@ export class SettleQueue implements MonitoredPart {
   }
 
   #setApart(batch: readonly Waiting[], error: unknown): void {
-    this.#failures.refused.failed(error)
+    const failures = this.#failuresOf('refused')
+    failures.failed(error)
     this.#refused.push(...piecesOf(batch))
-    if (!this.#isWritingRefused) this.#failures.refused.reportRejection(this.#writeRefused())
+    if (!this.#isWritingRefused) failures.reportRejection(this.#writeRefused())
   }
 
-  /** Writes a batch whose settlements have the same lock mode. */
-  async #settle(batch: readonly Waiting[]): Promise<readonly SettledRun[]> {
+  /** Writes a batch whose settlements have the same writer. */
+  async #settle(batch: readonly Waiting[]): Promise<SettledBatch> {
     const { db, clock } = this.#deps
     const [first] = batch
     const settlements = batch.map(({ settlement }) => settlement)
     // A worker that lost its lease and got a new one has a new id. A batch from both leases needs an id per settlement.
     const isOfOneLease = batch.every(({ run }) => run.workerId === first?.run.workerId)
-    if (first === undefined || lockModeOf(first.settlement) === 'locked' || !isOfOneLease) {
+    if (first === undefined || this.#writerOf(first.settlement) !== 'lock-free' || !isOfOneLease) {
       return settleBatch(this.#deps, settlements)
     }
     try {
       const { workerId } = first.run
       const { settledAt, left } = await settleSuccesses(db, { settlements, workerId, now: clock.databaseNow() })
       const written = batch.filter((_, index) => !left.has(index)).map(({ run }) => succeeded(run, settledAt))
-      // Either fenced, or to be settled under the schedule's lock because its overlap policy was edited: settleBatch decides.
+      // Fenced, completed from elsewhere, or to be settled under the schedule's lock because its overlap policy was edited:
+      // settleBatch decides.
       const others = settlements.filter((_, index) => left.has(index))
-      return others.length === 0 ? written : [...written, ...(await settleBatch(this.#deps, others))]
+      if (others.length === 0) return { runs: written, effects: [] }
+      const rest = await settleBatch(this.#deps, others)
+      return { ...rest, runs: [...written, ...rest.runs] }
     } catch (error) {
       // An attempt with this key exists, written by hand or restored. settleBatch keeps it.
       if (sqlStateOf(error) !== SQLSTATE.uniqueViolation) throw error
@@ -170,7 +195,7 @@ export class SettleQueue implements MonitoredPart {
         // While some pieces can be written, the pause stays short for the rest.
         failedRounds = written > 0 ? 1 : failedRounds + 1
       }
-      this.#failures.refused.succeeded()
+      this.#failuresOf('refused').succeeded()
     } finally {
       this.#isWritingRefused = false
     }
@@ -178,22 +203,21 @@ export class SettleQueue implements MonitoredPart {
 
   #finish(batch: readonly Waiting[]): void {
     for (const { settlement, done } of batch) {
-      this.#taken.delete(settlement.scheduleId)
+      this.#taken.delete(settlement.run.scheduleId)
       done()
     }
-    // Further settlements of these schedules may be written now, in either mode.
-    for (const batcher of Object.values(this.#batchers)) batcher.wake()
+    // Further settlements of these schedules may be written now, by any writer.
+    for (const batcher of this.#batchers.values()) batcher.wake()
   }
 
-  #emit(batch: readonly Waiting[], settled: readonly SettledRun[]): void {
+  #emit(batch: readonly Waiting[], settled: SettledBatch): void {
     const { events } = this.#deps
-    const written = new Map(settled.map((run) => [run.runId, run]))
+    const written = new Set(settled.runs.map(({ runId }) => runId))
     for (const { run } of batch) {
       const { runId, scheduleId, scheduledFor } = run
-      const settledRun = written.get(runId)
-      if (settledRun === undefined) events.emit('attempt.fenced', { runId, scheduleId, scheduledFor })
-      else emitSettled(events, settledRun)
+      if (!written.has(runId)) events.emit('attempt.fenced', { runId, scheduleId, scheduledFor })
     }
+    emitSettled(events, settled)
   }
 }
 
@@ -213,10 +237,6 @@ function succeeded(run: HeldRun, settledAt: number): SettledRun {
     lane: null,
     isAutoPaused: false,
   }
-}
-
-function lockModeOf(settlement: Settlement): LockMode {
-  return needsNoLock(settlement) ? 'lock-free' : 'locked'
 }
 
 function piecesOf<Item>(items: readonly Item[]): Item[][] {

@@ -14,7 +14,7 @@ function slotOf(state: RunState, ended: readonly Ended[], changes: Partial<Ledge
   return {
     state,
     reason: state === 'skipped' ? 'overlap' : null,
-    attemptCount: ended.length + (state === 'running' ? 1 : 0),
+    attemptCount: ended.length + (state === 'running' || state === 'detached' ? 1 : 0),
     attempts: ended.length,
     firstAttempt: ended.length === 0 ? 0 : 1,
     lastAttempt: ended.length,
@@ -187,6 +187,7 @@ test('each state allows certain last outcomes and reasons', () => {
   expect(table).toEqual([
     ['pending', ['none', 'failed', 'lost', 'succeeded', 'cancelled', 'malformed'], 0],
     ['running', ['none', 'failed', 'lost'], 0],
+    ['detached', ['none', 'failed', 'lost'], 0],
     ['retrying', ['none', 'failed', 'lost'], 0],
     ['succeeded', ['succeeded'], 0],
     ['failed', ['failed', 'lost', 'malformed'], 5],

@@ -1,10 +1,10 @@
-import { type RunReason, type RunState, isRefusal } from '@carillon/api'
+import { isRefusal, RUN_REASONS, type RunState } from '@carillon/api'
 
 /** One slot in the ledger: its run and its attempts. */
 export interface LedgerSlot {
   /** Null if there are attempts and no run. */
   readonly state: RunState | null
-  readonly reason: RunReason | null
+  readonly reason: string | null
   /** The attempts that the run's row counts, the one under way included. */
   readonly attemptCount: number
   /** The count of attempt rows, and the numbers of the first and the last; 0 if there are none. */
@@ -35,7 +35,7 @@ export interface SlotFault {
  * | state     | attempts, by count             | how the last one ended    | reason                 |
  * |-----------|--------------------------------|---------------------------|------------------------|
  * | pending   | none                           |                           | none                   |
- * | running   | one less: the last is under way| failed or lost, if any    | none                   |
+ * | running, detached | one less: the last is under way | failed or lost, if any | none              |
  * | retrying  | one or more                    | failed or lost            | none                   |
  * | succeeded | one or more                    | succeeded                 | none                   |
  * | failed    | one or more                    | failed, lost or malformed | none, superseded, or a lost permission |
@@ -52,7 +52,8 @@ export function judgeSlot(slot: LedgerSlot): SlotFault | null {
 
 function missingAttempts({ state, attemptCount, attempts, firstAttempt, lastAttempt }: LedgerSlot): SlotFault | null {
   if (state === null) return null
-  const expected = state === 'running' ? attemptCount - 1 : attemptCount
+  // The attempt of a run that is held or detached is not over.
+  const expected = state === 'running' || state === 'detached' ? attemptCount - 1 : attemptCount
   const isComplete = attempts === expected && (expected === 0 || (firstAttempt === 1 && lastAttempt === expected))
   if (isComplete) return null
   const wanted = expected === 0 ? 'no attempts' : expected === 1 ? 'attempt 1' : `attempts 1 to ${expected}`
@@ -97,6 +98,7 @@ function stateProblem(slot: LedgerSlot): string | null {
     case 'skipped':
       return attempts === 0 ? null : 'it is skipped, but it was attempted'
     case 'running':
+    case 'detached':
     case 'retrying':
       return unless(last === null)
     case 'succeeded':
@@ -108,7 +110,10 @@ function stateProblem(slot: LedgerSlot): string | null {
   }
 }
 
-function isReasonOf(state: RunState, reason: RunReason | null): boolean {
+function isReasonOf(state: RunState, reason: string | null): boolean {
   if (state === 'skipped' || reason === null) return true
-  return state === 'failed' && (reason === 'superseded' || isRefusal(reason))
+  // A reason of a module says why the run was refused.
+  return (
+    state === 'failed' && (reason === 'superseded' || isRefusal(reason) || !RUN_REASONS.some((own) => own === reason))
+  )
 }

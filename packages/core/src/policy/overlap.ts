@@ -3,7 +3,7 @@ import type { OverlapPolicy, RunWait } from '@carillon/api'
 /** A run of the schedule that has not ended. A manual run counts like any other: it does the same work. */
 export interface OpenRun {
   readonly id: string
-  /** Null while a worker holds it. */
+  /** Null while a worker holds it. `completion`: its target passed the work on. */
   readonly waitsFor: RunWait | null
   readonly attemptCount: number
 }
@@ -18,7 +18,7 @@ export interface SupersededRun {
 export interface OverlapDecision {
   readonly decision: 'run' | 'wait' | 'skip'
   readonly supersede: readonly SupersededRun[]
-  /** Ids of running runs to cancel. The new run starts when they have ended. */
+  /** Ids of running and detached runs to cancel. The new run starts when they have ended. */
   readonly cancel: readonly string[]
 }
 
@@ -30,7 +30,7 @@ const SKIP: OverlapDecision = { decision: 'skip', supersede: [], cancel: [] }
  *
  * | an open run…                              | forbid     | queue                | replace                    |
  * |-------------------------------------------|------------|----------------------|----------------------------|
- * | is held by a worker                       | skip       | wait                 | cancel it, wait            |
+ * | is held by a worker, or detached          | skip       | wait                 | cancel it, wait            |
  * | waits for its turn                        | skip       | skip: at most one    | supersede it               |
  * | waits for a worker, or was deferred       | skip       | wait: it goes first  | supersede it               |
  * | waits for its retry                       | supersede it under all three; it blocks nothing                       |
@@ -51,8 +51,8 @@ export function decideOverlap({
   if (retrying.length === open.length) return { decision: 'run', supersede: superseded(retrying), cancel: [] }
   if (policy !== 'replace') return { decision: 'wait', supersede: superseded(retrying), cancel: [] }
   // Two runs never run at once: the new run waits until the cancelled runs have ended.
-  const cancel = open.filter(({ waitsFor }) => waitsFor === null).map(({ id }) => id)
-  const waiting = open.filter(({ waitsFor }) => waitsFor !== null)
+  const cancel = open.filter(isUnderWay).map(({ id }) => id)
+  const waiting = open.filter((run) => !isUnderWay(run))
   return { decision: cancel.length > 0 ? 'wait' : 'run', supersede: superseded(waiting), cancel }
 }
 
@@ -73,6 +73,11 @@ export function findBlockingRun({
     case 'replace':
       return undefined
   }
+}
+
+/** True if a target works on the run: it must be asked to stop before another run may start. */
+export function isUnderWay({ waitsFor }: Pick<OpenRun, 'waitsFor'>): boolean {
+  return waitsFor === null || waitsFor === 'completion'
 }
 
 function superseded(runs: readonly OpenRun[]): SupersededRun[] {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 
 import {
   AUTO_PAUSE_REASON,
+  isUsedUp,
   readPolicy,
   resolvePolicy,
   shouldAutoPause,
@@ -12,7 +13,7 @@ import {
 
 const DEFAULTS: PolicyDefaults = {
   cadenceKind: 'cron',
-  retry: { maxAttempts: 10, baseSeconds: 30, capSeconds: 2160 },
+  policy: { retry: { maxAttempts: 10, baseSeconds: 30, capSeconds: 2160 } },
 }
 
 const RESOLVED: SchedulePolicy = {
@@ -35,6 +36,39 @@ function problemsOf(input: unknown): string[] {
   const result = resolvePolicy(input, DEFAULTS)
   return result.ok ? [] : result.problems.map(({ path, message }) => `${path}: ${message}`)
 }
+
+describe('a run limit', () => {
+  test.each([
+    [{}, {}],
+    [{ runLimit: null }, {}],
+    [{ runLimit: 1 }, { runLimit: 1 }],
+    [{ runLimit: 1_000_000_000 }, { runLimit: 1_000_000_000 }],
+  ])('of %j is stored as %j', (input, stored) => {
+    expect(policyOf(input)).toEqual({ ...RESOLVED, ...stored })
+    expect(readPolicy(policyOf(input))).toEqual({ ...RESOLVED, ...stored })
+  })
+
+  test.each([0, -1, 1.5, 1_000_000_001, '3', true])('of %j is refused with what was expected', (runLimit) => {
+    expect(problemsOf({ runLimit })).toEqual([
+      expect.stringMatching(/^policy\.runLimit: expected a whole number from 1 to 1000000000, or null for none, got /),
+    ])
+  })
+
+  test('cannot be a default of a kind, because a caller could not remove it', () => {
+    const policy = { ...DEFAULTS.policy, runLimit: 3 }
+
+    expect(policyOf({}, { policy })).not.toHaveProperty('runLimit')
+  })
+
+  test.each([
+    [undefined, 1_000_000, false],
+    [3, 2, false],
+    [3, 3, true],
+    [3, 4, true],
+  ])('of %j is used up after %i runs: %j', (runLimit, runCount, isUp) => {
+    expect(isUsedUp(runLimit === undefined ? {} : { runLimit }, runCount)).toBe(isUp)
+  })
+})
 
 describe('defaults', () => {
   test.each([[undefined], [{}], [{ overlap: undefined, retry: { maxAttempts: undefined } }]])(
@@ -71,11 +105,14 @@ describe('defaults', () => {
   test("of retry are the target's, field by field", () => {
     const retry = { maxAttempts: 3, baseSeconds: 60, capSeconds: 1500 }
 
-    expect(policyOf({}, { retry }).retry).toEqual(retry)
-    expect(policyOf({ retry: {} }, { retry }).retry).toEqual(retry)
-    expect(policyOf({ retry: { maxAttempts: 5 } }, { retry }).retry).toEqual({ ...retry, maxAttempts: 5 })
-    expect(policyOf({ retry: { baseSeconds: 1500 } }, { retry }).retry).toEqual({ ...retry, baseSeconds: 1500 })
-    expect(policyOf({ retry: { capSeconds: 60 } }, { retry }).retry).toEqual({ ...retry, capSeconds: 60 })
+    expect(policyOf({}, { policy: { retry } }).retry).toEqual(retry)
+    expect(policyOf({ retry: {} }, { policy: { retry } }).retry).toEqual(retry)
+    expect(policyOf({ retry: { maxAttempts: 5 } }, { policy: { retry } }).retry).toEqual({ ...retry, maxAttempts: 5 })
+    expect(policyOf({ retry: { baseSeconds: 1500 } }, { policy: { retry } }).retry).toEqual({
+      ...retry,
+      baseSeconds: 1500,
+    })
+    expect(policyOf({ retry: { capSeconds: 60 } }, { policy: { retry } }).retry).toEqual({ ...retry, capSeconds: 60 })
   })
 
   test.each([
@@ -83,8 +120,8 @@ describe('defaults', () => {
     { maxAttempts: 1, baseSeconds: 0, capSeconds: 0 },
     { maxAttempts: 1, baseSeconds: 61, capSeconds: 60 },
   ])('of retry that a stored policy could not have are rejected as a fault of the target: %j', (retry) => {
-    expect(() => resolvePolicy({}, { ...DEFAULTS, retry })).toThrow(
-      "a target's retry policy cannot be a default: retry",
+    expect(() => resolvePolicy({}, { ...DEFAULTS, policy: { retry } })).toThrow(
+      "a target's policy cannot be a default: policy.retry",
     )
   })
 })

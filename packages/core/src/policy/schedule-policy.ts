@@ -14,6 +14,7 @@ import type { z } from 'zod'
 
 import { schemaProblems } from '../kernel/checked-object.ts'
 import type { Problem } from '../kernel/errors.ts'
+import type { TargetPolicy } from '../ports/target.ts'
 
 /** A schedule's policy with every default filled in: what is stored, and what every decision reads. */
 export type SchedulePolicy = Readonly<Policy>
@@ -21,8 +22,8 @@ export type SchedulePolicy = Readonly<Policy>
 /** The facts about a schedule that the defaults of its policy depend on. */
 export interface PolicyDefaults {
   readonly cadenceKind: CadenceKind
-  /** The retry policy of the target's kind. */
-  readonly retry: RetryPolicy
+  /** What the target's kind sets. */
+  readonly policy: TargetPolicy
 }
 
 export type PolicyResult =
@@ -33,33 +34,40 @@ const CAP_BELOW_BASE = { error: 'expected capSeconds to be at least baseSeconds,
 
 const RETRY = retryPolicySchema.refine(isCapAboveBase, CAP_BELOW_BASE)
 
+/** The defaults that a kind of target may set: any fields of a policy, and always those of retries. */
+const KIND_POLICY = policySchema.omit({ runLimit: true }).partial().extend({ retry: RETRY })
+
 /** Ignores unknown fields: while a fleet is upgraded, old workers read policies that new ones wrote. */
 const STORED_POLICY = policySchema.extend({ retry: RETRY })
 
 /**
  * Fills in the defaults of a caller's policy, or lists everything that is wrong with it.
- * Throws if the target's own retry policy is invalid: stored as a default, it could not be read again.
+ * Throws if the policy of the target's kind is invalid: stored as a default, it could not be read again.
  */
 export function resolvePolicy(input: unknown, defaults: PolicyDefaults): PolicyResult {
-  parseOrThrow(RETRY, 'retry', defaults.retry, "a target's retry policy cannot be a default")
+  const { cadenceKind, policy: ofKind } = defaults
+  parseOrThrow(KIND_POLICY, 'policy', ofKind, "a target's policy cannot be a default")
   const parsed = strictPolicyInputSchema.safeParse(input === undefined ? {} : input)
   if (!parsed.success) return { ok: false, problems: schemaProblems(parsed.error, 'policy') }
   const { data } = parsed
   const retry = {
-    maxAttempts: data.retry?.maxAttempts ?? defaults.retry.maxAttempts,
-    baseSeconds: data.retry?.baseSeconds ?? defaults.retry.baseSeconds,
-    capSeconds: data.retry?.capSeconds ?? defaults.retry.capSeconds,
+    maxAttempts: data.retry?.maxAttempts ?? ofKind.retry.maxAttempts,
+    baseSeconds: data.retry?.baseSeconds ?? ofKind.retry.baseSeconds,
+    capSeconds: data.retry?.capSeconds ?? ofKind.retry.capSeconds,
   }
   if (retry.capSeconds < retry.baseSeconds) {
     return { ok: false, problems: [capBelowBase(retry, data.retry?.capSeconds === undefined)] }
   }
   const policy: SchedulePolicy = {
-    overlap: data.overlap ?? OVERLAP_DEFAULT,
-    missed: data.missed ?? (defaults.cadenceKind === 'once' ? 'run_once' : 'skip'),
-    startingDeadlineSeconds: data.startingDeadlineSeconds ?? STARTING_DEADLINE_SECONDS.default,
+    overlap: data.overlap ?? ofKind.overlap ?? OVERLAP_DEFAULT,
+    missed: data.missed ?? ofKind.missed ?? (cadenceKind === 'once' ? 'run_once' : 'skip'),
+    startingDeadlineSeconds:
+      data.startingDeadlineSeconds ?? ofKind.startingDeadlineSeconds ?? STARTING_DEADLINE_SECONDS.default,
     retry,
-    autoPauseThreshold: data.autoPauseThreshold ?? AUTO_PAUSE_THRESHOLD.default,
-    spreadSeconds: data.spreadSeconds ?? SPREAD_SECONDS.default,
+    autoPauseThreshold: data.autoPauseThreshold ?? ofKind.autoPauseThreshold ?? AUTO_PAUSE_THRESHOLD.default,
+    spreadSeconds: data.spreadSeconds ?? ofKind.spreadSeconds ?? SPREAD_SECONDS.default,
+    // Absent if there is no limit, as in policies that earlier releases stored.
+    ...(data.runLimit === undefined || data.runLimit === null ? {} : { runLimit: data.runLimit }),
   }
   return { ok: true, policy }
 }
@@ -91,6 +99,12 @@ function capBelowBase({ baseSeconds, capSeconds }: RetryPolicy, isCapDefault: bo
 
 function isCapAboveBase({ baseSeconds, capSeconds }: RetryPolicy): boolean {
   return capSeconds >= baseSeconds
+}
+
+/** True if a schedule may begin no further run. `runCount` counts the runs that began, those on demand included. */
+export function isUsedUp({ runLimit }: Pick<SchedulePolicy, 'runLimit'>, runCount: number): boolean {
+  // At least, not exactly: the limit may have been lowered below the count.
+  return runLimit !== undefined && runCount >= runLimit
 }
 
 /** The `paused_reason` of a schedule that paused itself after too many failures. A person's reason cannot begin with `auto:`. */

@@ -1,18 +1,19 @@
 import type { Tx } from '../db/database.ts'
 import { lockSchedules } from '../db/locks.ts'
-import { notifyCancel, notifyDue } from '../db/notify.ts'
+import { notifyDue } from '../db/notify.ts'
 import { readCurrentTime } from '../db/now.ts'
 import { insertChanges } from '../db/schedule-changes.ts'
 import { CarillonError } from '../kernel/errors.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
-import { endWaitingRuns, endTurnWait, requestCancel } from '../ledger/open-runs.ts'
+import { cancelRuns, endWaitingRuns, endTurnWait } from '../ledger/open-runs.ts'
 import type { Run } from '../ledger/records.ts'
 import { getRun } from '../ledger/runs.ts'
 import type { SchedulerContext } from './context.ts'
 import { uncountUntried } from './store/schedule-writes.ts'
 
 /**
- * Cancels a waiting run at once. Asks the worker of a running run to abort the call to the target. A further request for the same running
+ * Cancels a waiting run at once. Asks the worker of a running run to abort the call to the target; a detached run is ended by a worker
+ * that serves its kind. A further request for the same running
  * run changes nothing, so the history of the schedule does not record it.
  */
 export async function cancel({ transact, clock }: SchedulerContext, caller: Caller, runId: string): Promise<Run> {
@@ -46,10 +47,8 @@ async function cancelLocked(
   { id, scheduleId, state }: Run,
   now: Date | null,
 ): Promise<boolean> {
-  if (state === 'running') {
-    const requested = await requestCancel(tx, { runIds: [id], actor: subject, now })
-    await notifyCancel(tx, { runIds: requested })
-    return requested.length > 0
+  if (state === 'running' || state === 'detached') {
+    return (await cancelRuns(tx, { runIds: [id], actor: subject, now })) > 0
   }
   const ended = await endWaitingRuns(tx, { runIds: [id], end: 'cancelled', now })
   if (ended.length === 0) {

@@ -7,7 +7,7 @@ import { insertChanges, type OwnChangeKind } from '../db/schedule-changes.ts'
 import { CarillonError } from '../kernel/errors.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
 import { linesOf, stepsOf } from '../ledger/backlog-slots.ts'
-import { BacklogPortions, insertBacklogs, LINES_PER_PORTION, type NewBacklog } from '../ledger/backlogs.ts'
+import { backlogOf, BacklogPortions, insertBacklogs, LINES_PER_PORTION, type NewBacklog } from '../ledger/backlogs.ts'
 import { insertLines, withMonths } from '../ledger/lines.ts'
 import type { Schedule } from '../ledger/records.ts'
 import type { SchedulerContext } from './context.ts'
@@ -147,13 +147,4 @@ export async function writeBacklogs(
   } catch (error) {
     events.emit('service.failed', { service: 'backlog writer', error })
   }
-}
-
-/** All due slots of a schedule as a backlog; undefined if none is due. */
-function backlogOf(schedule: Schedule, reason: RunReason, now: number): NewBacklog | undefined {
-  const { id, tenantId, projectId, revision, nextSlotAt, dueAt } = schedule
-  if (nextSlotAt === null || dueAt === null || dueAt > now) return undefined
-  const until = now - (dueAt - nextSlotAt)
-  const excludedSlots = schedule.excludedSlots.filter((slot) => slot >= nextSlotAt && slot <= until)
-  return { scheduleId: id, tenantId, projectId, revision, until, nextSlotAt, reason, excludedSlots }
 }

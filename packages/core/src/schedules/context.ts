@@ -78,12 +78,13 @@ export async function readRules(context: SchedulerContext, tx: Tx, { tenantId }:
 }
 
 function rulesOf(
-  { targets, minimumSeconds, cadences, areSecretsElsewhere }: SchedulerContext,
+  { targets, minimumSeconds, cadences, clock, areSecretsElsewhere }: SchedulerContext,
   rules: TenantRules,
 ): InputRules {
   return {
     targets,
     cadences,
+    clock,
     areSecretsElsewhere,
     now: rules.now,
     minimumSeconds: rules.minimumSeconds ?? minimumSeconds,

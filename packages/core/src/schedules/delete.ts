@@ -3,9 +3,10 @@ import type { Tx } from '../db/database.ts'
 import { readCurrentTime } from '../db/now.ts'
 import { insertChanges } from '../db/schedule-changes.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
-import { endWaitingRuns } from '../ledger/open-runs.ts'
+import { cancelRuns, endWaitingRuns } from '../ledger/open-runs.ts'
 import type { Schedule } from '../ledger/records.ts'
 import { listOpenRuns } from '../ledger/runs.ts'
+import { isUnderWay } from '../policy/overlap.ts'
 import { changeSchedule, closeDueSlots, transactWithMonths, writeBacklogs } from './change.ts'
 import { changeEvent, type SchedulerContext } from './context.ts'
 import type { ChangeOptions } from './options.ts'
@@ -56,17 +57,24 @@ async function deleteLocked(
 ): Promise<readonly string[]> {
   const ids = schedules.map(({ id }) => id)
   const backlogs = await closeDueSlots(tx, context, { schedules, reason: 'superseded', now })
-  await cancelWaiting(context, tx, ids)
+  await cancelWaiting(context, tx, caller.subject, ids)
   const [actor, at] = [caller.subject, new Date(now)]
   await deleteSchedules(tx, { ids, actor, now: at })
   await revokeOwnGrants(tx, { scheduleIds: ids, actor, now: at })
   return backlogs
 }
 
-/** Cancels the runs that wait for a worker, for their turn or for a retry. */
-async function cancelWaiting({ clock }: SchedulerContext, tx: Tx, scheduleIds: readonly string[]): Promise<void> {
+/** Cancels the runs that wait for a worker, for their turn or for a retry, and those that are detached. */
+async function cancelWaiting(
+  { clock }: SchedulerContext,
+  tx: Tx,
+  actor: string,
+  scheduleIds: readonly string[],
+): Promise<void> {
   const open = await listOpenRuns(tx, { scheduleIds })
-  const runIds = open.filter(({ waitsFor }) => waitsFor !== null).map(({ id }) => id)
+  const detached = open.filter(({ waitsFor }) => waitsFor === 'completion').map(({ id }) => id)
+  if (detached.length > 0) await cancelRuns(tx, { runIds: detached, actor, now: clock.databaseNow() })
+  const runIds = open.filter((run) => !isUnderWay(run)).map(({ id }) => id)
   if (runIds.length === 0) return
   await uncountUntried(tx, { ended: await endWaitingRuns(tx, { runIds, end: 'cancelled', now: clock.databaseNow() }) })
 }

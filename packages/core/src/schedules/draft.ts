@@ -2,6 +2,7 @@ import { SearchLimitError, type Cadence, type CadenceSpec } from '@carillon/cade
 
 import { noSlotAhead, readCadence, searchSlots } from '../cadences/cadence-cache.ts'
 import { CarillonError } from '../kernel/errors.ts'
+import type { Json } from '../kernel/json.ts'
 import type { Caller } from '../kernel/scope.ts'
 import type { Schedule } from '../ledger/records.ts'
 import type { SchedulePolicy } from '../policy/schedule-policy.ts'
@@ -9,7 +10,8 @@ import { requireRevision } from './change.ts'
 import { readRules, transactWithRules, type SchedulerContext } from './context.ts'
 import { checkedList, rootInList } from './create.ts'
 import { checkedEdit, type EditDecision } from './edit.ts'
-import { checkInputs, mapInputs, type CheckedInput, type ScheduleEdit, type ScheduleInput } from './input.ts'
+import { checkInputs, mapInputs, ownedBy, type CheckedInput, type ScheduleEdit, type ScheduleInput } from './input.ts'
+import { previewsOf, withPreview } from './kind-previews.ts'
 import type { ChangeOptions, Preview, SlotPreview } from './options.ts'
 import { getIn } from './reads.ts'
 
@@ -22,6 +24,8 @@ export interface CreatePlan extends Preview {
   /** Null: the create would also create a grant for this schedule alone. */
   readonly grantId: string | null
   readonly ownerSubject: string
+  /** What the kind of the target shows besides; undefined if it shows nothing. */
+  readonly preview?: Json | undefined
 }
 
 /** What an edit would do. */
@@ -36,6 +40,8 @@ export interface EditPlan {
   readonly removed: readonly SlotPreview[]
   /** The instant up to which both cadences were compared, inclusive; null if both were compared to their ends, or if the cadence stays. */
   readonly comparedUntil: number | null
+  /** What the kind of the target shows besides; undefined if it shows nothing. */
+  readonly preview?: Json | undefined
 }
 
 /** The next slots of a cadence, as far as they were computed. */
@@ -75,10 +81,16 @@ async function planInputs(
   rootOf: (index: number) => string,
 ): Promise<CreatePlan[]> {
   const { checked, now } = await transactWithRules(context, caller, async (tx, rules) => ({
-    checked: await checkInputs(tx, caller, { inputs, rules, rootOf }),
+    checked: await checkInputs(tx, caller, { inputs, rules, rootOf, isDryRun: true }),
     now: rules.now,
   }))
-  return mapInputs(checked, rootOf, (input) => planOf(input, caller, now))
+  const plans = mapInputs(checked, rootOf, (input) => planOf(input, caller, now))
+  const asked = plans.map(({ slots }, index) => {
+    const input = checked[index]
+    return { input: input && ownedBy(caller, input), slots: () => slots }
+  })
+  const previews = await previewsOf(context, caller, asked)
+  return plans.map((plan, index) => withPreview(plan, previews[index]))
 }
 
 function planOf(checked: CheckedInput, caller: Caller, now: number): CreatePlan {
@@ -93,12 +105,15 @@ function planOf(checked: CheckedInput, caller: Caller, now: number): CreatePlan 
       grantId,
       ownerSubject: ownerSubject ?? caller.subject,
       description: cadence.rule.describe(),
-      slots: cadence.rule
-        .slots(now + 1, { limit: SLOTS_SHOWN })
-        .map((slot) => ({ scheduledFor: slot, local: cadence.rule.local(slot) })),
+      slots: shownSlots(cadence, now),
       warnings: cadence.rule.warnings(now),
     }
   })
+}
+
+/** The next slots that a preview shows. */
+function shownSlots({ rule }: CheckedInput['cadence'], now: number): SlotPreview[] {
+  return rule.slots(now + 1, { limit: SLOTS_SHOWN }).map((slot) => ({ scheduledFor: slot, local: rule.local(slot) }))
 }
 
 /** A target as a read would return it: without undefined fields. */
@@ -118,10 +133,15 @@ export async function planEdit(
     const schedule = await getIn(tx, caller, id)
     requireRevision(schedule, revision)
     const rules = await readRules(context, tx, caller)
-    return { schedule, now: rules.now, ...(await checkedEdit(tx, caller, { schedule, edit, rules })) }
+    return { schedule, now: rules.now, ...(await checkedEdit(tx, caller, { schedule, edit, rules, isDryRun: true })) }
   })
   const planned = isUnchanged ? schedule : plannedSchedule(schedule, decision, grant.id, { actor: caller.subject, now })
-  const plan = { basedOn: schedule.revision, schedule: planned }
+  const { checked } = decision
+  const input = { ...checked, ownerSubject: schedule.ownerSubject, grantId: grant.id }
+  const [preview] = await previewsOf(context, caller, [
+    { input, slots: () => searchSlots('cadence', () => shownSlots(checked.cadence, now)) },
+  ])
+  const plan = withPreview({ basedOn: schedule.revision, schedule: planned }, preview)
   if (!decision.isNewCadence) return { ...plan, added: [], removed: [], comparedUntil: null }
   const old = outlookOf(readableCadence(schedule), firstAwaited(schedule, now))
   return { ...plan, ...compareOutlooks(old, outlookOf(decision.checked.cadence.rule, now + 1)) }

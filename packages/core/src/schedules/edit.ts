@@ -4,13 +4,14 @@ import type { ScheduleState } from '@carillon/api'
 import type { CadenceSpec } from '@carillon/cadence'
 
 import { requireQuota } from '../access/quota.ts'
-import { dueOf, nextDueAfter, noSlotAhead, type NextDue } from '../cadences/cadence-cache.ts'
+import { dueOf, nextDueAfter, noSlotAhead, NOT_DUE, type NextDue } from '../cadences/cadence-cache.ts'
 import type { Tx } from '../db/database.ts'
 import { notifyDue } from '../db/notify.ts'
 import { insertChanges } from '../db/schedule-changes.ts'
 import { type Caller, scopeOf } from '../kernel/scope.ts'
 import { endTurnWait, requireLockedSettlement } from '../ledger/open-runs.ts'
 import type { Schedule } from '../ledger/records.ts'
+import { isUsedUp } from '../policy/schedule-policy.ts'
 import { closeDueSlots, requireRevision, withLocked, writeBacklogs } from './change.ts'
 import { changeEvent, readRules, refuseUnknownGrant, type SchedulerContext } from './context.ts'
 import { grantForEdit } from './grant-choice.ts'
@@ -24,6 +25,7 @@ import {
 } from './input.ts'
 import { get } from './reads.ts'
 import { reviseSchedule, type GrantChoice } from './store/schedule-writes.ts'
+import { checkInTargets } from './target-hooks.ts'
 
 /** The content of a schedule after an edit, and when it comes due next. */
 export interface EditDecision extends NextDue {
@@ -44,7 +46,7 @@ interface CheckedEdit {
 
 /**
  * Checks an edit, and chooses its grant. Writes nothing.
- * @throws CarillonError `invalid_input`
+ * @throws CarillonError `invalid_input`, or `target_hook_failed`
  */
 export async function checkedEdit(
   tx: Tx,
@@ -53,10 +55,12 @@ export async function checkedEdit(
     readonly schedule: Schedule
     readonly edit: ScheduleEdit
     readonly rules: InputRules
+    /** True for a preview: whatever the target writes is rolled back. */
+    readonly isDryRun: boolean
   },
 ): Promise<CheckedEdit> {
-  const { schedule, edit, rules } = p
-  const decision = decideEdit(schedule, edit, rules)
+  const { schedule, edit, rules, isDryRun } = p
+  const decision = decideEdit(schedule, edit, rules, caller)
   await requireSecrets(tx, caller, decision.checked, rules)
   const grant = await grantForEdit(tx, {
     scope: scopeOf(caller),
@@ -66,6 +70,8 @@ export async function checkedEdit(
     requiredScope: decision.checked.requiredScope,
     now: rules.now,
   })
+  const draft = { ...decision.checked, ownerSubject: schedule.ownerSubject, grantId: grant.id }
+  await checkInTargets(tx, caller, [{ root: '', input: draft }], { rules, isDryRun })
   return { decision, grant, isUnchanged: decision.isUnchanged && grant.id === schedule.grantId }
 }
 
@@ -80,13 +86,20 @@ export async function edit(
   const { unchanged, backlogs = [] } = await withLocked(context, caller, id, async (tx, schedule, now) => {
     requireRevision(schedule, revision)
     const rules = await readRules(context, tx, caller)
-    const { decision, grant, isUnchanged } = await checkedEdit(tx, caller, { schedule, edit, rules: { ...rules, now } })
+    const { decision, grant, isUnchanged } = await checkedEdit(tx, caller, {
+      schedule,
+      edit,
+      rules: { ...rules, now },
+      isDryRun: false,
+    })
     if (isUnchanged) return { unchanged: schedule }
     const { checked, isNewCadence, state, nextSlotAt, dueAt } = decision
     const [actor, at] = [caller.subject, new Date(now)]
-    const backlogs = isNewCadence
-      ? await closeDueSlots(tx, context, { schedules: [schedule], reason: 'superseded', now })
-      : []
+    const isEnded = schedule.state === 'active' && state === 'completed'
+    const backlogs =
+      isNewCadence || isEnded
+        ? await closeDueSlots(tx, context, { schedules: [schedule], reason: 'superseded', now })
+        : []
     await refuseUnknownGrant(
       reviseSchedule(tx, {
         ...checked,
@@ -129,17 +142,23 @@ async function changeOverlap(tx: Tx, { id }: Schedule, { policy }: CheckedInput,
  * Decides what a schedule becomes by an edit, except for its grant. Writes nothing.
  * @throws CarillonError `invalid_input` with every field at fault
  */
-function decideEdit(schedule: Schedule, edit: ScheduleEdit, rules: InputRules): EditDecision {
+function decideEdit(schedule: Schedule, edit: ScheduleEdit, rules: InputRules, caller: Caller): EditDecision {
   const { now } = rules
-  const checked = checkEdit(edit, contentOf(schedule), rules)
+  const checked = checkEdit(edit, contentOf(schedule), rules, { ...caller, subject: schedule.ownerSubject })
   const isNewCadence = edit.cadence !== undefined && !isSameCadence(checked.cadence.rule.spec, schedule.cadence)
   const isPaused = schedule.state === 'paused'
+  const { id, runCount } = schedule
   const { spreadSeconds } = checked.policy
-  const next =
-    isNewCadence && !isPaused
-      ? nextDueAfter(checked.cadence, now, { id: schedule.id, spreadSeconds })
-      : dueOf(schedule.nextSlotAt, { id: schedule.id, spreadSeconds })
-  if (isNewCadence && !isPaused && next.nextSlotAt === null) throw noSlotAhead()
+  const hasNoRunsLeft = isUsedUp(checked.policy, runCount)
+  // A raised limit gives a schedule that has used up its runs a next slot again.
+  const isReopened = schedule.state === 'completed' && isUsedUp(schedule.policy, runCount) && !hasNoRunsLeft
+  const isRecomputed = (isNewCadence || isReopened) && !isPaused
+  const next = hasNoRunsLeft
+    ? NOT_DUE
+    : isRecomputed
+      ? nextDueAfter(checked.cadence, now, { id, spreadSeconds })
+      : dueOf(schedule.nextSlotAt, { id, spreadSeconds })
+  if (isNewCadence && isRecomputed && !hasNoRunsLeft && next.nextSlotAt === null) throw noSlotAhead()
   const state = isPaused ? 'paused' : next.nextSlotAt === null ? 'completed' : 'active'
   return { checked, isNewCadence, isUnchanged: isSameContent(checked, schedule), state, ...next }
 }

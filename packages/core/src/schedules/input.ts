@@ -21,12 +21,14 @@ import { listKnownSecrets } from '../access/secrets.ts'
 import type { CadenceCache, ParsedCadence, PolicyInputResult } from '../cadences/cadence-cache.ts'
 import type { Tx } from '../db/database.ts'
 import { schemaProblems } from '../kernel/checked-object.ts'
+import type { Clock } from '../kernel/clock.ts'
 import { CarillonError, invalidInput, type Problem } from '../kernel/errors.ts'
 import { type Caller, type Scope, scopeOf } from '../kernel/scope.ts'
 import { checkKeyRetention } from '../policy/retry.ts'
-import type { SchedulePolicy } from '../policy/schedule-policy.ts'
+import type { PolicyDefaults, SchedulePolicy } from '../policy/schedule-policy.ts'
 import type { Target, TargetLimits } from '../ports/target.ts'
 import { requireGrant } from './grant-choice.ts'
+import { checkInTargets, type HookInput } from './target-hooks.ts'
 
 /**
  * An input of the contract in which core accepts any cadence, target and policy, because core checks them itself: which kinds of
@@ -68,28 +70,46 @@ export interface InputRules {
   /** The tenant's limits for its targets. */
   readonly limits: TargetLimits
   readonly cadences: CadenceCache
+  /** Limits how long the hooks of targets take. */
+  readonly clock: Clock
   /** True if a store outside Carillon keeps the secrets, so that no check can tell which secrets exist. */
   readonly areSecretsElsewhere: boolean
 }
 
 /**
- * Checks inputs of new schedules in two steps: first every field by itself, then against the database. One error names all problems of
- * the step that failed.
+ * Checks inputs of new schedules in three steps: first every field by itself, then against the database, then by their targets. One error
+ * names all problems of the step that failed.
  * @param rootOf returns the path of an input; the paths of its problems start with it
- * @throws CarillonError `invalid_input`
+ * @param isDryRun true for a preview: whatever the targets write is rolled back
+ * @throws CarillonError `invalid_input`, or `target_hook_failed`
  */
 export async function checkInputs(
   tx: Tx,
   caller: Caller,
-  { inputs, rules, rootOf }: { inputs: readonly unknown[]; rules: InputRules; rootOf: (index: number) => string },
+  {
+    inputs,
+    rules,
+    rootOf,
+    isDryRun = false,
+  }: { inputs: readonly unknown[]; rules: InputRules; rootOf: (index: number) => string; isDryRun?: boolean },
 ): Promise<CheckedInput[]> {
   const checked = mapInputs(inputs, rootOf, (input) => {
-    const checkedInput = checkInput(input, rules)
+    const checkedInput = checkInput(input, rules, caller)
     requireOwnName(caller, checkedInput)
     return checkedInput
   })
   const facts = await readFacts(tx, caller, checked, rules)
-  return mapInputs(checked, rootOf, (input) => withFacts(input, facts, rules.now))
+  const known = mapInputs(checked, rootOf, (input) => withFacts(input, facts, rules.now))
+  if (known.some(({ target }) => rules.targets.get(target.kind)?.checkIn !== undefined)) {
+    const drafts = known.map((input, index) => ({ root: rootOf(index), input: ownedBy(caller, input) }))
+    await checkInTargets(tx, caller, drafts, { rules, isDryRun })
+  }
+  return known
+}
+
+/** The input with its owner: the caller, unless it names one. */
+export function ownedBy(caller: Pick<Caller, 'subject'>, input: CheckedInput): HookInput {
+  return { ...input, ownerSubject: input.ownerSubject ?? caller.subject }
 }
 
 /** Maps inputs to results, and throws one `invalid_input` with the problems of all of them. */
@@ -195,17 +215,21 @@ function requireKnownSecrets({ secretRefs }: CheckedInput, known: ReadonlySet<st
 }
 
 /** Checks every field of an input by itself. @throws CarillonError `invalid_input` with every field at fault */
-function checkInput(input: unknown, rules: InputRules): CheckedInput {
+function checkInput(input: unknown, rules: InputRules, caller: Caller): CheckedInput {
   const { name, cadence, target, policy, grantId, ownerSubject } = readFields(input, SCHEDULE_FIELDS)
   const checkedName = checkField(NAME, 'name', typeof name === 'string' ? name.trim() : name)
   const checkedCadence = rules.cadences.parseInput(cadence, rules)
-  const checkedTarget = checkTarget(target, rules)
+  const parsedTarget = parseTarget(target, rules)
   const checkedPolicy =
-    checkedCadence.ok && checkedTarget.ok
-      ? checkPolicy(policy, checkedCadence.cadence, checkedTarget.value.handler, rules.cadences)
+    checkedCadence.ok && parsedTarget.ok
+      ? checkPolicy(policy, checkedCadence.cadence, parsedTarget.value.handler, rules.cadences)
       : undefined
   const checkedGrant = checkField(GRANT_ID, 'grantId', grantId)
   const checkedOwner = checkField(OWNER, 'ownerSubject', ownerSubject)
+  const owner = (checkedOwner.ok ? checkedOwner.value : undefined) ?? caller.subject
+  const checkedTarget = parsedTarget.ok
+    ? checkTarget(parsedTarget.value, { owner, policy: checkedPolicy }, rules)
+    : parsedTarget
   if (
     !checkedName.ok ||
     !checkedCadence.ok ||
@@ -217,12 +241,13 @@ function checkInput(input: unknown, rules: InputRules): CheckedInput {
     const all = [checkedName, checkedCadence, checkedTarget, checkedPolicy, checkedGrant, checkedOwner]
     throw invalidInput(all.flatMap((checked) => (checked === undefined || checked.ok ? [] : checked.problems)))
   }
+  const { spec, handler } = checkedTarget.value
   return {
     name: checkedName.value,
     cadence: checkedCadence.cadence,
-    target: checkedTarget.value.spec,
-    requiredScope: checkedTarget.value.handler.requiredScope(checkedTarget.value.spec),
-    secretRefs: checkedTarget.value.handler.secretRefs?.(checkedTarget.value.spec) ?? [],
+    target: spec,
+    requiredScope: handler.requiredScope(spec),
+    secretRefs: handler.secretRefs?.(spec) ?? [],
     policy: checkedPolicy.policy.policy,
     policyJson: checkedPolicy.policy.json,
     grantId: checkedGrant.value ?? null,
@@ -235,12 +260,12 @@ function checkInput(input: unknown, rules: InputRules): CheckedInput {
  * Checks the content of a schedule after an edit. If the edit names no cadence, the minimum distance of slots is not checked again.
  * @throws CarillonError as `checkInput` does
  */
-export function checkEdit(edit: unknown, content: ScheduleInput, rules: InputRules): CheckedInput {
+export function checkEdit(edit: unknown, content: ScheduleInput, rules: InputRules, caller: Caller): CheckedInput {
   const changes = Object.entries(readFields(edit, SCHEDULE_EDIT_FIELDS)).filter(([, value]) => value !== undefined)
   const hasCadence = changes.some(([field]) => field === 'cadence')
   const merged: Record<string, unknown> = { ...content, ...Object.fromEntries(changes) }
   if ('policy' in merged) merged['policy'] = mergePolicy(content.policy, merged['policy'])
-  return checkInput(merged, hasCadence ? rules : { ...rules, minimumSeconds: 0 })
+  return checkInput(merged, hasCadence ? rules : { ...rules, minimumSeconds: 0 }, caller)
 }
 
 /** Merges an edited policy into the stored one, field by field. */
@@ -312,10 +337,12 @@ function refused(path: string, expected: string, input: unknown): Checked<never>
   return { ok: false, problems: [{ path, message: expectedText(expected, input) }] }
 }
 
-function checkTarget(
-  input: unknown,
-  { targets, limits }: InputRules,
-): Checked<{ spec: { readonly kind: string }; handler: Target }> {
+interface ParsedTarget {
+  readonly spec: { readonly kind: string }
+  readonly handler: Target
+}
+
+function parseTarget(input: unknown, { targets }: InputRules): Checked<ParsedTarget> {
   const kinds = [...targets.keys()].join(', ')
   if (typeof input !== 'object' || input === null) {
     return refused('target', `an object whose kind is one of ${kinds}`, input)
@@ -324,9 +351,21 @@ function checkTarget(
   const handler = typeof kind === 'string' ? targets.get(kind) : undefined
   if (handler === undefined) return refused('target.kind', `one of ${kinds}`, kind)
   const spec = checkField(handler.schema, 'target', input)
-  if (!spec.ok) return spec
-  const problems = handler.check?.(spec.value, limits) ?? []
-  if (problems.length === 0) return { ok: true, value: { spec: spec.value, handler } }
+  return spec.ok ? { ok: true, value: { spec: spec.value, handler } } : spec
+}
+
+/** Asks the target what is wrong beyond its shape. If the policy is wrong too, it is asked with the default policy of its kind. */
+function checkTarget(
+  { spec, handler }: ParsedTarget,
+  { owner, policy: checkedPolicy }: { owner: string; policy: PolicyInputResult | undefined },
+  { limits, cadences }: InputRules,
+): Checked<ParsedTarget> {
+  if (handler.check === undefined) return { ok: true, value: { spec, handler } }
+  const result = checkedPolicy?.ok === true ? checkedPolicy : cadences.parsePolicyInput(undefined, defaultsOf(handler))
+  const problems = result.ok
+    ? handler.check({ ownerSubject: owner, spec, policy: result.policy.policy }, limits)
+    : result.problems
+  if (problems.length === 0) return { ok: true, value: { spec, handler } }
   return { ok: false, problems: problems.map(({ path, message }) => ({ path: join('target', path), message })) }
 }
 
@@ -336,13 +375,17 @@ function checkPolicy(
   target: Target,
   cadences: CadenceCache,
 ): PolicyInputResult {
-  const result = cadences.parsePolicyInput(input, { cadenceKind: rule.kind, retry: target.retry })
+  const result = cadences.parsePolicyInput(input, defaultsOf(target, rule.kind))
   if (!result.ok) return result
   const { idempotencyRetentionSeconds } = target
   const { retry } = result.policy.policy
   const problem =
     idempotencyRetentionSeconds === undefined ? null : checkKeyRetention({ retry, idempotencyRetentionSeconds })
   return problem === null ? result : { ok: false, problems: [problem] }
+}
+
+function defaultsOf({ policy }: Target, cadenceKind: PolicyDefaults['cadenceKind'] = 'cron'): PolicyDefaults {
+  return { cadenceKind, policy }
 }
 
 function join(root: string, path: string): string {

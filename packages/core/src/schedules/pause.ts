@@ -1,10 +1,11 @@
 import { expectedText, isStorable, PAUSE_REASON_MAX_LENGTH, type ScheduleState } from '@carillon/api'
 
-import { nextDueAfter } from '../cadences/cadence-cache.ts'
+import { nextDueAfter, NOT_DUE } from '../cadences/cadence-cache.ts'
 import { CarillonError, invalidInput } from '../kernel/errors.ts'
 import type { Caller } from '../kernel/scope.ts'
 import { skipWaitingSlots } from '../ledger/open-runs.ts'
 import type { Schedule } from '../ledger/records.ts'
+import { isUsedUp } from '../policy/schedule-policy.ts'
 import { changeSchedule, closeDueSlots, writeBacklogs } from './change.ts'
 import { changeEvent, type SchedulerContext } from './context.ts'
 import type { ChangeOptions } from './options.ts'
@@ -43,7 +44,11 @@ export async function resume(
   await changeSchedule(context, caller, id, options, async (tx, schedule, now) => {
     if (schedule.state !== 'paused') throw stateConflict(schedule, 'paused')
     const cadence = context.cadences.read(JSON.stringify(schedule.cadence))
-    const next = nextDueAfter(cadence, now, { id, spreadSeconds: schedule.policy.spreadSeconds })
+    const { policy, runCount } = schedule
+    // Its runs may have been used up, or its limit lowered, during the pause.
+    const next = isUsedUp(policy, runCount)
+      ? NOT_DUE
+      : nextDueAfter(cadence, now, { id, spreadSeconds: policy.spreadSeconds })
     await resumeSchedule(tx, { id, ...next, actor: caller.subject, now: new Date(now) })
     return { change: 'resumed' }
   })

@@ -1,4 +1,4 @@
-import type { OverlapPolicy } from '@carillon/api'
+import { SYSTEM_SUBJECT, type OverlapPolicy } from '@carillon/api'
 
 import { findGrant } from '../access/grants.ts'
 import { listRemoved } from '../access/members.ts'
@@ -15,18 +15,20 @@ import type { Run, Schedule } from '../ledger/records.ts'
 import { getRun, listOpenRuns } from '../ledger/runs.ts'
 import { checkGrant } from '../policy/grant.ts'
 import { countSuperseded, decideOverlap, findBlockingRun, type OpenRun } from '../policy/overlap.ts'
-import { withLocked } from './change.ts'
-import type { SchedulerContext } from './context.ts'
+import { isUsedUp } from '../policy/schedule-policy.ts'
+import { closeDueSlots, withLocked, writeBacklogs } from './change.ts'
+import { changeEvent, type SchedulerContext } from './context.ts'
 import { refusedGrantText } from './grant-choice.ts'
-import { countManualRun } from './store/schedule-writes.ts'
+import { completeSchedule, countManualRun } from './store/schedule-writes.ts'
 
 /** How far back `insertManualRun` searches for a free millisecond. If none is free, the call fails with `state_conflict`. */
 const LOOK_BACK_MS = 10_000
 
 export async function runNow(context: SchedulerContext, caller: Caller, id: string): Promise<Run> {
   const { transact, clock, cadences } = context
-  const runId = await withLocked(context, caller, id, async (tx, schedule, now) => {
+  const { runId, isCompleted, backlogs } = await withLocked(context, caller, id, async (tx, schedule, now) => {
     const databaseNow = clock.databaseNow()
+    requireRunsLeft(schedule)
     await requireUsableGrant(context, tx, schedule, now)
     const open = await listOpenRuns(tx, { scheduleIds: [id] })
     const { decision, ...plan } = decideOverlap({ policy: schedule.policy.overlap, open })
@@ -34,7 +36,8 @@ export async function runNow(context: SchedulerContext, caller: Caller, id: stri
       throw overlapRefused(schedule.policy.overlap, findBlockingRun({ policy: schedule.policy.overlap, open }))
     }
     await endOpenRuns(tx, [plan], databaseNow)
-    await countManualRun(tx, { id, ...countSuperseded(plan.supersede) })
+    const superseded = countSuperseded(plan.supersede)
+    await countManualRun(tx, { id, ...superseded })
     const waitsFor = decision === 'run' ? 'worker' : 'turn'
     const cadence = cadences.read(JSON.stringify(schedule.cadence))
     const run = await insertManualRun(tx, { schedule, cadence, waitsFor, now, databaseNow })
@@ -47,9 +50,34 @@ export async function runNow(context: SchedulerContext, caller: Caller, id: stri
       now: new Date(now),
     })
     if (waitsFor === 'worker') await notifyDueRun(tx, { runId: run.id })
-    return run.id
+    const runCount = schedule.runCount + 1 - superseded.untried
+    const isLast = schedule.state !== 'completed' && isUsedUp(schedule.policy, runCount)
+    const backlogs = isLast ? await completeUsedUp(context, tx, schedule, now) : []
+    return { runId: run.id, isCompleted: isLast, backlogs }
   })
+  if (isCompleted) context.events.emit('schedule.completed', { ...changeEvent(caller, id), actor: SYSTEM_SUBJECT })
+  await writeBacklogs(context, caller, backlogs)
   return transact(caller, (tx) => getRun(tx, { ...scopeOf(caller), id: runId }))
+}
+
+function requireRunsLeft({ policy, runCount }: Schedule): void {
+  if (!isUsedUp(policy, runCount)) return
+  const found = `one that has used up its limit of ${policy.runLimit} runs`
+  throw new CarillonError('state_conflict', `expected a schedule with runs left, got ${found}: raise policy.runLimit`)
+}
+
+/** Completes a schedule whose last run was just requested. Slots that are due get their lines first: none of them runs any more (I6). */
+async function completeUsedUp(
+  context: SchedulerContext,
+  tx: Tx,
+  schedule: Schedule,
+  now: number,
+): Promise<readonly string[]> {
+  const backlogs = await closeDueSlots(tx, context, { schedules: [schedule], reason: 'superseded', now })
+  await completeSchedule(tx, { id: schedule.id })
+  const change = { change: 'completed', actor: SYSTEM_SUBJECT, reason: null, now: new Date(now) } as const
+  await insertChanges(tx, { scheduleIds: [schedule.id], ...change })
+  return backlogs
 }
 
 function overlapRefused(policy: OverlapPolicy, blocking: OpenRun | undefined): CarillonError {

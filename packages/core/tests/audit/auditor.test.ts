@@ -19,6 +19,7 @@ const NO_FINDINGS = {
   run_stuck: 0,
   attempt_missing: 0,
   revision_missing: 0,
+  module_check: 0,
   run_contradicted: 0,
   count_wrong: 0,
 }

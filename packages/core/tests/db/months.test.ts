@@ -31,16 +31,20 @@ function month(text: string): { from: Date; to: Date } {
   return { from: new Date(`${text}-01T00:00:00Z`), to: new Date(`${text}-28T00:00:00Z`) }
 }
 
-test('missing months are created once for both tables, in UTC and across the turn of the year', async () => {
+test('missing months are created once for all tables of the ledger, in UTC and across the turn of the year', async () => {
   const span = { from: new Date('2030-11-30T23:59:59.999Z'), to: new Date('2031-01-01T00:00:00Z') }
-  const names = ['2030_11', '2030_12', '2031_01'].flatMap((name) => [`runs_${name}`, `attempts_${name}`])
+  const names = ['2030_11', '2030_12', '2031_01'].flatMap((name) => [
+    `runs_${name}`,
+    `attempts_${name}`,
+    `transcripts_${name}`,
+  ])
 
   expect(await ensurePartitions(db, span)).toEqual(names)
   expect(await ensurePartitions(db, span)).toEqual([])
 
   const made = (await listPartitions(db)).filter(({ from }) => from >= new Date('2030-11-01T00:00:00Z'))
   expect(made.map(({ name }) => name)).toEqual(names)
-  expect(made[2]).toEqual({
+  expect(made[3]).toEqual({
     table: 'runs',
     name: 'runs_2030_12',
     from: new Date('2030-12-01T00:00:00Z'),
@@ -51,7 +55,7 @@ test('missing months are created once for both tables, in UTC and across the tur
 test('concurrent calls for the same month create it once', async () => {
   const results = await Promise.all(Array.from({ length: 5 }, () => ensurePartitions(db, month('2032-02'))))
 
-  expect(results.flat().toSorted()).toEqual(['attempts_2032_02', 'runs_2032_02'])
+  expect(results.flat().toSorted()).toEqual(['attempts_2032_02', 'runs_2032_02', 'transcripts_2032_02'])
 })
 
 test('a partition accepts the slots of its month only, and has the checks and indexes of its table', async () => {
@@ -108,16 +112,18 @@ test('only months that have ended completely are dropped', async () => {
   expect(await dropPartitions(otherDb, { before: new Date('2026-02-28T23:59:59.999Z') })).toEqual([
     'runs_2026_01',
     'attempts_2026_01',
+    'transcripts_2026_01',
   ])
   expect(await dropPartitions(otherDb, { before: new Date('2026-03-01T00:00:00Z') })).toEqual([
     'runs_2026_02',
     'attempts_2026_02',
+    'transcripts_2026_02',
   ])
   expect((await listPartitions(otherDb))[0]?.name).toBe('runs_2026_03')
   await otherDb.close()
 })
 
-test('a month with an open run is kept with its attempts, and is dropped once the run has ended', async () => {
+test('a month with an open run is kept with its attempts and transcripts, and is dropped once the run has ended', async () => {
   await using other = await createDatabase()
   const otherDb = workerDbOf(other)
   const scheduleId = await insertSchedule(other.pool)
@@ -130,15 +136,16 @@ test('a month with an open run is kept with its attempts, and is dropped once th
   )
   const before = new Date('2026-03-01T00:00:00Z')
 
-  expect(await dropPartitions(otherDb, { before })).toEqual(['runs_2026_02', 'attempts_2026_02'])
-  expect((await listPartitions(otherDb)).slice(0, 2).map(({ name }) => name)).toEqual([
+  expect(await dropPartitions(otherDb, { before })).toEqual(['runs_2026_02', 'attempts_2026_02', 'transcripts_2026_02'])
+  expect((await listPartitions(otherDb)).slice(0, 3).map(({ name }) => name)).toEqual([
     'runs_2026_01',
     'attempts_2026_01',
+    'transcripts_2026_01',
   ])
   await other.pool.query(
     `update carillon.runs set state = 'cancelled', completed_at = now(), due_at = null, waits_for = null, lane = null`,
   )
-  expect(await dropPartitions(otherDb, { before })).toEqual(['runs_2026_01', 'attempts_2026_01'])
+  expect(await dropPartitions(otherDb, { before })).toEqual(['runs_2026_01', 'attempts_2026_01', 'transcripts_2026_01'])
   await otherDb.close()
 })
 
@@ -168,5 +175,5 @@ test('a drop locks the table before its partition, so it does not deadlock with 
   await reader.query('commit')
   reader.release()
 
-  expect(await dropping).toEqual(['runs_2021_05', 'attempts_2021_05'])
+  expect(await dropping).toEqual(['runs_2021_05', 'attempts_2021_05', 'transcripts_2021_05'])
 })

@@ -27,6 +27,7 @@ afterEach(() => pipeline.workerDb.close())
 beforeEach(async () => {
   pipeline = await Pipeline.at('2026-11-14T09:00:00Z', database)
   const tables = [
+    'transcripts',
     'attempts',
     'runs',
     'slot_backlogs',

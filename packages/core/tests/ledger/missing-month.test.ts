@@ -25,7 +25,8 @@ test('a manual run can be requested as soon as the database is migrated, before 
   const target = new ScriptedTarget()
   const db = createDb(database.pool)
   const scheduler = new Scheduler({ db, targets: new Map([[target.kind, target]]) })
-  expect((await listPartitions(db)).map(({ table }) => table)).toEqual(['runs', 'attempts', 'runs', 'attempts'])
+  const tables = ['runs', 'attempts', 'transcripts']
+  expect((await listPartitions(db)).map(({ table }) => table)).toEqual([...tables, ...tables])
 
   const { id } = await scheduler.create(CALLER, EVERY_MINUTE)
 

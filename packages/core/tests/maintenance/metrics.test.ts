@@ -122,7 +122,7 @@ function failingListener(): never {
 }
 
 test('the lag of the slowest replica is a gauge if there is a replica', async () => {
-  const gauges = { schedules: [], due: 0, waiting: 0, running: 0, backlogAgeSeconds: 0 }
+  const gauges = { schedules: [], due: 0, waiting: 0, detached: 0, running: 0, backlogAgeSeconds: 0 }
   const read = async (replicationLagSeconds: number | null): Promise<unknown> => {
     const { meter, read: scrape } = createMeter()
     const idle = { inFlight: 0, connectionsInUse: 0, auditLagSeconds: null, failing: null }

@@ -45,17 +45,20 @@ const NO_ROWS: PurgeCounts = {
   schedules: 0,
   runs: 0,
   attempts: 0,
+  transcriptLines: 0,
   changes: 0,
   revisions: 0,
   grants: 0,
   secrets: 0,
   members: 0,
   idempotentAnswers: 0,
+  moduleRows: 0,
 }
 const TABLES = [
   'schedules',
   'runs',
   'attempts',
+  'transcripts',
   'slot_backlogs',
   'schedule_changes',
   'schedule_revisions',
@@ -87,6 +90,10 @@ async function fill({ db, clock, scheduler }: Pipeline, caller: Caller): Promise
 
 async function passTwoSlots(pipeline: Pipeline): Promise<void> {
   const worker = pipeline.worker()
+  pipeline.target.script = ({ record }) => {
+    for (const text of ['first', 'second']) record({ kind: 'text', text })
+    return SUCCEEDED
+  }
   for (let slots = 0; slots < 2; slots += 1) {
     await pipeline.pass(MINUTE, worker)
     await worker.runDue()
@@ -130,6 +137,12 @@ async function addLines({ db }: Pipeline, { id }: { readonly id: string }, lines
       )
       select ${id}::uuid, slot, 1, 'acme', 'web', gen_random_uuid(), 'succeeded', slot, slot
       from slots
+    ), transcripts as (
+      insert into carillon.transcripts (
+        schedule_id, scheduled_for, token, seq, attempt, tenant_id, project_id, at, entry
+      )
+      select ${id}::uuid, slot, 1, 1, 1, 'acme', 'web', slot, '{"kind":"text"}'
+      from slots
     )
     insert into carillon.runs (
       schedule_id, scheduled_for, id, tenant_id, project_id, revision, trigger, state, attempt_count, begun_at, completed_at
@@ -154,7 +167,14 @@ async function noteDeletions({ db }: Pipeline, most: number): Promise<void> {
       return null;
     end
     $$`.execute(db)
-  for (const table of ['runs', 'attempts', 'schedule_changes', 'schedule_revisions', 'execution_grants']) {
+  for (const table of [
+    'runs',
+    'attempts',
+    'transcripts',
+    'schedule_changes',
+    'schedule_revisions',
+    'execution_grants',
+  ]) {
     await sql`
       create trigger note_deletion after delete on carillon.${sql.raw(table)} referencing old table as gone
       for each statement execute function public.note_deletion()`.execute(db)
@@ -174,12 +194,14 @@ test('a purge removes what its preview counted, and no row of another project or
     schedules: 2,
     runs: 4,
     attempts: 4,
+    transcriptLines: 8,
     changes: 3,
     revisions: 3,
     grants: 2,
     secrets: 1,
     members: 1,
     idempotentAnswers: 1,
+    moduleRows: 0,
   })
   const deleted = await projects.previewPurge(CALLER)
   expect(deleted).toEqual({ ...preview, changes: 5 })
@@ -229,7 +251,7 @@ describe('portions', () => {
 
     const purged = await projectsOf(pipeline).purge(CALLER, CONFIRMED)
 
-    expect(purged).toMatchObject({ schedules: 1, runs: LINES, attempts: LINES })
+    expect(purged).toMatchObject({ schedules: 1, runs: LINES, attempts: LINES, transcriptLines: LINES })
     const { rows } = await sql<{ rows: number }>`
       select sum(row_count)::int as rows from public.deletions group by xact`.execute(pipeline.db)
     expect(Math.max(...rows.map(({ rows }) => rows))).toBe(5000)
@@ -533,7 +555,7 @@ test.each([null, ...OTHERS])(
     expect(await within((tx) => findPurgeObstacles(tx, portion))).toEqual({ hasSchedules: false, hasOpenRuns: false })
     expect(await within((tx) => lockRemovable(tx, { ...portion, rowsMax: 10 }))).toEqual([])
     const { counts, last } = await within((tx) => countScheduleRows(tx, { ...portion, after: null }))
-    expect({ ...counts, ...(await within((tx) => countProjectRows(tx, portion))) }).toEqual(NO_ROWS)
+    expect({ ...NO_ROWS, ...counts, ...(await within((tx) => countProjectRows(tx, portion))) }).toEqual(NO_ROWS)
     expect(last).toBeNull()
     for (const remove of [deleteGrants, deleteSecrets, deleteMembers, deleteIdempotentAnswers]) {
       expect(await within((tx) => remove(tx, portion)), remove.name).toBe(0)

@@ -128,12 +128,12 @@ test('upkeep creates the current month and the next two, and one more when a mon
   await using world = await setup('2026-11-30T23:59:59.999Z')
   const upkeep = () => runRound(world)
 
-  expect(await upkeep()).toEqual({ created: 6, dropped: 0, purged: 0, deletedEntries: 0 })
+  expect(await upkeep()).toEqual({ created: 9, dropped: 0, purged: 0, deletedEntries: 0 })
   expect(await monthsOf(world.db)).toEqual(['2026_11', '2026_12', '2027_01'])
   expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, deletedEntries: 0 })
 
   world.clock.advance(1)
-  expect(await upkeep()).toEqual({ created: 2, dropped: 0, purged: 0, deletedEntries: 0 })
+  expect(await upkeep()).toEqual({ created: 3, dropped: 0, purged: 0, deletedEntries: 0 })
   expect(await monthsOf(world.db)).toEqual(['2026_11', '2026_12', '2027_01', '2027_02'])
   expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, deletedEntries: 0 })
 })
@@ -146,7 +146,7 @@ test('a month is dropped when its last day is 90 days ago, and not a millisecond
 
   expect((await upkeep()).dropped).toBe(0)
   world.clock.advance(1)
-  expect((await upkeep()).dropped).toBe(2)
+  expect((await upkeep()).dropped).toBe(3)
 
   expect(await monthsOf(world.db)).toEqual(['2026_12', '2027_01', '2027_02', '2027_03', '2027_04', '2027_05'])
   expect(await upkeep()).toEqual({ created: 0, dropped: 0, purged: 0, deletedEntries: 0 })
@@ -171,7 +171,7 @@ test('after an outage of 100 days every slot within the retention gets its line 
   for (const { name } of await listPartitions(db)) await sql`drop table ${sql.id('carillon', name)}`.execute(db)
   const upkeep = () => runRound(pipeline)
   await upkeep()
-  await sql`drop table carillon.runs_2026_03, carillon.attempts_2026_03`.execute(db)
+  await sql`drop table carillon.runs_2026_03, carillon.attempts_2026_03, carillon.transcripts_2026_03`.execute(db)
   clock.advance(100 * DAY + 10 * 3_600_000)
 
   await upkeep()
@@ -201,7 +201,7 @@ test('a deleted schedule is removed with its history and own grants when the las
 
   expect((await upkeep()).purged).toBe(0)
   clock.advance(1)
-  expect(await upkeep()).toMatchObject({ dropped: 2, purged: 1 })
+  expect(await upkeep()).toMatchObject({ dropped: 3, purged: 1 })
 
   for (const [table, column] of [
     ['schedules', 'id'],
@@ -282,7 +282,7 @@ test('lines of requested and cancelled runs are deleted when the month of the ru
   expect((await upkeep()).deletedEntries).toBe(0)
   expect(await lines()).toEqual([...kept, 'run_requested 2026-11-30', 'run_cancelled 2026-11-30', ...ofYoung])
   clock.advance(1)
-  expect(await upkeep()).toMatchObject({ dropped: 2, deletedEntries: 2 })
+  expect(await upkeep()).toMatchObject({ dropped: 3, deletedEntries: 2 })
 
   expect(await lines()).toEqual([...kept, ...ofYoung])
 })
@@ -518,7 +518,7 @@ test('a month that cannot be dropped because of a reader is a failure, retried a
   clock.advance(60_000 - 1)
   expect(await upkeep.runOnce()).toBeUndefined()
   clock.advance(1)
-  expect(await upkeep.runOnce()).toMatchObject({ created: 0, dropped: 2 })
+  expect(await upkeep.runOnce()).toMatchObject({ created: 0, dropped: 3 })
   // The next round is an hour later.
   clock.advance(3_600_000 - 1)
   expect(await upkeep.runOnce()).toBeUndefined()
@@ -536,7 +536,7 @@ test('a slice removes a bounded number of rows, and the next slice continues, al
   await whenReadable(db)
   const [one, other] = [upkeepOf(world), upkeepOf(world)]
 
-  expect(await one.runOnce()).toEqual({ created: 6, dropped: 0, purged: 0, deletedEntries: 10_000 })
+  expect(await one.runOnce()).toEqual({ created: 9, dropped: 0, purged: 0, deletedEntries: 10_000 })
   expect(await stepOf(world)).toBe('event_log')
   expect(await one.runOnce()).toBeUndefined()
   clock.advance(100)

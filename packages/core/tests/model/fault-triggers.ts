@@ -15,16 +15,17 @@ const TRIGGERS = `
     if tg_op = 'UPDATE' and new.token < old.token then
       insert into faults (what, run_id) values ('the token of a run decreased', new.id);
     end if;
-    if new.state = 'running' and exists (
+    if new.state in ('running', 'detached') and exists (
       select from carillon.runs as other
-      where other.schedule_id = new.schedule_id and other.id <> new.id and other.completed_at is null and other.state = 'running'
+      where other.schedule_id = new.schedule_id and other.id <> new.id and other.completed_at is null
+        and other.state in ('running', 'detached')
     ) and not exists (
       select from carillon.schedule_revisions as revisions
       where revisions.schedule_id = new.schedule_id and revisions.policy ->> 'overlap' = 'allow'
     ) then
       insert into faults (what, run_id) values ('two runs of one schedule were running at once', new.id);
     end if;
-    if new.due_at is not null and new.cancel_requested_at is not null then
+    if new.due_at is not null and new.cancel_requested_at is not null and new.state <> 'detached' then
       insert into faults (what, run_id) values ('a run waits although a caller asked to cancel it', new.id);
     end if;
     if tg_op = 'UPDATE' and old.waits_for = 'turn' and new.waits_for = 'worker' and exists (
@@ -65,7 +66,8 @@ const TRIGGERS = `
     select 'a run of a deleted schedule waits', runs.id
     from carillon.runs
     join carillon.schedules on schedules.id = runs.schedule_id
-    where runs.schedule_id = new.schedule_id and runs.due_at is not null and schedules.state = 'deleted';
+    where runs.schedule_id = new.schedule_id and runs.due_at is not null and runs.state <> 'detached'
+      and schedules.state = 'deleted';
     return null;
   end
   $$;
@@ -77,9 +79,9 @@ export async function installFaultTriggers(pool: pg.Pool): Promise<void> {
 }
 
 /** Describes everything that is wrong after all work has ended. The list is empty if the system is sound. */
-export async function findFaults(pool: pg.Pool): Promise<string[]> {
+export async function findFaults(pool: pg.Pool, checks: Readonly<Record<string, string>> = {}): Promise<string[]> {
   const faults: string[] = []
-  for (const [what, text] of Object.entries(CHECKS)) {
+  for (const [what, text] of Object.entries({ ...CHECKS, ...checks })) {
     const { rows } = await pool.query<Record<string, unknown>>(text)
     faults.push(...rows.map((row) => `${what}: ${JSON.stringify(row)}`))
   }

@@ -4,10 +4,11 @@ import { createPool, type SeverablePool } from '../../src/db/pool.ts'
 import { Events } from '../../src/kernel/events.ts'
 import { Lease } from '../../src/kernel/lease.ts'
 import { Heartbeat } from '../../src/pipeline/heartbeat.ts'
-import { PipelineLoop } from '../../src/pipeline/loop.ts'
+import { Hooks } from '../../src/pipeline/hooks.ts'
+import type { Pipeline } from '../../src/pipeline/pipeline.ts'
 import { Rescuer } from '../../src/pipeline/rescuer.ts'
 import type { Target } from '../../src/ports/target.ts'
-import { DAY } from '../pipeline.ts'
+import { pipelineOf } from '../pipeline-parts.ts'
 import { LossyProxy } from './lossy-proxy.ts'
 import type { ModelClock } from './model-clock.ts'
 import type { SeededRandom } from './seeded-random.ts'
@@ -21,7 +22,7 @@ const HEARTBEAT_MS = 10_000
 export class ModelWorker {
   readonly proxy: LossyProxy
   readonly #pool: SeverablePool
-  readonly #loop: PipelineLoop
+  readonly #loop: Pipeline
   readonly #heartbeat: Heartbeat
   readonly #rescuer: Rescuer
   readonly #busy = new Map<string, Promise<void>>()
@@ -40,12 +41,16 @@ export class ModelWorker {
     const events = new Events()
     const lease = new Lease(clock)
     const targets = new Map([[target.kind, target]])
-    const deps = { db: createDb(this.#pool), clock, events, lease, targets }
-    this.#loop = new PipelineLoop(deps, { retentionMs: 90 * DAY, concurrency: 20 })
+    const hooks = new Hooks({ clock, events, targets })
+    const deps = { db: createDb(this.#pool), clock, events, lease, targets, hooks }
+    this.#loop = pipelineOf(deps, { concurrency: 20 })
     const onCancel = (runId: string): void => this.#loop.cancel(runId)
     const heartbeatOptions = { name: 'model', targetKinds: [target.kind], heartbeatMs: HEARTBEAT_MS }
     this.#heartbeat = new Heartbeat({ ...deps, failing: () => null, onCancel }, heartbeatOptions)
-    this.#rescuer = new Rescuer({ ...deps, cadences: new CadenceCache() }, { periodMs: HEARTBEAT_MS })
+    this.#rescuer = new Rescuer(
+      { ...deps, cadences: new CadenceCache(), targetKinds: [target.kind] },
+      { periodMs: HEARTBEAT_MS },
+    )
   }
 
   static async start(url: string, clock: ModelClock, target: Target, random: SeededRandom): Promise<ModelWorker> {

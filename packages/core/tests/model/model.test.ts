@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 
 import { createDatabase } from '../database.ts'
 import { findFaults, installFaultTriggers } from './fault-triggers.ts'
+import { MODULE_CHECKS } from './model-hooks.ts'
 import { Model } from './model.ts'
 
 /** `npm run test:model` makes more runs with more steps. MODEL_SEED repeats one run. */
@@ -12,7 +13,7 @@ const SEEDS = Array.from({ length: RUNS }, (_, run) => FIRST_SEED + run)
 
 test.each(SEEDS)(
   'under random concurrent work over breaking connections each slot has one line, the overlap policy holds, no run is stranded, ' +
-    'each run ends once, and the counts are right (seed %i)',
+    'each run ends once, completions decide, each end reaches the hooks once, and the counts are right (seed %i)',
   async (seed) => {
     await using database = await createDatabase()
     await installFaultTriggers(database.pool)
@@ -23,8 +24,10 @@ test.each(SEEDS)(
     await model.stop()
 
     const { steps, cuts } = model.counts
-    process.stdout.write(`model seed ${seed}: steps ${JSON.stringify(steps)}, cuts ${JSON.stringify(cuts)}\n`)
-    expect(await findFaults(database.pool)).toEqual([])
+    const counts = { steps, cuts, completions: model.completions.counts }
+    process.stdout.write(`model seed ${seed}: ${JSON.stringify(counts)}\n`)
+    expect(await findFaults(database.pool, model.hasHooks ? MODULE_CHECKS : {})).toEqual([])
+    expect(await model.completions.findUndecided(database.pool)).toEqual([])
     expect([...model.target.calls].filter(([, times]) => times > 1)).toEqual([])
   },
 )

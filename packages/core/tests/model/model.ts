@@ -9,6 +9,8 @@ import type { TestDatabase } from '../database.ts'
 import { ANY_NUMBER, CALLER, EVERY_MINUTE } from '../pipeline.ts'
 import { LossyProxy } from './lossy-proxy.ts'
 import { ModelClock } from './model-clock.ts'
+import { ModelCompletions } from './model-completions.ts'
+import { createModuleTables, ModelHooks } from './model-hooks.ts'
 import { ModelTarget } from './model-target.ts'
 import { MODEL_SESSION, ModelWorker, requireBroken } from './model-worker.ts'
 import { SeededRandom } from './seeded-random.ts'
@@ -26,6 +28,9 @@ const WEIGHTS = {
   pass: 14,
   moment: 8,
   answer: 8,
+  complete: 8,
+  completeWithin: 3,
+  heartbeat: 3,
   rescue: 6,
   runNow: 5,
   cancel: 5,
@@ -52,14 +57,32 @@ export class Model {
   readonly #workers: ModelWorker[] = []
   readonly #dead: Promise<void>[] = []
   readonly #pending = new Set<Promise<void>>()
+  readonly #hooks: ModelHooks | undefined
+  readonly #module: { readonly proxy: LossyProxy; readonly pool: SeverablePool }
+  readonly completions: ModelCompletions
   readonly #steps: Record<string, number> = {}
   readonly #cuts: Record<string, number> = { before: 0, during: 0, after: 0, terminated: 0 }
 
-  private constructor(database: TestDatabase, random: SeededRandom, proxy: LossyProxy) {
+  /** @param p.hasHooks whether the kind of the model's target has hooks */
+  private constructor(
+    database: TestDatabase,
+    random: SeededRandom,
+    { api: proxy, module, hasHooks }: { api: LossyProxy; module: LossyProxy; hasHooks: boolean },
+  ) {
     this.#database = database
     this.#random = random
     this.clock = new ModelClock('2026-03-02T09:00:00Z')
-    this.target = new ModelTarget(random)
+    const now = (): number => this.clock.instant
+    this.#hooks = hasHooks ? new ModelHooks(random, now) : undefined
+    this.target = new ModelTarget(random, now, this.#hooks)
+    const modulePool = createPool({
+      connectionString: module.url,
+      applicationName: MODEL_SESSION,
+      role: 'carillon_worker',
+      maxConnections: 4,
+    })
+    this.#module = { proxy: module, pool: modulePool }
+    this.completions = new ModelCompletions(createDb(modulePool), this.clock, random)
     const pool = createPool({ connectionString: proxy.url, applicationName: MODEL_SESSION, maxConnections: 8 })
     const targets = new Map([[this.target.kind, this.target]])
     const scheduler = new Scheduler({ db: createDb(pool), clock: this.clock, targets }, ANY_NUMBER)
@@ -68,15 +91,24 @@ export class Model {
 
   static async start(database: TestDatabase, seed: number): Promise<Model> {
     const random = new SeededRandom(seed)
-    const model = new Model(database, random, await LossyProxy.start(database.url, random))
+    await createModuleTables(database.pool)
+    const model = new Model(database, random, {
+      api: await LossyProxy.start(database.url, random),
+      module: await LossyProxy.start(database.url, random),
+      hasHooks: seed % 2 === 0,
+    })
     for (let n = 0; n < SCHEDULES; n += 1) await model.#create()
     for (let n = 0; n < WORKERS; n += 1) await model.#startWorker()
     return model
   }
 
+  get hasHooks(): boolean {
+    return this.#hooks !== undefined
+  }
+
   get counts(): ModelCounts {
     const cuts = { ...this.#cuts }
-    for (const { proxy } of [...this.#workers, this.#api]) {
+    for (const { proxy } of [...this.#workers, this.#api, this.#module]) {
       for (const [moment, count] of Object.entries(proxy.cuts)) cuts[moment] = (cuts[moment] ?? 0) + count
     }
     return { steps: this.#steps, cuts }
@@ -84,7 +116,7 @@ export class Model {
 
   /** Takes random actions, several at a time, while connections break. */
   async run(steps: number): Promise<void> {
-    for (const { proxy } of [...this.#workers, this.#api]) proxy.lossRate = LOSS_RATE
+    for (const { proxy } of [...this.#workers, this.#api, this.#module]) proxy.lossRate = LOSS_RATE
     for (let step = 0; step < steps; step += 1) {
       const name = this.#random.weighted(WEIGHTS)
       this.#steps[name] = (this.#steps[name] ?? 0) + 1
@@ -98,9 +130,10 @@ export class Model {
   /** Ends the faults, pauses every schedule, and works until no run is open. */
   async finish(): Promise<void> {
     this.target.alwaysSucceeds = true
+    if (this.#hooks !== undefined) this.#hooks.isCalm = true
     this.target.answerAll()
     for (const worker of this.#workers) worker.isFrozen = false
-    for (const { proxy } of [...this.#workers, this.#api]) proxy.lossRate = 0
+    for (const { proxy } of [...this.#workers, this.#api, this.#module]) proxy.lossRate = 0
     for (const { id } of await this.#schedules('active')) {
       await this.#request(() => this.#api.scheduler.pause(CALLER, id, { reason: 'the end' }))
     }
@@ -116,8 +149,10 @@ export class Model {
 
   async stop(): Promise<void> {
     await Promise.all([...this.#dead, ...this.#workers.map((worker) => worker.die())])
-    await this.#api.pool.end()
-    await this.#api.proxy[Symbol.asyncDispose]()
+    for (const { pool, proxy } of [this.#api, this.#module]) {
+      await pool.end()
+      await proxy[Symbol.asyncDispose]()
+    }
   }
 
   #start(work: Promise<void>): void {
@@ -150,6 +185,10 @@ export class Model {
         return this.#replace(worker)
       case 'terminate':
         return this.#terminate()
+      case 'complete':
+      case 'heartbeat':
+      case 'completeWithin':
+        return this.#completeFromElsewhere(name)
       default:
         return this.#change(name)
     }
@@ -158,6 +197,25 @@ export class Model {
   /** Lets each worker that is not frozen keep its lease, or more workers would die than work. */
   async #beatAll(): Promise<void> {
     await Promise.all(this.#workers.map((worker) => worker.beat()))
+  }
+
+  /** What the called side does, mostly about recent calls. */
+  async #completeFromElsewhere(name: 'complete' | 'heartbeat' | 'completeWithin'): Promise<void> {
+    const { made } = this.target
+    const recent = this.#random.chance(0.8) ? made.slice(-8) : made
+    const call = this.#random.pick(recent)
+    if (call === undefined) return
+    switch (name) {
+      case 'complete':
+        return this.#request(() => this.completions.complete(call))
+      case 'heartbeat':
+        return this.#request(() => this.completions.beat(call))
+      case 'completeWithin': {
+        const others = recent.filter(({ runId }) => runId !== call.runId).slice(0, this.#random.below(3))
+        const calls = [...new Map([call, ...others].map((each) => [each.runId, each])).values()]
+        return this.#request(() => this.completions.completeWithin(calls, [this.#random.below(3)]))
+      }
+    }
   }
 
   /** Makes one request that a user could make. A rejected request is not a fault. */

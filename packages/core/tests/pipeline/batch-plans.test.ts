@@ -6,12 +6,14 @@ import type { Tx } from '../../src/db/database.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { transact } from '../../src/db/transact.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
-import { findWaitFacts, endTurnWait, skipWaitingSlots } from '../../src/ledger/store/open-runs.ts'
+import { findSettleFacts, endTurnWait, skipWaitingSlots } from '../../src/ledger/store/open-runs.ts'
+import { settlementOf } from '../../src/pipeline/settlement.ts'
 import { type Claim, readClaimed } from '../../src/pipeline/store/claim.ts'
 import { settleSuccesses } from '../../src/pipeline/store/settle-successes.ts'
 import { settleRuns, type Settlement } from '../../src/pipeline/store/settle.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { nodesOf, plansOf, recordingDb, type PlanNode } from '../query-plan.ts'
+import { FENCE } from '../run-fence.ts'
 
 let emptyLedger: TestDatabase
 let fullLedger: TestDatabase
@@ -28,26 +30,15 @@ afterAll(async () => {
 })
 
 const WORKER = randomUUID()
-const SETTLEMENTS: readonly Settlement[] = Array.from({ length: 500 }, () => ({
-  runId: randomUUID(),
-  scheduleId: randomUUID(),
-  scheduledFor: Date.parse('2026-03-02T09:00:00Z'),
-  workerId: WORKER,
-  token: 1,
-  targetKind: 'test',
-  state: 'succeeded',
-  outcome: 'succeeded',
-  reason: null,
-  waitsFor: null,
-  dueInMs: null,
-  error: null,
-  result: null,
-  mayFree: false,
-}))
+const RETRY = { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 }
+const SETTLEMENTS: readonly Settlement[] = Array.from({ length: 500 }, () => {
+  const run = { ...FENCE, runId: randomUUID(), scheduleId: randomUUID(), workerId: WORKER }
+  return settlementOf(run, { kind: 'succeeded', result: null }, { retry: RETRY, mayFree: false })
+})
 
-const SCHEDULE_IDS = SETTLEMENTS.map(({ scheduleId }) => scheduleId)
+const SCHEDULE_IDS = SETTLEMENTS.map(({ run }) => run.scheduleId)
 
-function lockedOf({ scheduleId }: Settlement): Claim['schedules'][number] {
+function lockedOf({ run: { scheduleId } }: Settlement): Claim['schedules'][number] {
   return {
     ordinal: 1,
     id: scheduleId,
@@ -60,6 +51,7 @@ function lockedOf({ scheduleId }: Settlement): Claim['schedules'][number] {
     excludedSlots: null,
     autoPauseThreshold: 10,
     consecutiveFailures: 0,
+    runCount: 0,
     ownerSubject: 'user:alice',
     grantId: scheduleId,
   }
@@ -79,7 +71,7 @@ const STATEMENTS: readonly (readonly [string, (tx: Tx) => Promise<unknown>])[] =
     (tx) => settleRuns(tx, { settlements: SETTLEMENTS, autoPauseReason: 'auto', onConflict: 'refuse', now: null }),
   ],
   ['reading claimed schedules', (tx) => readClaimed(tx, { schedules: SETTLEMENTS.map(lockedOf) })],
-  ['reading open runs before a run waits', (tx) => findWaitFacts(tx, { scheduleIds: SCHEDULE_IDS })],
+  ['reading open runs before a run waits', (tx) => findSettleFacts(tx, { scheduleIds: SCHEDULE_IDS, now: null })],
   ['freeing runs that wait for their turn', (tx) => endTurnWait(tx, { scheduleIds: SCHEDULE_IDS, now: null })],
   ['skipping the waiting slots of a pause', (tx) => skipWaitingSlots(tx, { scheduleIds: SCHEDULE_IDS, now: null })],
 ]

@@ -12,10 +12,10 @@ import { BacklogWriter } from '../../src/ledger/backlogs.ts'
 import { GaugeCollector } from '../../src/maintenance/gauge-collector.ts'
 import { Upkeep } from '../../src/maintenance/upkeep.ts'
 import { InDoubtCheck } from '../../src/pipeline/in-doubt-commits.ts'
-import { PipelineLoop } from '../../src/pipeline/loop.ts'
 import { Worker } from '../../src/worker.ts'
 import { whenBlocked, whileHeld } from '../blocked-statement.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
+import { pipelineOf } from '../pipeline-parts.ts'
 import { CALLER, DAY, HEARTBEAT_MS, MINUTE, type Pipeline, type TestWorker } from '../pipeline.ts'
 import { FAIL, held, heldEach, SUCCEEDED } from '../scripted-target.ts'
 import { listWaits } from '../waits.ts'
@@ -116,7 +116,7 @@ test('a drain ends in time even if the worker cannot write, and a rescuer finds 
   const worker = pipeline.worker('gone')
   await worker.heartbeat.runOnce()
   const { lease, events } = worker
-  const loop = new PipelineLoop({ db: createDb(pool), clock, targets, events, lease }, { retentionMs: 90 * DAY })
+  const loop = pipelineOf({ db: createDb(pool), clock, targets, events, lease })
   target.script = held().script
   clock.advance(MINUTE)
   await worker.heartbeat.runOnce()
@@ -322,7 +322,7 @@ function servicesOf(pipeline: Pipeline, worker: TestWorker): Service<unknown>[] 
     worker.heartbeat,
     new Listener({ clock, events, ...listening }),
     worker.rescuer,
-    worker.loop,
+    ...worker.loop.services,
     new InDoubtCheck({ clock, events, check: () => worker.loop.checkInDoubt() }),
     new GaugeCollector(deps, { periodMs: 1000 }),
     new GrantExpiryWarnings(deps, { periodMs: MINUTE }),

@@ -5,13 +5,14 @@ import { expect, test } from 'vitest'
 import { createDb } from '../../src/db/database.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import type { ServiceFailure } from '../../src/kernel/failure-record.ts'
-import { PipelineLoop } from '../../src/pipeline/loop.ts'
+import type { Pipeline as WorkerPipeline } from '../../src/pipeline/pipeline.ts'
 import type { Target } from '../../src/ports/target.ts'
 import { Scheduler } from '../../src/scheduler.ts'
 import { Worker } from '../../src/worker.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
-import { CALLER, DAY, MINUTE, type Pipeline } from '../pipeline.ts'
+import { pipelineOf } from '../pipeline-parts.ts'
+import { CALLER, MINUTE, type Pipeline } from '../pipeline.ts'
 import { ProcessClock } from '../process-clock.ts'
 import { FAIL, ScriptedTarget, SUCCEEDED } from '../scripted-target.ts'
 import { sql } from '../sql.ts'
@@ -19,7 +20,7 @@ import { sql } from '../sql.ts'
 const pipelineAt = emptiedPipelines()
 const NEXT_YEAR = { kind: 'once', at: '2027-03-02T09:00:00Z' }
 
-function failureOf({ parts }: PipelineLoop, name: string): ServiceFailure | undefined {
+function failureOf({ parts }: Pick<WorkerPipeline, 'parts'>, name: string): ServiceFailure | undefined {
   return parts.find((part) => part.name === name)?.failure
 }
 
@@ -177,7 +178,7 @@ test('a fault in the worker’s own code counts as a failure of the dispatcher u
       throw new TypeError('a fault in our code')
     }
   }
-  const loop = new PipelineLoop({ db, clock, events, lease, targets: new Faulty(targets) }, { retentionMs: 90 * DAY })
+  const loop = pipelineOf({ db, clock, events, lease, targets: new Faulty(targets) })
   await pipeline.create()
   clock.advance(MINUTE)
   await heartbeat.runOnce()

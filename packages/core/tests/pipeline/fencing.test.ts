@@ -5,13 +5,16 @@ import { expect, test } from 'vitest'
 import { transact } from '../../src/db/transact.ts'
 import type { EventMap } from '../../src/kernel/events.ts'
 import type { RunFence } from '../../src/ledger/held-run.ts'
-import { type Ending, settleBatch, settlementOf } from '../../src/pipeline/settle.ts'
+import { settleBatch } from '../../src/pipeline/settle.ts'
+import { type Ending, settlementOf } from '../../src/pipeline/settlement.ts'
 import { claimDue } from '../../src/pipeline/store/claim.ts'
+import type { SettledRun } from '../../src/pipeline/store/settle.ts'
 import { takeDue } from '../../src/pipeline/store/take.ts'
 import type { Outcome } from '../../src/ports/target.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { readLedger } from '../ledger-rows.ts'
 import { CALLER, HEARTBEAT_MS, MINUTE, type Pipeline, type TestWorker } from '../pipeline.ts'
+import { FENCE, NO_HOOKS } from '../run-fence.ts'
 import { FAIL, FAIL_FOR_GOOD, held, SUCCEEDED } from '../scripted-target.ts'
 import { takeAs } from '../waits.ts'
 
@@ -43,20 +46,21 @@ async function fenceOf(
   const [row] = rows
   if (row === undefined) throw new Error('expected a run')
   return {
+    ...FENCE,
     runId: row.id,
     scheduleId: schedule.id,
     scheduledFor: row.scheduled_for.getTime(),
     workerId: row.worker_id ?? randomUUID(),
     token: row.token,
     attempt: row.token,
-    targetKind: 'test',
     ...changes,
   }
 }
 
-function settle(pipeline: Pipeline, run: RunFence, ending: Ending): ReturnType<typeof settleBatch> {
+async function settle(pipeline: Pipeline, run: RunFence, ending: Ending): Promise<readonly SettledRun[]> {
   const { workerDb: db, clock } = pipeline
-  return settleBatch({ db, clock }, [settlementOf(run, ending, { retry: RETRY })])
+  const { runs } = await settleBatch({ db, clock, hooks: NO_HOOKS }, [settlementOf(run, ending, { retry: RETRY })])
+  return runs
 }
 
 test('a worker that was suspended until its lease expired changes nothing when it continues (I12)', async () => {

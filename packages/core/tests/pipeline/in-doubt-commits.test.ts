@@ -19,6 +19,7 @@ import { startFaultProxy, type FaultProxy } from '../fault-proxy.ts'
 import { readLedger } from '../ledger-rows.ts'
 import { CALLER, MINUTE, type Pipeline, type TestWorker } from '../pipeline.ts'
 import { recordingDb } from '../query-plan.ts'
+import { NO_HOOKS } from '../run-fence.ts'
 import { FAIL, held, ScriptedTarget, SUCCEEDED } from '../scripted-target.ts'
 import { takeAs } from '../waits.ts'
 
@@ -79,7 +80,7 @@ test('a worker that gave up writing hands no run back, because a run that it doe
   await scheduler.runNow(CALLER, schedule.id)
   const { events, lease, heartbeat } = pipeline.worker()
   await heartbeat.runOnce()
-  const inDoubt = new InDoubtCommits({ db, clock, events, lease, held: () => [], claims: new Set() })
+  const inDoubt = new InDoubtCommits({ db, clock, events, lease, hooks: NO_HOOKS, held: () => [], claims: new Set() })
   await takeAs(pipeline, { lease })
 
   inDoubt.abandon()
@@ -445,7 +446,7 @@ async function startRig(pipeline: Pipeline): Promise<Rig> {
     proxy,
     loseCommit: loseAnswerTo(COMMIT),
     loseTake: loseAnswerTo(TAKE),
-    hasSearched: () => queries.some(({ text }) => text.includes('select runs.id as "runId"')),
+    hasSearched: () => queries.some(({ text }) => /and runs\.worker_id = \$\d+\s+limit/.test(text)),
     async [Symbol.asyncDispose]() {
       await pool.end()
       await proxy[Symbol.asyncDispose]()
@@ -475,7 +476,8 @@ test('a claim that fails while a search ends causes another search, however clos
       else searchedTwice.resolve()
       return []
     }
-    const inDoubt = new InDoubtCommits({ db, clock: systemClock, events: new Events(), lease, held, claims: new Set() })
+    const deps = { db, clock: systemClock, events: new Events(), lease, hooks: NO_HOOKS }
+    const inDoubt = new InDoubtCommits({ ...deps, held, claims: new Set() })
     const doubt = (): void => inDoubt.claimFailed(workerId, new Error('Connection terminated'))
     doubt()
     await searchedTwice.promise

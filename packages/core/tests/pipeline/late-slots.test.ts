@@ -23,7 +23,9 @@ test('a once schedule runs even if its slot is older than the retention and its 
   const pipeline = await pipelineAt(START)
   const once = { kind: 'once', at: '2026-03-02T10:00:00Z' }
   const schedule = await pipeline.create({ cadence: once, policy: { missed: 'run_once' } })
-  await sql`drop table if exists carillon.runs_2026_03, carillon.attempts_2026_03`.execute(pipeline.db)
+  await sql`drop table if exists carillon.runs_2026_03, carillon.attempts_2026_03, carillon.transcripts_2026_03`.execute(
+    pipeline.db,
+  )
 
   pipeline.clock.advance(91 * DAY)
   await pipeline.worker().runDue()

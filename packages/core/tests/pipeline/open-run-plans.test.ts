@@ -10,7 +10,7 @@ import { systemClock } from '../../src/kernel/clock.ts'
 import {
   endWaitingRuns,
   findCancelRequests,
-  findWaitFacts,
+  findSettleFacts,
   endTurnWait,
   requestCancel,
   requireLockedSettlement,
@@ -57,11 +57,11 @@ const STATEMENTS: Readonly<Record<string, readonly [(db: Db) => Promise<unknown>
     OF_SCHEDULES,
   ],
   'the runs of dead workers': [
-    (db) => findOrphanedRuns(db, { workerIds: [UNKNOWN_ID], limit: 500, now: null }),
+    (db) => findOrphanedRuns(db, { workerIds: [UNKNOWN_ID], targetKinds: ['test'], limit: 500, now: null }),
     OF_WORKERS,
   ],
   'the runs of workers without a row': [
-    (db) => findOrphanedRuns(db, { workerIds: null, limit: 500, now: null }),
+    (db) => findOrphanedRuns(db, { workerIds: null, targetKinds: ['test'], limit: 500, now: null }),
     OF_WORKERS,
   ],
   'the dead workers that hold no run': [(db) => removeDeadWorkers(db, { ids: [UNKNOWN_ID], now: null }), OF_WORKERS],
@@ -75,7 +75,7 @@ const STATEMENTS: Readonly<Record<string, readonly [(db: Db) => Promise<unknown>
     OF_SCHEDULES,
   ],
   'the open runs of schedules before a run waits': [
-    (db) => transact(db, systemClock, (tx) => findWaitFacts(tx, { scheduleIds: IDS })),
+    (db) => transact(db, systemClock, (tx) => findSettleFacts(tx, { scheduleIds: IDS, now: null })),
     OF_SCHEDULES,
   ],
   'the runs that wait for their turn': [

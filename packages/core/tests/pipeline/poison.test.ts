@@ -6,12 +6,13 @@ import { Events, type EventMap } from '../../src/kernel/events.ts'
 import { Lease } from '../../src/kernel/lease.ts'
 import type { Schedule } from '../../src/ledger/records.ts'
 import { Heartbeat } from '../../src/pipeline/heartbeat.ts'
-import { PipelineLoop } from '../../src/pipeline/loop.ts'
+import type { Pipeline as WorkerPipeline } from '../../src/pipeline/pipeline.ts'
 import type { Outcome, Target } from '../../src/ports/target.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { fakeTimers, startFaultProxy } from '../fault-proxy.ts'
 import { readLedger } from '../ledger-rows.ts'
-import { CALLER, DAY, HEARTBEAT_MS, MINUTE, type Pipeline } from '../pipeline.ts'
+import { pipelineOf } from '../pipeline-parts.ts'
+import { CALLER, HEARTBEAT_MS, MINUTE, type Pipeline } from '../pipeline.ts'
 import { heldEach, SUCCEEDED, type Script } from '../scripted-target.ts'
 import { sql } from '../sql.ts'
 
@@ -190,10 +191,7 @@ test('a fault in the worker’s own code fails one attempt and is reported; the 
   const pipeline = await pipelineAt('2026-03-02T09:00:00Z')
   const { clock, workerDb: db, targets, target, scheduler } = pipeline
   const { events, lease, heartbeat } = pipeline.worker()
-  const loop = new PipelineLoop(
-    { db, clock, events, lease, targets: new FaultyTargets(targets) },
-    { retentionMs: 90 * DAY },
-  )
+  const loop = pipelineOf({ db, clock, events, lease, targets: new FaultyTargets(targets) })
   const emitted: unknown[] = []
   events.on('service.failed', ({ service, error }) => emitted.push([service, (error as Error).message]))
   const [poison, healthy] = [await pipeline.create(), await pipeline.create({ cadence: ONE_LATER })]
@@ -343,7 +341,7 @@ test('a settlement whose answer to the commit was lost is not written twice (I4,
 })
 
 interface Rig extends AsyncDisposable {
-  readonly loop: PipelineLoop
+  readonly loop: WorkerPipeline
   readonly beat: () => Promise<unknown>
   /** Resolves once the settle queue has failed to write. */
   readonly whenFailed: Promise<void>
@@ -364,7 +362,7 @@ async function startRig({ clock, targets, workerDb: db }: Pipeline, connectionSt
   )
   const deps = { db: createDb(pool), clock, targets, events, lease }
   return {
-    loop: new PipelineLoop(deps, { retentionMs: 90 * DAY }),
+    loop: pipelineOf(deps),
     beat: () => heartbeat.runOnce(),
     whenFailed: failed.promise,
     fenced,

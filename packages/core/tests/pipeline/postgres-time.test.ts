@@ -10,7 +10,6 @@ import { Events } from '../../src/kernel/events.ts'
 import { Lease } from '../../src/kernel/lease.ts'
 import { beginBatch, type BegunBatch } from '../../src/pipeline/begin.ts'
 import { Heartbeat } from '../../src/pipeline/heartbeat.ts'
-import { PipelineLoop } from '../../src/pipeline/loop.ts'
 import { claimDue } from '../../src/pipeline/store/claim.ts'
 import { type LaneFrom, lookAhead } from '../../src/pipeline/store/look.ts'
 import { lanesOf } from '../../src/policy/lane-names.ts'
@@ -20,8 +19,10 @@ import type { ScheduleInput } from '../../src/schedules/input.ts'
 import { whenBlocked } from '../blocked-statement.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
+import { pipelineOf } from '../pipeline-parts.ts'
 import { CALLER, DAY, EVERY_MINUTE, HOUR, MINUTE, Pipeline } from '../pipeline.ts'
 import { nodesOf, plansOf, recordingDb, watchedDb, type PlanNode } from '../query-plan.ts'
+import { NO_HOOKS } from '../run-fence.ts'
 import { FAIL, FAIL_FOR_GOOD, held, ScriptedTarget, SUCCEEDED } from '../scripted-target.ts'
 
 const pipelineAt = emptiedPipelines()
@@ -42,11 +43,17 @@ function productionWorker({ pool, url }: TestDatabase, connect = createDb) {
     { ...deps, failing: () => null, onCancel: () => undefined },
     { name: 'skewed', targetKinds: ['test'], heartbeatMs: HOUR },
   )
-  const loop = new PipelineLoop(deps, { retentionMs: 90 * DAY })
+  const loop = pipelineOf(deps)
   /** Begins the slots that are due at an instant, which may lie ahead. */
   const begin = async (slotAt: number): Promise<BegunBatch> => {
-    const claim = { lanes: lanesOf(['test']).map(whole), perLane: 10, workerId: lease.workerId ?? '', slotAt }
-    return beginBatch({ ...deps, cadences: new CadenceCache(), retentionMs: 90 * DAY }, claim)
+    const claim = {
+      lanes: lanesOf(['test']).map(whole),
+      perLane: 10,
+      workerId: lease.workerId ?? '',
+      slotAt,
+      hookedKind: null,
+    }
+    return beginBatch({ ...deps, hooks: NO_HOOKS, cadences: new CadenceCache(), retentionMs: 90 * DAY }, claim)
   }
   return {
     target,

@@ -15,6 +15,7 @@ import { readLedger } from '../ledger-rows.ts'
 import { ANY_NUMBER, CALLER, HEARTBEAT_MS, MINUTE, type Pipeline, type TestWorker } from '../pipeline.ts'
 import { watchedDb } from '../query-plan.ts'
 import { countRowsRead } from '../rows-read.ts'
+import { NO_HOOKS } from '../run-fence.ts'
 import { FAIL, held, SUCCEEDED } from '../scripted-target.ts'
 import { sql } from '../sql.ts'
 import { beginSlotsAs, listWaits } from '../waits.ts'
@@ -212,7 +213,8 @@ test('concurrent rescuers of several workers rescue every run once (I12)', async
   const connection = { connectionString: database.url, role: 'carillon_worker', maxConnections: 2, isPrepared: true }
   const pools = Array.from({ length: 4 }, () => createPool(connection))
   const cadences = new CadenceCache()
-  const rescuers = pools.map((pool) => new Rescuer({ db: createDb(pool), clock, events, cadences }, { periodMs: 1000 }))
+  const deps = { clock, events, cadences, hooks: NO_HOOKS, targetKinds: ['test'] }
+  const rescuers = pools.map((pool) => new Rescuer({ ...deps, db: createDb(pool) }, { periodMs: 1000 }))
 
   const counts = await Promise.all(rescuers.map((rescuer) => rescuer.runOnce()))
   await Promise.all(pools.map((pool) => pool.end()))
@@ -278,7 +280,8 @@ test('a rescue that fails in the middle is rolled back, and the next one repeats
   const db = watchedDb(createPool({ connectionString: database.url, role: 'carillon_worker' }), ({ text }) => {
     if (text.includes('pg_notify')) throw new Error('interrupted')
   })
-  const broken = new Rescuer({ db, clock, events: new Events(), cadences: new CadenceCache() }, { periodMs: 1000 })
+  const deps = { clock, events: new Events(), cadences: new CadenceCache(), hooks: NO_HOOKS, targetKinds: ['test'] }
+  const broken = new Rescuer({ ...deps, db }, { periodMs: 1000 })
 
   await expect(broken.runOnce()).rejects.toThrow('interrupted')
   await db.close()

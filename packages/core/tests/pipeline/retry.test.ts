@@ -44,7 +44,12 @@ test('a failed attempt is retried after a backoff that doubles, to the milliseco
   await retry(pipeline, worker, schedule)
 
   const delay = (attempt: number): number => {
-    const decision = decideRetry({ policy: target.retry, attempt, outcome: { retryable: true }, jitterSeed: runId })
+    const decision = decideRetry({
+      policy: target.policy.retry,
+      attempt,
+      outcome: { retryable: true },
+      jitterSeed: runId,
+    })
     return decision.kind === 'retry' ? decision.delayMs : Number.NaN
   }
   expect([retryAt, secondRetryAt]).toEqual([SLOT + delay(1), SLOT + delay(1) + delay(2)])

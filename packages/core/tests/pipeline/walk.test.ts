@@ -23,10 +23,12 @@ test('a run that succeeds passes the files of the pipeline in the order that the
   const schedule = await pipeline.create()
   await pipeline.pass(MINUTE / 2, worker)
 
+  const [loop] = worker.loop.services
   const calls = await traceCalls(
     async () => {
-      await worker.loop.runOnce()
-      await worker.loop.whenIdle()
+      const settled = worker.whenSettled()
+      await loop?.runOnce()
+      await settled
     },
     () => pipeline.pass(MINUTE, worker),
   )

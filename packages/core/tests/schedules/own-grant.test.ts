@@ -23,7 +23,7 @@ interface HostSpec {
 const hostTarget: Target<HostSpec> = {
   kind: 'host',
   schema: z.strictObject({ kind: z.literal('host'), host: z.string() }),
-  retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 },
+  policy: { retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 } },
   requiredScope: ({ host }) => `host:call:${host}`,
   timeoutMs: () => 1000,
   dispatch: () => Promise.resolve(SUCCEEDED),

@@ -3,7 +3,16 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createDatabase, type TestDatabase } from '../database.ts'
 
 /** Tables of the installation, whose rows belong to no tenant. */
-const WITHOUT_TENANT = ['audits', 'feed_floor', 'migrations', 'service_turns', 'workers']
+const WITHOUT_TENANT = [
+  'audits',
+  'callback_key',
+  'feed_floor',
+  'migrations',
+  'module_migrations',
+  'modules',
+  'service_turns',
+  'workers',
+]
 /** Tables whose rows belong to a tenant and to no project. */
 const WITHOUT_PROJECT = ['tenants']
 

@@ -13,7 +13,10 @@ const DEFINER_FUNCTIONS = {
   'create_month(text,date)': 'creates a partition of the ledger, which only the owner can; reads no row',
   'drop_month(date)':
     'drops a month of the ledger after the retention, for workers only; returns whether a run in it is open',
+  'is_callback(uuid,text,text,bytea)':
+    'compares the mac of a callback with the secret of the installation; reads no run',
   'list_unowned_findings(integer)': 'lists the findings about schedules that are gone, whose rows have no tenant',
+  'read_callback_key()': 'returns the secret of the installation to workers, which make the tokens of callbacks',
   'request_audit(timestamp with time zone)': 'records a request in the only row of the audit; returns nothing',
 }
 

@@ -2,6 +2,7 @@ import * as audits from '../../src/audit/store/audits.ts'
 import * as comingDue from '../../src/audit/store/coming-due.ts'
 import * as findings from '../../src/audit/store/findings.ts'
 import { findLedgerPage } from '../../src/audit/store/ledger-pages.ts'
+import { insertModuleFindings, listSeenModuleFindings } from '../../src/audit/store/module-findings.ts'
 import * as openRuns from '../../src/audit/store/open-runs.ts'
 import * as counts from '../../src/audit/store/schedule-counts.ts'
 import { groupSlots, listSlotsOfGroup } from '../../src/audit/store/slot-groups.ts'
@@ -17,6 +18,9 @@ const RANGE = { ids: IDS, from: AT, before: AT, legacyUntil: DATE }
 const LINE = { id: ID, scheduleId: ID, scheduledFor: AT, revision: 1 }
 
 export const samples: Samples = [
+  (db) => listSeenModuleFindings(db, { details: ['x'] }),
+  (db) =>
+    insertModuleFindings(db, { auditId: ID, findings: [{ tenantId: null, projectId: null, detail: 'x' }], now: DATE }),
   (db) => audits.insertAudit(db, AUDIT),
   (db) => audits.findLatestAudit(db, NOW),
   (db) => audits.insertAuditRequest(db, NOW),

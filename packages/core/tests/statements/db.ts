@@ -5,7 +5,8 @@ import { notifyCancel, notifyDue, notifyDueRun } from '../../src/db/notify.ts'
 import { readCurrentTime, readTransactionTime } from '../../src/db/now.ts'
 import { insertChanges } from '../../src/db/schedule-changes.ts'
 import { readActingUser, readPostgresInfo } from '../../src/db/server.ts'
-import { waitUntil } from '../../src/db/transact.ts'
+import { transactNarrowed, waitUntil } from '../../src/db/transact.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 import { answering, type Samples } from './describe.ts'
 import { AT, BY, DATE, ID, IDS, NEW_LINE, NOW, SCHEDULE_IDS } from './sample-values.ts'
 
@@ -33,4 +34,5 @@ export const samples: Samples = [
   (db) => readPostgresInfo(db, NOW),
   (db) => readActingUser(db),
   (db) => waitUntil(db, AT),
+  (db) => transactNarrowed(db, systemClock, { tenantId: 'acme', projectId: 'web' }, async () => {}),
 ]

@@ -1,4 +1,5 @@
 import { countSchedules, countWork } from '../../src/maintenance/store/gauges.ts'
+import * as moduleRows from '../../src/maintenance/store/module-rows.ts'
 import * as purge from '../../src/maintenance/store/purge.ts'
 import * as upkeep from '../../src/maintenance/store/upkeep.ts'
 import type { Samples } from './describe.ts'
@@ -20,11 +21,17 @@ export const samples: Samples = [
   (db) => purge.deleteBacklogs(db, PORTION),
   (db) => purge.deleteChanges(db, PORTION),
   (db) => purge.deleteAttempts(db, PORTION),
+  (db) => purge.deleteTranscripts(db, PORTION),
   (db) => purge.deleteRuns(db, PORTION),
   (db) => purge.deleteGrants(db, ROWS),
   (db) => purge.deleteSecrets(db, ROWS),
   (db) => purge.deleteMembers(db, ROWS),
   (db) => purge.deleteIdempotentAnswers(db, ROWS),
+
+  (db) => moduleRows.listModuleTables(db),
+  // Any table with a tenant and a project stands for that of a module.
+  (db) => moduleRows.countModuleRows(db, { ...SCOPE, table: 'members' }),
+  (db) => moduleRows.deleteModuleRows(db, { ...ROWS, table: 'members' }),
 
   (db) => upkeep.findOldestDue(db),
   (db) => upkeep.deleteRunChanges(db, { before: DATE, ...LIMIT }),

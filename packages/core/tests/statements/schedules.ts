@@ -56,6 +56,7 @@ export const samples: Samples = [
   (db) => writes.reviseSchedule(db, REVISION),
   (db) => writes.reviseSchedule(db, { ...REVISION, grant: OWN_GRANT }),
   (db) => writes.pauseSchedule(db, { ...BY, id: ID, reason: 'maintenance' }),
+  (db) => writes.completeSchedule(db, { id: ID }),
   (db) => writes.resumeSchedule(db, { ...BY, ...DUE, id: ID }),
   (db) => writes.deleteSchedules(db, { ...BY, ids: IDS }),
   (db) => writes.countManualRun(db, { id: ID, failed: 1, untried: 1 }),

@@ -100,6 +100,13 @@ export class Follower {
     this.stream.push(null)
   }
 
+  /** Sends the last event, after a permission check if one is due, and ends the stream. Never rejects. */
+  async endWith(text: string): Promise<void> {
+    this.sendEvent(text)
+    await this.#checking
+    this.end()
+  }
+
   /** Resolves once the client has read enough for more to be sent, or is gone. */
   async whenDrained(): Promise<void> {
     await this.#checking

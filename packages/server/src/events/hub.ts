@@ -6,11 +6,10 @@ import type { Logger } from 'pino'
 import type { Identity } from '../auth/identity.ts'
 import { CatchUp } from './catch-up.ts'
 import { Follower } from './follower.ts'
+import { startHeartbeat } from './heartbeat.ts'
 import { createRenderer, heartbeatText, openingText, type RenderEntries, type ToEvent } from './messages.ts'
 import { StreamPermission } from './permission.ts'
 import { ProjectPoller } from './project-poller.ts'
-
-const HEARTBEAT_MS = 15_000
 
 interface EventHubDeps {
   readonly eventLog: EventLog
@@ -67,7 +66,7 @@ export class EventHub {
       throw error
     }
     this.#followers.add(follower)
-    this.#startHeartbeat(follower, project)
+    startHeartbeat(clock, follower, () => heartbeatText(follower.isLive ? project.cursor : undefined))
     // The app may have begun to close meanwhile.
     if (this.#isClosed) follower.end()
     return follower.stream
@@ -85,17 +84,6 @@ export class EventHub {
     follower.sendUnchecked(openingText(project.cursor))
     project.add(follower)
     follower.goLive()
-  }
-
-  #startHeartbeat(follower: Follower, project: ProjectPoller): void {
-    const cancel = this.#deps.clock.after(HEARTBEAT_MS, () => {
-      follower.signal.removeEventListener('abort', cancel)
-      follower.sendUnchecked(heartbeatText(follower.isLive ? project.cursor : undefined))
-      void follower.endIfRefused()
-      this.#startHeartbeat(follower, project)
-    })
-    if (follower.signal.aborted) cancel()
-    else follower.signal.addEventListener('abort', cancel, { once: true })
   }
 
   #enter(caller: Caller): ProjectPoller {

@@ -16,8 +16,8 @@ export interface EventMessage {
 /** Renders entries of the event log, all with the same current time. */
 export type RenderEntries = (entries: readonly EventLogEntry[]) => EventMessage[]
 
-/** How long a browser waits before it reconnects. */
-const RETRY_MS = 2000
+/** The first line of a stream: how many milliseconds a browser waits before it reconnects. */
+export const RETRY_TEXT = 'retry: 2000\n'
 
 export function createRenderer(clock: Clock, toEvent: ToEvent): RenderEntries {
   return (entries) => {
@@ -28,7 +28,7 @@ export function createRenderer(clock: Clock, toEvent: ToEvent): RenderEntries {
 
 /** The first text of a stream. Its id comes without data, so it is no event, but a browser remembers the id and resumes there. */
 export function openingText(cursor: string): string {
-  return `retry: ${RETRY_MS}\nid: ${cursor}\n\n`
+  return `${RETRY_TEXT}id: ${cursor}\n\n`
 }
 
 /** Tells the client that the events between its own cursor and this one are no longer stored. */

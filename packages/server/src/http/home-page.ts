@@ -1,4 +1,4 @@
-import { explainRun } from '@carillon/api'
+import { explainRun, type ModuleReasons } from '@carillon/api'
 import { describeCadence, type Run, type Schedule, type Scheduler } from '@carillon/core'
 import type { FastifyInstance } from 'fastify'
 
@@ -14,29 +14,31 @@ interface HomePageDeps {
   readonly signIn: SignIn
   /** The URL of this server, once it listens. */
   readonly url: () => string
+  /** The reasons of modules, each with its sentence. @default none */
+  readonly reasons?: ModuleReasons | undefined
 }
 
 interface ShownSchedule {
   readonly schedule: Schedule
-  readonly latestRun: Run | undefined
+  readonly latestRun: (Run & { readonly explanation: string }) | undefined
 }
 
 /** GET /: the schedules of the installation's own project, for a signed-in browser. The page has no script. */
-export function serveHomePage(app: FastifyInstance, { scheduler, signIn, url }: HomePageDeps): void {
+export function serveHomePage(app: FastifyInstance, { scheduler, signIn, url, reasons }: HomePageDeps): void {
   app.get('/', async (request, reply) => {
     const cookie = request.cookies[SESSION_COOKIE]
     if (cookie === undefined || !signIn.accepts(cookie)) return sendPage(reply, 200, signedOutPage())
-    return sendPage(reply, 200, homePage(await listSchedules(scheduler), url()))
+    return sendPage(reply, 200, homePage(await listSchedules(scheduler, reasons), url()))
   })
 }
 
-async function listSchedules(scheduler: Scheduler): Promise<ShownSchedule[]> {
+async function listSchedules(scheduler: Scheduler, reasons?: ModuleReasons): Promise<ShownSchedule[]> {
   const { caller } = INSTALLATION
   const schedules = await scheduler.list(caller, { limit: SCHEDULES_SHOWN })
   return Promise.all(
     schedules.map(async (schedule) => {
       const [latestRun] = await scheduler.listRuns(caller, schedule.id, { limit: 1 })
-      return { schedule, latestRun }
+      return { schedule, latestRun: latestRun && { ...latestRun, explanation: explainRun(latestRun, reasons) } }
     }),
   )
 }
@@ -110,8 +112,8 @@ function scheduleRow({ schedule, latestRun }: ShownSchedule): Html {
   </tr> `
 }
 
-function runCell(run: Run): Html {
-  return html`<b class="${run.state}">${run.state}</b> ${instant(run.scheduledFor)}<small>${explainRun(run)}</small>`
+function runCell(run: NonNullable<ShownSchedule['latestRun']>): Html {
+  return html`<b class="${run.state}">${run.state}</b> ${instant(run.scheduledFor)}<small>${run.explanation}</small>`
 }
 
 /** In UTC, because local time would need a script. */

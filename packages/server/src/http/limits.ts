@@ -14,8 +14,8 @@ const ANONYMOUS_PER_MINUTE = 600
 export const WITHOUT_RATE_LIMIT = { config: { rateLimit: false as const } }
 
 /**
- * Limits requests per key in this process, or per IP address if a request has no valid key. The limit is checked right after
- * authentication, before any other work.
+ * Limits requests per key in this process, or per IP address if a request has no valid key, or if its handler proves the caller itself.
+ * The limit is checked right after authentication, before any other work.
  */
 export async function limitRates(
   app: FastifyInstance,
@@ -28,9 +28,15 @@ export async function limitRates(
   }
   await app.register(rateLimit, {
     timeWindow: WINDOW_MS,
-    max: async ({ identity }: FastifyRequest) => (identity === undefined ? ANONYMOUS_PER_MINUTE : limitOf(identity)),
-    keyGenerator: ({ identity, ip }: FastifyRequest) =>
-      identity === undefined ? `ip ${normalizeIP(ip)}` : `key ${identity.keyId}`,
+    max: async ({ identity, routeOptions }: FastifyRequest) => {
+      if (identity !== undefined) return limitOf(identity)
+      // A system that completes many runs calls back as often as another one that has a key.
+      return routeOptions.config.access === 'own' ? requestsPerMinute : ANONYMOUS_PER_MINUTE
+    },
+    keyGenerator: ({ identity, ip, routeOptions }: FastifyRequest) => {
+      if (identity !== undefined) return `key ${identity.keyId}`
+      return `${routeOptions.config.access === 'own' ? 'caller' : 'ip'} ${normalizeIP(ip)}`
+    },
     enableDraftSpec: true,
     errorResponseBuilder: (_request, { max, ttl }) => {
       const seconds = Math.ceil(ttl / 1000)

@@ -1,134 +1,103 @@
-import type { Readable } from 'node:stream'
-
-import { ADMIN_KEY_PHRASE, API_PREFIX, operationIds, operations, type Operation, type OperationId } from '@carillon/api'
-import type {
-  AuthorizationPort,
-  Caller,
-  Clock,
-  Grants,
-  Keys,
-  Members,
-  Projects,
-  Scheduler,
-  Secrets,
-  Tenants,
-} from '@carillon/core'
+import { pathOf, type Operation, type Role } from '@carillon/api'
+import type { AuthorizationPort } from '@carillon/core'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import type { Logger } from 'pino'
-import type { z } from 'zod'
 
 import { credentialsOf, type Authenticate } from '../auth/authenticate.ts'
 import type { Identity } from '../auth/identity.ts'
-import type { EventHub } from '../events/hub.ts'
 import { ignoreBodies, readInput } from './input.ts'
-import type { KeyConcurrency } from './limits.ts'
-import { ProblemError, unavailableProblem } from './problems.ts'
-import { isSameOrigin } from './sign-in.ts'
+import {
+  failClosed,
+  isCalendar,
+  notAllowed,
+  requireIdentity,
+  requireOwnProject,
+  requireRole,
+} from './operation-access.ts'
+import type { AnyHandler, Service } from './operation-handlers.ts'
+import type { ServedOperation } from './served-operations.ts'
 
-/** What the handlers of operations work with. */
-export interface Service {
-  readonly scheduler: Scheduler
-  readonly keys: Keys
-  readonly grants: Grants
-  readonly members: Members
-  readonly secrets: Secrets
-  readonly tenants: Tenants
-  readonly projects: Projects
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly eventHub: EventHub
-  /** Limits how many calendars a key may request at a time: only this answer needs many reads of the database. */
-  readonly calendarLimit: KeyConcurrency
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The operation of the route; undefined for pages, probes and raw routes. */
+    operation?: Operation
+    /** `own`: the handler of the route proves its caller itself. */
+    access?: 'own'
+  }
 }
-
-type OperationOf<Id extends OperationId> = (typeof operations)[Id]
-
-/** What the schema of one part of the request parses to; undefined if the operation reads nothing there. */
-type Read<Id extends OperationId, RequestPart extends 'params' | 'query' | 'headers' | 'body'> =
-  OperationOf<Id> extends { readonly [P in RequestPart]: infer Schema extends z.ZodType } ? z.output<Schema> : undefined
-
-/** A request that was authenticated, allowed and parsed. */
-interface Call<Id extends OperationId> {
-  readonly service: Service
-  readonly identity: Identity
-  readonly caller: Caller
-  readonly params: Read<Id, 'params'>
-  readonly query: Read<Id, 'query'>
-  readonly headers: Read<Id, 'headers'>
-  readonly body: Read<Id, 'body'>
-  /** Checks the credentials and the permission of the request again. */
-  readonly isStillAllowed: () => Promise<boolean>
-}
-
-type Body<Success> = Success extends { readonly mediaType: 'text/event-stream' }
-  ? Readable
-  : Success extends { readonly mediaType: string }
-    ? string
-    : Success extends { readonly schema: infer Schema extends z.ZodType }
-      ? z.output<Schema>
-      : undefined
-
-/** The answer of a handler. Its status is in the operations table. */
-interface Answer<Id extends OperationId> {
-  readonly body: Body<OperationOf<Id>['success']>
-  readonly headers?: Readonly<Record<string, string>>
-}
-
-type Handler<Id extends OperationId> = (call: Call<Id>) => Promise<Answer<Id>>
-
-/** One handler for each of the named operations. */
-export type HandlersOf<Id extends OperationId> = { readonly [Each in Id]: Handler<Each> }
 
 interface OperationRoutes {
   readonly service: Service
   readonly authenticate: Authenticate
   /** Checks the permission of every request, except those of the installation. */
   readonly authorization: AuthorizationPort
-  readonly handlers: HandlersOf<OperationId>
+  /** Those of Carillon and those of its modules. */
+  readonly served: readonly ServedOperation[]
 }
 
-/** Registers a route for every operation of the API. */
+/** Registers a route for every operation. */
 export async function registerOperations(app: FastifyInstance, routes: OperationRoutes): Promise<void> {
   const add = (scope: FastifyInstance, hasBody: boolean): void => {
-    for (const id of operationIds) {
-      const operation: Operation = operations[id]
-      if ((operation.body !== undefined) === hasBody) scope.route(routeOf(id, operation, routes))
+    for (const each of routes.served) {
+      if ((each.operation.body !== undefined) === hasBody) scope.route(routeOf(each, routes))
     }
   }
-  await app.register(
-    async (scope) => {
-      scope.addHook('onSend', async (_request, reply) => void reply.header('cache-control', 'no-store'))
-      add(scope, true)
-      await scope.register(async (bodyless) => {
-        ignoreBodies(bodyless)
-        add(bodyless, false)
-      })
-    },
-    { prefix: API_PREFIX },
-  )
+  await app.register(async (scope) => {
+    scope.addHook('onSend', async (_request, reply) => void reply.header('cache-control', 'no-store'))
+    add(scope, true)
+    await scope.register(async (bodyless) => {
+      ignoreBodies(bodyless)
+      add(bodyless, false)
+    })
+  })
 }
 
-/** The steps of a request: authenticate, limit its rate, check permission, parse the input, call the handler, answer. */
-function routeOf(
-  id: OperationId,
+/** The pattern of a path for the router: `/runs/{id}` becomes `/runs/:id`. */
+export function routerPath(path: string): string {
+  return path.replaceAll(':', '::').replaceAll(/\{(\w+)\}/g, ':$1')
+}
+
+function routeOf({ operation, handle }: ServedOperation, routes: OperationRoutes): RouteOptions {
+  const { method, success } = operation
+  const route = {
+    method: method.toUpperCase(),
+    url: routerPath(pathOf(operation)),
+    // HEAD of an event stream would never end.
+    exposeHeadRoute: method === 'get' && success.mediaType !== 'text/event-stream',
+  }
+  return operation.access === 'own'
+    ? { ...route, ...openSteps(operation, handle, routes) }
+    : { ...route, ...guardedSteps(operation, operation.role, handle, routes) }
+}
+
+type Steps = Pick<RouteOptions, 'config' | 'onRequest' | 'preParsing' | 'handler'>
+
+/** The steps of a request whose caller the handler proves: limit its rate, parse the input, call the handler, answer. */
+function openSteps(operation: Operation, handle: AnyHandler, { service }: OperationRoutes): Steps {
+  return {
+    config: { operation, access: 'own' },
+    handler: async (request, reply) => {
+      const known = { identity: null, caller: null, isStillAllowed: async () => true }
+      return send(reply, operation, await handle({ service, ...known, ...readInput(operation, request) }))
+    },
+  }
+}
+
+/** The steps of any other request: authenticate, limit its rate, check permission, parse the input, call the handler, answer. */
+function guardedSteps(
   operation: Operation,
-  { service, authenticate, authorization, handlers }: OperationRoutes,
-): RouteOptions {
-  const { method, path, success } = operation
+  role: Role,
+  handle: AnyHandler,
+  { service, authenticate, authorization }: OperationRoutes,
+): Steps {
   const isBasicAllowed = isCalendar(operation)
   const identify = async (request: FastifyRequest): Promise<Identity | undefined> => {
     const credentials = credentialsOf(request, { isBasicAllowed })
     return credentials && authenticate(credentials)
   }
   const isAllowed = async ({ isInstallation, caller }: Identity): Promise<boolean> =>
-    isInstallation || authorization.isAllowed({ ...caller, role: operation.role })
-  // TypeScript cannot relate `id` to its entry in the table, so every handler is cast to that of one operation, `getSchedule`.
-  const handle = handlers[id] as unknown as Handler<'getSchedule'>
+    isInstallation || authorization.isAllowed({ ...caller, role })
   return {
-    method: method.toUpperCase(),
-    url: path.replace('{id}', ':id'),
-    // HEAD of an event stream would never end.
-    exposeHeadRoute: method === 'get' && success.mediaType !== 'text/event-stream',
+    config: { operation },
     onRequest: async (request) => {
       request.identity = await identify(request)
     },
@@ -143,59 +112,19 @@ function routeOf(
         const again = await identify(request)
         return again !== undefined && (await isAllowed(again))
       }
-      const call = { service, identity, caller: identity.caller, isStillAllowed, ...readInput(operation, request) }
-      // Cast like the handler: `readInput` has parsed the request by the schemas of the handler's operation.
-      return send(reply, operation, await handle(call as unknown as Call<'getSchedule'>))
+      const input = readInput(operation, request)
+      requireOwnProject(operation, identity, input.params)
+      const { caller } = identity
+      return send(reply, operation, await handle({ service, identity, caller, isStillAllowed, ...input }))
     },
   }
 }
 
-function requireIdentity({ identity }: FastifyRequest, operation: Operation): Identity {
-  if (identity !== undefined) return identity
-  const detail = 'expected a valid API key: send it as "Authorization: Bearer <key>"'
-  // A calendar program asks its user for a password only after a Basic challenge.
-  const challenge = isCalendar(operation) ? 'Bearer, Basic realm="Carillon"' : 'Bearer'
-  throw new ProblemError('unauthenticated', detail, { headers: { 'www-authenticate': challenge } })
-}
-
-function isCalendar({ success }: Operation): boolean {
-  return success.mediaType === 'text/calendar'
-}
-
-/** Checks the role in the key, the token or the session. `preParsing` then checks whether the subject may act in the project. */
-function requireRole(request: FastifyRequest, operation: Operation): Identity {
-  const { method, role, needsAdminKey = false } = operation
-  const identity = requireIdentity(request, operation)
-  const isBySession = request.headers.authorization === undefined
-  if (isBySession && method !== 'get' && !isSameOrigin(request.headers)) {
-    const detail = 'expected a request from a page of this server, got another: use an API key'
-    throw new ProblemError('forbidden', detail)
-  }
-  if (needsAdminKey && !identity.isInstallation) {
-    const detail = `expected ${ADMIN_KEY_PHRASE}, got another key: use it, or ask the operator of this server`
-    throw new ProblemError('admin_key_required', detail)
-  }
-  if (role === 'admin' && identity.role !== 'admin') {
-    throw new ProblemError('forbidden', 'expected a key with the role admin, got a member: a member may only read')
-  }
-  return identity
-}
-
-/** Turns a permission check that throws into the problem `unavailable`, so that it never lets a request through. */
-async function failClosed(check: () => Promise<boolean>): Promise<boolean> {
-  try {
-    return await check()
-  } catch (error) {
-    throw unavailableProblem(error)
-  }
-}
-
-function notAllowed({ role }: Operation): ProblemError {
-  const expected = role === 'admin' ? 'a subject that may write in this project' : 'a member of this project'
-  return new ProblemError('forbidden', `expected ${expected}, got another: ask an admin of the project to add you`)
-}
-
-function send(reply: FastifyReply, { success }: Operation, { body, headers = {} }: Answer<OperationId>): FastifyReply {
+function send(
+  reply: FastifyReply,
+  { success }: Operation,
+  { body, headers = {}, status = success.status }: Awaited<ReturnType<AnyHandler>>,
+): FastifyReply {
   if (success.mediaType !== undefined) reply.type(success.mediaType)
-  return reply.code(success.status).headers(headers).send(body)
+  return reply.code(status).headers(headers).send(body)
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-import { createOpenApi } from '@carillon/api'
+import { createOpenApi, type OperationTable } from '@carillon/api'
 import scalar from '@scalar/fastify-api-reference'
 import type { FastifyInstance } from 'fastify'
 
@@ -37,9 +37,12 @@ export function serveProbes(app: FastifyInstance, { readiness, notices = () => [
 }
 
 /** The OpenAPI document at `/openapi.json`, and a page that shows it at `/docs`. Nothing is loaded from other hosts. */
-export async function serveReference(app: FastifyInstance, version: string): Promise<void> {
+export async function serveReference(
+  app: FastifyInstance,
+  { version, others }: { readonly version: string; readonly others: OperationTable },
+): Promise<void> {
   // A relative URL, because the host that a request names cannot be trusted.
-  const document = JSON.stringify(createOpenApi({ version, url: '/' }))
+  const document = JSON.stringify(createOpenApi({ version, url: '/', others }))
   app.get('/openapi.json', async (_request, reply) => reply.type('application/json; charset=utf-8').send(document))
 
   await app.register(async (scope) => {

@@ -34,16 +34,16 @@ export const cursorById = (list: string): CursorKind<string> => ({ list, positio
 /** Reads one page. It fetches one item more than the page holds, to tell whether another page follows. */
 export async function readPage<Item, Position>(
   { cursor, limit = PAGE_SIZE.default }: PageRequest,
-  { kind, positionOf, fetch }: PageSource<Item, Position>,
+  { kind, positionOf, fetch: fetchPage }: PageSource<Item, Position>,
 ): Promise<{ items: readonly Item[]; nextCursor: string | null }> {
   const before = cursor === undefined ? {} : { before: decodeCursor(kind, cursor) }
-  const found = await fetch({ ...before, limit: Math.min(limit + 1, PAGE_SIZE.max) })
+  const found = await fetchPage({ ...before, limit: Math.min(limit + 1, PAGE_SIZE.max) })
   const items = found.slice(0, limit)
   const last = items.at(-1)
   if (last === undefined || found.length < limit) return { items, nextCursor: null }
   const isMore =
     found.length > limit ||
-    (limit === PAGE_SIZE.max && (await fetch({ before: positionOf(last), limit: 1 })).length > 0)
+    (limit === PAGE_SIZE.max && (await fetchPage({ before: positionOf(last), limit: 1 })).length > 0)
   return { items, nextCursor: isMore ? encodeCursor(kind, positionOf(last)) : null }
 }
 

@@ -7,7 +7,7 @@ import {
   type Problem,
   type ProblemCode,
 } from '@carillon/api'
-import { CarillonError, type ErrorCode } from '@carillon/core'
+import { CarillonError, RequestRefusal, type ErrorCode } from '@carillon/core'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 import { JwtKeysUnavailableError } from '../auth/issuer-keys.ts'
@@ -59,11 +59,19 @@ function internalProblem(cause: unknown): ProblemError {
 function problemOf(error: unknown): ProblemError {
   if (error instanceof ProblemError) return error
   if (error instanceof CarillonError) return coreProblem(error)
+  if (RequestRefusal.isRefusal(error)) return refusalProblem(error)
   if (!(error instanceof Error)) return internalProblem(error)
   const refused = frameworkProblem(error)
   if (refused !== undefined) return refused
   const isTemporary = error instanceof JwtKeysUnavailableError || isUnreachableDatabase(error)
   return isTemporary ? unavailableProblem(error) : internalProblem(error)
+}
+
+function refusalProblem(refusal: RequestRefusal): ProblemError {
+  const { code, message, errors, headers, cause } = refusal
+  // A module may be plain JavaScript.
+  if (!Object.hasOwn(PROBLEM_TYPES, code)) return internalProblem(refusal)
+  return new ProblemError(code, message, { errors, headers, cause })
 }
 
 /** The code on the wire for each error of core. */
@@ -90,10 +98,12 @@ const CODES: { readonly [Code in ErrorCode]: ProblemCode } = {
   schema_too_new: 'unavailable',
   schema_changed: 'unavailable',
   // Errors of workers and of options, which no request causes.
+  target_hook_failed: 'target_hook_failed',
   unknown_target_kind: 'internal',
   retention_too_short: 'internal',
   lease_lost: 'internal',
   workers_alive: 'internal',
+  module_refused: 'internal',
 }
 
 /** The header at fault for errors that core reports without a field: what the caller sends as a header, core gets as an argument. */
@@ -218,6 +228,11 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
   const problem = problemOf(error)
   request.problem = problem
   const { status, headers, body } = problemAnswer(problem, request.id)
+  const { errors } = request.routeOptions.config.operation ?? {}
+  const own = errors && { 'content-type': errors.mediaType ?? 'application/json' }
   // The body is sent as a string, because Fastify would set the content type of an object to application/json.
-  return reply.code(status).headers(headers).send(JSON.stringify(body))
+  return reply
+    .code(status)
+    .headers({ ...headers, ...own })
+    .send(JSON.stringify(errors === undefined ? body : errors.toBody(body)))
 }

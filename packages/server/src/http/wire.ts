@@ -1,6 +1,7 @@
 import {
   GRANT_WARNING_MS,
   explainRun,
+  type ModuleReasons,
   type ApiKey,
   type AuditReport,
   type EditPlan,
@@ -13,7 +14,9 @@ import {
   type Schedule,
   type SchedulePreview,
   type Secret,
+  type TargetKind,
   type Tenant,
+  type TranscriptLine,
 } from '@carillon/api'
 import {
   describeCadence,
@@ -32,7 +35,9 @@ import {
   type ScheduleChange,
   type SecretRecord,
   type SlotPreview,
+  type TargetKind as CoreTargetKind,
   type TenantLimits,
+  type TranscriptLine as CoreTranscriptLine,
 } from '@carillon/core'
 
 // Every value of core that an answer holds is converted here: instants become ISO 8601 text, `tenantId` becomes `tenant`.
@@ -104,6 +109,14 @@ export function toSlot<Slot extends SlotPreview>({
   return { ...rest, scheduledFor: toInstant(scheduledFor) }
 }
 
+export function toTargetKind({ policies, schema, ...kind }: CoreTargetKind): TargetKind {
+  return {
+    ...kind,
+    schema: { ...schema },
+    policies: policies.map(({ cadenceKinds, policy }) => ({ cadenceKinds: [...cadenceKinds], policy })),
+  }
+}
+
 export function toPreview({ description, slots, warnings }: CorePreview): Preview {
   return {
     description,
@@ -114,19 +127,26 @@ export function toPreview({ description, slots, warnings }: CorePreview): Previe
 
 export function toSchedulePreview(plan: CreatePlan): SchedulePreview {
   const { name, cadence, target, policy, grantId, ownerSubject } = plan
-  return { name, cadence, target, policy, grantId, ownerSubject, ...toPreview(plan) }
+  return { name, cadence, target, policy, grantId, ownerSubject, ...toPreview(plan), ...kindPreview(plan) }
 }
 
-export function toEditPlan({ schedule, added, removed, comparedUntil }: CoreEditPlan, now: number): EditPlan {
+function kindPreview({ preview }: Pick<CreatePlan, 'preview'>): { preview?: unknown } {
+  return preview === undefined ? {} : { preview }
+}
+
+export function toEditPlan(plan: CoreEditPlan, now: number): EditPlan {
+  const { schedule, added, removed, comparedUntil } = plan
   return {
     schedule: toSchedule(schedule, now),
     added: added.map(toSlot),
     removed: removed.map(toSlot),
     comparedUntil: toInstantOrNull(comparedUntil),
+    ...kindPreview(plan),
   }
 }
 
-export function toRun(run: CoreRun): Run {
+/** @param reasons those of modules, for the explanation */
+export function toRun(run: CoreRun, reasons?: ModuleReasons): Run {
   return {
     id: run.id,
     scheduleId: run.scheduleId,
@@ -135,7 +155,7 @@ export function toRun(run: CoreRun): Run {
     trigger: run.trigger,
     state: run.state,
     reason: run.reason,
-    explanation: explainRun(run),
+    explanation: explainRun(run, reasons),
     // Never negative, even if the clock of Postgres was set back meanwhile.
     latenessMs: Math.max(0, run.begunAt - run.scheduledFor),
     attemptCount: run.attemptCount,
@@ -143,23 +163,33 @@ export function toRun(run: CoreRun): Run {
     startedAt: toInstantOrNull(run.startedAt),
     waitsFor: run.waitsFor,
     retryAt: toInstantOrNull(run.retryAt),
+    deadlineAt: toInstantOrNull(run.deadlineAt),
+    heartbeatAt: toInstantOrNull(run.heartbeatAt),
+    reference: run.reference,
     cancelRequestedAt: toInstantOrNull(run.cancelRequestedAt),
     completedAt: toInstantOrNull(run.completedAt),
     error: run.error,
   }
 }
 
-export function toRunWithAttempts(run: CoreRun & { readonly attempts: readonly Attempt[] }): RunWithAttempts {
-  return { ...toRun(run), attempts: run.attempts.map(toAttempt) }
+export function toRunWithAttempts(
+  run: CoreRun & { readonly attempts: readonly Attempt[] },
+  reasons?: ModuleReasons,
+): RunWithAttempts {
+  return { ...toRun(run, reasons), attempts: run.attempts.map(toAttempt) }
 }
 
 function toAttempt({ startedAt, completedAt, ...attempt }: Attempt): RunWithAttempts['attempts'][number] {
   return { ...attempt, startedAt: toInstant(startedAt), completedAt: toInstant(completedAt) }
 }
 
-export function toEvent(entry: EventLogEntry, now: number): LiveEvent {
+export function toTranscriptLine({ at, ...line }: CoreTranscriptLine): TranscriptLine {
+  return { ...line, at: toInstant(at) }
+}
+
+export function toEvent(entry: EventLogEntry, now: number, reasons?: ModuleReasons): LiveEvent {
   const { cursor: id } = entry
-  if (entry.kind === 'run') return { id, event: 'run', data: { change: entry.change, run: toRun(entry.run) } }
+  if (entry.kind === 'run') return { id, event: 'run', data: { change: entry.change, run: toRun(entry.run, reasons) } }
   const { change, scheduleId, schedule } = entry
   return {
     id,

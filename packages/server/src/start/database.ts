@@ -7,6 +7,7 @@ import {
   EventLog,
   migrationStatus,
   missingMigrationsText,
+  type AnyManifest,
   type Clock,
   type SeverablePool,
 } from '@carillon/core'
@@ -76,11 +77,16 @@ export async function endPool(pool: Pool, clock: Clock): Promise<void> {
 }
 
 /**
- * @param role the role that the error names if this process may not read the schema
+ * @param p.role the role that the error names if this process may not read the schema
+ * @param p.manifests those of all modules of the installation
  * @throws OperatorError if the database lacks migrations of this version
  */
-export async function requireCurrentSchema(pool: Pool, url: string, role: string): Promise<void> {
-  const { pending } = await actingAs(role, url, () => migrationStatus(pool))
+export async function requireCurrentSchema(
+  pool: Pool,
+  url: string,
+  { role, manifests }: { readonly role: string; readonly manifests: readonly AnyManifest[] },
+): Promise<void> {
+  const { pending } = await actingAs(role, url, () => migrationStatus(pool, { modules: manifests }))
   if (pending.length === 0) return
   throw new OperatorError('schema_outdated', missingMigrationsText(pending, `the ${describeDatabase(url)}`))
 }
@@ -139,6 +145,7 @@ function asOperatorError(error: unknown, url: string): unknown {
     case 'schema_too_new':
     case 'schema_changed':
     case 'workers_alive':
+    case 'module_refused':
       return new OperatorError(error.code, error.message, { cause: error })
     default:
       return error

@@ -65,6 +65,7 @@ const LEVELS: Readonly<Record<EventName, Level>> = {
   'run.began': 'debug',
   'slot.skipped': 'debug',
   'attempt.settled': 'debug',
+  'run.detached': 'debug',
   'attempt.fenced': 'warn',
   'run.rescued': 'warn',
   'lease.lost': 'warn',

@@ -1,13 +1,16 @@
 import {
   createDb,
   Doctor,
+  Events,
   migrate,
   migrateDown,
   migrationStatus,
   SecretRotation,
   systemClock,
   workerRole,
+  type AnyManifest,
   type Check,
+  type DoctorDeps,
   type RotatedSecrets,
 } from '@carillon/core'
 
@@ -15,6 +18,8 @@ import { findDataDirectory, openDataDirectory, type DataDirectory } from './data
 import { endPool, openPool, withDatabaseErrors, type Pool } from './database.ts'
 import { findEmbedded, startEmbedded } from './embedded-postgres.ts'
 import { findSecretsKeys, openSecretsKeys } from './keys.ts'
+import { createMetrics } from './metrics.ts'
+import { loadPlanned, NO_SECRETS, planModules, readManifests, SERVER_NEEDS } from './modules.ts'
 import { OperatorError } from './operator-error.ts'
 import type { Settings } from './settings.ts'
 
@@ -24,8 +29,11 @@ export type MigrationStatus = Awaited<ReturnType<typeof migrationStatus>>
 export interface Migrations {
   /** Applies all pending migrations. */
   up(): Promise<{ applied: string[] }>
-  /** Reverts every migration above `to`. 0 reverts all, which deletes every schedule and the whole ledger. */
-  down(to: number): Promise<{ reverted: string[] }>
+  /**
+   * Reverts every migration above `to`, of one module if it is named. 0 reverts all; without a module that deletes every schedule and the whole
+   * ledger.
+   */
+  down(to: number, module?: string): Promise<{ reverted: string[] }>
   status(): Promise<MigrationStatus>
 }
 
@@ -36,13 +44,32 @@ interface DatabaseOptions {
 
 /** Migrates an installation's database. Throws OperatorError if it cannot be reached, or if other migrations were applied to it. */
 export function migrationsOf(settings: Settings): Migrations {
-  const run = <Result>(options: DatabaseOptions, work: (pool: Pool) => Promise<Result>): Promise<Result> =>
-    withDatabase(settings, options, (pool, url) => withDatabaseErrors(url, () => work(pool)))
-  return {
-    up: () => run({ canCreate: true }, (pool) => migrate(pool)),
-    down: (to) => run({ canCreate: false }, (pool) => migrateDown(pool, { to })),
-    status: () => run({ canCreate: false }, (pool) => migrationStatus(pool)),
+  const run = async <Result>(
+    options: DatabaseOptions,
+    work: (pool: Pool, modules: readonly AnyManifest[]) => Promise<Result>,
+  ): Promise<Result> => {
+    const modules = await readManifests(settings)
+    return withDatabase(settings, options, (pool, url) => withDatabaseErrors(url, () => work(pool, modules)))
   }
+  return {
+    up: () => run({ canCreate: true }, (pool, modules) => migrate(pool, { modules })),
+    down: (to, module) =>
+      run({ canCreate: false }, (pool, modules) => {
+        if (module === undefined) return migrateDown(pool, { to, modules })
+        requireModule(module, modules)
+        return migrateDown(pool, { to, module, modules })
+      }),
+    status: () => run({ canCreate: false }, (pool, modules) => migrationStatus(pool, { modules })),
+  }
+}
+
+function requireModule(name: string, modules: readonly AnyManifest[]): void {
+  if (modules.some((module) => module.name === name)) return
+  const known = modules.map((module) => module.name).join(', ')
+  throw new OperatorError(
+    'settings_invalid',
+    `--module: expected the name of a module (${known}), got ${JSON.stringify(name)}`,
+  )
 }
 
 /**
@@ -51,24 +78,54 @@ export function migrationsOf(settings: Settings): Migrations {
  */
 export async function examine(settings: Settings): Promise<Check[]> {
   try {
-    return await withDatabase(settings, { canCreate: false }, (pool) => examineWithKeys(pool, settings))
+    return await withDatabase(settings, { canCreate: false }, (pool) => examineWithModules(pool, settings))
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error
     return [{ name: 'database', status: 'failed', message: error.message }]
   }
 }
 
+/** If the modules cannot be loaded, that is one failed check. The other checks still run. */
+async function examineWithModules(pool: Pool, settings: Settings): Promise<Check[]> {
+  await using parts = new AsyncDisposableStack()
+  const start = { defer: (stop: () => Promise<void> | void) => parts.defer(stop) }
+  let manifests: readonly AnyManifest[] = []
+  try {
+    const plan = await planModules(settings, SERVER_NEEDS)
+    ;({ manifests } = plan)
+    const { meter } = createMetrics()
+    const dbs = { worker: createDb(pool) }
+    const { modules } = await loadPlanned(start, {
+      settings,
+      plan,
+      dbs,
+      secrets: NO_SECRETS,
+      events: new Events(),
+      meter,
+    })
+    return await examineWithKeys(pool, settings, { manifests, modules })
+  } catch (error) {
+    if (!(error instanceof OperatorError)) throw error
+    const fault: Check = { name: 'modules', status: 'failed', message: error.message }
+    return [...(await examineWithKeys(pool, settings, { manifests })), fault]
+  }
+}
+
 /** If a key that decrypts secrets cannot be read, that is one failed check. The other checks still run. */
-async function examineWithKeys(pool: Pool, settings: Settings): Promise<Check[]> {
+async function examineWithKeys(
+  pool: Pool,
+  settings: Settings,
+  modules: Pick<DoctorDeps, 'manifests' | 'modules'>,
+): Promise<Check[]> {
   let keys: readonly Buffer[] | null
   try {
     keys = findSecretsKeys(settings)
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error
     const fault: Check = { name: 'secrets', status: 'failed', message: error.message }
-    return [...(await new Doctor({ pool }).examine()), fault]
+    return [...(await new Doctor({ pool, ...modules }).examine()), fault]
   }
-  return new Doctor({ pool, keys }).examine()
+  return new Doctor({ pool, keys, ...modules }).examine()
 }
 
 /**

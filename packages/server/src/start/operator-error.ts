@@ -11,6 +11,8 @@ const OPERATOR_ERROR_CODES = [
   'schema_changed',
   /** A migration cannot run while workers of an earlier version are alive. */
   'workers_alive',
+  /** A module of CARILLON_MODULES cannot be imported, or breaks the rules of modules; the message names it. */
+  'module_refused',
   'data_directory_missing',
   /** The directory cannot be created, read or written. */
   'data_directory_unusable',

@@ -1,5 +1,7 @@
+import type { ModuleReasons } from '@carillon/api'
 import {
   apiRole,
+  Callbacks,
   createDb,
   Events,
   FailureRecord,
@@ -17,6 +19,7 @@ import {
   VERSION,
   type AuthorizationPort,
   type Db,
+  type LoadedModule,
   type Target,
 } from '@carillon/core'
 import type { FastifyInstance } from 'fastify'
@@ -26,16 +29,18 @@ import { createJwtVerifier } from '../auth/jwt.ts'
 import { createOpenFga } from '../auth/open-fga.ts'
 import { createApp } from '../http/app.ts'
 import { serveHomePage } from '../http/home-page.ts'
+import type { ServedModule } from '../http/served-operations.ts'
 import { serveSignIn, SignIn } from '../http/sign-in.ts'
 import { endPool, openPool, requireApiRole, requireCurrentSchema, requireDatabaseUrl, type Pool } from './database.ts'
 import { openAdminKey, openSecretsKeys } from './keys.ts'
 import { asListenError, requireFreePort, urlOf, type Address } from './listening.ts'
 import { createLogger, logEvents } from './log.ts'
 import { createMetrics, gaugeFailing, gaugePool, type Metrics } from './metrics.ts'
+import { asOperator, loadPlanned, NO_SECRETS, planModules, SERVER_NEEDS } from './modules.ts'
+import { hostProblems } from './outbound.ts'
 import { Readiness } from './readiness.ts'
 import { startUp, type RunningCarillon, type StartOptions, type StartUp } from './service.ts'
 import type { Settings } from './settings.ts'
-import { createTargets, hostProblems, NO_SECRETS } from './targets.ts'
 
 /** How long the app may take to close once a stop was requested. Then all connections are cut. */
 const CLOSE_LIMIT_MS = 4000
@@ -54,6 +59,10 @@ interface ApiDeps {
   readonly secretsKeys: readonly Buffer[] | null
   readonly pool: Pool
   readonly targets: readonly Target[]
+  /** Their operations and raw routes are served. */
+  readonly modules: readonly LoadedModule[]
+  /** The reasons of modules, each with its sentence. */
+  readonly reasons: ModuleReasons
   readonly events: Events
   readonly serverParts: ServerParts
   readonly metrics: Metrics
@@ -65,6 +74,7 @@ interface ApiDeps {
 export async function startServer(settings: Settings, options: StartOptions = {}): Promise<RunningCarillon> {
   const { logger = createLogger(settings) } = options
   const url = requireDatabaseUrl(settings)
+  const plan = await planModules(settings, SERVER_NEEDS)
   const metrics = createMetrics()
   return startUp({ name: 'server', logger, metrics, options }, async (start) => {
     await requireFreePort(addressOf(settings))
@@ -74,12 +84,16 @@ export async function startServer(settings: Settings, options: StartOptions = {}
     logEvents(events, logger)
     const serverParts = createServerParts(events)
     const pool = await openApiPool(start, { url, schema: settings.schema }, serverParts)
-    await requireCurrentSchema(pool, url, apiRole(settings.schema))
+    await requireCurrentSchema(pool, url, { role: apiRole(settings.schema), manifests: plan.manifests })
     await requireApiRole(pool, url)
     start.checkpoint()
     const readiness = new Readiness({ pool, clock: systemClock, logger })
-    const targets = createTargets(settings, NO_SECRETS)
-    const deps = { settings, adminKey, secretsKeys, pool, targets, events, serverParts, metrics, readiness, logger }
+    const parts = { settings, plan, dbs: { api: createDb(pool) }, secrets: NO_SECRETS, events, meter: metrics.meter }
+    const { modules, targets } = await loadPlanned(start, parts)
+    start.checkpoint()
+    const { reasons } = plan
+    const opened = { settings, adminKey, secretsKeys, pool, targets, modules, reasons }
+    const deps = { ...opened, events, serverParts, metrics, readiness, logger }
     const served = await serveApi(start, deps)
     readiness.started()
     return { ...served, dataDir, postgresPort: null, copiedProgram: null, isFirstStart: false }
@@ -113,30 +127,34 @@ export async function serveApi(
   start: StartUp,
   deps: ApiDeps,
 ): Promise<{ readonly url: string; readonly signInUrl: string }> {
-  const { settings, adminKey, pool, events, serverParts, metrics, readiness, logger } = deps
+  const { settings, adminKey, pool, modules, reasons, events, serverParts, metrics, readiness, logger } = deps
   const db = createDb(pool)
   const signIn = new SignIn({ adminKey })
   const facades = createFacades(db, deps)
   gaugePool(metrics.meter, pool)
   gaugeFailing(metrics.meter, Object.values(serverParts))
-  const app = await createApp({
-    ...facades,
-    clock: systemClock,
-    eventLogFailures: serverParts.eventLog,
-    authorization: createAuthorization(settings, db),
-    adminKey,
-    version: VERSION,
-    logger,
-    meter: metrics.meter,
-    renderMetrics: () => metrics.renderMetrics(),
-    readiness: () => readiness.problems(),
-    notices: () => readiness.notices,
-    signIn,
-    ...(settings.jwt === null ? {} : { jwt: createJwtVerifier({ ...settings.jwt, logger }) }),
-    ...(settings.requestsPerMinute === null ? {} : { requestsPerMinute: settings.requestsPerMinute }),
-  })
+  const app = await asOperator(() =>
+    createApp({
+      ...facades,
+      modules: modules.map(servedPart),
+      reasons,
+      clock: systemClock,
+      eventLogFailures: serverParts.eventLog,
+      authorization: createAuthorization(settings, db),
+      adminKey,
+      version: VERSION,
+      logger,
+      meter: metrics.meter,
+      renderMetrics: () => metrics.renderMetrics(),
+      readiness: () => readiness.problems(),
+      notices: () => readiness.notices,
+      signIn,
+      ...(settings.jwt === null ? {} : { jwt: createJwtVerifier({ ...settings.jwt, logger }) }),
+      ...(settings.requestsPerMinute === null ? {} : { requestsPerMinute: settings.requestsPerMinute }),
+    }),
+  )
   await serveSignIn(app, signIn)
-  serveHomePage(app, { scheduler: facades.scheduler, signIn, url: () => urlOf(app.server, settings.host) })
+  serveHomePage(app, { scheduler: facades.scheduler, signIn, reasons, url: () => urlOf(app.server, settings.host) })
   start.defer(() => close(app))
   start.defer(() => readiness.stopping())
   const url = await listenOn(app, addressOf(settings))
@@ -145,12 +163,21 @@ export async function serveApi(
   return { url, signInUrl: `${url}/sign-in?token=${signIn.issueToken()}` }
 }
 
+function servedPart({
+  manifest: { name, operations = {} },
+  parts: { handlers = {}, rawRoutes = [] },
+}: LoadedModule): ServedModule {
+  return { name, operations, handlers, rawRoutes }
+}
+
 function createFacades(db: Db, { settings, secretsKeys, targets, events }: ApiDeps) {
   const deps = { db, clock: systemClock }
   const { maxSchedulesPerProject, maxSchedulesPerUser, minimumSeconds, retentionDays } = settings
+  const targetsByKind = new Map(targets.map((target) => [target.kind, target]))
   return {
+    callbacks: new Callbacks({ ...deps, targets: targetsByKind }),
     scheduler: new Scheduler(
-      { ...deps, events, targets: new Map(targets.map((target) => [target.kind, target])) },
+      { ...deps, events, targets: targetsByKind },
       { maxSchedulesPerProject, maxSchedulesPerUser, minimumSeconds, retentionDays },
     ),
     keys: new Keys(deps),

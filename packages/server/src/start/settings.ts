@@ -8,10 +8,11 @@ import {
   SERVICE_DEFAULTS,
   TENANT_REQUESTS_PER_MINUTE,
   TENANT_SLOT_DISTANCE_SECONDS,
+  TRANSCRIPT_BYTES,
   USER_SCHEDULES,
 } from '@carillon/api'
-import { isSchemaName, SCHEMA_DEFAULT, SCHEMA_EXPECTED } from '@carillon/core'
-import { createHttpTarget } from '@carillon/targets'
+import { isSchemaName, RESERVED_WORDS, SCHEMA_DEFAULT, SCHEMA_EXPECTED } from '@carillon/core'
+import { parseAllowedHosts } from '@carillon/outbound'
 import { z } from 'zod'
 
 import { readJwtSettings, readOpenFgaSettings, type JwtSettings, type OpenFgaSettings } from './access-settings.ts'
@@ -57,11 +58,25 @@ const settingsSchema = z.object({
     `a whole number of days from ${RETENTION_DAYS.min} to ${RETENTION_DAYS.max}`,
     RETENTION_DAYS,
   ),
+  modules: z
+    .union([z.string().transform((text) => text.split(',')), z.array(z.string()).readonly()])
+    .transform((entries) => entries.map((entry) => entry.trim()).filter((entry) => entry !== '')),
+  publicUrl: expecting('the URL at which called services reach the API, such as https://carillon.example.com', (text) =>
+    /^https?:\/\/[^/?#@]+(?:\/[^?#]*)?$/i.test(text) && URL.canParse(text) ? text.replace(/\/+$/, '') : undefined,
+  ).nullable(),
+  transcriptBytes: wholeNumber(
+    `a whole number of bytes from ${TRANSCRIPT_BYTES.min} to ${TRANSCRIPT_BYTES.max}`,
+    TRANSCRIPT_BYTES,
+  ),
   logLevel: expecting(`one of ${LOG_LEVELS.join(', ')}`, (text) => LOG_LEVELS.find((level) => level === text)),
 })
 
 /** The checked settings of a process, from the environment and the flags of the command line, with defaults filled in. */
 export interface Settings extends FlatSettings {
+  /** The variables that can be settings of modules. */
+  readonly variables: Environment
+  /** The folder to which the files of `modules` are relative. */
+  readonly folder: string
   /** Null: tokens are not accepted. */
   readonly jwt: JwtSettings | null
   /** Null: only the built-in permission checks run. */
@@ -98,6 +113,12 @@ interface FlatSettings {
   readonly minimumSeconds: number
   /** For how many days the ledger keeps its lines. */
   readonly retentionDays: number
+  /** Modules of the user's own: files, or names of packages. */
+  readonly modules: readonly string[]
+  /** Where called services complete runs. Null: at the address on which the API listens. */
+  readonly publicUrl: string | null
+  /** How many bytes of JSON the transcript of one run may have. */
+  readonly transcriptBytes: number
   readonly logLevel: (typeof LOG_LEVELS)[number]
 }
 
@@ -133,6 +154,12 @@ const SOURCES: { readonly [Name in keyof FlatSettings]: Source } = {
     variable: 'CARILLON_RETENTION_DAYS',
     otherwise: String(RETENTION_DAYS.default),
   },
+  modules: { variable: 'CARILLON_MODULES', otherwise: '' },
+  publicUrl: { variable: 'CARILLON_PUBLIC_URL', otherwise: null },
+  transcriptBytes: {
+    variable: 'CARILLON_TRANSCRIPT_BYTES',
+    otherwise: String(TRANSCRIPT_BYTES.default),
+  },
   logLevel: { variable: 'CARILLON_LOG_LEVEL', otherwise: 'info' },
 }
 
@@ -145,9 +172,21 @@ export function readSettings(env: Environment, flags: Partial<Settings> = {}): S
     jwt = readJwtSettings(env),
     openFga = readOpenFgaSettings(env),
     secretsKeys = readSecretsKeys(env, 'CARILLON_SECRETS_KEY'),
+    variables = moduleVariables(env),
+    folder = process.cwd(),
     ...flat
   } = flags
-  return { ...readFlatSettings(env, flat), jwt, openFga, secretsKeys }
+  return { ...readFlatSettings(env, flat), jwt, openFga, secretsKeys, variables, folder }
+}
+
+/** Those that begin with `CARILLON_` and are not Carillon's own: its keys do not belong here. */
+function moduleVariables(env: Environment): Environment {
+  return Object.fromEntries(
+    Object.entries(env).filter(([variable]) => {
+      const [prefix, word = ''] = variable.split('_')
+      return prefix === 'CARILLON' && !RESERVED_WORDS.has(word.toLowerCase())
+    }),
+  )
 }
 
 function readFlatSettings(env: Environment, flags: Partial<FlatSettings>): FlatSettings {
@@ -240,8 +279,8 @@ function schemeOf(text: string): string {
 function readPatterns(texts: readonly string[], context: z.RefinementCtx): readonly string[] {
   const patterns = texts.map((text) => text.trim()).filter((text) => text !== '')
   try {
-    // Parses the patterns and discards the target, so that a misspelt pattern fails the start and not the first schedule.
-    createHttpTarget({ allowedHosts: patterns })
+    // A misspelt pattern fails the start and not the first schedule.
+    parseAllowedHosts(patterns)
     return patterns
   } catch (error) {
     context.addIssue(messageOf(error))

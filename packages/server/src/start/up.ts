@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 
-import { Events, migrate, migrationStatus, systemClock, Worker } from '@carillon/core'
+import { createDb, Events, migrate, migrationStatus, systemClock, Worker, type AnyManifest } from '@carillon/core'
 import type { Logger } from 'pino'
 
 import { createOpenFga } from '../auth/open-fga.ts'
@@ -11,13 +11,13 @@ import { openAdminKey, openSecretsKeys } from './keys.ts'
 import { describeAddress, requireFreePort } from './listening.ts'
 import { createLogger, logEvents } from './log.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
+import { loadPlanned, openModuleDb, planModules, SERVER_NEEDS } from './modules.ts'
 import { OperatorError } from './operator-error.ts'
 import { Readiness } from './readiness.ts'
 import { RestartLog } from './restart-log.ts'
 import { addressOf, createServerParts, openApiPool, serveApi } from './server.ts'
 import { startUp, type RunningCarillon, type StartOptions, type StartUp } from './service.ts'
 import type { Settings } from './settings.ts'
-import { createTargets } from './targets.ts'
 import { openWorkerSecrets } from './worker.ts'
 
 /** Starts everything in this process: Postgres unless DATABASE_URL names one, migrations, the API and a worker. */
@@ -27,6 +27,7 @@ export async function startEverything(settings: Settings, options: StartOptions 
   const metrics = createMetrics()
   return startUp({ name: 'everything', logger, metrics, options }, async (start) => {
     await requirePort(settings)
+    const plan = await planModules(settings, SERVER_NEEDS)
     const database = await openDatabase(start, settings, { logger, metrics })
     start.checkpoint()
     const { adminKey, dataDir } = openAdminKey(settings)
@@ -34,21 +35,28 @@ export async function startEverything(settings: Settings, options: StartOptions 
     const events = new Events()
     logEvents(events, logger)
     const serverParts = createServerParts(events)
-    const { isFirstStart, urls } = await prepare(database, settings)
+    const { isFirstStart, urls } = await prepare(database, settings, plan.manifests)
     start.checkpoint()
     const pool = await openApiPool(start, { url: urls.api, schema }, serverParts)
     await requireApiRole(pool, urls.api)
     const secrets = await openWorkerSecrets(start, { url: urls.worker, schema, keys: secretsKeys, events })
     start.checkpoint()
-    const targets = createTargets(settings, secrets)
+    const dbs = { api: createDb(pool), worker: await openModuleDb(start, { url: urls.worker, schema, events }) }
+    const { meter } = metrics
+    const { modules, targets } = await loadPlanned(start, { settings, plan, dbs, secrets, events, meter })
+    start.checkpoint()
+    let apiUrl = ''
     const worker = new Worker({
       databaseUrl: urls.worker,
+      // The port may be any that is free, so the URL is known once the API listens. No run begins before.
+      publicUrl: () => settings.publicUrl ?? apiUrl,
       schema,
       retentionDays: settings.retentionDays,
-      targets,
+      transcriptBytes: settings.transcriptBytes,
+      modules,
       name: hostname(),
       events,
-      meter: metrics.meter,
+      meter,
       otherParts: Object.values(serverParts),
       ...(settings.openFga === null ? {} : { authorization: createOpenFga(settings.openFga) }),
     })
@@ -57,8 +65,11 @@ export async function startEverything(settings: Settings, options: StartOptions 
     start.defer(() => worker.stop())
     const { isPostgresDown, notice } = database
     const readiness = new Readiness({ pool, clock: systemClock, logger, isPostgresDown, notice })
-    const deps = { settings, adminKey, secretsKeys, pool, targets, events, serverParts, metrics, readiness, logger }
+    const { reasons } = plan
+    const opened = { settings, adminKey, secretsKeys, pool, targets, modules, reasons }
+    const deps = { ...opened, events, serverParts, metrics, readiness, logger }
     const served = await serveApi(start, deps)
+    apiUrl = served.url
     start.checkpoint()
     await withDatabaseErrors(urls.worker, () => worker.start())
     readiness.started()
@@ -100,10 +111,11 @@ async function openDatabase(
 async function prepare(
   { url, dataDir }: Database,
   { schema }: Settings,
+  manifests: readonly AnyManifest[],
 ): Promise<{ isFirstStart: boolean; urls: DatabaseUrls }> {
   const owner = await openPool({ url, schema, applicationName: 'carillon migrations', maxConnections: 2 })
   try {
-    const isFirstStart = await migrateUp(owner, url)
+    const isFirstStart = await migrateUp(owner, url, manifests)
     // Logins are created on the embedded Postgres only. On any other the operator chooses them.
     return { isFirstStart, urls: dataDir === null ? { api: url, worker: url } : await embeddedUrls(owner, url) }
   } finally {
@@ -112,10 +124,10 @@ async function prepare(
 }
 
 /** @returns whether the database was empty before */
-async function migrateUp(pool: Pool, url: string): Promise<boolean> {
+async function migrateUp(pool: Pool, url: string, manifests: readonly AnyManifest[]): Promise<boolean> {
   return withDatabaseErrors(url, async () => {
     const { applied } = await migrationStatus(pool)
-    await migrate(pool)
+    await migrate(pool, { modules: manifests })
     return applied.length === 0
   })
 }

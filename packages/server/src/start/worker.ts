@@ -25,11 +25,11 @@ import {
 import { openSecretsKeys } from './keys.ts'
 import { createLogger, logEvents } from './log.ts'
 import { createMetrics } from './metrics.ts'
+import { loadPlanned, openModuleDb, planModules, workerNeeds } from './modules.ts'
 import { OperatorError } from './operator-error.ts'
 import { Readiness } from './readiness.ts'
 import { startUp, type RunningCarillon, type StartOptions, type StartUp } from './service.ts'
 import type { Settings } from './settings.ts'
-import { createTargets, requireKnownKinds } from './targets.ts'
 import { serveWorkerProbes } from './worker-probes.ts'
 
 export interface StartWorkerOptions extends StartOptions {
@@ -64,7 +64,7 @@ export async function startWorker(settings: Settings, options: StartWorkerOption
   requireWholeNumber('--concurrency', options.concurrency ?? 1, 1, CONCURRENCY_MAX)
   requireWholeNumber('--metrics-port', metricsPort ?? 0, 0, 65_535)
   const databaseUrl = requireDatabaseUrl(settings)
-  requireKnownKinds(options.targetKinds)
+  const plan = await planModules(settings, workerNeeds(options.targetKinds))
   const keys = openSecretsKeys(settings)
   const metrics = createMetrics()
   return startUp({ name: 'worker', logger, metrics, options }, async (start) => {
@@ -79,15 +79,20 @@ export async function startWorker(settings: Settings, options: StartWorkerOption
       onIdleError: (error) => events.emit('service.failed', { service: 'pool', error }),
     })
     start.defer(() => endPool(pool, systemClock))
-    await requireCurrentSchema(pool, databaseUrl, workerRole(schema))
+    await requireCurrentSchema(pool, databaseUrl, { role: workerRole(schema), manifests: plan.manifests })
     const secrets = await openWorkerSecrets(start, { url: databaseUrl, schema, keys, events })
+    const dbs = { worker: await openModuleDb(start, { url: databaseUrl, schema, events }) }
+    start.checkpoint()
+    const { modules } = await loadPlanned(start, { settings, plan, dbs, secrets, events, meter: metrics.meter })
     start.checkpoint()
     const { concurrency } = options
     const worker = new Worker({
       databaseUrl,
       schema,
       retentionDays: settings.retentionDays,
-      targets: createTargets(settings, secrets, options.targetKinds),
+      transcriptBytes: settings.transcriptBytes,
+      modules,
+      publicUrl: settings.publicUrl ?? `http://${settings.host}:${settings.port}`,
       name,
       events,
       meter: metrics.meter,

@@ -1,5 +1,5 @@
 import { createOpenApi } from '@carillon/api'
-import { createHttpTarget } from '@carillon/targets'
+import { createHttpTarget } from '@carillon/http'
 import formats from 'ajv-formats'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, describe, expect, test } from 'vitest'

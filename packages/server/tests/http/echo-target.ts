@@ -1,4 +1,4 @@
-import type { Outcome, RetryPolicy, Target, TargetContext } from '@carillon/core'
+import type { Outcome, Target, TargetContext } from '@carillon/core'
 import { z } from 'zod'
 
 const SPEC = z.looseObject({ kind: z.literal('echo') })
@@ -7,7 +7,7 @@ const SPEC = z.looseObject({ kind: z.literal('echo') })
 export class EchoTarget implements Target {
   readonly kind = 'echo'
   readonly schema = SPEC
-  readonly retry: RetryPolicy = { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 }
+  readonly policy = { retry: { maxAttempts: 1, baseSeconds: 1, capSeconds: 1 } }
 
   requiredScope(): string {
     return 'echo:call:anybody'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-import { createHttpTarget } from '@carillon/targets'
+import { createHttpTarget } from '@carillon/http'
 import { expect, test } from 'vitest'
 
 import { ADMIN_KEY, createTestApp } from './test-app.ts'

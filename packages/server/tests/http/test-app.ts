@@ -1,5 +1,6 @@
 import { createClient, type Client } from '@carillon/api'
 import {
+  Callbacks,
   createDb,
   EventLog,
   Grants,
@@ -16,12 +17,13 @@ import {
   type Target,
 } from '@carillon/core'
 import { createDatabase, type TestDatabase } from '@carillon/core/testing'
-import { createHttpTarget } from '@carillon/targets'
+import { createHttpTarget } from '@carillon/http'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 
 import { createApp, type AppDeps } from '../../src/http/app.ts'
 import { createLogger } from '../../src/start/log.ts'
-import { hostProblems, NO_SECRETS } from '../../src/start/targets.ts'
+import { NO_SECRETS } from '../../src/start/modules.ts'
+import { hostProblems } from '../../src/start/outbound.ts'
 import { injectFetch } from './inject-fetch.ts'
 
 export const ADMIN_KEY = 'the-admin-key-of-this-very-test'
@@ -118,6 +120,7 @@ function createCore({ db, clock, targets, minimumSeconds, secretsKeys: keys }: C
   const http = createHttpTarget({ allowedHosts: ['127.0.0.1', 'localhost'], secrets: NO_SECRETS })
   const known = new Map<string, Target>([http as Target, ...targets].map((target) => [target.kind, target]))
   return {
+    callbacks: new Callbacks({ db, clock, targets: known }),
     scheduler: new Scheduler(
       { db, clock, targets: known },
       { ...WITHOUT_QUOTAS, ...(minimumSeconds === undefined ? {} : { minimumSeconds }) },

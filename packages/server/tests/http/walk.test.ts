@@ -14,7 +14,9 @@ import { DIGEST } from './example-schedules.ts'
 import { createTestApp } from './test-app.ts'
 
 /** These receive, limit, parse and log every request. */
-const EVERY_REQUEST = ['connections', 'input', 'limits', 'request-log'].map((name) => `server/src/http/${name}.ts`)
+const EVERY_REQUEST = ['connections', 'input', 'limits', 'operation-access', 'request-log'].map(
+  (name) => `server/src/http/${name}.ts`,
+)
 
 /** What the reader's list of the page counts besides the steps. It leaves out the last one, the answer. */
 const BELOW = ['access/quota', 'db/transact', 'cadences/cadence-cache'].map((name) => `core/src/${name}.ts`)

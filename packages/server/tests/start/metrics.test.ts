@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 import { createDb, Scheduler, systemClock, Worker, type Clock, type Target } from '@carillon/core'
 import { createDatabase } from '@carillon/core/testing'
-import { createHttpTarget } from '@carillon/targets'
+import { createHttpTarget } from '@carillon/http'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { createMetrics, gaugePool } from '../../src/start/metrics.ts'

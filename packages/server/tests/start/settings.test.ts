@@ -29,6 +29,11 @@ test('without any variable everything runs on this machine, with its data in a f
     maxSchedulesPerUser: 50,
     minimumSeconds: 60,
     retentionDays: 90,
+    transcriptBytes: 262_144,
+    modules: [],
+    publicUrl: null,
+    variables: {},
+    folder: process.cwd(),
     logLevel: 'info',
     jwt: null,
     openFga: null,
@@ -50,6 +55,10 @@ test('every variable is read, and one that is empty counts as unset', () => {
     CARILLON_MAX_SCHEDULES_PER_USER: 'none',
     CARILLON_MIN_INTERVAL_SECONDS: '1',
     CARILLON_RETENTION_DAYS: '400',
+    CARILLON_TRANSCRIPT_BYTES: '1000000',
+    CARILLON_PUBLIC_URL: 'https://carillon.example.com/scheduler/',
+    CARILLON_MODULES: './billing.ts, @acme/graphs,',
+    CARILLON_BILLING_URL: 'https://billing.example.com',
     CARILLON_SECRETS_KEY: `${Buffer.alloc(32, 1).toString('base64')},${Buffer.alloc(32, 2).toString('base64url')}`,
     CARILLON_LOG_LEVEL: 'debug',
     CARILLON_JWT_ISSUER: 'https://login.example.com/',
@@ -72,12 +81,20 @@ test('every variable is read, and one that is empty counts as unset', () => {
     maxSchedulesPerUser: null,
     minimumSeconds: 1,
     retentionDays: 400,
+    transcriptBytes: 1_000_000,
+    modules: ['./billing.ts', '@acme/graphs'],
+    publicUrl: 'https://carillon.example.com/scheduler',
+    variables: { CARILLON_BILLING_URL: env.CARILLON_BILLING_URL },
+    folder: process.cwd(),
     logLevel: 'debug',
     jwt: expect.objectContaining({ issuer: env.CARILLON_JWT_ISSUER }) as unknown,
     openFga: expect.objectContaining({ url: env.CARILLON_OPENFGA_URL }) as unknown,
     secretsKeys: [Buffer.alloc(32, 1), Buffer.alloc(32, 2)],
   })
-  expect(readSettings(Object.fromEntries(Object.keys(env).map((name) => [name, ' '])))).toEqual(readSettings({}))
+  expect(readSettings(Object.fromEntries(Object.keys(env).map((name) => [name, ' '])))).toEqual({
+    ...readSettings({}),
+    variables: { CARILLON_BILLING_URL: ' ' },
+  })
 })
 
 test('a flag takes precedence over its variable, even if the flag is null', () => {
@@ -120,6 +137,7 @@ test.each([
   ['CARILLON_MIN_INTERVAL_SECONDS', '0', 'expected a whole number of seconds from 1 to 86400, got "0"'],
   ['CARILLON_RETENTION_DAYS', '6', 'expected a whole number of days from 7 to 3650, got "6"'],
   ['CARILLON_RETENTION_DAYS', '3651', 'expected a whole number of days from 7 to 3650, got "3651"'],
+  ['CARILLON_TRANSCRIPT_BYTES', '256k', 'expected a whole number of bytes from 65536 to 16777216, got "256k"'],
   [
     'CARILLON_SECRETS_KEY',
     Buffer.alloc(31, 7).toString('base64'),

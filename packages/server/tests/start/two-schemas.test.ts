@@ -50,7 +50,7 @@ test('two complete Carillons in two schemas of one database do not see each othe
     expect(items.map(({ id }) => id)).toEqual([own])
     const checks = await examine(settings)
     expect(checks.filter(({ status }) => status === 'failed')).toEqual([])
-    expect(checks.find(({ name }) => name === 'workers')?.message).toBe('1 living worker, serving http')
+    expect(checks.find(({ name }) => name === 'workers')?.message).toBe('1 living worker, serving echo, http')
   }
   await expect(other.client.schedules.get(made.id)).rejects.toMatchObject({ status: 404 })
 })

@@ -1,6 +1,6 @@
 import { createDb, Events, migrateDown, Scheduler, type Target } from '@carillon/core'
 import { createDatabase, type TestDatabase } from '@carillon/core/testing'
-import { createHttpTarget } from '@carillon/targets'
+import { createHttpTarget } from '@carillon/http'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { createLogger, logEvents } from '../../src/start/log.ts'
@@ -151,7 +151,7 @@ test('a worker on a port in use is refused with a remedy, and leaves no connecti
 
 test('an unknown kind of target is refused with the list of known kinds', async () => {
   const { settings } = await prepare()
-  const expected = '--targets: expected kinds of target that this Carillon knows (http)'
+  const expected = '--targets: expected kinds of target that this Carillon knows (http, echo)'
 
   await expect(start(settings, { targetKinds: ['http', 'fax'] })).rejects.toMatchObject({
     code: 'unknown_target_kind',

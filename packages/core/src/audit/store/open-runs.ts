@@ -47,13 +47,13 @@ export async function listUnattendedRuns(
     left join workers on workers.id = open.worker_id
     where open.due_at <= ${p.before}
       or open.all_wait
-      or (open.worker_id is not null and coalesce(workers.lease_expires_at, open.started_at) <= ${p.before})`.execute(
+      or (open.worker_id is not null and open.waits_for is null and coalesce(workers.lease_expires_at, open.started_at) <= ${p.before})`.execute(
     db,
   )
   return rows.map(({ dueAt, lane, workerId, lostAt, ...run }) => {
-    if (workerId !== null) return { ...run, what: 'held', workerId, lostAt }
-    if (dueAt === null) return { ...run, what: 'turn' }
-    return { ...run, what: 'due', dueAt, lane: lane ?? '' }
+    // A detached run has both: an instant, and the worker that dispatched it.
+    if (dueAt !== null) return { ...run, what: 'due', dueAt, lane: lane ?? '' }
+    return workerId === null ? { ...run, what: 'turn' } : { ...run, what: 'held', workerId, lostAt }
   })
 }
 

@@ -1,7 +1,8 @@
-import { ATTEMPT_OUTCOMES, RUN_REASONS, RUN_STATES } from '@carillon/api'
+import { ATTEMPT_OUTCOMES, RUN_STATES } from '@carillon/api'
 
 import { bigint, boolean, columns, instant, integer, text, uuid, word } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
+import { RUN_REASON } from '../../db/shared-columns.ts'
 import { sql, type Sql } from '../../db/sql.ts'
 import type { LedgerSlot } from '../../policy/ledger-slot.ts'
 
@@ -39,7 +40,7 @@ const GROUP_COLUMNS = columns('grouped', {
   hasRevision: boolean.as(sql`grouped.revision is null or stored.is_stored is true`),
   signature: text.as(SIGNATURE),
   state: word('run_state', RUN_STATES).orNull,
-  reason: word('run_reason', RUN_REASONS).orNull,
+  reason: RUN_REASON.orNull,
   attemptCount: integer.as(sql`coalesce(grouped.attempt_count, 0)`),
   attempts: integer,
   firstAttempt: integer.as(sql`coalesce(grouped.first_attempt, 0)`),

@@ -1,6 +1,6 @@
-import type { RunReason } from '@carillon/api'
+import { RUN_STATES, type RunReason } from '@carillon/api'
 
-import { boolean, columns, instant, text, uuid } from '../../db/columns.ts'
+import { boolean, columns, instant, integer, text, uuid, word } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/database.ts'
 import { isOpen } from '../../db/indexed-sql.ts'
 import { stampOf } from '../../db/now.ts'
@@ -21,7 +21,7 @@ const ID_COLUMN = columns('runs', { id: uuid })
 /**
  * Ends waiting runs. If the next slot supersedes them, a run that was never tried becomes skipped, and a run that was tried becomes
  * failed. If they are cancelled, all become cancelled. Call with the schedules' rows locked, and subtract the runs that were never
- * tried from `run_count`.
+ * tried from `run_count`. A detached run is not ended here: its cancellation is requested instead.
  */
 export async function endWaitingRuns(
   tx: Tx,
@@ -39,7 +39,7 @@ export async function endWaitingRuns(
       reason = ${reason}::run_reason,
       due_at = null, waits_for = null, lane = null,
       completed_at = ${stampOf(p.now)}
-    where runs.id = any(${p.runIds}::uuid[]) and runs.due_at is not null
+    where runs.id = any(${p.runIds}::uuid[]) and runs.due_at is not null and runs.state <> 'detached'
     returning ${ENDED_COLUMNS}`.execute(tx)
 }
 
@@ -97,10 +97,17 @@ export async function endTurnWait(
   return rows.map(({ lane }) => lane)
 }
 
-/** What decides whether a running run may wait, for a retry or for another worker. */
-export interface WaitFacts {
+/** What decides how a run is settled, as it is under the lock of its schedule. */
+export interface SettleFacts {
   readonly scheduleId: string
   readonly scheduledFor: number
+  readonly state: 'running' | 'detached'
+  readonly workerId: string
+  readonly token: number
+  /** What a completion said, as JSON text; null if nobody completed the run. */
+  readonly completion: string | null
+  /** Of a detached run: its deadline has passed. */
+  readonly isPastDeadline: boolean
   /** A caller asked to cancel it, or deleted its schedule. */
   readonly isUnwanted: boolean
   /** Another run of its schedule waits for this one to end. */
@@ -110,6 +117,10 @@ export interface WaitFacts {
 const FACT_COLUMNS = columns('runs', {
   scheduleId: uuid,
   scheduledFor: instant,
+  state: word('run_state', RUN_STATES).only(['running', 'detached']),
+  workerId: uuid.present,
+  token: integer,
+  completion: text.orNull.as(sql`runs.completion::text`),
   isUnwanted: boolean.as(sql`runs.cancel_requested_at is not null or schedules.state = 'deleted'`),
   isAwaited: boolean.as(sql`
       exists (
@@ -119,15 +130,35 @@ const FACT_COLUMNS = columns('runs', {
       )`),
 })
 
-/** The wait facts of all running runs of some schedules. Call with the schedules' rows locked. */
-export async function findWaitFacts(tx: Tx, p: { scheduleIds: readonly string[] }): Promise<WaitFacts[]> {
+/**
+ * The facts of all running and detached runs of some schedules. Call with the schedules' rows locked: then only a completion may still
+ * come. `now` is null in production: Postgres' clock decides.
+ */
+export async function findSettleFacts(
+  tx: Tx,
+  p: { scheduleIds: readonly string[]; now: Date | null },
+): Promise<SettleFacts[]> {
+  const isPastDeadline = boolean.as(sql`coalesce(runs.due_at <= ${stampOf(p.now)}, false)`)
   return sql`
-    select ${FACT_COLUMNS}
+    select ${FACT_COLUMNS.with('runs', { isPastDeadline })}
     from runs
     join schedules on schedules.id = runs.schedule_id
     where runs.schedule_id = any(${p.scheduleIds}::uuid[])
       and ${isOpen()}
-      and runs.state = 'running'`.execute(tx)
+      and runs.state in ('running', 'detached')`.execute(tx)
+}
+
+/** Locks runs in the order of their ids, as code of modules that completes several runs does. Call with the schedules' rows locked. */
+export async function lockRuns(
+  tx: Tx,
+  p: { scheduleIds: readonly string[]; runIds: readonly string[] },
+): Promise<void> {
+  await sql`
+    select
+    from runs
+    where runs.schedule_id = any(${p.scheduleIds}::uuid[]) and ${isOpen()} and runs.id = any(${p.runIds}::uuid[])
+    order by runs.id
+    for no key update`.execute(tx)
 }
 
 /**
@@ -141,20 +172,29 @@ export async function requireLockedSettlement(tx: Tx, p: { scheduleId: string })
     where runs.schedule_id = ${p.scheduleId} and ${isOpen()} and not runs.settles_locked`.execute(tx)
 }
 
+const CANCELLED_COLUMNS = columns('runs', { id: uuid, lane: text.orNull })
+
+/** A run whose cancellation was requested. */
+export interface CancelRequested {
+  readonly id: string
+  /** The lane of a detached run, which the pipeline settles at once; null: a worker holds the run. */
+  readonly lane: string | null
+}
+
 /**
- * Requests the cancellation of running runs, whichever workers hold them. Returns the ids of those that had no such request before. Call
- * with the schedules' rows locked.
+ * Requests the cancellation of running runs, whichever workers hold them, and of detached runs. Returns those that had no such request
+ * before. Call with the schedules' rows locked.
  */
 export async function requestCancel(
   tx: Tx,
   p: { runIds: readonly string[]; actor: string; now: Date | null },
-): Promise<string[]> {
-  const rows = await sql`
+): Promise<CancelRequested[]> {
+  return sql`
     update runs
-    set cancel_requested_at = ${stampOf(p.now)}, cancel_requested_by_subject = ${p.actor}
-    where runs.id = any(${p.runIds}::uuid[]) and runs.state = 'running' and runs.cancel_requested_at is null
-    returning ${ID_COLUMN}`.execute(tx)
-  return rows.map(({ id }) => id)
+    set cancel_requested_at = ${stampOf(p.now)}, cancel_requested_by_subject = ${p.actor},
+      due_at = case when runs.state = 'detached' then date_trunc('milliseconds', ${stampOf(p.now)}) end
+    where runs.id = any(${p.runIds}::uuid[]) and runs.state in ('running', 'detached') and runs.cancel_requested_at is null
+    returning ${CANCELLED_COLUMNS}`.execute(tx)
 }
 
 /** The runs of a worker that are to be cancelled. Workers poll this, because a notification can be lost. Uses `runs_cancel_idx`. */
@@ -163,6 +203,7 @@ export async function findCancelRequests(db: Db, p: { workerId: string }): Promi
     select ${ID_COLUMN}
     from runs
     where ${isOpen()}
+      and runs.state = 'running'
       and runs.worker_id = ${p.workerId}
       and runs.cancel_requested_at is not null`.execute(db)
   return rows.map(({ id }) => id)

@@ -49,6 +49,7 @@ const ATTEMPT_COLUMNS = columns('attempts', {
   completedAt: instant,
   error: json().orNull,
   result: json().orNull,
+  completedBy: text.orNull,
 })
 
 /** The attempts at a run, in order. */

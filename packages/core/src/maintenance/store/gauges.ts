@@ -22,6 +22,8 @@ export interface Workload {
   readonly due: number
   /** Runs that wait for a retry, their turn or a worker. */
   readonly waiting: number
+  /** Runs whose target passed the work on. */
+  readonly detached: number
   readonly running: number
   /** The age of the oldest backlog of slots without lines; 0 if there is none. */
   readonly backlogAgeSeconds: number
@@ -82,8 +84,9 @@ export async function countWork(db: Db, p: { now: Date | null }): Promise<Worklo
     open.filter(({ state }) => isCounted(state)).reduce((sum, { count }) => sum + count, 0)
   return {
     due: await countDue(db, p),
-    // An open run that no worker holds waits.
-    waiting: countOpen((state) => state !== 'running'),
+    // An open run that no worker holds waits, unless the called side works on it.
+    waiting: countOpen((state) => state !== 'running' && state !== 'detached'),
+    detached: countOpen((state) => state === 'detached'),
     running: countOpen((state) => state === 'running'),
     backlogAgeSeconds: ((await ageOfOldestBacklog(db, p)) ?? 0) / 1000,
     replicationLagSeconds: replicas?.lagSeconds ?? null,

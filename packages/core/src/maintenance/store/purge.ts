@@ -9,6 +9,8 @@ export interface PurgeCounts {
   readonly schedules: number
   readonly runs: number
   readonly attempts: number
+  /** The lines of the transcripts of runs. */
+  readonly transcriptLines: number
   /** The history of the schedules. */
   readonly changes: number
   readonly revisions: number
@@ -17,13 +19,15 @@ export interface PurgeCounts {
   /** Members whose row does not restrict access; the others stay, see `Projects`. */
   readonly members: number
   readonly idempotentAnswers: number
+  /** Rows in the tables of modules. */
+  readonly moduleRows: number
 }
 
 /** The rows that belong to schedules. */
-type ScheduleCounts = Pick<PurgeCounts, 'schedules' | 'runs' | 'attempts' | 'changes' | 'revisions'>
+type ScheduleCounts = Pick<PurgeCounts, 'schedules' | 'runs' | 'attempts' | 'transcriptLines' | 'changes' | 'revisions'>
 
 /** The rows that belong to the project itself. */
-type ProjectCounts = Omit<PurgeCounts, keyof ScheduleCounts>
+type ProjectCounts = Omit<PurgeCounts, keyof ScheduleCounts | 'moduleRows'>
 
 /** Up to `limit` schedules of a project after an id. */
 export type SchedulePage = Scope & { readonly after: string | null; readonly limit: number }
@@ -73,6 +77,8 @@ const PAGE_COUNTS = columns('page', {
   runs: integer.as(sql`coalesce(sum((select count(*) from runs as rows where rows.schedule_id = page.id)), 0)::int`),
   attempts: integer.as(sql`
     coalesce(sum((select count(*) from attempts as rows where rows.schedule_id = page.id)), 0)::int`),
+  transcriptLines: integer.as(sql`
+    coalesce(sum((select count(*) from transcripts as rows where rows.schedule_id = page.id)), 0)::int`),
   changes: integer.as(sql`
     coalesce(sum((select count(*) from schedule_changes as rows where rows.schedule_id = page.id)), 0)::int`),
   revisions: integer.as(sql`
@@ -125,7 +131,7 @@ export async function lockRemovable(
     select count(*) from (select from ${table} as rows where rows.schedule_id = schedules.id limit ${p.rowsMax}) as counted
   )`
   const rows = sql`(
-      ${countUpTo(sql`runs`)} + ${countUpTo(sql`attempts`)}
+      ${countUpTo(sql`runs`)} + ${countUpTo(sql`attempts`)} + ${countUpTo(sql`transcripts`)}
       + ${countUpTo(sql`schedule_changes`)} + ${countUpTo(sql`schedule_revisions`)}
       + ${countUpTo(sql`slot_backlogs`)}
     )::int`
@@ -148,6 +154,7 @@ const REMOVED_COUNTS = columns('removed', {
   schedules: integer.as(sql`(select count(*)::int from gone)`),
   runs: integer.as(sql`(select count(*)::int from runs)`),
   attempts: integer.as(sql`(select count(*)::int from attempts)`),
+  transcriptLines: integer.as(sql`(select count(*)::int from transcripts)`),
   changes: integer.as(sql`(select count(*)::int from changes)`),
   revisions: integer.as(sql`(select count(*)::int from revisions)`),
 })
@@ -163,6 +170,8 @@ export async function deleteWhole(tx: Tx, p: Scope & { scheduleIds: readonly str
       delete from runs as rows where ${isOfThem} returning true
     ), attempts as (
       delete from attempts as rows where ${isOfThem} returning true
+    ), transcripts as (
+      delete from transcripts as rows where ${isOfThem} returning true
     ), changes as (
       delete from schedule_changes as rows where ${isOfThem} returning true
     ), revisions as (
@@ -214,6 +223,26 @@ export async function deleteAttempts(tx: Tx, p: Portion): Promise<number> {
   return rows.length
 }
 
+/** Removes the earliest lines of transcripts, by a range of the primary key as well. */
+export async function deleteTranscripts(tx: Tx, p: Portion): Promise<number> {
+  const rows = await sql`
+    delete from transcripts as rows
+    where ${isOf(p)} and rows.schedule_id = ${p.scheduleId} and (rows.scheduled_for, rows.token, rows.seq) <= (
+      select first.scheduled_for, first.token, first.seq
+      from (
+        select rows.scheduled_for, rows.token, rows.seq
+        from transcripts as rows
+        where ${isOf(p)} and rows.schedule_id = ${p.scheduleId}
+        order by rows.scheduled_for, rows.token, rows.seq
+        limit ${p.limit}
+      ) as first
+      order by first.scheduled_for desc, first.token desc, first.seq desc
+      limit 1
+    )
+    returning true`.execute(tx)
+  return rows.length
+}
+
 /** Removes the runs of the earliest slots, by a range of the primary key as well. */
 export async function deleteRuns(tx: Tx, p: Portion): Promise<number> {
   const rows = await sql`
@@ -248,7 +277,7 @@ export function deleteIdempotentAnswers(tx: Tx, p: Scope & { limit: number }): P
   return deleteRows(tx, sql`idempotent_answers`, p)
 }
 
-async function deleteRows(
+export async function deleteRows(
   tx: Tx,
   table: Sql<never>,
   p: Scope & { limit: number },
@@ -262,6 +291,6 @@ async function deleteRows(
   return rows.length
 }
 
-function isOf({ tenantId, projectId }: Scope): Sql<never> {
+export function isOf({ tenantId, projectId }: Scope): Sql<never> {
   return sql`rows.tenant_id = ${tenantId} and rows.project_id = ${projectId}`
 }

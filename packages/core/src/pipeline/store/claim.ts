@@ -1,4 +1,5 @@
 import {
+  bigint,
   boolean,
   columns,
   instant,
@@ -32,6 +33,7 @@ export interface ClaimedSchedule {
   readonly excludedSlots: readonly number[]
   readonly autoPauseThreshold: number
   readonly consecutiveFailures: number
+  readonly runCount: number
   readonly ownerSubject: string
   readonly grantId: string
   /** JSON text: also the key under which its slots are cached. */
@@ -59,6 +61,7 @@ const LOCKED_COLUMNS = columns('due', {
   excludedSlots: instant.list.orNull,
   autoPauseThreshold: smallint,
   consecutiveFailures: integer,
+  runCount: bigint,
   ownerSubject: text,
   grantId: uuid,
 })
@@ -102,7 +105,8 @@ export async function claimDue(
     cross join lateral (
       select schedules.id, schedules.due_at, schedules.tenant_id, schedules.project_id, schedules.target_kind,
         schedules.revision, nullif(schedules.next_slot_at, schedules.due_at) as spread_slot_at, schedules.excluded_slots,
-        schedules.auto_pause_threshold, schedules.consecutive_failures, schedules.owner_subject, schedules.grant_id
+        schedules.auto_pause_threshold, schedules.consecutive_failures, schedules.run_count, schedules.owner_subject,
+        schedules.grant_id
       from schedules
       where ${SCHEDULES_OF_LANE}
         and schedules.due_at <= ${now}

@@ -1,4 +1,6 @@
-import { columns, instant, integer, smallint, text, uuid } from '../../db/columns.ts'
+import { RUN_TRIGGERS } from '@carillon/api'
+
+import { columns, instant, integer, json, smallint, text, uuid, word } from '../../db/columns.ts'
 import { sql } from '../../db/sql.ts'
 
 /** The runs that `FENCE_COLUMNS` are selected from, with their schedules and, if it still exists, the revision of each. */
@@ -12,8 +14,13 @@ export const FENCE_COLUMNS = columns('runs', {
   runId: uuid.as(sql`runs.id`),
   scheduleId: uuid,
   scheduledFor: instant,
+  tenantId: text,
+  projectId: text,
+  revision: integer,
+  trigger: word('run_trigger', RUN_TRIGGERS),
   workerId: uuid.present,
   token: integer,
   attempt: smallint.as(sql`runs.attempt_count`),
   targetKind: text.as(sql`coalesce(revisions.target_kind, schedules.target_kind)`),
+  target: json().orNull.as(sql`revisions.target`),
 })

@@ -7,7 +7,7 @@ import type { Settlement } from './settle.ts'
 
 export interface SettledSuccesses {
   readonly settledAt: number
-  /** Indexes of settlements that changed nothing: their fence no longer holds, or they need the lock of their schedule. */
+  /** Indexes of settlements that changed nothing: their fence no longer holds, they need the lock of their schedule, or the run was completed. */
   readonly left: ReadonlySet<number>
 }
 
@@ -27,7 +27,7 @@ export async function settleSuccesses(
   p: { settlements: readonly Settlement[]; workerId: string; now: Date | null },
 ): Promise<SettledSuccesses> {
   const { settlements } = p
-  const scheduleIds = plainArray(settlements.map(({ scheduleId }) => scheduleId))
+  const scheduleIds = plainArray(settlements.map(({ run }) => run.scheduleId))
   const answer = columns('settled', {
     settledAt: instant.as(sql`(select at from stamp)`),
     settled: text.list.orNull.as(sql`
@@ -53,13 +53,14 @@ export async function settleSuccesses(
         and runs.state = 'running'
         and runs.worker_id = ${p.workerId}::uuid
         and not runs.settles_locked
+        and runs.completion is null
         -- Inside coalesce it stays a hashed list; without it Postgres would plan a join.
         and coalesce((runs.schedule_id, runs.scheduled_for, runs.token) in (
           select settlement.schedule_id, to_timestamp(settlement.slot / 1000.0), settlement.token
           from unnest(
             ${scheduleIds}::uuid[],
-            ${plainArray(settlements.map(({ scheduledFor }) => scheduledFor))}::double precision[],
-            ${plainArray(settlements.map(({ token }) => token))}::integer[]
+            ${plainArray(settlements.map(({ run }) => run.scheduledFor))}::double precision[],
+            ${plainArray(settlements.map(({ run }) => run.token))}::integer[]
           ) as settlement(schedule_id, slot, token)
         ), false)
         -- Always true; locks schedules before runs.
@@ -85,9 +86,7 @@ export async function settleSuccesses(
 
 /** A JSON object of results by schedule, each as JSON text so that it is stored byte for byte. Null if no attempt has a result. */
 function resultsOf(settlements: readonly Settlement[]): string | null {
-  const results = settlements.flatMap(({ scheduleId, result }) =>
-    result === null ? [] : [[scheduleId, result] as const],
-  )
+  const results = settlements.flatMap(({ run, result }) => (result === null ? [] : [[run.scheduleId, result] as const]))
   return results.length === 0 ? null : JSON.stringify(Object.fromEntries(results))
 }
 
@@ -95,5 +94,5 @@ function resultsOf(settlements: readonly Settlement[]): string | null {
 function leftOf(settlements: readonly Settlement[], settled: readonly string[] | null): ReadonlySet<number> {
   if (settled === null) return new Set()
   const written = new Set(settled)
-  return new Set(settlements.flatMap(({ scheduleId }, index) => (written.has(scheduleId) ? [] : [index])))
+  return new Set(settlements.flatMap(({ run }, index) => (written.has(run.scheduleId) ? [] : [index])))
 }

@@ -117,7 +117,9 @@ export async function removeDeadWorkers(db: Db, p: { ids: readonly string[]; now
     where workers.id = any(${p.ids}::uuid[])
       and workers.lease_expires_at <= ${nowOf(p.now)}
       and workers.id <> all(array(
-        select runs.worker_id from runs where runs.worker_id = any(${p.ids}::uuid[]) and ${isOpen()}
+        select runs.worker_id
+        from runs
+        where runs.worker_id = any(${p.ids}::uuid[]) and ${isOpen()} and runs.state = 'running'
       ))
     returning workers.id`.execute(db)
   return rows.length
@@ -136,12 +138,12 @@ const ORPHAN_COLUMNS = FENCE_COLUMNS.with('runs', {
 })
 
 /**
- * Runs held by workers whose lease has run out. With `workerIds` null, runs held by any worker that is not alive: that reads all
- * held runs. Waiting runs are never read.
+ * Runs of some kinds that are held by workers whose lease has run out. With `workerIds` null, runs held by any worker that is not alive:
+ * that reads all held runs. Waiting runs are never read.
  */
 export async function findOrphanedRuns(
   db: Db,
-  p: { workerIds: readonly string[] | null; limit: number; now: Date | null },
+  p: { workerIds: readonly string[] | null; targetKinds: readonly string[]; limit: number; now: Date | null },
 ): Promise<OrphanedRun[]> {
   const isOfWorker =
     p.workerIds === null
@@ -153,6 +155,8 @@ export async function findOrphanedRuns(
     from ${RUNS_WITH_REVISION}
     where ${isOpen()}
       and ${isOfWorker}
+      and runs.state = 'running'
+      and coalesce(revisions.target_kind, schedules.target_kind) = any(${p.targetKinds}::text[])
       and not exists (
         select from workers
         where workers.id = runs.worker_id and workers.lease_expires_at > ${nowOf(p.now)}

@@ -87,6 +87,15 @@ export async function resumeSchedule(
     ${notifySoonDue(p)}`.execute(tx)
 }
 
+/** Completes a locked schedule that is active or paused: it has no further slot. */
+export async function completeSchedule(tx: Tx, p: { id: string }): Promise<void> {
+  await sql`
+    update schedules
+    set state = 'completed', next_slot_at = null, due_at = null,
+      paused_by_subject = null, paused_reason = null, paused_at = null
+    where schedules.id = ${p.id}`.execute(tx)
+}
+
 /** Marks locked schedules as deleted. Their rows stay until the retention ends. */
 export async function deleteSchedules(
   tx: Tx,

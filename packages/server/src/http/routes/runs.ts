@@ -1,31 +1,53 @@
 import { API_PREFIX, LAST_INSTANT_MS } from '@carillon/api'
 import { z } from 'zod'
 
-import type { HandlersOf } from '../operations.ts'
+import type { HandlersOf } from '../operation-handlers.ts'
 import { readPage, type CursorKind } from '../paging.ts'
-import { toRun, toRunWithAttempts } from '../wire.ts'
+import { withRenamedFields } from '../problems.ts'
+import { streamPosition, UNBUFFERED } from '../streams.ts'
+import { toRun, toRunWithAttempts, toTranscriptLine } from '../wire.ts'
 
-export const runHandlers: HandlersOf<'listRuns' | 'getRun' | 'cancelRun' | 'runSchedule'> = {
-  listRuns: async ({ service: { scheduler }, caller, params: { id }, query }) => {
+export const runHandlers: HandlersOf<
+  'listRuns' | 'getRun' | 'getTranscript' | 'followTranscript' | 'cancelRun' | 'runSchedule'
+> = {
+  listRuns: async ({ service: { scheduler, reasons }, caller, params: { id }, query }) => {
     const { items, nextCursor } = await readPage(query, {
       kind: runsOf(id),
       fetch: (page) => scheduler.listRuns(caller, id, page),
       positionOf: ({ scheduledFor }) => scheduledFor,
     })
-    return { body: { items: items.map(toRun), nextCursor } }
+    return { body: { items: items.map((run) => toRun(run, reasons)), nextCursor } }
   },
 
-  getRun: async ({ service: { scheduler }, caller, params: { id } }) => ({
-    body: toRunWithAttempts(await scheduler.getRun(caller, id)),
+  getRun: async ({ service: { scheduler, reasons }, caller, params: { id } }) => ({
+    body: toRunWithAttempts(await scheduler.getRun(caller, id), reasons),
   }),
 
-  cancelRun: async ({ service: { scheduler }, caller, params: { id } }) => ({
-    body: toRun(await scheduler.cancel(caller, id)),
+  getTranscript: async ({ service: { scheduler }, caller, params: { id }, query: { after, limit } }) => {
+    const { lines, isMore } = await withRenamedFields({ after: 'query.after' }, () =>
+      scheduler.transcript(caller, id, {
+        ...(after !== undefined && { after }),
+        ...(limit !== undefined && { limit }),
+      }),
+    )
+    return { body: { items: lines.map(toTranscriptLine), nextCursor: isMore ? (lines.at(-1)?.id ?? null) : null } }
+  },
+
+  followTranscript: async ({ service: { transcriptHub }, identity, params, headers, query, isStillAllowed }) => {
+    const { lastEventId, field } = streamPosition(headers, query)
+    const body = await withRenamedFields({ after: field }, () =>
+      transcriptHub.follow({ identity, runId: params.id, lastEventId, isStillAllowed }),
+    )
+    return { body, headers: UNBUFFERED }
+  },
+
+  cancelRun: async ({ service: { scheduler, reasons }, caller, params: { id } }) => ({
+    body: toRun(await scheduler.cancel(caller, id), reasons),
   }),
 
-  runSchedule: async ({ service: { scheduler }, caller, params: { id } }) => {
+  runSchedule: async ({ service: { scheduler, reasons }, caller, params: { id } }) => {
     const run = await scheduler.runNow(caller, id)
-    return { body: toRun(run), headers: { location: `${API_PREFIX}/runs/${run.id}` } }
+    return { body: toRun(run, reasons), headers: { location: `${API_PREFIX}/runs/${run.id}` } }
   },
 }
 

@@ -11,7 +11,7 @@ import {
 import { z } from 'zod'
 
 import { wallNow } from '../../clock.ts'
-import type { HandlersOf } from '../operations.ts'
+import type { HandlersOf } from '../operation-handlers.ts'
 import { cursorById, readPage, type CursorKind } from '../paging.ts'
 import { withRenamedFields } from '../problems.ts'
 import { matching, requireIfMatch } from '../revisions.ts'

@@ -1,19 +1,20 @@
 import { wallNow } from '../../clock.ts'
 import { renderCalendar } from '../calendar.ts'
-import type { HandlersOf } from '../operations.ts'
+import type { HandlersOf } from '../operation-handlers.ts'
 import { withRenamedFields } from '../problems.ts'
-import { toAuditReport, toInstant } from '../wire.ts'
+import { streamPosition, UNBUFFERED } from '../streams.ts'
+import { toAuditReport, toInstant, toTargetKind } from '../wire.ts'
 
-/** Views over a whole project: live events, the calendar and the audit. */
-export const systemHandlers: HandlersOf<'followEvents' | 'getCalendar' | 'getAudit' | 'requestAudit'> = {
+/** Views over a whole project: live events, the calendar and the audit; and what its schedules can call. */
+export const systemHandlers: HandlersOf<
+  'followEvents' | 'getCalendar' | 'listTargetKinds' | 'getAudit' | 'requestAudit'
+> = {
   followEvents: async ({ service: { eventHub }, identity, headers, query, isStillAllowed }) => {
-    // On a reconnect a browser repeats the URL and adds the header, so the header is newer.
-    const isInHeader = headers['last-event-id'] !== undefined
-    const lastEventId = headers['last-event-id'] ?? query.after
-    const body = await withRenamedFields({ cursor: isInHeader ? 'Last-Event-ID' : 'query.after' }, () =>
+    const { lastEventId, field } = streamPosition(headers, query)
+    const body = await withRenamedFields({ cursor: field }, () =>
       eventHub.follow({ identity, lastEventId, isStillAllowed }),
     )
-    return { body, headers: { 'x-accel-buffering': 'no' } }
+    return { body, headers: UNBUFFERED }
   },
 
   getCalendar: async ({ service: { scheduler, clock, calendarLimit }, caller, identity: { keyId } }) => {
@@ -25,6 +26,10 @@ export const systemHandlers: HandlersOf<'followEvents' | 'getCalendar' | 'getAud
       calendarLimit.release(keyId)
     }
   },
+
+  listTargetKinds: async ({ service: { scheduler } }) => ({
+    body: { items: scheduler.targetKinds().map(toTargetKind) },
+  }),
 
   getAudit: async ({ service: { scheduler }, identity: { isInstallation, caller } }) => {
     const [latest, auditedUntil] = [await scheduler.latestAudit(), await scheduler.auditedUntil()]

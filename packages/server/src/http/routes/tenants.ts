@@ -1,8 +1,7 @@
 import { foundText } from '@carillon/api'
-import type { Caller } from '@carillon/core'
 
 import { logChange } from '../change-log.ts'
-import type { HandlersOf } from '../operations.ts'
+import type { HandlersOf } from '../operation-handlers.ts'
 import { ProblemError, withRenamedFields } from '../problems.ts'
 import { toTenant } from '../wire.ts'
 
@@ -27,26 +26,17 @@ export const tenantHandlers: HandlersOf<
     return { body: toTenant(tenant) }
   },
 
-  deleteProjectSchedules: async ({ service: { scheduler }, caller, params: { id } }) => {
-    requireOwnProject(caller, id)
-    return { body: { ...(await scheduler.deleteProject(caller)) } }
-  },
+  deleteProjectSchedules: async ({ service: { scheduler }, caller }) => ({
+    body: { ...(await scheduler.deleteProject(caller)) },
+  }),
 
-  previewPurge: async ({ service: { projects }, caller, params: { id } }) => {
-    requireOwnProject(caller, id)
-    return { body: { ...(await projects.previewPurge(caller)) } }
-  },
+  previewPurge: async ({ service: { projects }, caller }) => ({
+    body: { ...(await projects.previewPurge(caller)) },
+  }),
 
-  purgeProject: async ({ service: { projects, logger }, caller, params: { id }, body }) => {
-    requireOwnProject(caller, id)
+  purgeProject: async ({ service: { projects, logger }, caller, body }) => {
     const removed = await projects.purge(caller, body)
     logChange(logger, 'project.purged', caller, { ...removed })
     return { body: { ...removed } }
   },
-}
-
-/** I9: a caller must not learn whether another project exists. */
-function requireOwnProject({ projectId }: Caller, id: string): void {
-  if (id === projectId) return
-  throw new ProblemError('project_not_found', `expected the project of the calling key, got ${foundText(id)}`)
 }

@@ -1,0 +1,3 @@
+export { createHttpTarget } from './target.ts'
+export type { HttpTargetOptions } from './options.ts'
+export type { HttpSpec } from './spec.ts'

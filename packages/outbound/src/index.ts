@@ -1,0 +1,7 @@
+export { GuardedClient } from './guarded-client.ts'
+export type { GuardedClientOptions } from './guarded-client.ts'
+export type { Resolve, ResolvedAddress } from './guard/connector.ts'
+export { hostOf, parseAllowedHosts, parseTenantHosts } from './guard/hosts.ts'
+export { URL_CACHE } from './destinations.ts'
+export { headerOf } from './exchange.ts'
+export { readUrl } from './url-rules.ts'

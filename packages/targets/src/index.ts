@@ -1,6 +1,0 @@
-export { createHttpTarget } from './http/target.ts'
-export type { HttpTargetOptions } from './http/options.ts'
-export type { Resolve, ResolvedAddress } from './http/guard/connector.ts'
-export { parseAllowedHosts, parseTenantHosts } from './http/guard/hosts.ts'
-export type { AllowedHosts, TenantHosts } from './http/guard/hosts.ts'
-export type { HttpSpec } from './http/spec.ts'

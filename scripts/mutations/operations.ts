@@ -1,0 +1,163 @@
+import type { Mutation } from './mutation.ts'
+
+/** Guards of what modules show to callers, in the server: `npm run test:mutations -- server`. */
+export const OPERATION_MUTATIONS: readonly Mutation[] = [
+  {
+    guard: 'an operation whose handler proves its caller gets no caller from an API key',
+    file: 'http/operations.ts',
+    from: 'const known = { identity: null, caller: null, isStillAllowed: async () => true }',
+    to: "const known = { identity: null, caller: { tenantId: 'default', projectId: 'default', subject: 'x' }, isStillAllowed: async () => true }",
+    tests: ['tests/http/module-operations.test.ts'],
+  },
+  {
+    guard: 'an operation whose handler proves its caller is limited like a key, not like a stranger',
+    file: 'http/limits.ts',
+    from: "return routeOptions.config.access === 'own' ? requestsPerMinute : ANONYMOUS_PER_MINUTE",
+    to: 'return ANONYMOUS_PER_MINUTE',
+    tests: ['tests/http/module-operations.test.ts'],
+  },
+  {
+    guard: 'calls whose handler proves the caller do not use up the requests without a key',
+    file: 'http/limits.ts',
+    from: "return `${routeOptions.config.access === 'own' ? 'caller' : 'ip'} ${normalizeIP(ip)}`",
+    to: 'return `ip ${normalizeIP(ip)}`',
+    tests: ['tests/http/module-operations.test.ts'],
+  },
+  {
+    guard: 'two operations do not share a method and a path',
+    file: 'http/served-operations.ts',
+    from: "return `${method.toLowerCase()} ${path.replaceAll(/\\{\\w+\\}/g, '{}')}`",
+    to: 'return `${method.toLowerCase()} ${path}`',
+    tests: ['tests/http/served-operations.test.ts'],
+  },
+  {
+    guard: 'a module does not take a page of the server',
+    file: 'http/served-operations.ts',
+    from: '      ...OWN_PATHS.map((path) => ({ key: `get ${path}`, text: `a page of Carillon at ${path}` })),\n',
+    to: '',
+    tests: ['tests/http/served-operations.test.ts'],
+  },
+  {
+    guard: 'every operation of a module has a handler',
+    file: 'http/served-operations.ts',
+    from: 'if (handle === undefined) throw refused',
+    to: 'if (handle === null) throw refused',
+    tests: ['tests/http/served-operations.test.ts'],
+  },
+  {
+    guard: 'the refusals of an operation have its own format',
+    file: 'http/problems.ts',
+    from: 'JSON.stringify(errors === undefined ? body : errors.toBody(body))',
+    to: 'JSON.stringify(body)',
+    tests: ['tests/http/module-operations.test.ts'],
+  },
+  {
+    guard: 'a module refuses a request with a problem of the closed list only',
+    file: 'http/problems.ts',
+    from: '  if (!Object.hasOwn(PROBLEM_TYPES, code)) return internalProblem(refusal)\n',
+    to: '',
+    tests: ['tests/http/module-operations.test.ts'],
+  },
+  {
+    guard: 'a raw route gets the body as bytes, whatever its type',
+    file: 'http/raw-routes.ts',
+    from: "    scope.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)\n",
+    to: "    scope.addContentTypeParser('*', async () => undefined)\n",
+    tests: ['tests/http/raw-routes.test.ts'],
+  },
+]
+
+/** The same in core: `npm run test:mutations -- core`. */
+export const TARGET_HOOK_MUTATIONS: readonly Mutation[] = [
+  {
+    guard: 'what checkIn finds refuses the create',
+    file: 'schedules/target-hooks.ts',
+    from: '  if (problems.length > 0) throw invalidInput(problems)\n',
+    to: '',
+    tests: ['tests/schedules/target-hooks.test.ts'],
+  },
+  {
+    guard: 'a preview keeps nothing that a hook writes',
+    file: 'schedules/target-hooks.ts',
+    from: 'if (!this.#isDryRun) return withSavepoint(this.#tx, work)',
+    to: 'if (this.#endsMs > 0) return withSavepoint(this.#tx, work)',
+    tests: ['tests/schedules/target-hooks.test.ts'],
+  },
+  {
+    guard: 'a hook whose time is over sends nothing afterwards',
+    file: 'schedules/target-hooks.ts',
+    from: 'Promise.race([hook(lent), late.promise])',
+    to: 'Promise.race([hook(tx), late.promise])',
+    tests: ['tests/schedules/target-hooks.test.ts'],
+  },
+  {
+    guard: 'a hook may only answer with problems',
+    file: 'schedules/target-hooks.ts',
+    from: 'if (Array.isArray(problems) && problems.every(isProblem)) return problems',
+    to: 'if (Array.isArray(problems)) return problems as readonly Problem[]',
+    tests: ['tests/schedules/target-hooks.test.ts'],
+  },
+  {
+    guard: 'an edit asks checkIn too',
+    file: 'schedules/edit.ts',
+    from: "  await checkInTargets(tx, caller, [{ root: '', input: draft }], { rules, isDryRun })\n",
+    to: '',
+    tests: ['tests/schedules/target-hooks.test.ts'],
+  },
+  {
+    guard: 'the last run that the policy allows completes the schedule',
+    file: 'pipeline/begin-plan.ts',
+    from: 'isLastRun: decision.run !== null && isUsedUp(policy, schedule.runCount + runCount),',
+    to: 'isLastRun: false,',
+    tests: ['tests/pipeline/run-limit.test.ts'],
+  },
+  {
+    guard: 'a slot that the kind of its target refuses is not the last run',
+    file: 'pipeline/admission.ts',
+    from: '    isLastRun: false,\n',
+    to: '',
+    tests: ['tests/pipeline/run-limit.test.ts'],
+  },
+  {
+    guard: 'I6: a last run on demand leaves no due slot without a line',
+    file: 'schedules/run-now.ts',
+    from: "const backlogs = await closeDueSlots(tx, context, { schedules: [schedule], reason: 'superseded', now })",
+    to: 'const backlogs: readonly string[] = []\n  void [closeDueSlots, context, now]',
+    tests: ['tests/pipeline/run-limit.test.ts'],
+  },
+  {
+    guard: 'a schedule that has used up its runs does not run on demand',
+    file: 'schedules/run-now.ts',
+    from: '    requireRunsLeft(schedule)\n',
+    to: '',
+    tests: ['tests/pipeline/run-limit.test.ts'],
+  },
+  {
+    guard: 'a superseded run that was never tried does not count towards the limit',
+    file: 'pipeline/begin-plan.ts',
+    from: 'const runCount = (decision.run === null ? 0 : 1) - untried',
+    to: 'const runCount = decision.run === null ? -untried : 1',
+    tests: ['tests/pipeline/run-limit.test.ts'],
+  },
+  {
+    guard: 'I6: an edit that ends a schedule leaves no due slot without a line',
+    file: 'schedules/edit.ts',
+    from: 'isNewCadence || isEnded',
+    to: 'isNewCadence && isEnded !== null',
+    tests: ['tests/pipeline/run-limit.test.ts'],
+  },
+  {
+    guard: 'a kind sets no run limit that a caller could not remove',
+    file: 'policy/schedule-policy.ts',
+    from: '...(data.runLimit === undefined || data.runLimit === null ? {} : { runLimit: data.runLimit }),',
+    to: '...({ runLimit: (data.runLimit ?? (ofKind as { runLimit?: number }).runLimit) as number }),',
+    tests: ['src/policy/schedule-policy.test.ts'],
+  },
+  {
+    guard: 'an echo keeps no more of its payload than the ledger does of an HTTP answer',
+    file: 'targets/echo.ts',
+    from: 'if (bytes <= ECHO_PAYLOAD_MAX_BYTES) return []',
+    to: 'if (bytes >= 0) return []',
+    tests: ['src/targets/echo.test.ts'],
+  },
+]
