@@ -42,7 +42,9 @@ test.concurrent('if a worker is killed after the answer and before the settlemen
   first.answer(200)
   const { pid } = await rig.until(
     `select pid from pg_stat_activity
-     where datname = current_database() and wait_event_type = 'Lock' and application_name = 'carillon doomed'`,
+     where datname = current_database() and wait_event_type = 'Lock' and application_name = 'carillon doomed'
+       -- The statement of the settlement. Upkeep waits for the rows as well.
+       and query like '%failures_reset%'`,
   )
 
   await killed(doomed)
