@@ -37,7 +37,7 @@ export function createHttpTarget(options: HttpTargetOptions): Target<HttpSpec> {
   return { ...createHttpTargetOn(client, options), close: () => client.close() }
 }
 
-/** The same with the client of the installation, which whoever created it closes. */
+/** The same with the client of the installation. The process that created the client closes it. */
 export function createHttpTargetOn(outbound: OutboundClient, options: SharedHttpTargetOptions): Target<HttpSpec> {
   const resolved = resolveOptions(options)
   const { idempotencyRetentionSeconds, secrets } = resolved

@@ -19,7 +19,7 @@ export function callbackToken(key: Buffer, { tenantId, projectId, runId }: Scope
     Buffer.from(runId.replaceAll('-', ''), 'hex'),
     Buffer.from(`${tenantId}/${projectId}`),
   ])
-  // Nested as in the database function `is_callback`, so nobody can make the mac of a longer text from that of a shorter one.
+  // Nested as in the database function `is_callback`, so an attacker cannot extend a text and its mac.
   const mac = sha256(key, sha256(key, message))
   return `${Buffer.from(JSON.stringify([tenantId, projectId])).toString('base64url')}.${mac.toString('base64url')}`
 }

@@ -189,8 +189,9 @@ function isFenceHeld({ run, held }: Settlement, facts: SettleFacts): boolean {
 }
 
 /**
- * What is written, by what is known of the run. A completion that was taken decides, whoever ends the attempt: the caller was told that
- * it is taken. Only `accepted` leaves it to the settlement of the detached run, which follows at once.
+ * What is written, by what is known of the run. A completion that was taken decides, even if the worker, a rescuer or a deadline ends
+ * the attempt: its caller was answered that it is taken. Only `accepted` leaves it to the settlement of the detached run, which follows at
+ * once.
  *
  * A run that would wait ends instead if it must not be tried again: its cancellation was requested, its schedule was deleted, or the next
  * slot has begun and waits for this run to end. In the last case only a run that failed ends, as superseded: a run that lost its

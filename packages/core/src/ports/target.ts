@@ -136,7 +136,7 @@ export type Outcome = { readonly private?: unknown } & (
   | { readonly kind: 'deferred'; readonly until: number; readonly why: string }
 )
 
-/** How an attempt ended, whoever says so: its worker, a rescuer, a completion, a deadline. */
+/** How an attempt ended. Its worker, a rescuer, a completion or a deadline ends it. */
 export type EndingKind = Outcome['kind'] | 'refused' | 'handed_back' | 'lost' | 'timed_out'
 
 /** What `settled` is called with: an attempt whose fence held (I12). Each ending is passed once. */

@@ -6,7 +6,7 @@ import type { Outcome } from '../../src/ports/target.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { readLedger } from '../ledger-rows.ts'
 import { CALLER, HOUR, MINUTE, type Pipeline, type TestWorker } from '../pipeline.ts'
-import { held, SUCCEEDED } from '../scripted-target.ts'
+import { FAIL, held, SUCCEEDED } from '../scripted-target.ts'
 
 const pipelineAt = emptiedPipelines()
 const START = '2026-03-02T09:00:00Z'
@@ -178,6 +178,20 @@ test('the same completion again is answered alike, before and after the run is s
   expect(await runs.complete(null, { runId: '01980000-0000-7000-8000-0000000000ff', attempt: 1 }, DONE)).toEqual({
     kind: 'unknown',
   })
+})
+
+test.each<[state: string, outcome: Outcome]>([
+  ['succeeded', SUCCEEDED],
+  ['retrying', FAIL],
+])('a completion of a run that is %s is a conflict, and changes nothing', async (state, outcome) => {
+  const detached = await detach({ overlap: 'queue' }, outcome)
+  const before = await runOf(detached)
+
+  expect(await detached.runs.complete(null, { runId: detached.runId, attempt: 1 }, DONE)).toEqual({
+    kind: 'conflict',
+    state,
+  })
+  expect(await runOf(detached)).toEqual(before)
 })
 
 test('a completion that is repeated after the next attempt began ends nothing', async () => {

@@ -43,7 +43,7 @@ create function read_callback_key() returns bytea
 $$;
 revoke all on function read_callback_key() from public;
 
--- For servers, which only compare. The hash is nested, so nobody can make the mac of a longer text from that of a shorter one.
+-- For servers, which only compare. The hash is nested, so an attacker cannot extend a text and its mac.
 create function is_callback(run uuid, tenant text, project text, mac bytea) returns boolean
   language sql stable security definer set search_path from current as $$
   select mac = sha256(key || sha256(key || uuid_send(run) || convert_to(tenant || '/' || project, 'UTF8'))) from callback_key

@@ -20,7 +20,7 @@ const IS_OVER_BY_COMPLETION = (attempt: number) => sql`
   )`
 
 /**
- * Stores a completion in the row of its run, if a worker holds the run or it is detached, and nobody completed it before. Takes no lock but
+ * Stores a completion in the row of its run, if a worker holds the run or it is detached, and no completion is stored yet. Takes no lock but
  * that of the row. A run that was taken since the statement began is left alone.
  * @returns the lane in which the run waits to be settled, if it is detached; null if a worker settles it; undefined if nothing was written
  */

@@ -104,7 +104,7 @@ export interface SettleFacts {
   readonly state: 'running' | 'detached'
   readonly workerId: string
   readonly token: number
-  /** What a completion said, as JSON text; null if nobody completed the run. */
+  /** What a completion said, as JSON text; null if the run was not completed. */
   readonly completion: string | null
   /** Of a detached run: its deadline has passed. */
   readonly isPastDeadline: boolean

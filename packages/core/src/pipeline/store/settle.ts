@@ -48,7 +48,7 @@ export interface Settlement {
   readonly isFailure: boolean
   /** What `admit` asked to do to the schedule besides. */
   readonly effect: ScheduleEffect | null
-  /** The completion by which it is settled, as JSON text; null if nobody completed the run. */
+  /** The completion by which it is settled, as JSON text; null if the run was not completed. */
   readonly completion: string | null
   /** Who completed it. */
   readonly completedBy: string | null
@@ -183,7 +183,7 @@ export async function settleRuns(
         and runs.state = settlement.held
         and runs.worker_id = settlement.worker_id
         and runs.token = settlement.token
-        -- A completion that was taken decides. Whoever settles by anything else leaves the run alone, and reads the completion.
+        -- A completion that was taken decides: a settlement by another ending leaves the run alone, and reads the completion.
         and (settlement.state = 'detached' or runs.completion::text is not distinct from settlement.completion)
       returning runs.schedule_id, runs.scheduled_for, runs.id, runs.tenant_id, runs.project_id, runs.attempt_count,
         runs.state, runs.reason, runs.started_at, runs.due_at, runs.lane, settlement.worker_id, settlement.outcome, settlement.error,
