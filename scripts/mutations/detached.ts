@@ -101,7 +101,7 @@ export const DETACHED_MUTATIONS: readonly Mutation[] = [
     file: 'pipeline/store/workers.ts',
     from: "      and runs.state = 'running'\n      and coalesce",
     to: '      and coalesce',
-    tests: DETACHED,
+    tests: ['tests/detached/end-races.test.ts'],
   },
   {
     guard: 'a detached run does not keep the row of its dead worker',
@@ -115,7 +115,7 @@ export const DETACHED_MUTATIONS: readonly Mutation[] = [
     file: 'pipeline/store/workers.ts',
     from: '      and coalesce(revisions.target_kind, schedules.target_kind) = any(${p.targetKinds}::text[])\n',
     to: '',
-    tests: HOOKS,
+    tests: ['tests/detached/end-races.test.ts'],
   },
   {
     guard: 'a delete ends no detached run without its attempt',

@@ -1,9 +1,12 @@
 import { expect, test } from 'vitest'
 
+import { transact } from '../../src/db/transact.ts'
 import { Runs } from '../../src/ledger/completions.ts'
+import { endWaitingRuns } from '../../src/ledger/open-runs.ts'
 import { settleBatch } from '../../src/pipeline/settle.ts'
 import { settlementOf } from '../../src/pipeline/settlement.ts'
 import { findDueDetached } from '../../src/pipeline/store/detached-runs.ts'
+import { findOrphanedRuns } from '../../src/pipeline/store/workers.ts'
 import { endLanesOf } from '../../src/policy/lane-names.ts'
 import { emptiedPipelines } from '../emptied-pipeline.ts'
 import { CALLER, HOUR, MINUTE } from '../pipeline.ts'
@@ -118,4 +121,33 @@ test('deleting a schedule with a detached run leaves the run to a worker: it end
     state: 'cancelled',
     attempts: [{ outcome: 'cancelled' }],
   })
+})
+
+test('the statements that end waiting runs and find orphaned runs leave a detached run alone', async () => {
+  const { pipeline, worker, runId } = await detached(HOUR)
+  const { clock, workerDb: db } = pipeline
+  worker.process.stop()
+  clock.advance(MINUTE)
+  const now = clock.databaseNow()
+  const orphans = { workerIds: null, limit: 10, now }
+
+  expect(await findOrphanedRuns(db, { ...orphans, targetKinds: ['test'] })).toEqual([])
+  const ended = transact(db, clock, (tx) => endWaitingRuns(tx, { runIds: [runId], end: 'cancelled', now }))
+  expect(await ended).toEqual([])
+})
+
+test('a rescuer finds the orphaned runs of the kinds that its worker serves, and no others', async () => {
+  const pipeline = await pipelineAt(START)
+  const { clock, target, workerDb: db } = pipeline
+  target.script = held().script
+  await pipeline.create()
+  const worker = pipeline.worker()
+  clock.advance(MINUTE)
+  await worker.startDue()
+  worker.process.stop()
+  clock.advance(MINUTE)
+  const orphans = { workerIds: null, limit: 10, now: clock.databaseNow() }
+
+  expect(await findOrphanedRuns(db, { ...orphans, targetKinds: ['other'] })).toEqual([])
+  expect(await findOrphanedRuns(db, { ...orphans, targetKinds: ['test'] })).toHaveLength(1)
 })
