@@ -77,6 +77,17 @@ test('a slot that is refused does not run: its line has the reason, and open run
   expect(await pipeline.scheduler.get(CALLER, other.id)).toMatchObject({ runCount: 0, consecutiveFailures: 0 })
 })
 
+test('a slot that is refused does not supersede a run that waits for its retry', async () => {
+  const { pipeline, worker, schedule } = await hooked({ retry: { maxAttempts: 3, baseSeconds: 100, capSeconds: 100 } })
+  pipeline.target.script = () => FAIL
+  await nextMinute(pipeline, worker)
+  pipeline.target.admit = answer({ kind: 'refused', reason: 'missed' })
+  await pipeline.pass(MINUTE, worker)
+  await worker.runDue()
+
+  expect(await pipeline.lines(schedule)).toEqual(['09:01 retrying', '09:02 skipped missed'])
+})
+
 test('a refusal that counts as a failure pauses the schedule after as many as its policy allows', async () => {
   const { pipeline, worker, schedule } = await hooked({ autoPauseThreshold: 3 })
   pipeline.target.admit = answer({ kind: 'refused', reason: 'missed', isFailure: true })
